@@ -1,0 +1,86 @@
+"""dovetail: mixed-integer optimisation with trained predictors inside, the networks left alone.
+
+    import dovetail as dt
+
+    mip = dt.Mip(cost, A, row_lower, row_upper, lower, upper, integer)
+    problem = dt.Problem(mip)
+    problem.add_predictor(net, inputs, outputs)
+    result = dt.solve(problem)
+
+Public names are loaded when first used: importing dovetail imports neither torch nor scipy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "BalancedPenalty": "dovetail.coupling.penalty",
+    "Block": "dovetail.core.block",
+    "DovetailError": "dovetail.core.errors",
+    "DualDecomposition": "dovetail.methods.dual_decomposition",
+    "EngineError": "dovetail.core.errors",
+    "Event": "dovetail.core.watch",
+    "FixedPenalty": "dovetail.coupling.penalty",
+    "LogBarrier": "dovetail.nn",
+    "Mip": "dovetail.core.mip",
+    "MissingDependencyError": "dovetail.core.errors",
+    "ModelError": "dovetail.core.errors",
+    "Multipliers": "dovetail.core.result",
+    "OptionError": "dovetail.core.errors",
+    "PredictorError": "dovetail.core.errors",
+    "Problem": "dovetail.core.problem",
+    "ProjectedGradient": "dovetail.nn",
+    "Result": "dovetail.core.result",
+    "Status": "dovetail.core.result",
+    "StopReason": "dovetail.core.budget",
+    "Trace": "dovetail.core.trace",
+    "UnsupportedError": "dovetail.core.errors",
+    "Violation": "dovetail.core.check",
+    "check": "dovetail.core.check",
+    "read": "dovetail.models.highs",
+    "solve": "dovetail.solve",
+}
+
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+    import_module("dovetail.predictors")  # teaches Problem which foreign objects are predictors
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from dovetail.core.block import Block
+    from dovetail.core.budget import StopReason
+    from dovetail.core.check import Violation, check
+    from dovetail.core.errors import (
+        DovetailError,
+        EngineError,
+        MissingDependencyError,
+        ModelError,
+        OptionError,
+        PredictorError,
+        UnsupportedError,
+    )
+    from dovetail.core.mip import Mip
+    from dovetail.core.problem import Problem
+    from dovetail.core.result import Multipliers, Result, Status
+    from dovetail.core.trace import Trace
+    from dovetail.core.watch import Event
+    from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty
+    from dovetail.methods.dual_decomposition import DualDecomposition
+    from dovetail.models.highs import read
+    from dovetail.nn import LogBarrier, ProjectedGradient
+    from dovetail.solve import solve

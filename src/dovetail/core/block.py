@@ -1,0 +1,44 @@
+"""A block: columns tied to other columns through a predictor, for n samples at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.predictor import Predictor, Traits
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """n samples of one predictor: columns ``outputs[i]`` are what it says of columns ``inputs[i]``.
+
+    A regression block's outputs are the predictor's values. A classification block's
+    single output is 1 where the value is >= `threshold` and 0 elsewhere; k outputs
+    are the one-hot of the largest of k values (the first of equal ones).
+    """
+
+    name: str
+    predictor: Predictor
+    traits: Traits
+    inputs: IntArray
+    outputs: IntArray
+    classifies: bool
+    threshold: float
+    epsilon: float
+
+    @property
+    def samples(self) -> int:
+        """Number of samples evaluated as one batch."""
+        return int(self.inputs.shape[0])
+
+    def outcome(self, values: FloatArray) -> FloatArray:
+        """What the output columns must be, given the predictor's values."""
+        if not self.classifies:
+            return values
+        if self.outputs.shape[1] == 1:
+            return (values >= self.threshold).astype(np.float64)
+        one_hot = np.zeros_like(values)
+        one_hot[np.arange(len(values)), np.argmax(values, axis=1)] = 1.0
+        return one_hot

@@ -1,0 +1,166 @@
+"""The door: every candidate of every method is completed and checked here, or it does not count.
+
+1. Round the integers, set each output to what its own predictor says, check.
+2. If a row fails (or columns outside the blocks carry cost): keep inputs, outputs and
+   integers, and choose the remaining columns anew by an LP; check again.
+3. If that fails and few integers lie outside the blocks: keep inputs and outputs, and
+   choose those integers anew too, by a short MIP; check again.
+
+The order matters. Fixing inputs and outputs but not the integers at once would ask the
+MIP for "binaries with exactly this sum", which can take for ever.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.budget import Budget
+from dovetail.core.check import TOLERANCE, Checker, Violation
+from dovetail.core.engine import MipEngine, MipSession, Quadratic
+from dovetail.core.errors import EngineError
+from dovetail.core.problem import Problem
+from dovetail.core.stopwatch import Stopwatch
+
+FEW_INTEGERS = 200
+LP_SECONDS, MIP_SECONDS = 10.0, 1.0
+
+
+class Incumbent:
+    """The best verified point so far, and the only way to become it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        engine: MipEngine,
+        budget: Budget,
+        stopwatch: Stopwatch,
+        *,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> None:
+        self.x: FloatArray | None = None
+        self.objective = float("nan")
+        self.source = ""
+        self.bound = -np.inf
+        """What no point can be below, in minimisation form, if anybody proved it."""
+        self.nearest: Violation | None = None
+        """Of the refused candidates, the violation of the one that came nearest."""
+        self.refused = 0
+        self._problem = problem
+        self._host = problem.mip.minimised()
+        self._checker = Checker(problem)
+        self._engine, self._seed, self._threads = engine, seed, threads
+        self._budget, self._stopwatch = budget, stopwatch
+        tied = np.zeros(self._host.columns, dtype=bool)
+        tied[problem.inputs] = True
+        tied[problem.outputs] = True
+        self._tied = tied
+        self._fixed = tied | self._host.integer
+
+    @property
+    def proved(self) -> bool:
+        """The best point meets the bound: nothing better exists."""
+        value = self._problem.mip.sign * self.objective
+        return self.x is not None and value <= self.bound + TOLERANCE * max(1.0, abs(value))
+
+    def offer(self, candidate: FloatArray, source: str) -> float:
+        """Complete and check a candidate, keep it if it is the best.
+
+        Returns its objective in the user's sense, or NaN if the door refused it.
+        """
+        with self._stopwatch.measure("door"):
+            x, violation = self._complete(candidate)
+            if not violation.within():
+                self.refused += 1
+                if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
+                    self.nearest = violation
+                return float("nan")
+            objective = self._problem.mip.objective(x)
+            if self._improves(objective):
+                self.x, self.objective, self.source = x, objective, source
+            return objective
+
+    def _improves(self, objective: float) -> bool:
+        sign = self._problem.mip.sign
+        slack = 1e-9 * max(1.0, abs(objective))
+        return self.x is None or sign * objective < sign * self.objective - slack
+
+    def _complete(self, candidate: FloatArray) -> tuple[FloatArray, Violation]:
+        host = self._host
+        if not np.all(np.isfinite(candidate)):
+            return candidate, self._checker.violation(candidate)
+        x = np.clip(candidate, host.lower, host.upper)
+        x[host.integer] = np.round(x[host.integer])
+        x = self._problem.predict(x)
+        violation = self._checker.violation(x)
+        if violation.within() and not self._improvable:
+            return x, violation
+        if not self._settled(x):
+            return x, violation
+        for session, kept, seconds in self._repairs:
+            repaired = self._resolve(session, kept, seconds, x)
+            if repaired is not None:
+                verdict = self._checker.violation(repaired)
+                if verdict.within():
+                    return repaired, verdict
+            if violation.within():
+                break
+        return x, violation
+
+    @cached_property
+    def _improvable(self) -> bool:
+        """Some column that the blocks and integers leave open carries cost."""
+        return bool(np.any(self._host.cost[~self._fixed]))
+
+    @cached_property
+    def _closed_rows(self) -> FloatArray:
+        """Rows that touch only inputs, outputs and integer inputs: no repair can change them."""
+        return np.asarray((abs(self._host.A) @ (~self._tied).astype(float)) == 0.0)
+
+    def _settled(self, x: FloatArray) -> bool:
+        """False when what the repairs keep already breaks a bound or a row."""
+        host = self._host
+        kept = self._tied
+        if np.any(np.maximum(host.lower - x, x - host.upper)[kept] > TOLERANCE):
+            return False
+        whole = kept & host.integer
+        if np.any(np.abs(x - np.round(x))[whole] > TOLERANCE):
+            return False
+        closed = self._closed_rows
+        activity = host.A @ x
+        beyond = np.maximum(host.row_lower - activity, activity - host.row_upper)
+        return not np.any(beyond[closed] > TOLERANCE)
+
+    @cached_property
+    def _repairs(self) -> list[tuple[MipSession, np.ndarray, float]]:
+        nothing = np.empty(0, dtype=np.int64)
+        host = self._host
+        load = self._engine.load
+        repairs = []
+        if not np.all(self._fixed):
+            session = load(host.relaxed(), nothing, seed=self._seed, threads=self._threads)
+            repairs.append((session, self._fixed, LP_SECONDS))
+        loose_integers = int(np.count_nonzero(host.integer & ~self._tied))
+        if 0 < loose_integers <= FEW_INTEGERS:
+            session = load(host, nothing, seed=self._seed, threads=self._threads)
+            repairs.append((session, self._tied, MIP_SECONDS))
+        return repairs
+
+    def _resolve(
+        self, session: MipSession, kept: np.ndarray, seconds: float, x: FloatArray
+    ) -> FloatArray | None:
+        host = self._host
+        lower, upper = np.where(kept, x, host.lower), np.where(kept, x, host.upper)
+        objective = Quadratic.linear(host.cost, host.offset)
+        try:
+            answer = session.solve(objective, budget=self._budget.part(seconds), bounds=(lower, upper))
+        except EngineError:
+            return None  # an engine in trouble here costs a candidate, not the solve
+        if answer.x is None:
+            return None
+        repaired = answer.x
+        repaired[kept] = x[kept]
+        return repaired

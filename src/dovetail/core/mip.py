@@ -1,0 +1,208 @@
+"""The host: a mixed-integer linear program, with no network in it.
+
+min or max  cost'x + offset
+subject to  row_lower <= A x <= row_upper,  lower <= x <= upper,  x_j integer where integer[j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from dovetail.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    flags,
+    require_finite,
+    require_interval,
+    vector,
+)
+from dovetail.core.errors import ModelError
+
+INFINITY = 1e20
+"""Limits at or beyond this size mean "no limit", as in HiGHS and SCIP."""
+
+SMALLEST, LARGEST = 1e-9, 1e15
+"""HiGHS drops matrix entries below the first with a mere warning and refuses those above the second."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mip:
+    """A mixed-integer linear program held as arrays; checked and made read-only on construction.
+
+    `A` may be dense, sparse, or None for a program without rows. A scalar stands
+    for a vector of that value. `names` and `row_names` are used in messages and to
+    address columns; without them column j is called ``x[j]`` and row i ``row[i]``.
+    """
+
+    cost: FloatArray
+    A: sp.csr_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    integer: BoolArray
+    sense: Literal["min", "max"] = "min"
+    offset: float = 0.0
+    names: tuple[str, ...] | None = None
+    row_names: tuple[str, ...] | None = None
+
+    def __init__(
+        self,
+        cost: ArrayLike,
+        A: Any = None,
+        row_lower: ArrayLike = (),
+        row_upper: ArrayLike = (),
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+        integer: Any = False,
+        sense: Literal["min", "max"] = "min",
+        offset: float = 0.0,
+        names: Sequence[str] | None = None,
+        row_names: Sequence[str] | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "cost", vector("cost", cost, None))
+        columns = self.cost.size
+        put(self, "A", _matrix(A, columns))
+        rows = self.A.shape[0]
+        put(self, "row_lower", _limits("row_lower", row_lower, rows))
+        put(self, "row_upper", _limits("row_upper", row_upper, rows))
+        put(self, "lower", _limits("lower", lower, columns))
+        put(self, "upper", _limits("upper", upper, columns))
+        put(self, "integer", flags("integer", integer, columns))
+        put(self, "sense", sense)
+        put(self, "offset", float(offset))
+        put(self, "names", _names("names", names, columns))
+        put(self, "row_names", _names("row_names", row_names, rows))
+        self._validate()
+
+    def _validate(self) -> None:
+        if self.sense not in ("min", "max"):
+            raise ModelError(f'sense is {self.sense!r}; give "min" or "max".')
+        if not np.isfinite(self.offset):
+            raise ModelError(f"offset is {self.offset}; give a finite number.")
+        require_finite("cost", self.cost, self.column_name)
+        require_interval("the interval", self.lower, self.upper, self.column_name)
+        require_interval("the interval", self.row_lower, self.row_upper, self.row_name)
+        _require_usable_entries(self)
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return int(self.cost.size)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.A.shape[0])
+
+    @property
+    def sign(self) -> float:
+        """1 when minimising, -1 when maximising: `sign * objective` is always to be made small."""
+        return 1.0 if self.sense == "min" else -1.0
+
+    def objective(self, x: FloatArray) -> float:
+        """The objective at `x`, in the user's sense."""
+        return float(self.cost @ x) + self.offset
+
+    def column_name(self, j: int) -> str:
+        """How messages call column j."""
+        return self.names[j] if self.names is not None else f"x[{j}]"
+
+    def row_name(self, i: int) -> str:
+        """How messages call row i."""
+        return self.row_names[i] if self.row_names is not None else f"row[{i}]"
+
+    def resolve(self, what: str, references: Any) -> IntArray:
+        """Column indices for an array of indices or names, keeping its shape."""
+        array = np.asarray(references)
+        if array.dtype.kind in "US" or array.dtype == object:
+            return self._resolve_names(what, array)
+        if array.dtype.kind not in "iu":
+            raise ModelError(f"{what} must hold column indices or names, not {array.dtype} values.")
+        outside = array[(array < 0) | (array >= self.columns)]
+        if outside.size:
+            raise ModelError(
+                f"{what} names column {outside.flat[0]}, but the columns are 0 to {self.columns - 1}."
+            )
+        return array.astype(np.int64)
+
+    def _resolve_names(self, what: str, array: Any) -> IntArray:
+        if self.names is None:
+            raise ModelError(f"{what} uses names, but the Mip was built without names=.")
+        index = {name: j for j, name in enumerate(self.names)}
+        resolved = np.empty(array.shape, dtype=np.int64)
+        for place, name in np.ndenumerate(array):
+            if name not in index:
+                raise ModelError(f"{what}: there is no column called {name!r}.")
+            resolved[place] = index[name]
+        return resolved
+
+    def relaxed(self) -> Mip:
+        """The same program without integrality."""
+        return replace(self, integer=np.zeros(self.columns, dtype=bool))
+
+    def minimised(self) -> Mip:
+        """The same program as a minimisation."""
+        if self.sense == "min":
+            return self
+        return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
+
+
+def _matrix(A: Any, columns: int) -> sp.csr_array:
+    if A is None:
+        return sp.csr_array((0, columns))
+    try:
+        matrix = sp.csr_array(A, dtype=np.float64, copy=True)
+    except (TypeError, ValueError) as reason:
+        raise ModelError(f"A cannot be read as a matrix of numbers ({reason}).") from None
+    if matrix.ndim != 2 or matrix.shape[1] != columns:
+        raise ModelError(
+            f"A has shape {matrix.shape}, but cost has {columns} entries: "
+            f"A needs one column per entry of cost, shape (rows, {columns})."
+        )
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _limits(what: str, values: ArrayLike, size: int) -> FloatArray:
+    array = vector(what, values, size).copy()
+    array[array >= INFINITY] = np.inf
+    array[array <= -INFINITY] = -np.inf
+    array.flags.writeable = False
+    return array
+
+
+def _names(what: str, names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    result = tuple(str(name) for name in names)
+    if len(result) != size:
+        raise ModelError(f"{what} has {len(result)} entries, expected {size}.")
+    if len(set(result)) != size:
+        seen: set[str] = set()
+        twice = next(name for name in result if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ModelError(f"{what} has {twice!r} twice; names must differ.")
+    return result
+
+
+def _require_usable_entries(mip: Mip) -> None:
+    data = np.abs(mip.A.data)
+    bad = np.flatnonzero(~np.isfinite(data) | (data < SMALLEST) | (data > LARGEST))
+    if bad.size:
+        place = int(bad[0])
+        row = int(np.searchsorted(mip.A.indptr, place, side="right")) - 1
+        column = int(mip.A.indices[place])
+        raise ModelError(
+            f"A has the entry {mip.A.data[place]} in {mip.row_name(row)}, column "
+            f"{mip.column_name(column)}; entries must be finite and between {SMALLEST:g} and "
+            f"{LARGEST:g} in size (solvers drop or refuse others): rescale the row, or set it to 0."
+        )

@@ -1,0 +1,193 @@
+"""A host and the blocks tied to it: the whole problem a method solves.
+
+min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b(x_b) for each block b
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from dovetail.core import probe
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.errors import ModelError, PredictorError
+from dovetail.core.mip import Mip
+from dovetail.core.predictor import as_predictor
+
+OutputType = Literal["regression", "classification"]
+
+Stage = tuple[tuple[Block, IntArray], ...]
+"""Samples (by block) whose inputs depend on earlier stages only, so that they can be evaluated together."""
+
+
+class Problem:
+    """A `Mip` plus predictors over its columns."""
+
+    def __init__(self, mip: Mip) -> None:
+        if not isinstance(mip, Mip):
+            raise ModelError(
+                f"Problem takes a dovetail.Mip, not {type(mip).__module__}.{type(mip).__qualname__}; "
+                "build one from arrays with dovetail.Mip(...), or read a file with dovetail.read(path)."
+            )
+        self.mip = mip
+        self.blocks: tuple[Block, ...] = ()
+        self._writer: dict[int, str] = {}
+
+    def add_predictor(
+        self,
+        predictor: Any,
+        inputs: Any,
+        outputs: Any,
+        *,
+        output_type: OutputType = "regression",
+        threshold: float | None = None,
+        epsilon: float = 1e-4,
+        name: str = "",
+    ) -> Block:
+        """Tie `outputs` to `inputs` through `predictor`, one row per sample.
+
+        `inputs` (n, d) and `outputs` (n, q) hold column indices or names; a vector is one
+        sample. The predictor is evaluated at a few points of the inputs' box before it is
+        accepted. `threshold` belongs to a one-column classification: without it, it is
+        0.5 for a predictor seen to end in a sigmoid and 0 (a logit) otherwise. `epsilon` is
+        the margin the search keeps from a class boundary; answers are judged without it.
+        """
+        name = name or f"block{len(self.blocks)}"
+        if name in (block.name for block in self.blocks):
+            raise PredictorError(f"there is already a block called {name!r}; give another name=.")
+        if output_type not in ("regression", "classification"):
+            raise PredictorError(
+                f"{name}: output_type is {output_type!r}; give 'regression' or 'classification'."
+            )
+        into = self._samples(f"{name}: inputs", inputs)
+        out = self._samples(f"{name}: outputs", outputs)
+        if len(into) != len(out):
+            raise PredictorError(
+                f"{name}: inputs has {len(into)} samples (shape {into.shape}) but outputs has "
+                f"{len(out)} (shape {out.shape}); give one row of each per sample."
+            )
+        block = probe.accept(
+            name=name,
+            predictor=as_predictor(predictor),
+            mip=self.mip,
+            inputs=into,
+            outputs=out,
+            classifies=output_type == "classification",
+            threshold=threshold,
+            epsilon=epsilon,
+        )
+        self._require_single_writer(block)
+        blocks = (*self.blocks, block)
+        _stages(self.mip, blocks)  # refuses a cycle before the block is kept
+        self.blocks = blocks
+        self._writer.update(dict.fromkeys(block.outputs.ravel().tolist(), block.name))
+        self.__dict__.pop("stages", None)
+        return block
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The samples of all blocks in topological order."""
+        return _stages(self.mip, self.blocks)
+
+    @property
+    def inputs(self) -> IntArray:
+        """All columns that some block reads, sorted."""
+        return _union([block.inputs for block in self.blocks])
+
+    @property
+    def outputs(self) -> IntArray:
+        """All columns that some block writes, sorted."""
+        return _union([block.outputs for block in self.blocks])
+
+    def predict(self, x: FloatArray) -> FloatArray:
+        """`x` with every output column set to what its own predictor says, in topological order."""
+        x = x.copy()
+        for stage in self.stages:
+            for block, samples in stage:
+                values = block.predictor.predict(x[block.inputs[samples]])
+                x[block.outputs[samples]] = block.outcome(values)
+        return x
+
+    def _samples(self, what: str, references: Any) -> IntArray:
+        array = np.asarray(references)
+        if array.ndim > 2 or array.size == 0:
+            raise PredictorError(
+                f"{what} has shape {array.shape}; give (n_samples, n_columns) or one sample as a vector."
+            )
+        return self.mip.resolve(what, np.atleast_2d(array))
+
+    def _require_single_writer(self, block: Block) -> None:
+        for j, count in Counter(block.outputs.ravel().tolist()).items():
+            other = self._writer.get(j)
+            if count > 1 or other is not None:
+                where = f"{block.name} and {other}" if other else f"two places of {block.name}"
+                raise PredictorError(
+                    f"column {self.mip.column_name(j)} is an output of {where}; "
+                    "a column can be written by one predictor only."
+                )
+
+
+def _union(arrays: list[IntArray]) -> IntArray:
+    if not arrays:
+        return np.empty(0, dtype=np.int64)
+    return np.unique(np.concatenate([array.ravel() for array in arrays]))
+
+
+def _stages(mip: Mip, blocks: tuple[Block, ...]) -> tuple[Stage, ...]:
+    """Group samples by the length of the longest chain of predictors that leads to them."""
+    writer = {
+        int(j): (b, i)
+        for b, block in enumerate(blocks)
+        for i in range(block.samples)
+        for j in block.outputs[i]
+    }
+    written = np.zeros(mip.columns, dtype=bool)
+    written[list(writer)] = True
+    needs: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    for b, block in enumerate(blocks):
+        chained = written[block.inputs]
+        for i in range(block.samples):
+            needs[b, i] = {writer[int(j)] for j in block.inputs[i][chained[i]]}
+    return tuple(_gather(blocks, level) for level in _levels(mip, blocks, needs))
+
+
+def _levels(
+    mip: Mip, blocks: tuple[Block, ...], needs: dict[tuple[int, int], set[tuple[int, int]]]
+) -> list[list[tuple[int, int]]]:
+    feeds: dict[tuple[int, int], list[tuple[int, int]]] = {sample: [] for sample in needs}
+    waiting = {sample: len(sources) for sample, sources in needs.items()}
+    for sample, sources in needs.items():
+        for source in sources:
+            feeds[source].append(sample)
+    ready = deque(sample for sample, count in waiting.items() if count == 0)
+    levels: list[list[tuple[int, int]]] = []
+    done = 0
+    while ready:
+        levels.append(sorted(ready))
+        following: deque[tuple[int, int]] = deque()
+        for sample in ready:
+            done += 1
+            for fed in feeds[sample]:
+                waiting[fed] -= 1
+                if waiting[fed] == 0:
+                    following.append(fed)
+        ready = following
+    if done < len(needs):
+        b, i = next(sample for sample, count in waiting.items() if count > 0)
+        column = mip.column_name(int(blocks[b].outputs[i][0]))
+        raise PredictorError(
+            f"{blocks[b].name} (sample {i}, output {column}) depends on its own output through a "
+            "cycle of predictors; break the cycle with a separate column and a row that ties the two."
+        )
+    return levels
+
+
+def _gather(blocks: tuple[Block, ...], level: list[tuple[int, int]]) -> Stage:
+    samples: dict[int, list[int]] = {}
+    for b, i in level:
+        samples.setdefault(b, []).append(i)
+    return tuple((blocks[b], np.array(rows, dtype=np.int64)) for b, rows in samples.items())

@@ -1,0 +1,67 @@
+"""What a method is given, and what it gives back.
+
+A method looks for points and offers them to the incumbent; it does not judge them,
+pack results or catch signals: `dovetail.solve` does that once, for all methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.budget import Budget, StopReason
+from dovetail.core.incumbent import Incumbent
+from dovetail.core.problem import Problem
+from dovetail.core.result import Multipliers
+from dovetail.core.stopwatch import Stopwatch
+from dovetail.core.watch import Watch
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin: a value for every column, and prices from an earlier solve; either may be missing."""
+
+    x: FloatArray | None = None
+    multipliers: Multipliers | None = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """One solve, as a method sees it."""
+
+    problem: Problem
+    incumbent: Incumbent
+    budget: Budget
+    watch: Watch
+    stopwatch: Stopwatch
+    start: Start = field(default_factory=Start)
+    seed: int = 0
+    threads: int = 1
+    device: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Why a method stopped and what it leaves behind besides the incumbent."""
+
+    stop_reason: StopReason
+    iterations: int
+    message: str = ""
+    residual: float | None = None
+    multipliers: Multipliers | None = None
+    bound: float | None = None
+    """A proven bound in minimisation form, if the method has one."""
+
+
+class Method(Protocol):
+    """A whole algorithm."""
+
+    @property
+    def name(self) -> str:
+        """How logs and results call it."""
+        ...
+
+    def solve(self, search: Search) -> Outcome:
+        """Offer points to `search.incumbent` until the budget is over or nothing is left to do."""
+        ...

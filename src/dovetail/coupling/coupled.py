@@ -1,0 +1,101 @@
+"""The two halves of a problem and the links between them: the moves an augmented-Lagrangian method makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.budget import Budget
+from dovetail.core.engine import MipAnswer, MipSession, MipStatus
+from dovetail.core.errors import EngineError, OptionError
+from dovetail.core.mip import Mip
+from dovetail.core.network import NnSolver
+from dovetail.core.result import Multipliers
+from dovetail.core.stopwatch import Stopwatch
+from dovetail.core.trace import Residual
+from dovetail.coupling.link import Link, mip_objective
+
+
+class Coupled:
+    """A MIP in an engine, the networks' links, and the point each side is at."""
+
+    def __init__(self, mip: Mip, session: MipSession, links: list[Link], watch: Stopwatch) -> None:
+        self.mip = mip
+        self.links = links
+        self.x: FloatArray | None = None
+        self._session, self._watch = session, watch
+
+    def begin(self, x: FloatArray, multipliers: Multipliers | None) -> None:
+        """Put all copies at `x`, with zero or given multipliers."""
+        for link in self.links:
+            link.begin(x)
+            if multipliers is not None:
+                name = link.block.name
+                _take(link.multiplier, multipliers.inputs, name, "inputs")
+                if link.couples_outputs:
+                    _take(link.output_multiplier, multipliers.outputs, name, "outputs")
+
+    def mip_step(self, rho: float, gap: float, budget: Budget) -> MipAnswer:
+        """Solve the MIP with the links' pull; from the second time on, started from the last point."""
+        with self._watch.measure("engine"):
+            answer = self._session.solve(
+                mip_objective(self.mip, self.links, rho), budget=budget, start=self.x, gap=gap
+            )
+        if answer.status in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED):
+            raise EngineError(f"the MIP step is {answer.status.value}, although the host is not.")
+        if answer.x is not None:
+            self.x = answer.x
+        return answer
+
+    def network_step(
+        self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, *, both_starts: bool
+    ) -> None:
+        """Let each network move its copies."""
+        with self._watch.measure("nn"):
+            for link in self.links:
+                link.network_step(x, rho, solver, budget, both_starts=both_starts)
+
+    def update_multipliers(self, rho: float) -> None:
+        """The dual step of every link."""
+        for link in self.links:
+            link.update_multipliers(rho)
+
+    def lagrangian(self, x: FloatArray, rho: float) -> float:
+        """The augmented Lagrangian at the current copies and multipliers."""
+        host = float(self.mip.cost @ x) + self.mip.offset
+        return host + sum(link.lagrangian(rho) for link in self.links)
+
+    def residuals(self, rho: float) -> tuple[Residual, ...]:
+        """Every link's residuals."""
+        return tuple(residual for link in self.links for residual in link.residuals(rho))
+
+    def copies(self, x: FloatArray) -> FloatArray:
+        """The point `x` with the networks' copies in place of its inputs; shared inputs get the mean."""
+        total, count = np.zeros_like(x), np.zeros_like(x)
+        for link in self.links:
+            np.add.at(total, link.block.inputs, link.u)
+            np.add.at(count, link.block.inputs, 1.0)
+        return np.where(count > 0, total / np.maximum(count, 1.0), x)
+
+    def multipliers(self, rho: float) -> Multipliers:
+        """The prices as they are now."""
+        return Multipliers(
+            {link.block.name: link.multiplier.copy() for link in self.links},
+            {link.block.name: link.output_multiplier.copy() for link in self.links if link.couples_outputs},
+            rho,
+        )
+
+
+def _take(target: FloatArray, given: Mapping[str, FloatArray], block: str, kind: str) -> None:
+    """Copy multipliers of an earlier solve into a link, if they fit."""
+    if block not in given:
+        raise OptionError(f"start has no multipliers for the {kind} of {block!r}.")
+    values = np.asarray(given[block], dtype=np.float64)
+    if values.shape != target.shape or not np.all(np.isfinite(values)):
+        raise OptionError(
+            f"start: multipliers for the {kind} of {block!r} must be finite with shape "
+            f"{target.shape}; they have shape {values.shape}."
+        )
+    target[:] = values

@@ -1,0 +1,80 @@
+"""How strongly the two copies are drawn together, and when that changes.
+
+The theory needs finitely many changes of rho; both rules respect that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dovetail.core.errors import OptionError
+
+
+@dataclass(frozen=True)
+class FixedPenalty:
+    """rho stays what it is: the paper's experiments."""
+
+    def start(self, rho: float) -> PenaltyState:
+        """Begin with `rho`."""
+        return PenaltyState(rho, rho)
+
+    def update(self, state: PenaltyState, iteration: int, primal: float, dual: float) -> PenaltyState:
+        """No change."""
+        return state
+
+
+@dataclass(frozen=True)
+class BalancedPenalty:
+    """Residual balancing: rho grows while the copies stay apart, shrinks while they hardly move.
+
+    rho is multiplied by `factor` when the primal residual exceeds the dual residual by `ratio`,
+    divided when it is the other way round; at most every `pause` iterations, `most_changes` times
+    in all, and within `range_` of the start. With integers a large rho freezes x at the
+    rounded u, which is why there is a range. The dual residual grows with rho itself, which
+    makes the rule favour a small rho however the problem is scaled; `relative` takes the first
+    rho out of it, so that the rule corrects a start that was wrong and leaves a good one alone.
+    """
+
+    relative: bool = True
+    factor: float = 2.0
+    ratio: float = 10.0
+    pause: int = 5
+    most_changes: int = 10
+    range_: float = 1e4
+
+    def __post_init__(self) -> None:
+        if self.factor <= 1.0 or self.ratio < 1.0 or self.range_ < 1.0:
+            raise OptionError("BalancedPenalty: give factor > 1, ratio >= 1 and range_ >= 1.")
+
+    def start(self, rho: float) -> PenaltyState:
+        """Begin with `rho`."""
+        return PenaltyState(rho, rho)
+
+    def update(self, state: PenaltyState, iteration: int, primal: float, dual: float) -> PenaltyState:
+        """Double, halve, or leave rho."""
+        if state.changes >= self.most_changes or iteration - state.changed_at < self.pause:
+            return state
+        if self.relative:
+            dual = dual / state.first
+        if primal > self.ratio * dual:
+            rho = state.rho * self.factor
+        elif dual > self.ratio * primal:
+            rho = state.rho / self.factor
+        else:
+            return state
+        if not state.first / self.range_ <= rho <= state.first * self.range_:
+            return state
+        return replace(state, rho=rho, changes=state.changes + 1, changed_at=iteration)
+
+
+@dataclass(frozen=True)
+class PenaltyState:
+    """rho now, rho at the start, and how often and when it changed."""
+
+    rho: float
+    first: float
+    changes: int = 0
+    changed_at: int = 0
+
+
+Penalty = FixedPenalty | BalancedPenalty

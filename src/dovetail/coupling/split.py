@@ -1,0 +1,192 @@
+"""Cutting a problem in two: what stays in the MIP, and what goes with the networks.
+
+*Inputs* form (the paper's): the network gets copies u of its inputs; its outputs leave the
+MIP together with their cost, and rows and bounds on one sample's own inputs and outputs
+become limits on the network step.
+
+*Inputs and outputs* form: an output that meets columns outside its sample, feeds another
+block or must be integer has to stay a column of the MIP, so f(u) = y is a second coupling. No
+theorem of the paper covers this form. (A class output is 0 or 1 by itself: declaring it
+integer does not count.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class SampleRow:
+    """lower <= sum of entries <= upper over one sample's own inputs and outputs, by position."""
+
+    on_inputs: FloatArray
+    on_outputs: FloatArray
+    lower: float
+    upper: float
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One block after the cut."""
+
+    block: Block
+    couples_outputs: bool
+    rows: tuple[tuple[SampleRow, ...], ...]
+    """For each sample, the limits that went with the network."""
+    classes: tuple[int | None, ...]
+    """For each sample of a classifier, the one class its limits leave, or None."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The MIP without what the networks took with them, and the parts they became."""
+
+    mip: Mip
+    parts: tuple[Part, ...]
+
+    @property
+    def columns(self) -> IntArray:
+        """Columns of the MIP that couplings pull on."""
+        pulled = [part.block.inputs.ravel() for part in self.parts]
+        pulled += [part.block.outputs.ravel() for part in self.parts if part.couples_outputs]
+        return np.unique(np.concatenate(pulled)) if pulled else np.empty(0, dtype=np.int64)
+
+
+def split(problem: Problem) -> Split:
+    """Choose each block's form and cut the problem accordingly."""
+    mip = problem.mip.minimised()
+    private, foreign = _sort_rows(problem, mip)
+    parts = [_part(problem, mip, b, private, foreign) for b in range(len(problem.blocks))]
+    stays = np.ones(mip.rows, dtype=bool)
+    cost, lower, upper = mip.cost.copy(), mip.lower.copy(), mip.upper.copy()
+    for b, part in enumerate(parts):
+        if part.couples_outputs:
+            continue
+        for i in range(part.block.samples):
+            stays[private.get((b, i), [])] = False
+        gone = part.block.outputs.ravel()
+        cost[gone] = 0.0
+        lower[gone] = upper[gone] = np.clip(0.0, mip.lower[gone], mip.upper[gone])
+    names = None if mip.row_names is None else tuple(np.array(mip.row_names)[stays])
+    remaining = replace(
+        mip,
+        cost=cost,
+        A=mip.A[stays],
+        row_lower=mip.row_lower[stays],
+        row_upper=mip.row_upper[stays],
+        row_names=names,
+        lower=lower,
+        upper=upper,
+    )
+    return Split(remaining, tuple(parts))
+
+
+def _sort_rows(problem: Problem, mip: Mip) -> tuple[dict[tuple[int, int], list[int]], set[int]]:
+    """Rows by the one sample whose own columns they touch, and the blocks whose outputs meet others."""
+    owner = {
+        int(j): (b, i)
+        for b, block in enumerate(problem.blocks)
+        for i in range(block.samples)
+        for j in block.outputs[i]
+    }
+    is_output = np.zeros(mip.columns, dtype=bool)
+    is_output[problem.outputs] = True
+    touches = np.flatnonzero(abs(mip.A) @ is_output.astype(float))
+    private: dict[tuple[int, int], list[int]] = {}
+    foreign: set[int] = set()
+    for r in touches:
+        columns = mip.A.indices[mip.A.indptr[r] : mip.A.indptr[r + 1]]
+        owners = {owner[int(j)] for j in columns if is_output[j]}
+        b, i = next(iter(owners))
+        own = set(problem.blocks[b].inputs[i].tolist())
+        others = {int(j) for j in columns if not is_output[j]}
+        if len(owners) == 1 and others <= own:
+            private.setdefault((b, i), []).append(int(r))
+        else:
+            foreign.update(b for b, _ in owners)
+    return private, foreign
+
+
+def _part(
+    problem: Problem,
+    mip: Mip,
+    b: int,
+    private: dict[tuple[int, int], list[int]],
+    foreign: set[int],
+) -> Part:
+    block = problem.blocks[b]
+    outputs = block.outputs.ravel()
+    together = Part(block, True, ((),) * block.samples, (None,) * block.samples)
+    feeds = bool(np.isin(outputs, problem.inputs).any())
+    whole = bool(mip.integer[outputs].any()) and not block.classifies
+    if b in foreign or feeds or whole:
+        return together
+    rows = [tuple(_own_row(mip, block, i, r) for r in private.get((b, i), [])) for i in range(block.samples)]
+    if not block.classifies:
+        limits = [(*rows[i], *_own_bounds(mip, block, i)) for i in range(block.samples)]
+        return Part(block, False, tuple(limits), (None,) * block.samples)
+    classes: list[int | None] = []
+    for i in range(block.samples):
+        if any(np.any(row.on_inputs) for row in rows[i]):
+            return together
+        allowed = _allowed_classes(mip, block, i, rows[i])
+        everything = max(2, block.outputs.shape[1])
+        if len(allowed) not in (1, everything):
+            return together  # none, or some of several: the MIP has to choose
+        classes.append(allowed[0] if len(allowed) == 1 else None)
+    return Part(block, False, ((),) * block.samples, tuple(classes))
+
+
+def _own_row(mip: Mip, block: Block, i: int, r: int) -> SampleRow:
+    on_inputs = np.zeros(block.inputs.shape[1])
+    on_outputs = np.zeros(block.outputs.shape[1])
+    for k in range(mip.A.indptr[r], mip.A.indptr[r + 1]):
+        j, a = mip.A.indices[k], mip.A.data[k]
+        at_output = np.flatnonzero(block.outputs[i] == j)
+        if at_output.size:
+            on_outputs[at_output[0]] = a
+        else:
+            on_inputs[np.flatnonzero(block.inputs[i] == j)[0]] = a
+    return SampleRow(on_inputs, on_outputs, float(mip.row_lower[r]), float(mip.row_upper[r]), mip.row_name(r))
+
+
+def _own_bounds(mip: Mip, block: Block, i: int) -> list[SampleRow]:
+    """The finite bounds of a sample's outputs, as rows."""
+    rows = []
+    for o, j in enumerate(block.outputs[i]):
+        if np.isfinite(mip.lower[j]) or np.isfinite(mip.upper[j]):
+            on_outputs = np.zeros(block.outputs.shape[1])
+            on_outputs[o] = 1.0
+            name = f"the bounds of {mip.column_name(int(j))}"
+            rows.append(
+                SampleRow(
+                    np.zeros(block.inputs.shape[1]),
+                    on_outputs,
+                    float(mip.lower[j]),
+                    float(mip.upper[j]),
+                    name,
+                )
+            )
+    return rows
+
+
+def _allowed_classes(mip: Mip, block: Block, i: int, rows: tuple[SampleRow, ...]) -> list[int]:
+    """The classes whose output values meet the sample's own bounds and rows."""
+    outputs = block.outputs[i]
+    candidates = np.eye(len(outputs)) if len(outputs) > 1 else np.array([[0.0], [1.0]])
+    lower, upper = mip.lower[outputs], mip.upper[outputs]
+
+    def fits(y: FloatArray) -> bool:
+        in_bounds: BoolArray = (y >= lower - 1e-9) & (y <= upper + 1e-9)
+        in_rows = (row.lower - 1e-9 <= row.on_outputs @ y <= row.upper + 1e-9 for row in rows)
+        return bool(in_bounds.all()) and all(in_rows)
+
+    return [c for c, y in enumerate(candidates) if fits(y)]

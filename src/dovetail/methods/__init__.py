@@ -1,0 +1,29 @@
+"""Whole algorithms: a problem goes in, candidates go to the incumbent.
+
+Methods are listed by name here and imported when asked for, so that `dovetail list` is quick.
+"""
+
+from __future__ import annotations
+
+from dovetail.core.errors import OptionError
+from dovetail.core.search import Method
+
+METHODS = {
+    "auto": "the best choice for the problem; in this version the dual decomposition with our defaults",
+    "dual-decomposition": "the paper's Algorithm 1 with our defaults: scaled, adaptive rho, decaying steps",
+    "paper": "Algorithm 1 with the paper's settings: rho 10 and fixed, nothing scaled",
+    "paper-adaptive": "Algorithm 1 with the paper's settings and its adaptive rho",
+}
+
+
+def method_named(name: str) -> Method:
+    """A method with the options its name stands for."""
+    if name not in METHODS:
+        raise OptionError(
+            f"method {name!r} is not known; choose {', '.join(METHODS)}, or pass a method object."
+        )
+    from dovetail.methods.dual_decomposition import DualDecomposition
+
+    if name.startswith("paper"):
+        return DualDecomposition.paper(adaptive=name == "paper-adaptive")
+    return DualDecomposition()

@@ -1,0 +1,238 @@
+"""Algorithm 1 of the paper: dual decomposition between a MIP and its networks.
+
+    x(k)      = argmin over the MIP      of  c'x - lambda'x + 1/2 |u(k-1) - x|_W^2
+    u(k)      = argmin over the networks of  d'f(u) + lambda'(u - x(k)) + 1/2 |u - x(k)|_W^2
+    lambda(k) = lambda(k-1) + W (u(k) - x(k))
+
+until |u - x| is below the tolerance. Every x(k), and u(k) rounded, goes through the door: what is
+returned is the best *verified* point on the way, not the pair the loop ends with.
+
+Idea: neither side is rewritten in the other's language, so the MIP does not grow with the network
+and one iteration costs one MIP plus a few passes through the networks. Advice: leave rho alone where
+`scaling="box"`; unscaled (the paper's form) rho has to be tried. Weakness: agreement is neither
+optimality nor feasibility: with a tight row or an equality on a network's output the loop may end
+without a point, and with integers a large rho freezes x at the rounded u.
+
+Settled where the paper is silent or slips: Theorem 1's proof has the merit fall in the dual step, but
+by its own definition the dual step *raises* it by |u - x|_W^2 (the trace shows both numbers); W is
+rho times the identity in the paper, and rho k / width^2 here unless scaling is off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from dovetail.core.budget import Budget, StopReason
+from dovetail.core.engine import MipAnswer
+from dovetail.core.errors import OptionError, UnsupportedError
+from dovetail.core.incumbent import Incumbent
+from dovetail.core.network import NnSolver
+from dovetail.core.problem import Problem
+from dovetail.core.search import Outcome, Search
+from dovetail.core.trace import Row
+from dovetail.coupling.assemble import network_block
+from dovetail.coupling.coupled import Coupled
+from dovetail.coupling.link import Link
+from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, Penalty, PenaltyState
+from dovetail.coupling.split import split
+from dovetail.mip import engine_for
+from dovetail.nn import ProjectedGradient
+from dovetail.presolve.boxes import input_box
+from dovetail.presolve.stretch import Stretch, require_finite_inputs, stretch
+
+
+@dataclass(frozen=True)
+class DualDecomposition:
+    """Options of Algorithm 1. The defaults are ours; `paper()` has the paper's."""
+
+    rho: float = 30.0
+    nn_solver: NnSolver = field(default_factory=ProjectedGradient)
+    tolerance: float = 1e-4
+    iterations: int = 50
+    penalty: Penalty = field(default_factory=BalancedPenalty)
+    scaling: Literal["box", "none"] = "box"
+    engine: str = "auto"
+    mip_gap: float = 1e-3
+    both_starts: bool = True
+    """Start the network step from the better of u(k-1) and x(k), sample by sample."""
+    patience: int | None = 15
+    """Stop as stalled after so many iterations without a new incumbent or a smaller residual."""
+
+    name = "dual-decomposition"
+
+    @classmethod
+    def paper(cls, adaptive: bool = False) -> DualDecomposition:
+        """The paper's settings: rho 10, no scaling, 25 Adam steps of 0.01, 50 iterations, 1e-4."""
+        return cls(
+            rho=10.0,
+            nn_solver=ProjectedGradient.paper(),
+            penalty=BalancedPenalty(relative=False) if adaptive else FixedPenalty(),
+            scaling="none",
+            both_starts=False,
+            patience=None,
+        )
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.rho < np.inf:
+            raise OptionError(f"DualDecomposition: rho is {self.rho}; give a positive number.")
+        if not 0.0 < self.tolerance < np.inf:
+            raise OptionError(f"DualDecomposition: tolerance is {self.tolerance}; give a positive number.")
+        if self.iterations < 1:
+            raise OptionError(f"DualDecomposition: iterations is {self.iterations}; give at least 1.")
+        if self.scaling not in ("box", "none"):
+            raise OptionError(f'DualDecomposition: scaling is {self.scaling!r}; give "box" or "none".')
+
+    def solve(self, search: Search) -> Outcome:
+        """Algorithm 1: MIP step, network step, dual update, check, penalty."""
+        budget, watch = search.budget, search.watch
+        coupled, penalty = self._set_up(search)
+        progress = _Progress(self.patience)
+        for k in range(1, self.iterations + 1):
+            rho = penalty.rho
+            lap = _Lap(search)
+
+            # 1. MIP step: x(k)
+            answer = coupled.mip_step(rho, self.mip_gap, _slice(budget))
+            if answer.x is None:
+                return _end(budget.over or StopReason.STALLED, k - 1, coupled, rho, search)
+
+            # 2. network step: u(k)
+            coupled.network_step(answer.x, rho, self.nn_solver, budget, both_starts=self.both_starts)
+            lagrangian = coupled.lagrangian(answer.x, rho)
+
+            # 3. dual update: lambda(k)
+            coupled.update_multipliers(rho)
+
+            # 4. every candidate to the door; agreement?
+            objective = search.incumbent.offer(answer.x, "x")
+            search.incumbent.offer(coupled.copies(answer.x), "u")
+            row = lap.row(k, objective, rho, lagrangian, coupled, answer)
+            watch.iteration(row, search.incumbent.x)
+            progress.see(row)
+            if row.primal < self.tolerance:
+                return _end(StopReason.AGREED, k, coupled, rho, search)
+            stop = budget.over or progress.verdict(search.incumbent)
+            if stop:
+                return _end(stop, k, coupled, rho, search)
+
+            # 5. penalty: rho
+            penalty = self.penalty.update(penalty, k, row.primal, row.dual)
+        return _end(StopReason.ITERATIONS, self.iterations, coupled, penalty.rho, search)
+
+    def _set_up(self, search: Search) -> tuple[Coupled, PenaltyState]:
+        """What is done once: cut the problem, measure it, load the engine, freeze the networks."""
+        problem, start = search.problem, search.start
+        parts = split(problem)
+        box = input_box(problem, search.budget, seed=search.seed, threads=search.threads)
+        scaled = self.scaling == "box"
+        if scaled:
+            require_finite_inputs(problem, box)
+        reach = stretch(problem, box, search.seed)
+        width = reach.width if scaled else np.ones(problem.mip.columns)
+        unit = _objective_unit(problem, reach) if scaled else 1.0
+        engine = engine_for(self.engine, parts.mip, parts.columns)
+        session = engine.load(parts.mip, parts.columns, seed=search.seed, threads=search.threads)
+        cost = problem.mip.minimised().cost
+        links = []
+        for part in parts.parts:
+            points = reach.points[part.block.name]
+            network = network_block(
+                part, box.lower, box.upper, width, points, search.device, search.stopwatch
+            )
+            reason = self.nn_solver.refuses(network)
+            if reason is not None:
+                raise UnsupportedError(reason)
+            links.append(Link(part, network, cost, unit, scaled=scaled))
+        coupled = Coupled(parts.mip, session, links, search.stopwatch)
+        coupled.begin(start.x if start.x is not None else reach.middle, start.multipliers)
+        rho = start.multipliers.rho if start.multipliers is not None else self.rho
+        search.watch.say(_introduction(engine.name, self, links))
+        return coupled, self.penalty.start(rho)
+
+
+def _end(reason: StopReason, iterations: int, coupled: Coupled, rho: float, search: Search) -> Outcome:
+    """Pack up: the last residual and the prices, for a later start."""
+    trace = search.watch.trace
+    residual = trace[-1].primal if len(trace) else None
+    notes = [link.note for link in coupled.links if link.note]
+    return Outcome(reason, iterations, "; ".join(notes), residual, coupled.multipliers(rho))
+
+
+def _slice(budget: Budget) -> Budget:
+    """A MIP step may take a tenth of what is left: an inexact step is better than no second one."""
+    return budget.part(max(0.1 * budget.left, 1.0))
+
+
+def _objective_unit(problem: Problem, reach: Stretch) -> float:
+    """How much of the objective is at stake per sample: the length that prices are measured in."""
+    at_stake = float(np.abs(problem.mip.cost) @ (reach.upper - reach.lower))
+    samples = sum(block.samples for block in problem.blocks)
+    return at_stake / samples if at_stake > 0.0 else 1.0
+
+
+def _introduction(engine: str, options: DualDecomposition, links: list[Link]) -> str:
+    forms = {link.block.name: "inputs and outputs" if link.couples_outputs else "inputs" for link in links}
+    solver = getattr(options.nn_solver, "name", type(options.nn_solver).__name__)
+    couplings = ", ".join(f"{name}: {form}" for name, form in forms.items())
+    return f"  MIP step by {engine}, network step by {solver}\n  coupled: {couplings}"
+
+
+class _Progress:
+    """Notices when nothing better exists, or nothing better has come for a while."""
+
+    def __init__(self, patience: int | None) -> None:
+        self._patience = patience
+        self._best_residual, self._last_gain, self._now = np.inf, 0, 0
+
+    def see(self, row: Row) -> None:
+        self._now = row.iteration
+        if row.source or row.primal < 0.99 * self._best_residual:
+            self._best_residual = min(self._best_residual, row.primal)
+            self._last_gain = row.iteration
+
+    def verdict(self, incumbent: Incumbent) -> StopReason | None:
+        if incumbent.proved:
+            return StopReason.PROVED
+        if self._patience is not None and self._now - self._last_gain >= self._patience:
+            return StopReason.STALLED
+        return None
+
+
+class _Lap:
+    """One iteration's share of the stopwatch, and the row it becomes."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._before = {name: search.stopwatch.read(name) for name in ("engine", "nn", "door")}
+        self._incumbent = search.incumbent.x
+
+    def row(
+        self,
+        iteration: int,
+        objective: float,
+        rho: float,
+        lagrangian: float,
+        coupled: Coupled,
+        answer: MipAnswer,
+    ) -> Row:
+        search, incumbent = self._search, self._search.incumbent
+        spent = {name: search.stopwatch.read(name) - t for name, t in self._before.items()}
+        assert answer.x is not None
+        return Row(
+            iteration=iteration,
+            objective=objective,
+            incumbent=incumbent.objective,
+            source=incumbent.source if incumbent.x is not self._incumbent else "",
+            rho=rho,
+            lagrangian=lagrangian,
+            merit=coupled.lagrangian(answer.x, rho),
+            mip_seconds=spent["engine"],
+            nn_seconds=spent["nn"],
+            door_seconds=spent["door"],
+            elapsed=search.budget.seconds,
+            exact=answer.exact,
+            residuals=coupled.residuals(rho),
+        )

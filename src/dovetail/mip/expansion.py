@@ -1,0 +1,167 @@
+"""Writing a quadratic pull on columns into a linear program, so that only its costs ever change.
+
+    w/2 (x - u)^2 = w/2 s^2 - w (u - r) s + const,   s = x - r for a fixed reference r per column
+
+- An integer column with few values: x = lo + sum of binaries d_k, where d_k costs the rise of
+  the parabola from lo + k to lo + k + 1. Rises grow with k, so the d_k fill in order: exact. A
+  column with two values needs no new column at all.
+- Any other column: an extra column t >= s^2, approached from below by tangents
+  t >= 2 p s - p^2. Tangents do not contain u, w or the cost: they stay valid for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.engine import Quadratic
+from dovetail.core.mip import Mip
+
+FEW_VALUES = 64
+"""Integer columns with at most this many steps are written out as binaries."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """A program with room for a quadratic pull: the host's columns, then binaries d, then squares t."""
+
+    mip: Mip
+    pairs: IntArray
+    """Weighted integer columns with at most two values."""
+    steps_of: IntArray
+    """For each binary d, the host column it is a step of."""
+    step_level: FloatArray
+    """For each binary d, the value of its column before the step."""
+    squares_of: IntArray
+    """For each square t, the host column it belongs to."""
+    reference: FloatArray
+    """For each square t, the reference r of its column."""
+
+    @classmethod
+    def of(cls, mip: Mip, columns: IntArray) -> Expansion:
+        """Sort the weighted columns into the three ways of writing them."""
+        columns = np.unique(columns)
+        span = mip.upper[columns] - mip.lower[columns]
+        whole = mip.integer[columns]
+        pairs = columns[whole & (span <= 1.0)]
+        stepped = columns[whole & (span > 1.0) & (span <= FEW_VALUES)]
+        squared = columns[~whole | (span > FEW_VALUES)]
+        squared = squared[mip.upper[squared] > mip.lower[squared]]
+        low = np.ceil(mip.lower[stepped])
+        counts = np.floor(mip.upper[stepped]).astype(np.int64) - low.astype(np.int64)
+        level = np.concatenate([np.empty(0), *(a + np.arange(c) for a, c in zip(low, counts, strict=True))])
+        middle = 0.5 * (mip.lower[squared] + mip.upper[squared])
+        nearest = np.clip(0.0, mip.lower[squared], mip.upper[squared])
+        reference = np.where(np.isfinite(middle), middle, nearest)
+        return cls(mip, pairs, np.repeat(stepped, counts), level, squared, reference)
+
+    @property
+    def first_square(self) -> int:
+        """Index of the first column t."""
+        return self.mip.columns + self.steps_of.size
+
+    @property
+    def columns(self) -> int:
+        """Number of columns of the expanded program."""
+        return self.first_square + self.squares_of.size
+
+    def program(
+        self,
+    ) -> tuple[sp.csr_array, FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]:
+        """The expanded program: matrix, row limits, column limits, integrality."""
+        mip, steps = self.mip, self.steps_of.size
+        stepped, first = np.unique(self.steps_of, return_index=True)
+        links = sp.coo_array(
+            (
+                np.concatenate([np.ones(stepped.size), -np.ones(steps)]),
+                (
+                    np.concatenate([np.arange(stepped.size), np.searchsorted(stepped, self.steps_of)]),
+                    np.concatenate([stepped, mip.columns + np.arange(steps)]),
+                ),
+            ),
+            shape=(stepped.size, self.columns),
+        ).tocsr()
+        wide = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.rows, self.columns))
+        base = self.step_level[first]
+        return (
+            sp.csr_array(sp.vstack([wide, links], format="csr")),
+            np.concatenate([mip.row_lower, base]),
+            np.concatenate([mip.row_upper, base]),
+            *self.limits(mip.lower, mip.upper),
+            np.concatenate([mip.integer, np.ones(steps, bool), np.zeros(self.squares_of.size, bool)]),
+        )
+
+    def limits(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Column limits of the expanded program for given limits of the host's columns."""
+        steps, squares = self.steps_of.size, self.squares_of.size
+        return (
+            np.concatenate([lower, np.zeros(steps + squares)]),
+            np.concatenate([upper, np.ones(steps), np.full(squares, np.inf)]),
+        )
+
+    def cost(self, objective: Quadratic) -> tuple[FloatArray, float]:
+        """Costs and offset of the expanded program for this objective."""
+        weight, centre = objective.weight, objective.centre
+        cost = np.zeros(self.columns)
+        cost[: self.mip.columns] = objective.cost
+        offset = objective.offset
+
+        j = self.pairs
+        low = np.ceil(self.mip.lower[j])
+        slope = 0.5 * weight[j] * (1.0 + 2.0 * (low - centre[j]))
+        cost[j] += slope
+        offset += float(np.sum(0.5 * weight[j] * (low - centre[j]) ** 2 - slope * low))
+
+        k, level = self.steps_of, self.step_level
+        rise = 0.5 * weight[k] * (1.0 + 2.0 * (level - centre[k]))
+        cost[self.mip.columns : self.first_square] = rise
+        stepped, first = np.unique(k, return_index=True)
+        offset += float(np.sum(0.5 * weight[stepped] * (level[first] - centre[stepped]) ** 2))
+
+        q, r = self.squares_of, self.reference
+        pull = weight[q] * (centre[q] - r)
+        cost[q] -= pull
+        cost[self.first_square :] = 0.5 * weight[q]
+        offset += float(np.sum(pull * r + 0.5 * weight[q] * (centre[q] - r) ** 2))
+
+        fixed = self._fixed_pulls()
+        offset += float(np.sum(0.5 * weight[fixed] * (self.mip.lower[fixed] - centre[fixed]) ** 2))
+        return cost, offset
+
+    def _fixed_pulls(self) -> IntArray:
+        """Continuous columns without room to move: their pull is a constant."""
+        handled = np.zeros(self.mip.columns, dtype=bool)
+        handled[self.pairs] = handled[self.steps_of] = handled[self.squares_of] = True
+        return np.flatnonzero(~handled & (self.mip.lower == self.mip.upper))
+
+    def lift(self, x: FloatArray) -> FloatArray:
+        """A point of the host as a point of the expanded program."""
+        steps = (x[self.steps_of] > self.step_level + 0.5).astype(np.float64)
+        squares = (x[self.squares_of] - self.reference) ** 2
+        return np.concatenate([x, steps, squares])
+
+    def tangents(self, which: IntArray, points: FloatArray) -> tuple[sp.csr_array, FloatArray, FloatArray]:
+        """Rows t >= 2 p s - p^2 for squares `which`, touching at the host values `points`."""
+        p = points - self.reference[which]
+        count = which.size
+        rows = np.arange(count)
+        matrix = sp.coo_array(
+            (
+                np.concatenate([np.ones(count), -2.0 * p]),
+                (
+                    np.concatenate([rows, rows]),
+                    np.concatenate([self.first_square + which, self.squares_of[which]]),
+                ),
+            ),
+            shape=(count, self.columns),
+        ).tocsr()
+        return sp.csr_array(matrix), -p * p - 2.0 * p * self.reference[which], np.full(count, np.inf)
+
+    def shortfall(self, lifted: FloatArray, weight: FloatArray) -> FloatArray:
+        """How much each square falls short in the objective at a point of the expanded program."""
+        s = lifted[self.squares_of] - self.reference
+        short = s * s - lifted[self.first_square :]
+        return 0.5 * weight[self.squares_of] * np.maximum(short, 0.0)

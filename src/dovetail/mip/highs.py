@@ -1,0 +1,152 @@
+"""HiGHS as an engine for every kind of block: LP and MILP only, since HiGHS refuses quadratic MIPs.
+
+Weights on integer columns with few values are exact (see `expansion`). Weights on
+continuous columns are met by outer approximation: a MILP with tangents in place of the parabolas
+finds integers, a QP with these integers fixed finds the best point, tangents at that point
+are added, and so on until the MILP's bound meets the best QP value. Tangents lie below
+the parabolas, so the bound is valid, and they are kept for later solves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.budget import Budget
+from dovetail.core.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
+from dovetail.core.errors import EngineError
+from dovetail.core.mip import Mip
+from dovetail.mip.expansion import Expansion
+from dovetail.mip.live_highs import LiveHighs
+
+ROUNDS = 10
+KEPT_TANGENTS = 8
+"""So many tangents per square are kept between solves."""
+
+
+class HighsEngine:
+    """MILP by HiGHS; quadratic pulls by binaries and tangents."""
+
+    name = "highs"
+
+    def refuses(self, mip: Mip, columns: IntArray) -> str | None:
+        """HiGHS takes every program."""
+        return None
+
+    def load(self, mip: Mip, columns: IntArray, *, seed: int = 0, threads: int = 1) -> MipSession:
+        """Build the expanded program once."""
+        return HighsSession(mip, columns, seed=seed, threads=threads)
+
+
+class HighsSession:
+    """A program inside HiGHS."""
+
+    def __init__(self, mip: Mip, columns: IntArray, *, seed: int, threads: int) -> None:
+        self._mip = mip
+        self._expansion = Expansion.of(mip, columns)
+        self._live = LiveHighs(*self._expansion.program(), seed=seed, threads=threads)
+        self._base_rows = mip.rows + np.unique(self._expansion.steps_of).size
+        self._tangents = 0
+        self._changed_bounds = False
+
+    def solve(
+        self,
+        objective: Quadratic,
+        *,
+        budget: Budget,
+        start: FloatArray | None = None,
+        gap: float = 1e-6,
+        bounds: Bounds | None = None,
+    ) -> MipAnswer:
+        """Minimise; exact up to `gap` unless a limit is met."""
+        self._live.set_objective(*self._expansion.cost(objective))
+        self._set_bounds(bounds)
+        if start is not None and self._live.is_mip:
+            self._live.set_start(self._expansion.lift(start))
+        if self._expansion.squares_of.size:
+            return self._outer_approximation(objective, budget, start, gap, bounds)
+        status, lifted, bound = self._live.run(budget, gap)
+        if lifted is None:
+            return MipAnswer(status, None, np.inf, bound)
+        x = lifted[: self._mip.columns]
+        return certified("HiGHS", self._mip, objective, x, status, bound, bounds)
+
+    def _set_bounds(self, bounds: Bounds | None) -> None:
+        if bounds is not None or self._changed_bounds:
+            lower, upper = bounds if bounds is not None else (self._mip.lower, self._mip.upper)
+            self._live.set_bounds(*self._expansion.limits(lower, upper))
+            self._changed_bounds = bounds is not None
+
+    def _outer_approximation(
+        self,
+        objective: Quadratic,
+        budget: Budget,
+        start: FloatArray | None,
+        gap: float,
+        bounds: Bounds | None,
+    ) -> MipAnswer:
+        """MILP for the integers, QP for the rest, tangents where the QP ends; until they agree."""
+        best = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
+        if start is not None:
+            best = self._polished(start, objective, bounds)
+        self._touch(self._goals(objective))
+        tried: set[bytes] = set()
+        for _ in range(ROUNDS):
+            status, lifted, bound = self._live.run(budget, 0.5 * gap)
+            best = replace(best, bound=min(best.value, max(best.bound, bound)))
+            if lifted is None:
+                certain = status is not MipStatus.LIMIT and best.x is None
+                return replace(best, status=status if certain else MipStatus.LIMIT)
+            found = self._polished(lifted[: self._mip.columns], objective, bounds)
+            if found.value < best.value:
+                best = replace(found, bound=best.bound)
+            integers = np.round(lifted[: self._mip.columns][self._mip.integer]).tobytes()
+            near = best.value - best.bound <= gap * max(1.0, abs(best.value))
+            if status is MipStatus.OPTIMAL and (near or integers in tried):
+                return replace(best, status=MipStatus.OPTIMAL)
+            tried.add(integers)
+            if found.x is not None:
+                self._touch(found.x)
+        return best
+
+    def _goals(self, objective: Quadratic) -> FloatArray:
+        """Where each weighted column would go if it were alone: a good place for a first tangent."""
+        weight = np.where(objective.weight > 0, objective.weight, 1.0)
+        goal = objective.centre - objective.cost / weight
+        return np.clip(goal, self._mip.lower, self._mip.upper)
+
+    def _touch(self, x: FloatArray) -> None:
+        """Add a tangent to every square at the point `x`, and drop the oldest when they are too many."""
+        squares = self._expansion.squares_of
+        self._live.add_rows(*self._expansion.tangents(np.arange(squares.size), x[squares]))
+        self._tangents += squares.size
+        most = KEPT_TANGENTS * squares.size
+        if self._tangents > 2 * most:
+            self._live.delete_rows(self._base_rows, self._base_rows + self._tangents - most)
+            self._tangents = most
+
+    def _polished(self, x: FloatArray, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:
+        """The best point with the integers of `x`, by a QP; `x` itself where the QP fails."""
+        mip = self._mip
+        whole = np.where(mip.integer, np.round(x), x)
+        lower, upper = bounds if bounds is not None else (mip.lower, mip.upper)
+        fixed = (np.where(mip.integer, whole, lower), np.where(mip.integer, whole, upper))
+        try:
+            answer = self._continuous.solve(objective, budget=Budget(), bounds=fixed)
+            if answer.x is not None:
+                x = answer.x
+        except EngineError:
+            pass
+        try:
+            return certified("HiGHS", mip, objective, x, MipStatus.LIMIT, -np.inf, bounds)
+        except EngineError:
+            return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
+
+    @cached_property
+    def _continuous(self) -> MipSession:
+        from dovetail.mip.piqp import PiqpSession
+
+        return PiqpSession(self._mip.relaxed(), rescue=None)

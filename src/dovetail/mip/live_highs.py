@@ -1,0 +1,191 @@
+"""One live HiGHS object: every return code looked at, time limits that mean what they say.
+
+Traps covered here, all measured on highspy 1.15.1: `run` and `passModel` return an error
+code and leave old values readable; a time limit counts from the object's birth for an LP
+but from the start of the run for a MIP; the thread count is fixed for the whole process
+by the first solve; Ctrl-C waits for the end of a solve unless a callback lets Python look.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.budget import Budget
+from dovetail.core.engine import MipStatus
+from dovetail.core.errors import EngineError
+
+FEASIBILITY = 1e-9
+INTEGRALITY = 1e-7
+LONG_LP = 50_000
+"""An LP with more nonzeros than this may run for seconds: it gets the callback that lets Ctrl-C in."""
+
+_Status = highspy.HighsModelStatus
+STATUS = {
+    _Status.kOptimal: MipStatus.OPTIMAL,
+    _Status.kInfeasible: MipStatus.INFEASIBLE,
+    _Status.kUnbounded: MipStatus.UNBOUNDED,
+    _Status.kTimeLimit: MipStatus.LIMIT,
+    _Status.kIterationLimit: MipStatus.LIMIT,
+    _Status.kSolutionLimit: MipStatus.LIMIT,
+    _Status.kObjectiveBound: MipStatus.LIMIT,
+    _Status.kObjectiveTarget: MipStatus.LIMIT,
+    _Status.kInterrupt: MipStatus.LIMIT,
+    _Status.kUnknown: MipStatus.LIMIT,
+}
+
+_threads_in_use: int | None = None
+
+
+class LiveHighs:
+    """A program inside HiGHS, minimised again and again as its costs, bounds and rows change."""
+
+    def __init__(
+        self,
+        A: sp.csr_array,
+        row_lower: FloatArray,
+        row_upper: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        integer: BoolArray,
+        *,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> None:
+        global _threads_in_use
+        if _threads_in_use not in (None, threads):
+            highspy.Highs.resetGlobalScheduler(True)
+        _threads_in_use = threads
+        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
+        self.is_mip = bool(np.any(integer))
+        self._columns = np.arange(lower.size, dtype=np.int32)
+        self._budget: Budget | None = None
+        for option, value in (
+            ("output_flag", False),
+            ("threads", threads),
+            ("random_seed", seed % 2**31),
+            ("primal_feasibility_tolerance", FEASIBILITY),
+            ("dual_feasibility_tolerance", FEASIBILITY),
+            ("mip_feasibility_tolerance", INTEGRALITY),
+            ("mip_abs_gap", 1e-9),
+        ):
+            self._demand(self._highs.setOptionValue(option, value), f"option {option}")
+        self._demand(
+            self._highs.passModel(_model(A, row_lower, row_upper, lower, upper, integer)), "the model"
+        )
+        if self.is_mip or A.nnz > LONG_LP:
+            self._highs.cbMipInterrupt += self._look_up
+            self._highs.cbSimplexInterrupt += self._look_up
+
+    def set_objective(self, cost: FloatArray, offset: float) -> None:
+        """The objective of the next solves."""
+        self._demand(
+            self._highs.changeColsCost(cost.size, self._columns, np.ascontiguousarray(cost)), "costs"
+        )
+        self._demand(self._highs.changeObjectiveOffset(float(offset)), "the offset")
+
+    def set_bounds(self, lower: FloatArray, upper: FloatArray) -> None:
+        """The columns' bounds for the next solves."""
+        lower, upper = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
+        self._demand(self._highs.changeColsBounds(lower.size, self._columns, lower, upper), "bounds")
+
+    def add_rows(self, rows: sp.csr_array, lower: FloatArray, upper: FloatArray) -> None:
+        """Append rows to the program."""
+        self._demand(
+            self._highs.addRows(
+                rows.shape[0], lower, upper, rows.nnz,
+                rows.indptr[:-1].astype(np.int32), rows.indices.astype(np.int32), rows.data,
+            ),
+            "rows",
+        )  # fmt: skip
+
+    def delete_rows(self, first: int, last: int) -> None:
+        """Remove rows `first` to `last` - 1."""
+        which = np.arange(first, last, dtype=np.int32)
+        self._demand(self._highs.deleteRows(which.size, which), "removal of rows")
+
+    def set_start(self, x: FloatArray) -> None:
+        """Offer a point to the next MIP solve."""
+        solution = highspy.HighsSolution()
+        solution.col_value = x.tolist()
+        self._highs.setSolution(solution)  # a start it cannot use is a pity, not an error
+
+    def run(self, budget: Budget, gap: float) -> tuple[MipStatus, FloatArray | None, float]:
+        """Minimise: status, point if there is one, and the engine's bound."""
+        if budget.over:
+            return MipStatus.LIMIT, None, -np.inf
+        self._highs.setOptionValue("mip_rel_gap", float(gap))
+        status = self._status(budget)
+        if status is None:  # presolve saw "unbounded or infeasible" and does not say which
+            self._highs.setOptionValue("presolve", "off")
+            status = self._status(budget)
+            self._highs.setOptionValue("presolve", "choose")
+            status = status if status is not None else MipStatus.LIMIT
+        return status, self._point(status), self._bound(status)
+
+    def _status(self, budget: Budget) -> MipStatus | None:
+        elapsed = 0.0 if self.is_mip else self._highs.getRunTime()
+        self._highs.setOptionValue("time_limit", elapsed + max(0.0, min(budget.left, 1e9)))
+        self._budget = budget
+        self._demand(self._highs.run(), "the solve")
+        found = self._highs.getModelStatus()
+        if found == _Status.kUnboundedOrInfeasible:
+            return None
+        if found not in STATUS:
+            raise EngineError(f"HiGHS ended with {found.name}; no answer was taken from it.")
+        return STATUS[found]
+
+    def _point(self, status: MipStatus) -> FloatArray | None:
+        solution = self._highs.getSolution()
+        feasible = self._highs.getInfo().primal_solution_status == 2
+        if status not in (MipStatus.OPTIMAL, MipStatus.LIMIT) or not solution.value_valid or not feasible:
+            return None
+        return np.array(solution.col_value, dtype=np.float64)
+
+    def _bound(self, status: MipStatus) -> float:
+        if status not in (MipStatus.OPTIMAL, MipStatus.LIMIT):
+            return -np.inf
+        info = self._highs.getInfo()
+        if self.is_mip:
+            return float(info.mip_dual_bound)
+        return float(info.objective_function_value) if status is MipStatus.OPTIMAL else -np.inf
+
+    def _look_up(self, event: Any) -> None:
+        """Called by HiGHS now and then: Python handles waiting signals, and we look for a request to stop.
+
+        Not for the deadline, which HiGHS keeps itself: an interrupted object stays interrupted.
+        """
+        if self._budget is not None and self._budget.stopped:
+            event.interrupt()
+
+    @staticmethod
+    def _demand(code: highspy.HighsStatus, what: str) -> None:
+        if code == highspy.HighsStatus.kError:
+            raise EngineError(f"HiGHS refused {what}.")
+
+
+def _model(
+    A: sp.csr_array,
+    row_lower: FloatArray,
+    row_upper: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    integer: BoolArray,
+) -> highspy.HighsLp:
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = A.shape
+    model.col_cost_ = np.zeros(lower.size)
+    model.col_lower_, model.col_upper_ = lower, upper
+    model.row_lower_, model.row_upper_ = row_lower, row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = A.indptr
+    model.a_matrix_.index_ = A.indices
+    model.a_matrix_.value_ = A.data
+    if np.any(integer):
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        model.integrality_ = [kinds[int(flag)] for flag in integer]
+    return model

@@ -1,0 +1,1 @@
+"""Foreign models: read into a `Mip`, one file per library."""

@@ -1,0 +1,151 @@
+"""Log barrier for the network step (the paper's interior method).
+
+    min  objective(u) - mu * sum log(slack)        slack: distance to each finite bound and each row
+
+for mu = mu0, 0.1 mu0, ... : Newton steps by conjugate gradients (five of them), shortened so that
+every point stays strictly inside. Idea: many rows on the network's outputs cost a projection
+dearly but a barrier little. Advice: leave `mu` alone. Weakness: slower than projected gradient
+where there is only a box; needs an interior, so equality rows are refused by name; the set is
+not convex, so the search for a first interior point may fail on a feasible set: those samples fall
+back to projected gradient, and the answer says so.
+
+Curvature is exact where the network is smooth, through second derivatives of the whole objective.
+A ReLU network has none: there the Gauss-Newton part is all there is, and is used as such.
+`variant="l-bfgs-b"` is the paper's set-up section (an L-BFGS-B update, the box as bounds); the
+default "newton-cg" is its experiment E5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from dovetail.core.budget import Budget
+from dovetail.core.errors import OptionError
+from dovetail.core.network import NetworkAnswer, NetworkBlock, Pull, Rows
+from dovetail.nn.barrier_function import Barrier
+from dovetail.nn.l_bfgs_b import l_bfgs_b
+from dovetail.nn.newton_cg import newton_cg
+from dovetail.nn.passes import values_only
+from dovetail.nn.projected_gradient import ProjectedGradient
+from dovetail.nn.projection import into_box, project, violation
+
+INSIDE = 1e-3
+"""Starting points keep this part of the box width from its walls."""
+MARGINS = (1e-2, 1e-4, 1e-6)
+"""Tried in turn, relative to the size of a row's limits, for a first point strictly inside the rows."""
+
+
+@dataclass(frozen=True)
+class LogBarrier:
+    """Options of the barrier sub-solver."""
+
+    mu: float = 0.1
+    shrink: float = 0.1
+    smallest_mu: float = 1e-7
+    newton_steps: int = 4
+    cg_steps: int = 5
+    variant: Literal["newton-cg", "l-bfgs-b"] = "newton-cg"
+
+    def __post_init__(self) -> None:
+        if self.variant not in ("newton-cg", "l-bfgs-b"):
+            raise OptionError(f'LogBarrier: variant is {self.variant!r}; give "newton-cg" or "l-bfgs-b".')
+        if not 0.0 < self.smallest_mu <= self.mu:
+            raise OptionError("LogBarrier: give 0 < smallest_mu <= mu.")
+        if not 0.0 < self.shrink < 1.0:
+            raise OptionError(f"LogBarrier: shrink is {self.shrink}; give a number between 0 and 1.")
+        if self.newton_steps < 1 or self.cg_steps < 1:
+            raise OptionError("LogBarrier: newton_steps and cg_steps must be at least 1.")
+
+    @property
+    def name(self) -> str:
+        """For logs."""
+        return f"log-barrier ({self.variant})"
+
+    def refuses(self, block: NetworkBlock) -> str | None:
+        """Equality rows: they have no interior."""
+        if block.rows is None:
+            return None
+        equal = torch.nonzero(block.rows.lower == block.rows.upper)
+        if len(equal):
+            i, k = (int(entry) for entry in equal[0])
+            return (
+                f"{block.rows.names[i][k]} is an equality on {block.name}'s output, which has no "
+                "interior; use nn_solver=ProjectedGradient(), or give the row a width."
+            )
+        return None
+
+    def solve(self, block: NetworkBlock, pull: Pull, start: Tensor, budget: Budget) -> NetworkAnswer:
+        """Minimise the step's objective from a strictly interior point near `start`."""
+        u, inside = interior_start(block, start)
+        if bool(inside.any()):
+            barrier = Barrier(block.take(inside), pull.take(inside))
+            u = u.clone()
+            u[inside] = self._follow(barrier, u[inside], budget)
+        note = ""
+        if not bool(inside.all()):
+            outside = ~inside
+            rescued = ProjectedGradient().solve(
+                block.take(outside), pull.take(outside), start[outside], budget
+            )
+            u = u.clone()
+            u[outside] = rescued.u
+            note = (
+                f"{block.name}: no interior point for {int(outside.sum())} samples, projected gradient used"
+            )
+        values = values_only(block, u)
+        value = pull.value(u, block.outputs(values))
+        return NetworkAnswer(u, values, value, violation(block, u, values), note)
+
+    def _follow(self, barrier: Barrier, u: Tensor, budget: Budget) -> Tensor:
+        """Follow the central path: minimise at one mu after the other, each from the last."""
+        mu = self.mu
+        while mu >= self.smallest_mu and not budget.over:
+            if self.variant == "newton-cg":
+                u = newton_cg(barrier, u, mu, self.newton_steps, self.cg_steps, budget)
+            else:
+                u = l_bfgs_b(barrier, u, mu, self.newton_steps * self.cg_steps)
+            mu *= self.shrink
+        return u
+
+
+def interior_start(block: NetworkBlock, start: Tensor) -> tuple[Tensor, Tensor]:
+    """Points strictly inside box and rows near `start`, and for which samples that worked."""
+    width = (block.upper - block.lower).clamp(max=1.0 / INSIDE)
+    lower = torch.where(width > 0, block.lower + INSIDE * width, block.lower)
+    upper = torch.where(width > 0, block.upper - INSIDE * width, block.upper)
+    shrunk = replace(block, lower=lower, upper=upper)
+    u = into_box(shrunk, start)
+    if block.rows is None:
+        return u, torch.ones(len(u), dtype=torch.bool, device=u.device)
+    inside = _strictly_met(block, block.rows, u)
+    for margin in MARGINS:
+        if bool(inside.all()):
+            break
+        room = _margins(block.rows, margin)
+        tightened = replace(
+            shrunk,
+            rows=replace(block.rows, lower=block.rows.lower + room, upper=block.rows.upper - room),
+        )
+        trial = project(tightened, u)
+        reached = ~inside & _strictly_met(block, block.rows, trial)
+        u = torch.where(reached.unsqueeze(1), trial, u)
+        inside = inside | reached
+    return u, inside
+
+
+def _margins(rows: Rows, part: float) -> Tensor:
+    """How far inside each row a first point should lie: at most a quarter of the row's width."""
+    size = torch.where(rows.lower.isfinite(), rows.lower.abs(), torch.zeros_like(rows.lower))
+    size = torch.maximum(
+        size, torch.where(rows.upper.isfinite(), rows.upper.abs(), torch.zeros_like(rows.upper))
+    )
+    return torch.minimum(part * size.clamp(min=1.0), 0.25 * (rows.upper - rows.lower))
+
+
+def _strictly_met(block: NetworkBlock, rows: Rows, u: Tensor) -> Tensor:
+    activity = rows.activity(u, values_only(block, u))
+    return ((activity > rows.lower) & (activity < rows.upper)).all(dim=1)

@@ -1,0 +1,41 @@
+"""Forward and backward passes through a block's network, timed apart from everything else.
+
+Rows of a batch do not influence each other, so the gradient of the *sum* over the batch
+holds every sample's own gradient: one backward pass serves all samples.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dovetail.core.network import NetworkBlock, Pull
+
+
+def values_only(block: NetworkBlock, u: Tensor) -> Tensor:
+    """Network values at `u`."""
+    with block.watch.measure("network"), torch.no_grad():
+        return block.values(u)
+
+
+def gradient(block: NetworkBlock, pull: Pull, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The step's objective (n,), its gradient (n, d) and the network values (n, q) at `u`."""
+    u = u.detach().requires_grad_(True)
+    with block.watch.measure("network"):
+        values = block.values(u)
+    value = pull.value(u, block.outputs(values))
+    with block.watch.measure("network"):
+        (slope,) = torch.autograd.grad(value.sum(), u)
+    return value.detach(), slope, values.detach()
+
+
+def jacobian(block: NetworkBlock, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Network values (n, q) and their Jacobian (n, q, d) at `u`: one backward pass per output."""
+    u = u.detach().requires_grad_(True)
+    with block.watch.measure("network"):
+        values = block.values(u)
+        slopes = [
+            torch.autograd.grad(values[:, o].sum(), u, retain_graph=o + 1 < values.shape[1])[0]
+            for o in range(values.shape[1])
+        ]
+    return values.detach(), torch.stack(slopes, dim=1)

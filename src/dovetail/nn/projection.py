@@ -1,0 +1,108 @@
+"""Back into the feasible set: the box, and rows on a sample's own inputs and network values.
+
+Rows on f(u) make the set non-convex, so there is no exact projection. Instead: the shortest
+Gauss-Newton step that meets the violated rows to first order, with the box respected,
+shortened until the worst violation falls; at most `ROUNDS` times. What is left is reported.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dovetail.core.network import NetworkBlock, Rows
+from dovetail.nn.passes import jacobian, values_only
+
+ROUNDS = 20
+MET = 1e-9
+"""A row is met when it is violated by less than this, times max(1, |limit|)."""
+SHORTENINGS = (1.0, 0.5, 0.25, 0.1, 0.03)
+
+
+def into_box(block: NetworkBlock, u: Tensor) -> Tensor:
+    """The nearest point of the box."""
+    return torch.minimum(torch.maximum(u, block.lower), block.upper)
+
+
+def excess(rows: Rows, u: Tensor, values: Tensor) -> Tensor:
+    """(n, m) signed row violations: positive above the upper limit, negative below the lower."""
+    activity = rows.activity(u, values)
+    above = (activity - rows.upper).clamp(min=0.0)
+    below = (rows.lower - activity).clamp(min=0.0)
+    return above - below
+
+
+def violation(block: NetworkBlock, u: Tensor, values: Tensor) -> Tensor:
+    """(n,) worst row violation of each sample."""
+    if block.rows is None:
+        return torch.zeros(len(u), dtype=u.dtype, device=u.device)
+    return excess(block.rows, u, values).abs().amax(dim=1)
+
+
+def project(block: NetworkBlock, u: Tensor, rounds: int = ROUNDS) -> Tensor:
+    """A point of the box near `u` that meets the block's rows, or comes as near to them as it could."""
+    u = into_box(block, u)
+    rows = block.rows
+    if rows is None:
+        return u
+    worst = violation(block, u, values_only(block, u))
+    for _ in range(rounds):
+        wrong = torch.nonzero(worst > MET).squeeze(1)
+        if wrong.numel() == 0:
+            break
+        moved, now = _gauss_newton(block, rows, u, worst, wrong)
+        better = now < worst
+        if not bool(better.any()):
+            break
+        u = torch.where(better.unsqueeze(1), moved, u)
+        worst = torch.where(better, now, worst)
+    return u
+
+
+def _gauss_newton(
+    block: NetworkBlock, rows: Rows, u: Tensor, worst: Tensor, wrong: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One shortened step for the violated samples; the others stay where they are."""
+    values, slopes = jacobian(block, u)
+    residual = excess(rows, u, values)
+    J = (rows.on_inputs + rows.on_values @ slopes) * block.scale.unsqueeze(1)
+    J = J * (residual != 0.0).unsqueeze(2)  # rows that are met do not steer
+    step = _shortest_step(block, u, J, residual) * block.scale
+    best_u, best_worst = u.clone(), worst.clone()
+    waiting = torch.zeros_like(worst, dtype=torch.bool)
+    waiting[wrong] = True
+    for length in SHORTENINGS:
+        trial = into_box(block, torch.where(waiting.unsqueeze(1), u + length * step, u))
+        now = violation(block, trial, values_only(block, trial))
+        better = waiting & (now < worst)
+        best_u = torch.where(better.unsqueeze(1), trial, best_u)
+        best_worst = torch.where(better, now, best_worst)
+        waiting = waiting & ~better
+        if not bool(waiting.any()):
+            break
+    return best_u, best_worst
+
+
+def _shortest_step(block: NetworkBlock, u: Tensor, J: Tensor, residual: Tensor) -> Tensor:
+    """The shortest scaled step that cancels the residual to first order, inside the box.
+
+    Inputs that the step would push through their bound are held there and the step is
+    computed again with the others.
+    """
+    free = block.upper > block.lower
+    step = torch.zeros_like(u)
+    for _ in range(3):
+        held = J * free.unsqueeze(1)
+        gram = held @ held.transpose(1, 2)
+        ridge = 1e-12 * gram.diagonal(dim1=1, dim2=2).sum(dim=1).clamp(min=1e-30)
+        eye = torch.eye(gram.shape[1], dtype=u.dtype, device=u.device)
+        gram = gram + ridge[:, None, None] * eye
+        step = -(held.transpose(1, 2) @ torch.linalg.solve(gram, residual.unsqueeze(2))).squeeze(2)
+        target = u + step * block.scale
+        blocked = free & (
+            ((u <= block.lower) & (target < block.lower)) | ((u >= block.upper) & (target > block.upper))
+        )
+        if not bool(blocked.any()):
+            break
+        free = free & ~blocked
+    return step

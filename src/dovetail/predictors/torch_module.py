@@ -1,0 +1,167 @@
+"""Any `torch.nn.Module` as a predictor.
+
+`predict` runs the owner's module where it lives, in its own dtype, in evaluation mode;
+the mode is restored after every call. Gradients never touch the owner's module: they
+run through a float64 copy in evaluation mode with frozen parameters.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import PredictorError
+from dovetail.core.predictor import Traits
+
+KINKED = (
+    "Relu", "LeakyRelu", "Prelu", "Threshold", "Hardtanh", "Clamp", "Abs", "Max", "Amax", "Min", "Amin",
+    "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax",
+)  # fmt: skip
+"""Autograd nodes whose second derivative carries nothing, by the beginning of their names."""
+
+PASSING = ("Squeeze", "Unsqueeze", "View", "Reshape", "Alias", "Clone", "ToCopy", "Select", "Slice")
+"""Autograd nodes that hand a value on unchanged: looked through to find the last real operation."""
+
+LINEAR = ("Addmm", "Mm", "Linear", "Add", "Sub", "Convolution")
+"""Autograd nodes that a logit can come from and a probability does not."""
+
+
+class TorchPredictor:
+    """A `torch.nn.Module` that maps (n, d) features to (n, q) or (n,) outputs."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self.name = type(module).__name__
+        tensors = [*module.parameters(), *module.buffers()]
+        floating = [tensor for tensor in tensors if tensor.is_floating_point()]
+        self._dtype = floating[0].dtype if floating else torch.float64
+        self.device = str(floating[0].device) if floating else "cpu"
+        self.exact = self._dtype == torch.float64
+        self.doubles = True
+        self._recurrent = any(isinstance(part, nn.RNNBase) for part in module.modules())
+        _require_finite(module)
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """The module's own answer."""
+        with _evaluation_mode(self._module), torch.no_grad():
+            batch = torch.as_tensor(np.ascontiguousarray(X), dtype=self._dtype, device=self.device)
+            outputs = _table(self._module(batch), len(X))
+        return np.asarray(outputs.to(dtype=torch.float64, device="cpu").numpy())
+
+    def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
+        """A frozen copy for gradients: float64 in and out, and inside wherever the module allows it."""
+        dtype = torch.float64 if self.doubles else self._dtype
+        module = _frozen_copy(self._module, dtype, device)
+
+        def forward(inputs: Tensor) -> Tensor:
+            # cuDNN's recurrent kernels have no input gradients in evaluation mode, and code that
+            # makes its own zeros (an LSTM's first state) makes them in the default dtype.
+            plain = torch.backends.cudnn.flags(enabled=False) if self._recurrent else nullcontext()
+            with plain, _default_dtype(dtype):
+                return _table(module(inputs.to(dtype)), len(inputs)).to(torch.float64)
+
+        return forward
+
+    def examine(self, X: FloatArray) -> Traits:
+        """Smoothness and last operation, read off the autograd graph of one evaluation."""
+        inputs = torch.tensor(X, dtype=torch.float64, requires_grad=True)
+        try:
+            outputs = self.snapshot("cpu")(inputs)
+        except RuntimeError:
+            self.doubles = False  # the module has its own dtype written into its code
+            outputs = self.snapshot("cpu")(inputs)
+        names = [node.name() for node in _graph(outputs)]
+        smooth = not any(name.startswith(KINKED) for name in names)
+        last = next((name for name in names if not name.startswith(PASSING)), "")
+        if last.startswith("Sigmoid"):
+            return Traits(smooth, ends_in_sigmoid=True)
+        return Traits(smooth, ends_in_sigmoid=False if last.startswith(LINEAR) else None)
+
+
+def _require_finite(module: nn.Module) -> None:
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise PredictorError(
+                f"{type(module).__name__}: {name} holds NaN or infinity; train or load it again."
+            )
+
+
+def _table(outputs: Any, samples: int) -> Tensor:
+    """The module's outputs as (n, q)."""
+    if not isinstance(outputs, Tensor):
+        raise PredictorError(
+            f"the module returns {type(outputs).__name__}, not a tensor; "
+            "wrap it in a module whose forward returns the one tensor that is meant."
+        )
+    table: Tensor = outputs.unsqueeze(1) if outputs.ndim == 1 else outputs
+    if table.ndim != 2 or len(table) != samples:
+        raise PredictorError(
+            f"the module turns {samples} samples into a tensor of shape {tuple(outputs.shape)}; "
+            "it must return (n_samples, n_outputs) or (n_samples,)."
+        )
+    return table
+
+
+def _frozen_copy(module: nn.Module, dtype: torch.dtype, device: str) -> nn.Module:
+    # Tensors that are results of a computation (old-style weight_norm keeps one) cannot be
+    # deep-copied; a detached copy stands in, to be recomputed by the module's own hooks.
+    memo: dict[int, Any] = {
+        id(value): value.detach().clone()
+        for part in module.modules()
+        for value in vars(part).values()
+        if isinstance(value, Tensor) and not value.is_leaf
+    }
+    try:
+        frozen = copy.deepcopy(module, memo)
+    except Exception as reason:
+        raise PredictorError(
+            f"{type(module).__name__} cannot be copied ({type(reason).__name__}: {reason}); dovetail "
+            "works on a copy so that yours is left alone. Remove what does not copy (open files, "
+            "locks, tensors with a history) or give the module a __deepcopy__."
+        ) from reason
+    return frozen.to(device=device, dtype=dtype).eval().requires_grad_(False)
+
+
+@contextmanager
+def _evaluation_mode(module: nn.Module) -> Iterator[None]:
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    if dtype == before:
+        yield
+        return
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _graph(outputs: Tensor, limit: int = 10_000) -> Iterator[Any]:
+    """The autograd nodes behind `outputs`, nearest first, at most `limit`."""
+    waiting: list[Any] = [outputs.grad_fn]
+    seen: set[Any] = set()
+    while waiting and len(seen) < limit:
+        node = waiting.pop(0)
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        yield node
+        waiting.extend(next_node for next_node, _ in node.next_functions)

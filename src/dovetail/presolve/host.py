@@ -1,0 +1,120 @@
+"""What the host proves by itself: infeasible, unbounded, or a bound on every objective.
+
+The host is a relaxation of the whole problem, since it leaves out y = f(x); of the outputs it
+knows only their bounds, and that classes are 0 or 1. So an infeasible host proves the problem
+infeasible, and its bound is a bound for the problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.budget import Budget
+from dovetail.core.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+from dovetail.mip.highs import HighsEngine
+
+SHARE, MOST_SECONDS = 0.2, 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Host:
+    """What is known before any network is looked at; numbers are in minimisation form."""
+
+    infeasible: bool = False
+    ray: bool = False
+    """Some direction outside the blocks improves the objective for ever: feasible means unbounded."""
+    bound: float = -np.inf
+    x: FloatArray | None = None
+    """A point of the host, the cheapest found."""
+    note: str = ""
+
+
+def examine(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Host:
+    """Ask HiGHS about the host alone, within a share of the time."""
+    mip = problem.mip.minimised()
+    lower, upper, integer = _with_classes(problem, mip)
+    empty = np.flatnonzero(lower > upper)
+    if empty.size:
+        name = mip.column_name(int(empty[0]))
+        return Host(infeasible=True, note=f"the bounds of {name} hold neither class 0 nor class 1")
+    known = replace(mip, lower=lower, upper=upper, integer=integer)
+    cost, whole_cost = _bounded_cost(problem, known)
+    part = budget.part(min(SHARE * budget.left, MOST_SECONDS))
+    answer = _solve(known, cost, part, seed, threads)
+    if answer.status is MipStatus.INFEASIBLE:
+        return _confirm_infeasible(known, budget, seed, threads)
+    if answer.status is MipStatus.UNBOUNDED:
+        return Host(ray=_has_ray(problem, known, part, seed, threads))
+    bound = answer.bound if whole_cost else -np.inf
+    return Host(bound=bound, x=answer.x)
+
+
+def _with_classes(problem: Problem, mip: Mip) -> tuple[FloatArray, FloatArray, BoolArray]:
+    lower, upper, integer = mip.lower.copy(), mip.upper.copy(), mip.integer.copy()
+    for block in problem.blocks:
+        if block.classifies:
+            columns = block.outputs.ravel()
+            lower[columns] = np.maximum(np.ceil(lower[columns] - 1e-6), 0.0)
+            upper[columns] = np.minimum(np.floor(upper[columns] + 1e-6), 1.0)
+            integer[columns] = True
+    return lower, upper, integer
+
+
+def _bounded_cost(problem: Problem, mip: Mip) -> tuple[FloatArray, bool]:
+    """The cost without outputs that are free to improve it for ever, and whether that is all of it."""
+    cost = mip.cost.copy()
+    outputs = problem.outputs
+    endless = outputs[
+        ((cost[outputs] > 0) & np.isneginf(mip.lower[outputs]))
+        | ((cost[outputs] < 0) & np.isposinf(mip.upper[outputs]))
+    ]
+    cost[endless] = 0.0
+    return cost, endless.size == 0
+
+
+def _solve(mip: Mip, cost: FloatArray, budget: Budget, seed: int, threads: int) -> MipAnswer:
+    session = HighsEngine().load(mip, np.empty(0, dtype=np.int64), seed=seed, threads=threads)
+    return session.solve(Quadratic.linear(cost, mip.offset), budget=budget, gap=1e-6)
+
+
+def _confirm_infeasible(mip: Mip, budget: Budget, seed: int, threads: int) -> Host:
+    """Infeasible is a strong word: it is said when a second run, on the rows reversed, says so too."""
+    turned = np.arange(mip.rows)[::-1]
+    reversed_mip = replace(
+        mip,
+        A=mip.A[turned],
+        row_lower=mip.row_lower[turned],
+        row_upper=mip.row_upper[turned],
+        row_names=None,
+    )
+    part = budget.part(min(SHARE * budget.left, MOST_SECONDS))
+    again = _solve(reversed_mip, np.zeros(mip.columns), part, seed + 1, threads)
+    if again.status is MipStatus.INFEASIBLE:
+        return Host(infeasible=True, note="the rows, bounds and integers of the host have no solution")
+    return Host(note="HiGHS called the host infeasible once and did not confirm it")
+
+
+def _has_ray(problem: Problem, mip: Mip, budget: Budget, seed: int, threads: int) -> bool:
+    """Whether the cost falls for ever along a direction that leaves all inputs and outputs alone."""
+    tied = np.zeros(mip.columns, dtype=bool)
+    tied[problem.inputs] = tied[problem.outputs] = True
+
+    def directions(limit: FloatArray, side: float) -> FloatArray:
+        """A direction may move by 1 where there is no limit, and not at all where there is one."""
+        return np.where(np.isfinite(limit), 0.0, side)
+
+    cone = replace(
+        mip.relaxed(),
+        lower=np.where(tied, 0.0, directions(mip.lower, -1.0)),
+        upper=np.where(tied, 0.0, directions(mip.upper, 1.0)),
+        row_lower=directions(mip.row_lower, -np.inf),
+        row_upper=directions(mip.row_upper, np.inf),
+        offset=0.0,
+    )
+    answer = _solve(cone, mip.cost, budget, seed, threads)
+    return answer.status is MipStatus.OPTIMAL and answer.value < -1e-7

@@ -1,0 +1,347 @@
+"""`dovetail.solve`: the one way in, and the one place where answers are judged and packed.
+
+Methods search; here the input is checked, the clock and Ctrl-C are handled, the host is asked
+what it proves alone, and the best point is checked once more before it is returned.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+from typing import Any, TextIO
+
+import numpy as np
+
+from dovetail.core.arrays import require_finite, vector
+from dovetail.core.budget import Budget, StopReason
+from dovetail.core.check import check
+from dovetail.core.errors import EngineError, ModelError, OptionError
+from dovetail.core.incumbent import Incumbent
+from dovetail.core.problem import Problem
+from dovetail.core.result import BoundKind, Result, Status
+from dovetail.core.search import Method, Outcome, Search, Start
+from dovetail.core.stopwatch import Profile, Stopwatch
+from dovetail.core.watch import Callback, Watch
+from dovetail.methods import method_named
+from dovetail.mip.highs import HighsEngine
+from dovetail.presolve.host import Host, examine
+
+AGREEMENT = 1e-6
+"""An objective meets a bound when they are this close, times max(1, |objective|)."""
+
+
+def solve(
+    model: Problem,
+    method: str | Method = "auto",
+    *,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    start: Any = None,
+    n_jobs: int = 1,
+    device: str | None = None,
+    callback: Callback | None = None,
+    log: bool | TextIO = True,
+) -> Result:
+    """The best verified point of `model` within `time_limit` seconds.
+
+    `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
+    value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
+    number of threads. `device="cuda"` moves the networks' gradients there; nothing else moves, and
+    answers are checked where the predictor lives. `callback` sees an `Event` after each iteration
+    and may call its `stop()`. `log=False` is silent; a file gets the log written to it.
+
+    Time limit, Ctrl-C and `stop()` end the search early and return the best point so far.
+    """
+    problem = _require_problem(model)
+    chosen = method_named(method) if isinstance(method, str) else _require_method(method)
+    _require_options(time_limit, n_jobs, device)
+    begin = _read_start(problem, start)
+    budget, stopwatch = Budget(time_limit), Stopwatch()
+    watch = Watch(budget, _log_file(log), callback)
+    with _threads(n_jobs), _interrupts(budget):
+        _announce(watch, problem, chosen, seed)
+        host = examine(problem, budget, seed=seed, threads=n_jobs)
+        searched = _without_cost(problem) if host.ray else problem
+        incumbent = Incumbent(searched, HighsEngine(), budget, stopwatch, seed=seed, threads=n_jobs)
+        incumbent.bound = host.bound
+        watch.bound = _in_users_sense(problem, host.bound)
+        search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, n_jobs, device)
+        outcome = _run(chosen, search, host)
+    result = _pack(problem, chosen, search, host, outcome)
+    _conclude(watch, result)
+    if watch.failure is not None:
+        watch.failure.add_note(
+            "raised by the callback of dovetail.solve; the best point so far is in its attribute `result`"
+        )
+        watch.failure.result = result  # type: ignore[attr-defined]
+        raise watch.failure
+    return result
+
+
+# --- before the search ---------------------------------------------------------------------------
+
+
+def _require_problem(model: object) -> Problem:
+    if not isinstance(model, Problem):
+        raise ModelError(
+            f"solve takes a dovetail.Problem, not {type(model).__module__}.{type(model).__qualname__}; "
+            "build one with dovetail.Problem(dovetail.Mip(...)) and add_predictor."
+        )
+    return model
+
+
+def _require_method(method: object) -> Method:
+    if not callable(getattr(method, "solve", None)) or not hasattr(method, "name"):
+        raise OptionError(
+            f"method is {method!r}; give a name from `dovetail list` or an object such as "
+            "dovetail.DualDecomposition()."
+        )
+    return method  # type: ignore[return-value]
+
+
+def _require_options(time_limit: float, n_jobs: int, device: str | None) -> None:
+    if not time_limit >= 0.0:
+        raise OptionError(f"time_limit is {time_limit}; give seconds, or float('inf').")
+    if n_jobs < 1:
+        raise OptionError(f"n_jobs is {n_jobs}; give at least 1 thread.")
+    if device is not None:
+        import torch
+
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as reason:
+            raise OptionError(
+                f"device {device!r} cannot be used ({str(reason).splitlines()[0]}); leave device= out to "
+                "run where the predictors live."
+            ) from None
+
+
+def _read_start(problem: Problem, start: Any) -> Start:
+    if start is None:
+        return Start()
+    if isinstance(start, Result):
+        x = start.x
+        if x is not None and x.size != problem.mip.columns:
+            raise OptionError(
+                f"start has {x.size} columns, the problem has {problem.mip.columns}: "
+                "it is the result of another problem."
+            )
+        return Start(x, start.multipliers)
+    x = vector("start", start, problem.mip.columns, OptionError)
+    require_finite("start", x, problem.mip.column_name, OptionError)
+    return Start(x)
+
+
+def _without_cost(problem: Problem) -> Problem:
+    """The same problem with nothing to optimise: any point will do."""
+    bare = Problem(replace(problem.mip, cost=np.zeros(problem.mip.columns)))
+    bare.blocks = problem.blocks
+    return bare
+
+
+def _log_file(log: bool | TextIO) -> TextIO | None:
+    if log is True:
+        return sys.stdout
+    return None if log is False else log
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """The number of threads of torch and of the linear algebra; engines are told when they are loaded.
+
+    Without the second, OpenBLAS wakes all cores for every product of two long vectors.
+    """
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(limits=count):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _interrupts(budget: Budget) -> Iterator[None]:
+    """The first Ctrl-C ends the search and keeps its best point; the second leaves at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        if budget.stopped is not None:
+            raise KeyboardInterrupt
+        budget.stop(StopReason.INTERRUPT)
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+def _run(method: Method, search: Search, host: Host) -> Outcome:
+    """Offer what is known, then let the method search; an engine in trouble ends it, not the answer."""
+    if host.infeasible:
+        return Outcome(StopReason.PROVED, 0, host.note)
+    for point, source in ((search.start.x, "start"), (host.x, "host")):
+        if point is not None:
+            search.incumbent.offer(point, source)
+    if search.incumbent.proved or not search.problem.blocks:
+        reason = StopReason.PROVED if search.incumbent.proved else StopReason.TIME
+        return Outcome(reason, 0)
+    if host.ray and search.incumbent.x is not None:
+        return Outcome(StopReason.PROVED, 0)
+    try:
+        return method.solve(search)
+    except EngineError as trouble:
+        return Outcome(StopReason.ERROR, len(search.watch.trace), str(trouble))
+
+
+# --- after the search ----------------------------------------------------------------------------
+
+
+def _pack(problem: Problem, method: Method, search: Search, host: Host, outcome: Outcome) -> Result:
+    """The result, from the incumbent checked once more and the bounds that were proved."""
+    x = search.incumbent.x
+    violation = None if x is None else check(problem, x)
+    if violation is not None and not violation.within():
+        raise AssertionError(f"a point passed the door that is not feasible: {violation.worst}")
+    objective = None if x is None or host.ray else problem.mip.objective(x)
+    bound, doubt = _bound(problem, objective, max(host.bound, _or(outcome.bound, -np.inf)))
+    status = _status(search, host, outcome, objective, bound)
+    stop_reason = StopReason.PROVED if status is Status.OPTIMAL else outcome.stop_reason
+    return Result(
+        status=status,
+        stop_reason=stop_reason,
+        objective=objective,
+        bound=bound,
+        bound_kind=BoundKind.NONE if bound is None else BoundKind.PROVEN,
+        x=x,
+        violation=violation,
+        residual=outcome.residual,
+        multipliers=outcome.multipliers,
+        iterations=outcome.iterations,
+        seconds=search.budget.seconds,
+        trace=search.watch.trace,
+        method=method.name,
+        message=_message(status, search, host, outcome, doubt),
+        profile=Profile.of(search.stopwatch, search.budget.seconds),
+        names=problem.mip.names,
+    )
+
+
+def _or(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+def _in_users_sense(problem: Problem, bound: float) -> float | None:
+    return problem.mip.sign * bound if np.isfinite(bound) else None
+
+
+def _bound(problem: Problem, objective: float | None, bound: float) -> tuple[float | None, str]:
+    """The bound in the user's sense; dropped, with a word, where a verified point contradicts it."""
+    if not np.isfinite(bound):
+        return None, ""
+    if objective is not None:
+        value = problem.mip.sign * objective
+        if bound > value + AGREEMENT * max(1.0, abs(value)):
+            return None, f"the bound {bound:g} was contradicted by a verified point and dropped"
+        bound = min(bound, value)
+    return problem.mip.sign * bound, ""
+
+
+def _status(
+    search: Search, host: Host, outcome: Outcome, objective: float | None, bound: float | None
+) -> Status:
+    if host.infeasible:
+        return Status.INFEASIBLE
+    if search.incumbent.x is None:
+        return Status.ERROR if outcome.stop_reason is StopReason.ERROR else Status.NO_SOLUTION
+    if host.ray:
+        return Status.UNBOUNDED
+    assert objective is not None
+    if bound is not None and abs(objective - bound) <= AGREEMENT * max(1.0, abs(objective)):
+        return Status.OPTIMAL
+    return Status.FEASIBLE
+
+
+_MEANING = {
+    Status.OPTIMAL: "a proven bound meets the verified objective",
+    Status.FEASIBLE: "the point is verified; better ones are not excluded",
+    Status.INFEASIBLE: "proved without any network",
+    Status.UNBOUNDED: "the point is feasible, and columns outside the networks improve it for ever",
+    Status.NO_SOLUTION: "no candidate passed the check; nothing is proved",
+    Status.ERROR: "a sub-solver failed before any candidate passed the check",
+}
+
+
+def _message(status: Status, search: Search, host: Host, outcome: Outcome, doubt: str) -> str:
+    parts = [_MEANING[status], outcome.message, doubt]
+    if host.note and host.note != outcome.message:
+        parts.append(host.note)
+    nearest = search.incumbent.nearest
+    if search.incumbent.x is None and nearest is not None:
+        parts.append(f"the nearest candidate misses {nearest.worst.name} by {nearest.worst.amount:.1e}")
+    return "; ".join(part for part in parts if part)
+
+
+# --- the log -------------------------------------------------------------------------------------
+
+
+def _announce(watch: Watch, problem: Problem, method: Method, seed: int) -> None:
+    from dovetail import __version__
+
+    mip = problem.mip
+    watch.say(f"dovetail {__version__}, {method.name}, seed {seed}")
+    watch.say(
+        f"  host: {'minimise' if mip.sense == 'min' else 'maximise'}, {mip.rows} rows, {mip.columns} columns "
+        f"({int(mip.integer.sum())} integer), {mip.A.nnz} nonzeros; {_ranges(problem)}"
+    )
+    for block in problem.blocks:
+        kind = "regression"
+        if block.classifies:
+            one = block.outputs.shape[1] == 1
+            kind = f"class 1 where >= {block.threshold:g}" if one else "class by largest value"
+        watch.say(
+            f"  {block.name}: {block.predictor.name}, {block.samples} samples, "
+            f"{block.inputs.shape[1]} inputs -> {block.outputs.shape[1]} outputs, {kind}"
+        )
+
+
+def _ranges(problem: Problem) -> str:
+    mip = problem.mip
+
+    def span(values: np.ndarray) -> str:
+        sizes = np.abs(values[np.isfinite(values) & (values != 0)])
+        return f"[{sizes.min():.0e}, {sizes.max():.0e}]" if sizes.size else "none"
+
+    limits = np.concatenate([mip.lower, mip.upper])
+    sides = np.concatenate([mip.row_lower, mip.row_upper])
+    return (
+        f"sizes: cost {span(mip.cost)}, matrix {span(mip.A.data)}, bounds {span(limits)}, sides {span(sides)}"
+    )
+
+
+def _conclude(watch: Watch, result: Result) -> None:
+    watch.say()
+    watch.say(f"status     {result.status.value} (stopped: {result.stop_reason.value}); {result.message}")
+    if result.objective is not None:
+        bound = "none" if result.bound is None else f"{result.bound:.8g} ({result.bound_kind.value})"
+        gap = "" if result.gap is None else f", gap {100 * result.gap:.3g} %"
+        watch.say(f"objective  {result.objective:.8g}, bound {bound}{gap}")
+    if result.violation is not None:
+        kinds = ("rows", "bounds", "integrality", "prediction", "precision")
+        watch.say("checked    " + ", ".join(f"{k} {getattr(result.violation, k).amount:.1e}" for k in kinds))
+    shares = ", ".join(f"{name} {100 * part:.0f} %" for name, part in result.profile.shares().items())
+    watch.say(f"time       {result.seconds:.2f} s, {result.iterations} iterations: {shares}")
