@@ -47,11 +47,12 @@ _PUBLIC = {
 
 __all__ = ["__version__", *_PUBLIC]
 
+import_module("dovetail.predictors")  # teaches core which foreign objects are predictors
+
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
-    import_module("dovetail.predictors")  # teaches Problem which foreign objects are predictors
     value = getattr(import_module(_PUBLIC[name]), name)
     globals()[name] = value
     return value
@@ -62,25 +63,28 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from dovetail.core.block import Block
-    from dovetail.core.budget import StopReason
-    from dovetail.core.check import Violation, check
-    from dovetail.core.errors import (
-        DovetailError,
-        EngineError,
-        MissingDependencyError,
-        ModelError,
-        OptionError,
-        PredictorError,
-        UnsupportedError,
-    )
-    from dovetail.core.mip import Mip
-    from dovetail.core.problem import Problem
-    from dovetail.core.result import Multipliers, Result, Status
-    from dovetail.core.trace import Trace
-    from dovetail.core.watch import Event
-    from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty
-    from dovetail.methods.dual_decomposition import DualDecomposition
-    from dovetail.models.highs import read
-    from dovetail.nn import LogBarrier, ProjectedGradient
-    from dovetail.solve import solve
+    from dovetail.core.block import Block as Block
+    from dovetail.core.budget import StopReason as StopReason
+    from dovetail.core.check import Violation as Violation
+    from dovetail.core.check import check as check
+    from dovetail.core.errors import DovetailError as DovetailError
+    from dovetail.core.errors import EngineError as EngineError
+    from dovetail.core.errors import MissingDependencyError as MissingDependencyError
+    from dovetail.core.errors import ModelError as ModelError
+    from dovetail.core.errors import OptionError as OptionError
+    from dovetail.core.errors import PredictorError as PredictorError
+    from dovetail.core.errors import UnsupportedError as UnsupportedError
+    from dovetail.core.mip import Mip as Mip
+    from dovetail.core.problem import Problem as Problem
+    from dovetail.core.result import Multipliers as Multipliers
+    from dovetail.core.result import Result as Result
+    from dovetail.core.result import Status as Status
+    from dovetail.core.trace import Trace as Trace
+    from dovetail.core.watch import Event as Event
+    from dovetail.coupling.penalty import BalancedPenalty as BalancedPenalty
+    from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
+    from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
+    from dovetail.models.highs import read as read
+    from dovetail.nn import LogBarrier as LogBarrier
+    from dovetail.nn import ProjectedGradient as ProjectedGradient
+    from dovetail.solve import solve as solve

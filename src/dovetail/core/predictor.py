@@ -12,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy or torch
     import torch
+
+    from dovetail.core.arrays import FloatArray
 
     Forward = Callable[[torch.Tensor], torch.Tensor]
     """A differentiable map from (n, d) float64 inputs to (n, q) float64 outputs."""

@@ -1,0 +1,117 @@
+"""The command line. Heavy libraries are imported inside the commands, so that --help answers at once."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dovetail
+
+app = typer.Typer(
+    help="Mixed-integer optimisation with trained neural networks inside, the networks left alone.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", envvar="DOVETAIL_DATA", help="Folder with the real data; without it, look-alike data."
+    ),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dovetail {dovetail.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    samples: Annotated[int, typer.Option(help="Number of water samples.")] = 25,
+    network: Annotated[str, typer.Option(help="LxW such as 2x16, conv1d, residual or lstm.")] = "2x16",
+    data: DataFolder = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds for the solve.")] = 30.0,
+    seed: Annotated[int, typer.Option(help="For data, training and solve.")] = 42,
+    report: Annotated[Path | None, typer.Option(help="Write the result as an HTML page.")] = None,
+) -> None:
+    """Solve the water-treatment problem and explain the answer."""
+    from dovetail.demo import run
+
+    result = run(samples=samples, network=network, data=data, time_limit=time_limit, seed=seed, report=report)
+    if result.stop_reason is dovetail.StopReason.INTERRUPT:
+        raise typer.Exit(130)
+    if result.x is None:
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_parts() -> None:
+    """List methods, engines, sub-solvers, predictors and problems that are here."""
+    from dovetail.methods import METHODS
+    from dovetail.problems import PROBLEMS
+
+    _section("methods", METHODS)
+    _section(
+        "engines for the MIP step",
+        {
+            "highs": _installed("highspy", "any problem; the default where integers are left"),
+            "piqp": _installed("piqp", "no integers; the default there"),
+            "scip": _installed("pyscipopt", "any problem", extra="scip"),
+        },
+    )
+    _section(
+        "sub-solvers for the network step",
+        {
+            "ProjectedGradient": "Adam or plain gradient steps, each followed by a projection",
+            "LogBarrier": "Newton-CG or L-BFGS-B on a log barrier; no equalities on outputs",
+        },
+    )
+    _section(
+        "predictors",
+        {
+            "torch.nn.Module": _installed("torch", "any module that maps (n, d) to (n, q)"),
+            "callable": "any f(X) -> Y on numpy batches, gradients by differences",
+        },
+    )
+    _section("problems", PROBLEMS)
+
+
+def _section(title: str, entries: dict[str, str]) -> None:
+    typer.echo(f"{title}:")
+    width = max(len(name) for name in entries)
+    for name, text in entries.items():
+        typer.echo(f"  {name:<{width}}  {text}")
+    typer.echo()
+
+
+def _installed(package: str, text: str, extra: str | None = None) -> str:
+    try:
+        return f"{text} ({package} {version(package)})"
+    except PackageNotFoundError:
+        fix = f'pip install "dovetail[{extra}]"' if extra else f"pip install {package}"
+        return f"{text}; not installed: {fix}"
+
+
+def main() -> None:
+    """Run a command; dovetail's own errors become one line and exit code 2."""
+    try:
+        app()
+    except dovetail.DovetailError as error:
+        typer.echo(f"dovetail: {error}", err=True)
+        sys.exit(2)
