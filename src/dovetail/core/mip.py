@@ -141,7 +141,7 @@ class Mip:
         resolved = np.empty(array.shape, dtype=np.int64)
         for place, name in np.ndenumerate(array):
             if name not in index:
-                raise ModelError(f"{what}: there is no column called {name!r}.")
+                raise ModelError(f"{what}: there is no column called {str(name)!r}.")
             resolved[place] = index[name]
         return resolved
 

@@ -92,7 +92,7 @@ class Result:
             index = {name: j for j, name in enumerate(self.names)}
             missing = [name for name in array.ravel() if name not in index]
             if missing:
-                raise ModelError(f"there is no column called {missing[0]!r}.")
+                raise ModelError(f"there is no column called {str(missing[0])!r}.")
             array = np.vectorize(index.__getitem__, otypes=[np.int64])(array)
         picked = self.x[array]
         return float(picked) if np.ndim(picked) == 0 else picked

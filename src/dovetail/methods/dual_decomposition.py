@@ -25,6 +25,7 @@ from typing import Literal
 
 import numpy as np
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import Budget, StopReason
 from dovetail.core.engine import MipAnswer
 from dovetail.core.errors import OptionError, UnsupportedError
@@ -42,6 +43,9 @@ from dovetail.mip import engine_for
 from dovetail.nn import ProjectedGradient
 from dovetail.presolve.boxes import input_box
 from dovetail.presolve.stretch import Stretch, require_finite_inputs, stretch
+
+
+INTEGER_LENGTH = 10.0
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class DualDecomposition:
         if scaled:
             require_finite_inputs(problem, box)
         reach = stretch(problem, box, search.seed)
-        width = reach.width if scaled else np.ones(problem.mip.columns)
+        width = _lengths(problem, reach) if scaled else np.ones(problem.mip.columns)
         unit = _objective_unit(problem, reach) if scaled else 1.0
         engine = engine_for(self.engine, parts.mip, parts.columns)
         session = engine.load(parts.mip, parts.columns, seed=search.seed, threads=search.threads)
@@ -164,6 +168,15 @@ def _end(reason: StopReason, iterations: int, coupled: Coupled, rho: float, sear
 def _slice(budget: Budget) -> Budget:
     """A MIP step may take a tenth of what is left: an inexact step is better than no second one."""
     return budget.part(max(0.1 * budget.left, 1.0))
+
+
+def _lengths(problem: Problem, reach: Stretch) -> FloatArray:
+    """What a column's moves are measured in: its width; for an integer ten times that.
+
+    A continuous column is drawn along little by little. An integer moves by whole steps, each of
+    which has to be worth half its weight: with the weight of a continuous column it never moves.
+    """
+    return np.where(problem.mip.integer, INTEGER_LENGTH, 1.0) * reach.width
 
 
 def _objective_unit(problem: Problem, reach: Stretch) -> float:

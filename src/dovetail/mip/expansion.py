@@ -24,6 +24,14 @@ FEW_VALUES = 64
 """Integer columns with at most this many steps are written out as binaries."""
 
 
+def _middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """The middle of each interval, or its point nearest to 0 where it has no middle."""
+    finite = np.isfinite(lower) & np.isfinite(upper)
+    middle = np.clip(0.0, lower, upper)
+    middle[finite] = 0.5 * (lower[finite] + upper[finite])
+    return middle
+
+
 @dataclass(frozen=True, eq=False)
 class Expansion:
     """A program with room for a quadratic pull: the host's columns, then binaries d, then squares t."""
@@ -53,9 +61,7 @@ class Expansion:
         low = np.ceil(mip.lower[stepped])
         counts = np.floor(mip.upper[stepped]).astype(np.int64) - low.astype(np.int64)
         level = np.concatenate([np.empty(0), *(a + np.arange(c) for a, c in zip(low, counts, strict=True))])
-        middle = 0.5 * (mip.lower[squared] + mip.upper[squared])
-        nearest = np.clip(0.0, mip.lower[squared], mip.upper[squared])
-        reference = np.where(np.isfinite(middle), middle, nearest)
+        reference = _middle(mip.lower[squared], mip.upper[squared])
         return cls(mip, pairs, np.repeat(stepped, counts), level, squared, reference)
 
     @property

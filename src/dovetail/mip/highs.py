@@ -64,15 +64,21 @@ class HighsSession:
         """Minimise; exact up to `gap` unless a limit is met."""
         self._live.set_objective(*self._expansion.cost(objective))
         self._set_bounds(bounds)
-        if start is not None and self._live.is_mip:
-            self._live.set_start(self._expansion.lift(start))
         if self._expansion.squares_of.size:
             return self._outer_approximation(objective, budget, start, gap, bounds)
-        status, lifted, bound = self._live.run(budget, gap)
+        status, lifted, bound = self._run(budget, gap, start)
         if lifted is None:
             return MipAnswer(status, None, np.inf, bound)
         x = lifted[: self._mip.columns]
         return certified("HiGHS", self._mip, objective, x, status, bound, bounds)
+
+    def _run(
+        self, budget: Budget, gap: float, start: FloatArray | None
+    ) -> tuple[MipStatus, FloatArray | None, float]:
+        """One solve; the start goes in last, when the program has all its rows."""
+        if start is not None and self._live.is_mip:
+            self._live.set_start(self._expansion.lift(start))
+        return self._live.run(budget, gap)
 
     def _set_bounds(self, bounds: Bounds | None) -> None:
         if bounds is not None or self._changed_bounds:
@@ -95,7 +101,7 @@ class HighsSession:
         self._touch(self._goals(objective))
         tried: set[bytes] = set()
         for _ in range(ROUNDS):
-            status, lifted, bound = self._live.run(budget, 0.5 * gap)
+            status, lifted, bound = self._run(budget, 0.5 * gap, best.x)
             best = replace(best, bound=min(best.value, max(best.bound, bound)))
             if lifted is None:
                 certain = status is not MipStatus.LIMIT and best.x is None

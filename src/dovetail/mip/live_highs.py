@@ -3,7 +3,9 @@
 Traps covered here, all measured on highspy 1.15.1: `run` and `passModel` return an error
 code and leave old values readable; a time limit counts from the object's birth for an LP
 but from the start of the run for a MIP; the thread count is fixed for the whole process
-by the first solve; Ctrl-C waits for the end of a solve unless a callback lets Python look.
+by the first solve; Ctrl-C waits for the end of a solve unless a callback lets Python look;
+the feasibility-jump heuristic crashes the process on programs with free columns (HiGHS
+issue 3262, mended after 1.15.1).
 """
 
 from __future__ import annotations
@@ -72,6 +74,7 @@ class LiveHighs:
             ("dual_feasibility_tolerance", FEASIBILITY),
             ("mip_feasibility_tolerance", INTEGRALITY),
             ("mip_abs_gap", 1e-9),
+            ("mip_heuristic_run_feasibility_jump", False),
         ):
             self._demand(self._highs.setOptionValue(option, value), f"option {option}")
         self._demand(

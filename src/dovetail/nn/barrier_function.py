@@ -22,6 +22,7 @@ class Barrier:
         self.free = (block.upper > block.lower).to(block.lower.dtype)
         self._below = block.lower.isfinite() & (self.free > 0)
         self._above = block.upper.isfinite() & (self.free > 0)
+        self._curved = block.smooth and _twice_differentiable(block, pull.x[:1])
 
     def slacks(self, u: Tensor, values: Tensor) -> Tensor:
         """(n, s) distances to every wall; infinite where there is none."""
@@ -45,7 +46,7 @@ class Barrier:
 
     def expand(self, u: Tensor, mu: float) -> tuple[Tensor, Product]:
         """Gradient (n, d) and a function for products with the curvature."""
-        if self.block.smooth:
+        if self._curved:
             return self._exact(u, mu)
         return self._gauss_newton(u, mu)
 
@@ -104,6 +105,18 @@ class Barrier:
             return outputs, (outputs * (1.0 - outputs)).unsqueeze(2) * scaled
         mean = outputs.unsqueeze(1) @ scaled
         return outputs, outputs.unsqueeze(2) * (scaled - mean)
+
+
+def _twice_differentiable(block: NetworkBlock, u: Tensor) -> bool:
+    """Whether torch knows second derivatives of the network: some fused kernels (attention) have none."""
+    u = u.detach().requires_grad_(True)
+    with block.watch.measure("network"):
+        try:
+            (slope,) = torch.autograd.grad(block.values(u).sum(), u, create_graph=True)
+            torch.autograd.grad(slope.sum(), u, allow_unused=True)
+        except RuntimeError:
+            return False
+    return True
 
 
 def log_sum(slack: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int) -> Tensor:
                 walls = torch.cat([activity - block.rows.lower, block.rows.upper - activity], dim=1)
                 total = total - mu * _softened_logs(walls, mu)
             (slope,) = torch.autograd.grad(total, point)
-        return float(total), (slope * scale).reshape(-1).cpu().numpy()
+        return float(total.detach()), (slope * scale).reshape(-1).cpu().numpy()
 
     bounds = np.stack(
         [(wall / scale).reshape(-1).cpu().numpy() for wall in (block.lower, block.upper)], axis=1

@@ -1,0 +1,1 @@
+"""One shared suite per kind of part, run over all parts of that kind."""

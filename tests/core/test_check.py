@@ -1,0 +1,148 @@
+"""check: finds what is wrong, says where, and calls right what is right."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import dovetail as dt
+from dovetail.core.check import Checker
+from tests.conftest import FULL
+from tests.small import linear_net, random_mlp
+
+
+def sample_problem(dtype=torch.float64):
+    mip = dt.Mip(
+        cost=[1.0, -1.0, 0.5, 0.0, 0.0],
+        A=[[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0, 0.0]],
+        row_lower=[-np.inf, -50.0],
+        row_upper=[5.0, 50.0],
+        lower=[-3.0, -3.0, 0.0, -np.inf, 0.0],
+        upper=[3.0, 3.0, 4.0, np.inf, 1.0],
+        integer=[False, False, True, False, True],
+        names=["u", "v", "k", "y", "c"],
+        row_names=["cap", "mix"],
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(random_mlp(2, seed=1, dtype=dtype), ["u", "v"], ["y"], name="f")
+    problem.add_predictor(
+        random_mlp(3, seed=2, dtype=dtype), ["u", "v", "k"], ["c"], output_type="classification", name="g"
+    )
+    return problem
+
+
+def feasible_point(problem, chance):
+    while True:
+        x = np.concatenate([chance.uniform(-2, 2, 2), chance.integers(0, 5, 1), [0.0, 0.0]])
+        x = problem.predict(x)
+        if dt.check(problem, x).within():
+            return x
+
+
+def test_a_feasible_point_is_feasible():
+    problem = sample_problem()
+    violation = dt.check(problem, feasible_point(problem, np.random.default_rng(0)))
+    assert violation.within()
+    assert violation.worst.amount == 0.0
+
+
+@pytest.mark.parametrize("kind", ["rows", "bounds", "integrality", "prediction", "class"])
+def test_finds_planted_faults(kind):
+    """Points that are right but for one fault, just beyond the tolerance and far beyond it."""
+    problem = sample_problem()
+    checker = Checker(problem)
+    chance = np.random.default_rng(1)
+    count = 400 if FULL else 60
+    for k in range(count):
+        x = feasible_point(problem, chance)
+        size = 10.0 ** chance.uniform(-5.5, 0.5)
+        if kind == "rows":
+            x[1] = 5.0 + size - x[0]
+            x = problem.predict(np.clip(x, -9, 9))
+        elif kind == "bounds":
+            x[0] = -3.0 - size
+            x = problem.predict(x)
+        elif kind == "integrality":
+            x[2] = np.clip(np.round(x[2]) + min(size, 0.5), 0.0, 3.5)
+            x = problem.predict(x)
+        elif kind == "prediction":
+            x[3] += size * max(1.0, abs(x[3]))
+        else:
+            x[4] = 1.0 - x[4]
+        field = "prediction" if kind == "class" else kind
+        violation = checker.violation(x)
+        found = getattr(violation, field)
+        assert not violation.within(), f"fault {k} of size {size} in {kind} was missed"
+        assert found.amount > 1e-6
+        names = {"rows": "cap", "bounds": "u", "integrality": "k", "prediction": "f", "class": "g"}
+        if kind != "rows":
+            assert names[kind] in found.name
+
+
+def test_names_the_worst():
+    problem = sample_problem()
+    x = feasible_point(problem, np.random.default_rng(2))
+    x[0] = 99.0
+    violation = dt.check(problem, problem.predict(x))
+    assert violation.bounds.name == "u"
+    assert violation.rows.name == "cap"
+    assert violation.bounds.amount == pytest.approx(96.0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_refuses_what_is_not_finite(bad):
+    problem = sample_problem()
+    x = feasible_point(problem, np.random.default_rng(3))
+    x[1] = bad
+    violation = dt.check(problem, x)
+    assert not violation.within()
+    assert "v is" in violation.bounds.name
+
+
+def test_wrong_length_is_an_error():
+    with pytest.raises(dt.ModelError, match="3 entries, expected 5"):
+        dt.check(sample_problem(), [1.0, 2.0, 3.0])
+
+
+def test_float32_is_the_truth_and_float64_is_reported():
+    problem = sample_problem(torch.float32)
+    x = feasible_point(problem, np.random.default_rng(4))
+    net = problem.blocks[0].predictor
+    with torch.no_grad():
+        own = random_mlp(2, seed=1, dtype=torch.float32)(torch.tensor(x[None, :2], dtype=torch.float32)).item()
+    assert net.predict(x[None, :2])[0, 0] == own
+    violation = dt.check(problem, x)
+    assert 0.0 < violation.precision.amount < 1e-5
+    assert violation.within()
+
+
+def test_a_class_that_hangs_on_the_dtype_is_refused():
+    # 1 + 2^-30 is 1 in float32, so that x - 1 is 0 there (class 1 at threshold 0) and the float64 copy
+    # of the same weights sees a negative number
+    mip = dt.Mip(cost=[0.0, 1.0], lower=[0.0, 0.0], upper=[2.0, 1.0], integer=[False, True])
+    problem = dt.Problem(mip)
+    net = linear_net([-1.0], 1.0, dtype=torch.float32)
+    problem.add_predictor(net, [0], [1], output_type="classification", name="edge")
+    x = problem.predict(np.array([1.0 + 2.0**-30, 0.0]))
+    assert x[1] == 1.0
+    violation = dt.check(problem, x)
+    assert not violation.within()
+    assert "differs between its own dtype and float64" in violation.prediction.name
+
+
+def test_a_module_that_insists_on_float32_is_said_to():
+    class Insists(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = linear_net([1.0, 1.0], dtype=torch.float32)
+
+        def forward(self, x):
+            return self.inner(x.float() * torch.ones(2, dtype=torch.float32))
+
+    mip = dt.Mip(cost=[0.0, 0.0, 1.0], lower=-1.0, upper=[1.0, 1.0, 9.0])
+    problem = dt.Problem(mip)
+    problem.add_predictor(Insists(), [0, 1], [2], name="fixed")
+    violation = dt.check(problem, problem.predict(np.array([0.1, 0.2, 0.0])))
+    assert violation.within()
+    assert np.isnan(violation.precision.amount)
+    assert "no float64 copy" in violation.precision.name

@@ -1,0 +1,131 @@
+"""Mip: reads arrays, refuses what solvers would choke on, and names the culprit."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dovetail as dt
+
+
+def build(**changes):
+    arguments = {
+        "cost": [1.0, 2.0],
+        "A": [[1.0, 1.0], [1.0, -1.0]],
+        "row_lower": [0.0, -np.inf],
+        "row_upper": [4.0, 3.0],
+        "lower": [0.0, 0.0],
+        "upper": [3.0, 1.0],
+        "integer": [False, True],
+        "names": ["flow", "open"],
+        "row_names": ["balance", "cap"],
+    }
+    return dt.Mip(**{**arguments, **changes})
+
+
+def test_holds_what_it_was_given():
+    mip = build()
+    assert (mip.rows, mip.columns) == (2, 2)
+    assert mip.objective(np.array([2.0, 1.0])) == 4.0
+    assert mip.column_name(1) == "open"
+    assert mip.row_name(0) == "balance"
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_matrix, sp.csc_array, sp.coo_array, list])
+def test_takes_dense_and_sparse(form):
+    A = [[1.0, 1.0], [1.0, -1.0]]
+    assert np.array_equal(build(A=form(A)).A.toarray(), A)
+
+
+def test_needs_no_rows():
+    mip = dt.Mip(cost=[1.0], lower=-1.0, upper=2.0)
+    assert mip.rows == 0
+    assert mip.A.shape == (0, 1)
+
+
+def test_scalars_stand_for_vectors():
+    mip = dt.Mip(cost=[1.0, 1.0], lower=-1.0, upper=5.0, integer=True)
+    assert mip.lower.tolist() == [-1.0, -1.0]
+    assert mip.integer.all()
+
+
+def test_huge_limits_mean_none():
+    mip = build(upper=[1e20, 1e30], row_upper=[1e21, 3.0])
+    assert np.isposinf(mip.upper).all()
+    assert np.isposinf(mip.row_upper[0])
+
+
+def test_arrays_cannot_be_changed_behind_its_back():
+    cost = np.array([1.0, 2.0])
+    mip = build(cost=cost)
+    cost[0] = 99.0
+    assert mip.cost[0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        mip.cost[0] = 5.0
+
+
+def test_minimised_turns_the_sense_and_nothing_else():
+    mip = build(sense="max", offset=7.0)
+    turned = mip.minimised()
+    x = np.array([1.5, 1.0])
+    assert turned.objective(x) == -mip.objective(x)
+    assert turned.sense == "min"
+    assert turned.row_names == mip.row_names
+
+
+@pytest.mark.parametrize(
+    ("change", "culprit"),
+    [
+        ({"cost": [np.nan, 1.0]}, "cost is nan for flow"),
+        ({"cost": [1.0, np.inf]}, "cost is inf for open"),
+        ({"cost": "ab"}, "cost"),
+        ({"A": [[np.nan, 1.0], [1.0, 1.0]]}, "balance, column flow"),
+        ({"A": [[1.0, np.inf], [1.0, 1.0]]}, "balance, column open"),
+        ({"A": [[1.0, 1.0], [1e-12, 1.0]]}, "cap, column flow"),
+        ({"A": [[1.0, 1.0], [1e16, 1.0]]}, "cap, column flow"),
+        ({"A": [[1.0, 1.0, 1.0]]}, r"\(1, 3\)"),
+        ({"row_lower": [np.nan, 0.0]}, "balance"),
+        ({"row_lower": [5.0, 0.0]}, "balance"),
+        ({"row_upper": [1.0]}, "row_upper has 1 entries, expected 2"),
+        ({"lower": [np.nan, 0.0]}, "flow"),
+        ({"lower": [4.0, 0.0]}, "flow"),
+        ({"lower": [np.inf, 0.0]}, "flow"),
+        ({"upper": [3.0, -np.inf]}, "open"),
+        ({"upper": [[3.0, 1.0]]}, "upper must be a vector"),
+        ({"integer": [0, 2]}, "semi-continuous"),
+        ({"integer": [True]}, "integer has shape"),
+        ({"sense": "minimum"}, "sense is 'minimum'"),
+        ({"offset": np.nan}, "offset"),
+        ({"names": ["a", "a"]}, "'a' twice"),
+        ({"names": ["a"]}, "names has 1 entries"),
+        ({"row_names": ["a", "b", "c"]}, "row_names has 3 entries"),
+    ],
+)
+def test_refuses_bad_input_by_name(change, culprit):
+    with pytest.raises(dt.ModelError, match=culprit):
+        build(**change)
+
+
+def test_resolves_names_and_indices():
+    mip = build()
+    assert mip.resolve("inputs", [["open", "flow"]]).tolist() == [[1, 0]]
+    assert mip.resolve("inputs", np.array([1, 0])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("references", "culprit"),
+    [
+        (["shut"], "no column called 'shut'"),
+        ([2], "column 2"),
+        ([-1], "column -1"),
+        ([0.0], "float64"),
+        ([True], "bool"),
+    ],
+)
+def test_refuses_columns_that_are_not_there(references, culprit):
+    with pytest.raises(dt.ModelError, match=culprit):
+        build().resolve("inputs", references)
+
+
+def test_names_need_names():
+    with pytest.raises(dt.ModelError, match="without names"):
+        build(names=None).resolve("inputs", ["flow"])
