@@ -19,22 +19,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def closing_lines(request: pytest.FixtureRequest):
-    """Call with lines to have them printed after the summary, whichever worker ran the test."""
+def tallied(request: pytest.FixtureRequest):
+    """Call with a line of counts: all such lines are added up and printed as one table at the end."""
 
-    def say(lines: list[str]) -> None:
-        request.node.user_properties.append(("closing lines", lines))
+    def say(title: str, line: str) -> None:
+        request.node.user_properties.append((f"tally: {title}", line))
 
     return say
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    from tests.differential.judging import Tally
+
+    found: dict[str, list[str]] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
-            if getattr(report, "when", None) != "call":
-                continue
-            for name, lines in getattr(report, "user_properties", []):
-                if name == "closing lines":
-                    terminalreporter.write_sep("-", report.nodeid)
-                    for line in lines:
-                        terminalreporter.write_line(line)
+            if getattr(report, "when", None) == "call":
+                for name, line in report.user_properties:
+                    if name.startswith("tally: "):
+                        found.setdefault(name.removeprefix("tally: "), []).append(line)
+    for title, lines in found.items():
+        terminalreporter.write_sep("-", title)
+        for line in Tally.from_lines(lines).lines():
+            terminalreporter.write_line(line)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import torch
 from torch import nn
@@ -35,7 +37,7 @@ def random_mlp(features, outputs=1, width=8, layers=2, seed=0, dtype=torch.float
     generator = torch.Generator().manual_seed(seed)
     parts: list[nn.Module] = []
     sizes = [features, *[width] * layers]
-    for into, out in zip(sizes, sizes[1:], strict=False):
+    for into, out in itertools.pairwise(sizes):
         parts += [nn.Linear(into, out, dtype=dtype), nn.ReLU()]
     net = nn.Sequential(*parts, nn.Linear(width, outputs, dtype=dtype))
     with torch.no_grad():

@@ -42,7 +42,7 @@ _PUBLIC = {
     "Violation": "dovetail.core.check",
     "check": "dovetail.core.check",
     "read": "dovetail.models.highs",
-    "solve": "dovetail.solve",
+    "solve": "dovetail.solving",
 }
 
 __all__ = ["__version__", *_PUBLIC]
@@ -87,4 +87,4 @@ if TYPE_CHECKING:
     from dovetail.models.highs import read as read
     from dovetail.nn import LogBarrier as LogBarrier
     from dovetail.nn import ProjectedGradient as ProjectedGradient
-    from dovetail.solve import solve as solve
+    from dovetail.solving import solve as solve

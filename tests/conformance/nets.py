@@ -74,7 +74,9 @@ KINDS = {
 SMOOTH = {"lstm", "gelu-layernorm", "attention", "dropout-batchnorm", "own-first-state"}
 
 
-def make(kind: str, outputs: int = 1, dtype: torch.dtype = torch.float32, features: int = FEATURES) -> nn.Module:
+def make(
+    kind: str, outputs: int = 1, dtype: torch.dtype = torch.float32, features: int = FEATURES
+) -> nn.Module:
     """A network of a kind, in training mode, as a careless user would pass it."""
     torch.manual_seed(len(kind))
     net = KINDS[kind](features, outputs).to(dtype)

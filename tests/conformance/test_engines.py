@@ -35,9 +35,14 @@ def program(kind, chance):
     inside = np.where(integer, np.round(inside), inside)
     sides = A @ inside
     mip = dt.Mip(
-        cost=np.zeros(n), A=A, row_lower=[-np.inf, sides[1] - 1.0], row_upper=[sides[0] + 0.5, sides[1] + 1.0],
-        lower=lower, upper=upper, integer=integer,
-    )  # fmt: skip
+        cost=np.zeros(n),
+        A=A,
+        row_lower=[-np.inf, sides[1] - 1.0],
+        row_upper=[sides[0] + 0.5, sides[1] + 1.0],
+        lower=lower,
+        upper=upper,
+        integer=integer,
+    )
     return mip, np.arange(n)[: max(2, n - 1)]
 
 
@@ -75,9 +80,13 @@ def true_minimum(mip, goal):
             if np.isfinite(side)
         ]
         found = minimize(
-            lambda z: goal.value(whole(z)), np.zeros(free.size), constraints=rows, method="SLSQP",
-            bounds=list(zip(mip.lower[free], mip.upper[free], strict=True)), options={"ftol": 1e-12, "maxiter": 300},
-        )  # fmt: skip
+            lambda z: goal.value(whole(z)),
+            np.zeros(free.size),
+            constraints=rows,
+            method="SLSQP",
+            bounds=list(zip(mip.lower[free], mip.upper[free], strict=True)),
+            options={"ftol": 1e-12, "maxiter": 300},
+        )
         if found.success and max((-row["fun"](found.x) for row in rows), default=0.0) < 1e-7:
             best = min(best, float(found.fun))
     return best
@@ -129,7 +138,9 @@ def test_bounds_for_one_solve_only(name):
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("columns", [[], [0]])
 def test_infeasible_and_unbounded_are_said(name, columns):
-    impossible = dt.Mip(cost=[0.0, 0.0], A=[[1.0, 1.0]], row_lower=[9.0], row_upper=[10.0], lower=0.0, upper=1.0)
+    impossible = dt.Mip(
+        cost=[0.0, 0.0], A=[[1.0, 1.0]], row_lower=[9.0], row_upper=[10.0], lower=0.0, upper=1.0
+    )
     linear = Quadratic.linear(np.array([0.0, -1.0]))
     answer = ENGINES[name]().load(impossible, np.array(columns, int)).solve(linear, budget=Budget(60.0))
     assert answer.status is MipStatus.INFEASIBLE
@@ -172,9 +183,14 @@ def test_a_limit_gives_the_start_back_with_a_bound(name):
     chance = np.random.default_rng(7)
     n = 60
     mip = dt.Mip(
-        cost=np.zeros(n), A=chance.integers(1, 30, (25, n)), row_lower=np.full(25, -np.inf), row_upper=np.full(25, 200.0),
-        lower=0.0, upper=1.0, integer=True,
-    )  # fmt: skip
+        cost=np.zeros(n),
+        A=chance.integers(1, 30, (25, n)),
+        row_lower=np.full(25, -np.inf),
+        row_upper=np.full(25, 200.0),
+        lower=0.0,
+        upper=1.0,
+        integer=True,
+    )
     columns = np.arange(n)
     goal = Quadratic(-chance.uniform(5, 20, n), 0.0, np.ones(n), np.zeros(n))
     session = ENGINES[name]().load(mip, columns)
@@ -207,7 +223,11 @@ def test_a_stop_request_ends_a_solve():
     budget = Budget(60.0)
     budget.stop(StopReason.INTERRUPT)
     for engine in (ENGINES["highs"], ENGINES["scip"]):
-        answer = engine().load(mip, columns).solve(objective(mip, columns, np.random.default_rng(1)), budget=budget)
+        answer = (
+            engine()
+            .load(mip, columns)
+            .solve(objective(mip, columns, np.random.default_rng(1)), budget=budget)
+        )
         assert answer.status is MipStatus.LIMIT
 
 
@@ -216,9 +236,14 @@ def test_engines_agree_on_a_larger_program():
     chance = np.random.default_rng(3)
     n = 24
     mip = dt.Mip(
-        cost=np.zeros(n), A=chance.normal(0, 1, (6, n)).round(2), row_lower=np.full(6, -4.0), row_upper=np.full(6, 4.0),
-        lower=np.repeat([0.0, -2.0], n // 2), upper=np.repeat([3.0, 2.0], n // 2), integer=np.repeat([True, False], n // 2),
-    )  # fmt: skip
+        cost=np.zeros(n),
+        A=chance.normal(0, 1, (6, n)).round(2),
+        row_lower=np.full(6, -4.0),
+        row_upper=np.full(6, 4.0),
+        lower=np.repeat([0.0, -2.0], n // 2),
+        upper=np.repeat([3.0, 2.0], n // 2),
+        integer=np.repeat([True, False], n // 2),
+    )
     goal = objective(mip, np.arange(n), chance)
     values = [
         ENGINES[name]().load(mip, np.arange(n)).solve(goal, budget=Budget(120.0), gap=1e-5).value
@@ -232,5 +257,9 @@ def test_relaxing_integers_never_costs():
     mip, columns = program("integer", chance)
     goal = objective(mip, columns, chance)
     whole = ENGINES["highs"]().load(mip, columns).solve(goal, budget=Budget(60.0)).value
-    relaxed = ENGINES["piqp"]().load(replace(mip, integer=np.zeros(4, bool)), columns).solve(goal, budget=Budget(60.0))
+    relaxed = (
+        ENGINES["piqp"]()
+        .load(replace(mip, integer=np.zeros(4, bool)), columns)
+        .solve(goal, budget=Budget(60.0))
+    )
     assert relaxed.value <= whole + 1e-7

@@ -29,7 +29,9 @@ SETTINGS = {
 N = 6
 
 
-def block_of(net, features=nets.FEATURES, rows=None, classifies=False, samples=N, outputs=1, lower=-1.0, upper=1.0):
+def block_of(
+    net, features=nets.FEATURES, rows=None, classifies=False, samples=N, outputs=1, lower=-1.0, upper=1.0
+):
     predictor = as_predictor(net)
     probe = np.random.default_rng(0).uniform(-1, 1, (16, features))
     traits = predictor.examine(probe)
@@ -187,7 +189,10 @@ def test_rows_that_cannot_be_met_are_reported_not_hidden():
     for solver in SETTINGS.values():
         answer = solver.solve(block, pull_of(), pull_of().x.clone(), Budget())
         assert torch.all(answer.violation > 1e5)
-    assert "no interior point" in SETTINGS["newton-cg"].solve(block, pull_of(), pull_of().x.clone(), Budget()).note
+    assert (
+        "no interior point"
+        in SETTINGS["newton-cg"].solve(block, pull_of(), pull_of().x.clone(), Budget()).note
+    )
 
 
 def test_some_samples_without_an_interior_do_not_stop_the_others():
@@ -275,7 +280,12 @@ def test_scaling_the_inputs_changes_nothing():
 
     other = replace(other, lower=plain.lower * factor, upper=plain.upper * factor, scale=plain.scale * factor)
     other_pull = Pull(
-        pull.x * factor, pull.multiplier / factor, pull.weight / factor**2, pull.y, pull.output_multiplier, pull.output_weight
+        pull.x * factor,
+        pull.multiplier / factor,
+        pull.weight / factor**2,
+        pull.y,
+        pull.output_multiplier,
+        pull.output_weight,
     )
     start = torch.zeros(N, 5, dtype=torch.float64)
     for name, solver in SETTINGS.items():

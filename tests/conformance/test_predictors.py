@@ -79,7 +79,9 @@ class TestTorchModules:
         net = nets.make(kind, 1, dtype)
         sum(p.sum() for p in net.parameters()).backward()
         before = state_of(net)
-        mip = dt.Mip(cost=[0.0] * nets.FEATURES + [1.0], lower=[-1.0] * 5 + [-np.inf], upper=[1.0] * 5 + [np.inf])
+        mip = dt.Mip(
+            cost=[0.0] * nets.FEATURES + [1.0], lower=[-1.0] * 5 + [-np.inf], upper=[1.0] * 5 + [np.inf]
+        )
         problem = dt.Problem(mip)
         problem.add_predictor(net, list(range(5)), [5])
         dt.solve(problem, dt.DualDecomposition(iterations=2), log=False)
@@ -109,7 +111,9 @@ def test_old_style_weight_norm_can_be_copied():
     net(torch.zeros(2, nets.FEATURES))
     predictor = as_predictor(net)
     X = points()
-    assert np.allclose(predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy(), predictor.predict(X), atol=1e-5)
+    assert np.allclose(
+        predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy(), predictor.predict(X), atol=1e-5
+    )
 
 
 def test_a_module_that_cannot_be_copied_is_refused_with_the_reason():

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from tests.conftest import FULL
+from tests.small import linear_net, random_mlp
 from torch import nn
 
 import dovetail as dt
 from dovetail.core.check import Checker
-from tests.conftest import FULL
-from tests.small import linear_net, random_mlp
 
 
 def sample_problem(dtype=torch.float64):
@@ -109,7 +109,9 @@ def test_float32_is_the_truth_and_float64_is_reported():
     x = feasible_point(problem, np.random.default_rng(4))
     net = problem.blocks[0].predictor
     with torch.no_grad():
-        own = random_mlp(2, seed=1, dtype=torch.float32)(torch.tensor(x[None, :2], dtype=torch.float32)).item()
+        own = random_mlp(2, seed=1, dtype=torch.float32)(
+            torch.tensor(x[None, :2], dtype=torch.float32)
+        ).item()
     assert net.predict(x[None, :2])[0, 0] == own
     violation = dt.check(problem, x)
     assert 0.0 < violation.precision.amount < 1e-5

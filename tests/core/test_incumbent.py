@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.small import knapsack, linear_net
 
 import dovetail as dt
 from dovetail.core.budget import Budget
 from dovetail.core.incumbent import Incumbent
 from dovetail.core.stopwatch import Stopwatch
 from dovetail.mip.highs import HighsEngine
-from tests.small import knapsack, linear_net
 
 
 def door(problem):
@@ -24,7 +24,10 @@ def test_rounds_integers_and_sets_outputs():
 
 
 def test_keeps_the_best_in_either_sense():
-    for sense, first, second in (("min", [1, 0, 0, 1, 0], [0, 0, 0, 1, 0]), ("max", [0, 1, 0, 0, 0], [0, 0, 0, 0, 0])):
+    for sense, first, second in (
+        ("min", [1, 0, 0, 1, 0], [0, 0, 0, 1, 0]),
+        ("max", [0, 1, 0, 0, 0], [0, 0, 0, 0, 0]),
+    ):
         incumbent = door(knapsack(sense))
         incumbent.offer(np.array(first, float), "good")
         incumbent.offer(np.array(second, float), "worse")
@@ -83,7 +86,9 @@ def test_a_mip_chooses_integers_outside_the_blocks_when_the_lp_cannot():
 
 
 def test_inputs_are_never_moved():
-    mip = dt.Mip(cost=[1.0, 0.0], A=[[1.0, 0.0]], row_lower=[1.0], row_upper=[np.inf], lower=[0, -9], upper=[2, 9])
+    mip = dt.Mip(
+        cost=[1.0, 0.0], A=[[1.0, 0.0]], row_lower=[1.0], row_upper=[np.inf], lower=[0, -9], upper=[2, 9]
+    )
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0]), [0], [1])
     incumbent = door(problem)

@@ -78,6 +78,7 @@ def test_minimised_turns_the_sense_and_nothing_else():
         ({"cost": [np.nan, 1.0]}, "cost is nan for flow"),
         ({"cost": [1.0, np.inf]}, "cost is inf for open"),
         ({"cost": "ab"}, "cost"),
+        ({"cost": []}, "cost is empty|A has shape"),
         ({"A": [[np.nan, 1.0], [1.0, 1.0]]}, "balance, column flow"),
         ({"A": [[1.0, np.inf], [1.0, 1.0]]}, "balance, column open"),
         ({"A": [[1.0, 1.0], [1e-12, 1.0]]}, "cap, column flow"),

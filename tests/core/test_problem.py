@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from tests.small import linear_net
 from torch import nn
 
 import dovetail as dt
-from tests.small import linear_net
 
 
 def host(columns=6, **changes):
@@ -68,7 +68,9 @@ def test_threshold_is_read_off_the_last_operation():
     )
     assert logits.threshold == 0.0
     ends_in_sigmoid = nn.Sequential(linear_net([1.0, 1.0]), nn.Sigmoid(), nn.Flatten())
-    probability = dt.Problem(host(3)).add_predictor(ends_in_sigmoid, [0, 1], [2], output_type="classification")
+    probability = dt.Problem(host(3)).add_predictor(
+        ends_in_sigmoid, [0, 1], [2], output_type="classification"
+    )
     assert probability.threshold == 0.5
 
 
@@ -80,7 +82,10 @@ def test_threshold_that_nothing_tells_is_asked_for():
     with pytest.raises(dt.PredictorError, match="threshold=0.5 or threshold=0"):
         problem.add_predictor(squash, [0, 1], [2], output_type="classification")
     assert problem.blocks == ()
-    assert problem.add_predictor(squash, [0, 1], [2], output_type="classification", threshold=0.5).threshold == 0.5
+    assert (
+        problem.add_predictor(squash, [0, 1], [2], output_type="classification", threshold=0.5).threshold
+        == 0.5
+    )
 
 
 class CountsTheBatch(nn.Module):

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.small import bowl, knapsack
 
 import dovetail as dt
-from tests.small import bowl, knapsack
 
 
 @pytest.fixture(scope="module")

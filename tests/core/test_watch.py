@@ -3,10 +3,11 @@
 import io
 from dataclasses import replace
 
+from tests.small import bowl, knapsack
+
 import dovetail as dt
 from dovetail.core.budget import Budget
 from dovetail.core.watch import FULL_LINES, Watch
-from tests.small import bowl, knapsack
 
 
 def rows(count):
@@ -41,7 +42,15 @@ def test_the_log_of_a_solve():
     log = io.StringIO()
     dt.solve(knapsack(), log=log)
     text = log.getvalue()
-    for part in ("dovetail", "1 rows, 5 columns (4 integer)", "price: Linear", "incumbent", "status", "checked", "time"):
+    for part in (
+        "dovetail",
+        "1 rows, 5 columns (4 integer)",
+        "price: Linear",
+        "incumbent",
+        "status",
+        "checked",
+        "time",
+    ):
         assert part in text, part
 
 

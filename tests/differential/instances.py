@@ -5,6 +5,7 @@ Nothing of dovetail is used to make them, and the weights are what the truth is 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -86,7 +87,9 @@ class Instance:
 
     def feasible(self, z: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:
         activity = z @ self.A.T
-        rows = np.all((activity >= self.row_lower - tolerance) & (activity <= self.row_upper + tolerance), axis=1)
+        rows = np.all(
+            (activity >= self.row_lower - tolerance) & (activity <= self.row_upper + tolerance), axis=1
+        )
         return rows & np.all((z >= self.lower - tolerance) & (z <= self.upper + tolerance), axis=1)
 
     def random_decisions(self, count: int, chance: np.random.Generator) -> np.ndarray:
@@ -175,15 +178,13 @@ def _networks(
     return nets, columns
 
 
-def _network(
-    low: np.ndarray, high: np.ndarray, q: int, classifies: bool, chance: np.random.Generator
-) -> Net:
+def _network(low: np.ndarray, high: np.ndarray, q: int, classifies: bool, chance: np.random.Generator) -> Net:
     """A small network whose kinks pass through the box: drawn again until it has several pieces there."""
     d, points = len(low), chance.uniform(low, high, (300, len(low)))
     while True:
         sizes = [d, *[int(chance.integers(4, 8)) for _ in range(int(chance.integers(1, 3)))], q]
         weights, biases, X = [], [], points
-        for layer, (into, out) in enumerate(zip(sizes, sizes[1:], strict=False)):
+        for layer, (into, out) in enumerate(itertools.pairwise(sizes)):
             W = chance.normal(0, 1, (out, into)) / np.sqrt(into)
             b = -(X[chance.integers(len(X), size=out)] * W).sum(axis=1)
             X = X @ W.T + b
@@ -200,9 +201,7 @@ def _network(
                 return net
 
 
-def _add_row(
-    instance: Instance, row: np.ndarray, low: float, high: float, on_outputs: bool
-) -> Instance:
+def _add_row(instance: Instance, row: np.ndarray, low: float, high: float, on_outputs: bool) -> Instance:
     return replace(
         instance,
         A=np.vstack([instance.A, row]),

@@ -57,24 +57,36 @@ class Tally:
     def add(self, kind: str, what: str) -> None:
         self.counts[kind, what] += 1
 
+    def to_line(self) -> str:
+        """The counts on one line; `from_lines` adds such lines up."""
+        return " ".join(f"{kind}.{what}={count}" for (kind, what), count in sorted(self.counts.items()))
+
+    @classmethod
+    def from_lines(cls, lines: list[str]) -> Tally:
+        tally = cls()
+        for line in lines:
+            for entry in line.split():
+                key, count = entry.split("=")
+                tally.counts[tuple(key.split("."))] += int(count)  # type: ignore[index]
+        return tally
+
     def total(self, what: str) -> int:
         return sum(count for (_, name), count in self.counts.items() if name == what)
 
     def lines(self) -> list[str]:
         """A table: per kind, how often a point and how often the optimum was found."""
-        head = f"{'kind':12s} {'instances':>9s} {'infeasible':>10s} {'active row':>10s} {'easy':>5s} {'counted':>8s} {'point':>6s} {'optimum':>8s}"
-        rows = [head]
+        titles = ("instances", "infeasible", "active row", "easy", "counted", "point", "optimum")
+        rows = [f"{'kind':12s} " + " ".join(f"{title:>10s}" for title in titles)]
         for kind in (*sorted({kind for kind, _ in self.counts}), "all"):
+
             def n(what: str, kind: str = kind) -> int:
                 return self.total(what) if kind == "all" else self.counts[kind, what]
 
             counted = n("counted")
-            share = f"{100 * n('optimum') / counted:6.1f} %" if counted else "-"
-            found = f"{100 * n('found') / counted:4.0f} %" if counted else "-"
-            rows.append(
-                f"{kind:12s} {n('instances'):9d} {n('infeasible'):10d} {n('active'):10d} {n('easy'):5d} "
-                f"{counted:8d} {found:>6s} {share:>8s}"
-            )
+            share = f"{100 * n('optimum') / counted:.1f} %" if counted else "-"
+            found = f"{100 * n('found') / counted:.1f} %" if counted else "-"
+            cells = (n("instances"), n("infeasible"), n("active"), n("easy"), counted, found, share)
+            rows.append(f"{kind:12s} " + " ".join(f"{cell:>10}" for cell in cells))
         return rows
 
 

@@ -39,9 +39,7 @@ def truth(instance: Instance) -> Truth:
 
 
 def _enumerate(instance: Instance) -> float | None:
-    ranges = [
-        np.arange(instance.lower[j], instance.upper[j] + 1) for j in instance.decisions
-    ]
+    ranges = [np.arange(instance.lower[j], instance.upper[j] + 1) for j in instance.decisions]
     z = instance.completed(np.array(list(itertools.product(*ranges))))
     values = (z @ instance.cost)[instance.feasible(z, 1e-9)]
     if len(values) == 0:
@@ -113,9 +111,7 @@ def _embed(
         a, b = np.maximum(least, 0.0), np.maximum(most, 0.0)
 
 
-def _relu(
-    model: pyscipopt.Model, total: pyscipopt.Expr, least: float, most: float
-) -> pyscipopt.Variable:
+def _relu(model: pyscipopt.Model, total: pyscipopt.Expr, least: float, most: float) -> pyscipopt.Variable:
     out = model.addVar(lb=0.0, ub=max(most, 0.0))
     on = model.addVar(vtype="B")
     model.addCons(out >= total)

@@ -84,6 +84,8 @@ class Mip:
         self._validate()
 
     def _validate(self) -> None:
+        if self.columns == 0:
+            raise ModelError("cost is empty; a program needs at least one column.")
         if self.sense not in ("min", "max"):
             raise ModelError(f'sense is {self.sense!r}; give "min" or "max".')
         if not np.isfinite(self.offset):

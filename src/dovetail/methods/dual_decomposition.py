@@ -44,7 +44,6 @@ from dovetail.nn import ProjectedGradient
 from dovetail.presolve.boxes import input_box
 from dovetail.presolve.stretch import Stretch, require_finite_inputs, stretch
 
-
 INTEGER_LENGTH = 10.0
 
 
@@ -180,10 +179,16 @@ def _lengths(problem: Problem, reach: Stretch) -> FloatArray:
 
 
 def _objective_unit(problem: Problem, reach: Stretch) -> float:
-    """How much of the objective is at stake per sample: the length that prices are measured in."""
-    at_stake = float(np.abs(problem.mip.cost) @ (reach.upper - reach.lower))
+    """How much of the objective is at stake where a copy meets its column: what prices are measured in.
+
+    Per input, the mean of what moving it across its stretch is worth; per sample, a share of what all
+    other columns are worth, since that is what a sample's inputs can bring about.
+    """
+    worth = np.abs(problem.mip.cost) * reach.play
+    inputs = np.isin(np.arange(problem.mip.columns), problem.inputs)
     samples = sum(block.samples for block in problem.blocks)
-    return at_stake / samples if at_stake > 0.0 else 1.0
+    at_stake = float(worth[inputs].mean() + worth[~inputs].sum() / samples)
+    return at_stake if at_stake > 0.0 else 1.0
 
 
 def _introduction(engine: str, options: DualDecomposition, links: list[Link]) -> str:

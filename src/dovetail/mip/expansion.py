@@ -27,9 +27,8 @@ FEW_VALUES = 64
 def _middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
     """The middle of each interval, or its point nearest to 0 where it has no middle."""
     finite = np.isfinite(lower) & np.isfinite(upper)
-    middle = np.clip(0.0, lower, upper)
-    middle[finite] = 0.5 * (lower[finite] + upper[finite])
-    return middle
+    with np.errstate(invalid="ignore"):  # an infinite side has no middle, and `where` drops it
+        return np.where(finite, 0.5 * (lower + upper), np.clip(0.0, lower, upper))
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,8 @@ def as_mip(highs: highspy.Highs, called: str = "the model") -> Mip:
             "a predictor, or linearise it."
         )
     lp = highs.getLp()
+    if lp.num_col_ == 0:
+        raise ModelError(f"{called} has no columns; HiGHS reads text that is no model as an empty one.")
     integer = _integrality(lp, called)
     matrix = lp.a_matrix_
     layout = sp.csr_array if matrix.format_ == highspy.MatrixFormat.kRowwise else sp.csc_array

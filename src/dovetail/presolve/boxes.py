@@ -13,6 +13,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import Budget
 from dovetail.core.engine import MipStatus, Quadratic
+from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.mip.highs import HighsEngine
@@ -113,7 +114,10 @@ def _relaxation(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: in
                 continue
             cost = np.zeros(mip.columns)
             cost[j] = sign
-            answer = session.solve(Quadratic.linear(cost), budget=budget)
+            try:
+                answer = session.solve(Quadratic.linear(cost), budget=budget)
+            except EngineError:
+                continue  # no bound from here; the input stays open on this side
             if answer.status is MipStatus.OPTIMAL and answer.x is not None:
                 bounds[j] = answer.x[j] - sign * PAD * max(1.0, abs(answer.x[j]))
     _tidy(mip, lower, upper)

@@ -14,6 +14,7 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.budget import Budget
 from dovetail.core.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.mip.highs import HighsEngine
@@ -36,6 +37,13 @@ class Host:
 
 def examine(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Host:
     """Ask HiGHS about the host alone, within a share of the time."""
+    try:
+        return _examine(problem, budget, seed, threads)
+    except EngineError as trouble:
+        return Host(note=f"nothing is known about the host: {trouble}")
+
+
+def _examine(problem: Problem, budget: Budget, seed: int, threads: int) -> Host:
     mip = problem.mip.minimised()
     lower, upper, integer = _with_classes(problem, mip)
     empty = np.flatnonzero(lower > upper)

@@ -29,6 +29,8 @@ class Stretch:
 
     lower: FloatArray
     upper: FloatArray
+    play: FloatArray
+    """How much each column typically varies: its width; for a network's output its standard deviation."""
     points: dict[str, FloatArray]
 
     @property
@@ -47,6 +49,7 @@ def stretch(problem: Problem, box: Box, seed: int = 0) -> Stretch:
     """Sample every block over its box, in topological order."""
     chance = np.random.default_rng(seed)
     lower, upper = box.lower.copy(), box.upper.copy()
+    deviation = np.full(problem.mip.columns, np.nan)
     points: dict[str, list[FloatArray]] = {block.name: [] for block in problem.blocks}
     for stage in problem.stages:
         for block, samples in stage:
@@ -57,6 +60,7 @@ def stretch(problem: Problem, box: Box, seed: int = 0) -> Stretch:
             Y = block.outcome(block.predictor.predict(X))
             points[block.name].append(X)
             slack = np.maximum(Y.std(axis=0), 1e-3 * np.abs(Y).max(axis=0))
+            deviation[block.outputs[samples]] = 1.0 if block.classifies else slack
             for o, column in enumerate(block.outputs[samples].T):
                 least, most = Y[:, o].min() - slack[o], Y[:, o].max() + slack[o]
                 lower[column] = np.where(np.isfinite(lower[column]), lower[column], least)
@@ -64,7 +68,9 @@ def stretch(problem: Problem, box: Box, seed: int = 0) -> Stretch:
                 # a bound on one side only, beyond everything the network says
                 lower[column] = np.minimum(lower[column], upper[column])
     low, high = within_reach(lower, upper)
-    return Stretch(low, high, {name: np.concatenate(parts)[:POINTS] for name, parts in points.items()})
+    play = np.where(np.isnan(deviation), high - low, deviation)
+    sampled = {name: np.concatenate(parts)[:POINTS] for name, parts in points.items()}
+    return Stretch(low, high, play, sampled)
 
 
 def require_finite_inputs(problem: Problem, box: Box) -> None:

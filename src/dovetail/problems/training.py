@@ -74,7 +74,6 @@ def train_classifier(
         if now < best:
             best, best_weights = now, {k: v.clone() for k, v in network.state_dict().items()}
     network.load_state_dict(best_weights)
-    network.requires_grad_(False)
     report = _assess(network, inputs, labels, held)
     if report.spread < DEAD and not allow_constant:
         raise PredictorError(

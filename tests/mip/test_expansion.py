@@ -1,0 +1,79 @@
+"""Pulls written as linear programs: the costs add up to the parabola at every point."""
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.core.engine import Quadratic
+from dovetail.mip.expansion import Expansion
+
+
+def everything():
+    """A binary, a small integer, a wide integer, a continuous, a free and two fixed columns."""
+    return dt.Mip(
+        cost=np.zeros(7),
+        A=np.ones((1, 7)),
+        row_lower=[-100.0],
+        row_upper=[100.0],
+        lower=[0.0, -2.0, -500.0, -1.0, -np.inf, 3.0, 0.5],
+        upper=[1.0, 4.0, 500.0, 2.0, np.inf, 3.0, 0.5],
+        integer=[True, True, True, False, False, True, False],
+    )
+
+
+def random_point(chance):
+    return np.array(
+        [
+            chance.integers(2),
+            chance.integers(-2, 5),
+            chance.integers(-40, 40),
+            chance.uniform(-1, 2),
+            chance.normal(),
+            3.0,
+            0.5,
+        ]
+    )
+
+
+def test_the_lifted_cost_is_the_objective():
+    mip = everything()
+    chance = np.random.default_rng(0)
+    expansion = Expansion.of(mip, np.arange(7))
+    A, row_lower, row_upper, lower, upper, integer = expansion.program()
+    for _ in range(50):
+        goal = Quadratic(chance.normal(size=7), 2.5, chance.uniform(0, 4, 7), chance.normal(size=7))
+        cost, offset = expansion.cost(goal)
+        x = random_point(chance)
+        lifted = expansion.lift(x)
+        assert cost @ lifted + offset == pytest.approx(goal.value(x))
+        activity = A @ lifted
+        assert np.all(activity >= row_lower - 1e-9) and np.all(activity <= row_upper + 1e-9)
+        assert np.all(lifted >= lower) and np.all(lifted <= upper)
+    assert integer.sum() == 4 + 6
+
+
+def test_increments_fill_in_order_because_their_costs_rise():
+    expansion = Expansion.of(everything(), np.array([1]))
+    goal = Quadratic(np.zeros(7), 0.0, np.ones(7), np.full(7, 0.7))
+    cost, _ = expansion.cost(goal)
+    rises = cost[7:]
+    assert len(rises) == 6
+    assert np.all(np.diff(rises) > 0)
+
+
+def test_tangents_touch_and_stay_below():
+    expansion = Expansion.of(everything(), np.arange(7))
+    squares = expansion.squares_of
+    chance = np.random.default_rng(1)
+    at = random_point(chance)
+    A, lower, _ = expansion.tangents(np.arange(squares.size), at[squares])
+    touching = expansion.lift(at)
+    assert A @ touching == pytest.approx(lower, abs=1e-9)
+    for _ in range(50):
+        lifted = expansion.lift(random_point(chance))
+        assert np.all(A @ lifted >= lower - 1e-9)
+
+
+def test_columns_without_weight_need_nothing():
+    expansion = Expansion.of(everything(), np.empty(0, dtype=int))
+    assert expansion.columns == 7

@@ -1,0 +1,87 @@
+"""Boxes: hold every feasible point, and are finite wherever the host makes them so."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from tests.conftest import FULL
+from tests.small import linear_net
+
+import dovetail as dt
+from dovetail.core.budget import Budget
+from dovetail.presolve.boxes import input_box, propagate
+
+
+def test_budgets_bound_what_has_no_bounds():
+    """The paper's water model: x = w + a - b, a and b only limited by totals."""
+    from dovetail.problems.training import Training
+    from dovetail.problems.water import formulate
+
+    samples = np.random.default_rng(0).normal(size=(4, 9))
+    instance = formulate(samples, linear_net(np.ones(9)), Training(1, 1, 1, 1))
+    box = input_box(instance.problem, Budget(10.0))
+    treated = instance.treated
+    assert box.lower[treated] == pytest.approx(samples - 2.0, abs=1e-5)
+    assert box.upper[treated] == pytest.approx(samples + 2.0, abs=1e-5)
+
+
+def test_random_programs_are_never_cut():
+    """Against the LP's own least and largest values: the box contains them."""
+    chance = np.random.default_rng(0)
+    for _ in range(100 if FULL else 20):
+        n, m = int(chance.integers(2, 6)), int(chance.integers(1, 5))
+        A = chance.normal(size=(m, n)) * (chance.random((m, n)) < 0.7)
+        inside = chance.uniform(-2, 2, n)
+        side = A @ inside
+        mip = dt.Mip(
+            cost=np.zeros(n),
+            A=A,
+            row_lower=np.where(chance.random(m) < 0.5, side - 1, -np.inf),
+            row_upper=side + 1,
+            lower=np.where(chance.random(n) < 0.6, -3.0, -np.inf),
+            upper=np.where(chance.random(n) < 0.6, 3.0, np.inf),
+        )
+        box = propagate(mip)
+        rows = np.vstack([A, -A])
+        sides = np.concatenate([mip.row_upper, -mip.row_lower])
+        kept = np.isfinite(sides)
+        limits = list(zip(mip.lower, mip.upper, strict=True))
+        for j in range(n):
+            for sign, bound in ((1.0, box.lower[j]), (-1.0, box.upper[j])):
+                cost = np.zeros(n)
+                cost[j] = sign
+                lp = linprog(cost, A_ub=rows[kept], b_ub=sides[kept], bounds=limits)
+                if lp.status == 0:
+                    assert lp.fun >= sign * bound - 1e-9
+                elif lp.status == 3:
+                    assert np.isinf(bound)
+
+
+def test_the_lp_finds_what_single_rows_cannot():
+    # x0 + x1 <= 1 and x0 - x1 <= 1 with x free: only together do they bound x0, and only from above
+    mip = dt.Mip(
+        cost=np.zeros(3),
+        A=[[1.0, 1.0, 0.0], [1.0, -1.0, 0.0]],
+        row_lower=np.full(2, -np.inf),
+        row_upper=[1.0, 1.0],
+        lower=-np.inf,
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0]), [0], [2])
+    assert np.isinf(propagate(mip).upper[0])
+    box = input_box(problem, Budget(10.0))
+    assert np.isinf(box.lower[0])
+    assert 1.0 <= box.upper[0] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_integers_get_whole_bounds():
+    mip = dt.Mip(
+        cost=[0.0], A=[[2.0]], row_lower=[1.0], row_upper=[7.0], lower=-50.0, upper=50.0, integer=True
+    )
+    box = propagate(mip)
+    assert (box.lower[0], box.upper[0]) == (1.0, 3.0)
+
+
+def test_an_infeasible_host_leaves_sane_boxes():
+    mip = dt.Mip(cost=[0.0], A=[[1.0]], row_lower=[5.0], row_upper=[6.0], lower=0.0, upper=1.0)
+    box = propagate(mip)
+    assert np.all(box.lower <= box.upper)

@@ -1,0 +1,100 @@
+"""The command line as a person uses it: in a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import dovetail as dt
+
+
+def dovetail(*arguments, **options):
+    environment = {k: v for k, v in os.environ.items() if k != "DOVETAIL_DATA"}
+    return subprocess.run(
+        [sys.executable, "-c", "from dovetail.cli import main; main()", *arguments],
+        capture_output=True, text=True, env={**environment, "COLUMNS": "120"}, timeout=300, **options,
+    )  # fmt: skip
+
+
+def test_help_and_version():
+    done = dovetail("--help")
+    assert done.returncode == 0
+    assert "demo" in done.stdout and "list" in done.stdout
+    assert dovetail("--version").stdout.strip() == f"dovetail {dt.__version__}"
+
+
+def test_list_names_what_is_here():
+    done = dovetail("list")
+    assert done.returncode == 0
+    for name in (
+        "dual-decomposition",
+        "paper",
+        "highs",
+        "piqp",
+        "scip",
+        "ProjectedGradient",
+        "torch.nn.Module",
+        "water",
+        "tree",
+    ):
+        assert name in done.stdout
+    assert "not installed" not in done.stdout
+
+
+@pytest.mark.long
+def test_the_demo_ends_with_a_verified_solution(tmp_path):
+    page = tmp_path / "demo.html"
+    done = dovetail("demo", "--report", str(page))
+    assert done.returncode == 0, done.stderr
+    for part in (
+        "potable when nothing is done",
+        "potable after treatment",
+        "newly flipped",
+        "The solution is verified",
+    ):
+        assert part in done.stdout, part
+    assert "<svg" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        (("demo", "--network", "banana"), "network 'banana' is not known"),
+        (("demo", "--data", "/nowhere"), "water_quality.csv is not there"),
+        (("demo", "--samples", "0"), "n is 0"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(arguments, culprit):
+    done = dovetail(*arguments)
+    assert done.returncode == 2
+    assert culprit in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_unknown_commands_and_options():
+    assert dovetail("dance").returncode == 2
+    assert dovetail("demo", "--sampels", "3").returncode == 2
+
+
+def test_ctrl_c_ends_the_demo_with_its_best_point_and_exit_code_130():
+    command = [
+        sys.executable,
+        "-u",
+        "-c",
+        "from dovetail.cli import main; main()",
+        "demo",
+        "--samples",
+        "400",
+    ]
+    with subprocess.Popen([*command, "--network", "6x128"], stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if line.startswith("    3 "):  # the third iteration has been printed
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.returncode == 130
+    assert "interrupt" in rest
+    assert "The solution is verified" in rest

@@ -1,0 +1,102 @@
+"""Imports: a star around core, nothing heavy before it is needed, optional libraries in one file each."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "src" / "dovetail"
+
+ALLOWED = {
+    "core": set(),
+    "predictors": {"core"},
+    "models": {"core"},
+    "mip": {"core"},
+    "nn": {"core"},
+    "coupling": {"core"},
+    "problems": {"core"},
+    "presolve": {"core", "mip"},
+    "methods": {"core", "presolve", "coupling", "mip", "nn"},
+}
+"""Which folders a folder may import; `solve`, `demo` and `cli` may import everything."""
+
+OPTIONAL = {"pyscipopt": "mip/scip.py", "pandas": "core/trace.py", "highspy": None, "piqp": "mip/piqp.py"}
+HIGHS_FILES = {"mip/live_highs.py", "models/highs.py"}
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_the_star(folder):
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for name in imported(path):
+            parts = name.split(".")
+            if parts[0] != "dovetail" or len(parts) < 2:
+                continue
+            target = parts[1]
+            if not (ROOT / target).is_dir():
+                continue
+            assert target == folder or target in ALLOWED[folder], f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_no_folder_imports_the_top():
+    for folder in ALLOWED:
+        for path in (ROOT / folder).rglob("*.py"):
+            tops = {"dovetail.solving", "dovetail.cli", "dovetail.demo"}
+            assert not tops & set(imported(path)), path
+
+
+def test_methods_take_engines_and_sub_solvers_from_the_front():
+    for path in (ROOT / "methods").glob("*.py"):
+        for name in imported(path):
+            assert not name.startswith(("dovetail.mip.", "dovetail.nn.")) or name.count(".") == 2, name
+
+
+def test_optional_libraries_are_imported_in_one_file_each():
+    for path in ROOT.rglob("*.py"):
+        place = str(path.relative_to(ROOT))
+        for name in imported(path):
+            root = name.split(".")[0]
+            if root == "highspy":
+                assert place in HIGHS_FILES, place
+            elif root in OPTIONAL:
+                assert place == OPTIONAL[root], place
+
+
+def modules_after(statement):
+    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+def test_importing_dovetail_is_light():
+    heavy = {"torch", "scipy", "numpy", "highspy", "piqp", "pyscipopt", "pandas", "rich", "typer"}
+    assert not heavy & modules_after("import dovetail")
+
+
+def test_the_command_line_imports_neither_torch_nor_scipy():
+    heavy = {"torch", "scipy", "highspy", "piqp", "pyscipopt", "pandas", "sklearn", "matplotlib"}
+    assert not heavy & modules_after("import dovetail.cli")
+    run = "from typer.testing import CliRunner; from dovetail.cli import app"
+    run += "; r = CliRunner().invoke(app, ['--help'])"
+    assert not heavy & modules_after(run + "; assert r.exit_code == 0")
+
+
+def test_public_names_exist_and_the_rest_is_an_attribute_error():
+    import dovetail
+
+    for name in dovetail.__all__:
+        assert getattr(dovetail, name) is not None
+    assert set(dovetail.__all__) <= set(dir(dovetail))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        dovetail.nonsense  # noqa: B018

@@ -1,0 +1,83 @@
+"""Writing a problem another way does not change what is found: the search takes the same steps."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dovetail as dt
+from tests.conftest import FULL
+from tests.differential.instances import make
+from tests.differential.judging import as_problem
+
+few = settings(max_examples=60 if FULL else 8, deadline=None, derandomize=True)
+METHOD = dt.DualDecomposition(iterations=4)
+
+
+def solve(instance, **changes):
+    return dt.solve(as_problem(replace(instance, **changes)), METHOD, time_limit=600.0, log=False)
+
+
+@few
+@given(st.integers(0, 10_000))
+def test_minimising_the_negative_is_maximising(seed):
+    instance = make(seed)
+    other = "max" if instance.sense == "min" else "min"
+    one, two = solve(instance), solve(instance, cost=-instance.cost, sense=other)
+    assert one.status == two.status
+    if one.x is not None:
+        assert np.array_equal(one.x, two.x)
+        assert one.objective == -two.objective
+
+
+@few
+@given(st.integers(0, 10_000))
+def test_rows_in_two_halves_are_the_same_row(seed):
+    """A range row split into its two sides, and a row repeated, leave the feasible points what they are."""
+    instance = make(seed)
+    doubled = solve(
+        instance,
+        A=np.vstack([instance.A, instance.A]),
+        row_lower=np.concatenate([instance.row_lower, np.full(len(instance.A), -np.inf)]),
+        row_upper=np.concatenate([np.full(len(instance.A), np.inf), instance.row_upper]),
+        on_outputs=np.concatenate([instance.on_outputs, instance.on_outputs]),
+    )
+    if doubled.x is not None:
+        assert dt.check(as_problem(instance), doubled.x).within()
+
+
+@few
+@given(st.integers(0, 10_000), st.integers(-3, 3))
+def test_check_does_not_care_for_the_order_of_columns(seed, power):
+    instance = make(seed)
+    problem = as_problem(instance)
+    chance = np.random.default_rng(seed)
+    x = problem.predict(
+        np.concatenate([instance.random_decisions(1, chance)[0], np.zeros(problem.outputs.size)])
+    )
+    order = chance.permutation(problem.mip.columns)
+    place = np.argsort(order)
+    nets = [replace(net, inputs=place[net.inputs], outputs=place[net.outputs]) for net in instance.nets]
+    shuffled = replace(
+        instance,
+        cost=instance.cost[order],
+        A=instance.A[:, order],
+        lower=instance.lower[order],
+        upper=instance.upper[order],
+        integer=instance.integer[order],
+        nets=nets,
+    )
+    there, here = dt.check(as_problem(shuffled), x[order]), dt.check(problem, x)
+    assert there.rows.amount == pytest.approx(here.rows.amount, abs=1e-12)
+    assert there.bounds.amount == here.bounds.amount
+    assert there.prediction.amount == pytest.approx(here.prediction.amount, abs=1e-12)
+    scale = 2.0**power
+    scaled = replace(
+        instance,
+        A=instance.A * scale,
+        row_lower=instance.row_lower * scale,
+        row_upper=instance.row_upper * scale,
+    )
+    assert dt.check(as_problem(scaled), x).rows.amount == here.rows.amount * scale

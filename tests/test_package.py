@@ -1,0 +1,49 @@
+"""The built wheel holds everything and runs outside the clone."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.long
+def test_the_wheel_runs_outside_the_clone(tmp_path):
+    wheels, site = tmp_path / "wheels", tmp_path / "site"
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(wheels),
+        str(ROOT),
+    ]
+    subprocess.run(build, check=True, cwd=tmp_path, capture_output=True)
+    (wheel,) = wheels.glob("dovetail-*.whl")
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    program = f"""
+import sys
+sys.path.insert(0, {str(site)!r})
+import dovetail as dt, numpy as np, torch
+assert dt.__file__.startswith({str(site)!r}), dt.__file__
+problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -np.inf], upper=[1.0, np.inf]))
+problem.add_predictor(torch.nn.Linear(1, 1), [0], [1])
+result = dt.solve(problem, log=False)
+assert dt.check(problem, result.x).within()
+print("fine")
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.strip() == "fine", done.stderr
+    assert (site / "dovetail" / "py.typed").exists()
+
+
+def test_no_cuda_package_came_along():
+    done = subprocess.run([sys.executable, "-m", "pip", "list"], capture_output=True, text=True, check=True)
+    assert "nvidia" not in done.stdout.lower()
