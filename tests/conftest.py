@@ -29,8 +29,6 @@ def tallied(request: pytest.FixtureRequest):
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    from tests.differential.judging import Tally
-
     found: dict[str, list[str]] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -39,6 +37,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     if name.startswith("tally: "):
                         found.setdefault(name.removeprefix("tally: "), []).append(line)
     for title, lines in found.items():
+        from tests.differential.judging import Tally
+
         terminalreporter.write_sep("-", title)
         for line in Tally.from_lines(lines).lines():
             terminalreporter.write_line(line)

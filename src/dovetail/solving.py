@@ -334,6 +334,7 @@ def _ranges(problem: Problem) -> str:
 
 
 def _conclude(watch: Watch, result: Result) -> None:
+    watch.close()
     watch.say()
     watch.say(f"status     {result.status.value} (stopped: {result.stop_reason.value}); {result.message}")
     if result.objective is not None:

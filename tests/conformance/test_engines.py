@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 import dovetail as dt
 from dovetail.core.budget import Budget, StopReason
@@ -54,41 +53,38 @@ def objective(mip, columns, chance):
 
 
 def true_minimum(mip, goal):
-    """Every combination of integers; the continuous rest by a general-purpose solver."""
-    fixed, free = np.flatnonzero(mip.integer), np.flatnonzero(~mip.integer)
+    """Every combination of integers, and for the continuous rest every set of limits that may be active."""
+    fixed = np.flatnonzero(mip.integer)
     near = [range(int(max(mip.lower[j], -9)), int(min(mip.upper[j], 9)) + 1) for j in fixed]
     best = np.inf
-    A = mip.A.toarray()
     for values in itertools.product(*near):
         x = np.zeros(mip.columns)
         x[fixed] = values
+        best = min(best, _minimum_of_the_rest(mip, goal, x))
+    return best
 
-        def whole(z, x=x):
-            x = x.copy()
-            x[free] = z
-            return x
 
-        if free.size == 0:
-            activity = A @ x
-            if np.all(activity <= mip.row_upper + 1e-9) and np.all(activity >= mip.row_lower - 1e-9):
-                best = min(best, goal.value(x))
-            continue
-        rows = [
-            {"type": "ineq", "fun": lambda z, i=i, s=s, side=side: s * (side - A[i] @ whole(z))}
-            for i in range(mip.rows)
-            for s, side in ((1.0, mip.row_upper[i]), (-1.0, mip.row_lower[i]))
-            if np.isfinite(side)
-        ]
-        found = minimize(
-            lambda z: goal.value(whole(z)),
-            np.zeros(free.size),
-            constraints=rows,
-            method="SLSQP",
-            bounds=list(zip(mip.lower[free], mip.upper[free], strict=True)),
-            options={"ftol": 1e-12, "maxiter": 300},
-        )
-        if found.success and max((-row["fun"](found.x) for row in rows), default=0.0) < 1e-7:
-            best = min(best, float(found.fun))
+def _minimum_of_the_rest(mip, goal, x):
+    """A convex quadratic is least at a point that its active limits, held as equations, make unique."""
+    free = np.flatnonzero(~mip.integer)
+    A = mip.A.toarray()
+    G = np.vstack([A, -A, np.eye(mip.columns), -np.eye(mip.columns)])
+    h = np.concatenate([mip.row_upper, -mip.row_lower, mip.upper, -mip.lower])
+    G, h = G[np.isfinite(h)], h[np.isfinite(h)]
+    limits = [i for i in range(len(h)) if np.any(G[i, free])]
+    room = h - G @ x
+    pull = goal.weight[free] * goal.centre[free] - goal.cost[free]
+    best = np.inf
+    for count in range(free.size + 1):
+        for active in itertools.combinations(limits, count):
+            E = G[np.ix_(active, free)]
+            system = np.block([[np.diag(goal.weight[free]), E.T], [E, np.zeros((count, count))]])
+            if np.linalg.matrix_rank(system) < len(system):
+                continue
+            z = x.copy()
+            z[free] = np.linalg.solve(system, np.concatenate([pull, room[list(active)]]))[: free.size]
+            if np.all(G @ z <= h + 1e-9):
+                best = min(best, goal.value(z))
     return best
 
 

@@ -24,6 +24,17 @@ def test_prints_the_first_iterations_and_then_seldom():
     assert len(watch.trace) == 200
 
 
+def test_the_last_iteration_and_the_star_are_explained_at_the_end():
+    log = io.StringIO()
+    watch = Watch(Budget(), log)
+    for row in rows(200):
+        watch.iteration(replace(row, exact=row.iteration != 150), None)
+    watch.close()
+    last, star = log.getvalue().splitlines()[-2:]
+    assert last.split()[0] == "200"
+    assert star.startswith("  * 1 MIP steps ended at a limit")
+
+
 def test_prints_every_new_incumbent():
     log = io.StringIO()
     watch = Watch(Budget(), log)

@@ -13,7 +13,7 @@ from tests.differential.instances import make
 from tests.differential.judging import Tally, judge
 
 TOTAL = 1000 if FULL else 60
-PARTS = 10 if FULL else 4
+PARTS = 40 if FULL else 4
 
 
 @pytest.mark.long

@@ -42,6 +42,7 @@ class Watch:
         self.trace = Trace()
         self.bound: float | None = None
         self._budget, self._log, self._callback = budget, log, callback
+        self._printed: Row | None = None
         self._printed_at = -math.inf
         self.failure: Exception | None = None
         """What the callback raised, if it did: the search ends, and `solve` raises it again."""
@@ -51,15 +52,25 @@ class Watch:
         if self._log is not None:
             print(_plain(text), file=self._log, flush=True)
 
+    def _print(self, row: Row) -> None:
+        self._printed, self._printed_at = row, row.elapsed
+        self.say(_line(row, self.bound))
+
+    def close(self) -> None:
+        """Print the last iteration, if it was not due before, and what the star means if there was one."""
+        if len(self.trace) and self.trace[-1] is not self._printed:
+            self._print(self.trace[-1])
+        inexact = sum(not row.exact for row in self.trace)
+        if inexact:
+            self.say(f"  * {inexact} MIP steps ended at a limit; their points were used all the same")
+
     def iteration(self, row: Row, x: FloatArray | None) -> None:
         """Record an iteration; print it if it is time; tell the callback."""
         self.trace.rows.append(row)
         if len(self.trace) == 1:
             self.say(HEADER)
-        due = row.iteration <= FULL_LINES or row.source or row.elapsed - self._printed_at >= 1.0
-        if due:
-            self._printed_at = row.elapsed
-            self.say(_line(row, self.bound))
+        if row.iteration <= FULL_LINES or row.source or row.elapsed - self._printed_at >= 1.0:
+            self._print(row)
         if self._callback is not None:
             copy = None if x is None else x.copy()
             try:

@@ -1,0 +1,46 @@
+"""`python -m benchmarks [names] [--data DIR] [--out DIR]`"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import device, memory, network_size, reference, swaps, timers
+from benchmarks.table import Table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure; nothing passes or fails."
+    )
+    parser.add_argument("--data", type=Path, default=os.environ.get("DOVETAIL_DATA") or None)
+    parser.add_argument("--out", type=Path, help="write each table there as Markdown")
+    known: dict[str, Callable[[], Table]] = {
+        "timers": timers.run,
+        "network_size": network_size.run,
+        "memory": memory.run,
+        "swaps": swaps.run,
+        "device": device.run,
+        "reference": lambda: reference.run(Path(options.data) if options.data else None),
+    }
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"all of them, or some of {', '.join(known)}"
+    )
+    options = parser.parse_args()
+    unknown = set(options.names) - set(known)
+    if unknown:
+        parser.error(f"{', '.join(unknown)} is not one of {', '.join(known)}")
+    console = Console(width=150)
+    for name in options.names or known:
+        console.print(f"[dim]measuring {name} ...[/dim]")
+        table = known[name]()
+        table.show(console)
+        if options.out:
+            table.write(options.out)
+
+
+main()

@@ -1,0 +1,64 @@
+"""Resident memory of a large solve, and whether it grows from iteration to iteration."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import torch
+
+import dovetail as dt
+from benchmarks.table import Table
+from dovetail.problems import networks
+from dovetail.problems.training import Training
+from dovetail.problems.water import FEATURES, formulate
+
+MARKS = (5, 50, 100, 150, 200)
+
+
+def run(n: int = 2000, network: str = "6x128") -> Table:
+    """Measured in a process of its own, so that nothing else is counted."""
+    command = [sys.executable, "-m", "benchmarks.memory", str(n), network]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    resident = {int(k): v for k, v in json.loads(done.stdout).items()}
+    table = Table(
+        "memory",
+        f"Resident memory: water, n = {n:,}, {network}",
+        ["after iteration", "MiB"],
+        [[str(k), f"{resident[k]:.0f}"] for k in sorted(resident)],
+    )
+    last = max(resident)
+    growth = resident[last] - resident[50]
+    table.reading = (
+        f"Peak {max(resident.values()):.0f} MiB (wanted: under 2,048); "
+        f"{growth:+.0f} MiB from iteration 50 to {last} (wanted: no growth)."
+    )
+    return table
+
+
+def _resident() -> float:
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def _child(n: int, network: str) -> None:
+    torch.manual_seed(0)
+    net = networks.build(network, len(FEATURES))
+    samples = np.random.default_rng(0).standard_normal((n, len(FEATURES)))
+    instance = formulate(samples, net, Training(0.0, 0.0, 0.0, 0))
+    resident: dict[int, float] = {}
+
+    def look(event: dt.Event) -> None:
+        if event.iteration in MARKS:
+            resident[event.iteration] = _resident()
+
+    method = dt.DualDecomposition(iterations=max(MARKS), patience=None, tolerance=1e-12)
+    dt.solve(instance.problem, method, time_limit=3600, callback=look, log=False)
+    print(json.dumps(resident))
+
+
+if __name__ == "__main__":
+    _child(int(sys.argv[1]), sys.argv[2])

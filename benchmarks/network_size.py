@@ -1,0 +1,39 @@
+"""How the two steps grow with the network: the network step with its parameters, the MIP step not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+
+import numpy as np
+
+import dovetail as dt
+from benchmarks.table import Table
+from dovetail.problems.water import water
+
+SIZES = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512", "64x1024")
+ITERATIONS = 3
+
+
+def run(n: int = 100) -> Table:
+    """The paper's settings (25 steps each time), untrained networks: what a step costs is the same."""
+    table = Table(
+        "network_size",
+        f"Time per step against the number of parameters: water, n = {n}",
+        ["network", "parameters", "network step, ms", "MIP step, ms"],
+    )
+    method = replace(dt.DualDecomposition.paper(), iterations=ITERATIONS, tolerance=1e-12)
+    parameters, seconds = [], []
+    for size in SIZES:
+        instance = water(n, size, epochs=0, allow_constant=True)
+        trace = dt.solve(instance.problem, method, time_limit=600, log=False).trace
+        network, mip = (median(trace.column(name)) for name in ("nn_seconds", "mip_seconds"))
+        parameters.append(instance.training.parameters)
+        seconds.append(network)
+        table.rows.append([size, f"{parameters[-1]:,}", f"{1000 * network:.1f}", f"{1000 * mip:.1f}"])
+    exponent = np.polyfit(np.log(parameters[-3:]), np.log(seconds[-3:]), 1)[0]
+    table.reading = (
+        f"Over the three largest networks the network step grows with parameters to the power {exponent:.2f} "
+        "(wanted: at most 1.1; the paper's Theorem 2 says linear)."
+    )
+    return table

@@ -1,0 +1,151 @@
+"""The fixed reference problems, solved through the public API and judged with numpy alone.
+
+They are not part of the project: give their folder by --data or DOVETAIL_DATA (`reference/` inside it).
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+import dovetail as dt
+from benchmarks.table import Table
+
+METHODS = ("paper", "paper-adaptive", "dual-decomposition")
+SEEDS = (0, 1, 2)
+LIMIT = 60.0
+
+# Objective of the throw-away prototype's version of the paper's loop, and the best value anyone has found.
+KNOWN = {
+    "water_2x16_n25": ("9", "0"),
+    "water_2x16_n100": ("65", "43"),
+    "water_2x16_n400": ("about 315", "259"),
+    "water_4x32_n100": ("about 47", "25"),
+    "water_4x32_n400": ("about 274", "220"),
+    "water_6x128_n25": ("9", "0"),
+    "water_6x128_n100": ("", "26"),
+    "water_raw_units_7x16_n25": ("", "6"),
+    "tree_8x32": ("7.150", "6.28990"),
+    "wine_2x16": ("4.369", "4.1443"),
+    "wine_2x32": ("", "3.9866"),
+    "wine_3x16": ("", "3.9606"),
+}
+
+
+def run(data: Path | None) -> Table:
+    table = Table(
+        "reference",
+        f"Reference problems, lower is better (mean of seeds {', '.join(map(str, SEEDS))}; {LIMIT:g} s)",
+        [
+            "file",
+            "method",
+            "objective",
+            "worst seed",
+            "residual",
+            "iterations",
+            "CPU s",
+            "prototype",
+            "best known",
+        ],
+    )
+    if data is None or not (data / "reference").is_dir():
+        table.reading = (
+            "Nothing was measured: give the folder that holds reference/ by --data or DOVETAIL_DATA."
+        )
+        return table
+    for name, (prototype, best) in KNOWN.items():
+        arrays = dict(np.load(data / "reference" / f"{name}.npz", allow_pickle=False))
+        problem = build(arrays)
+        for method in METHODS:
+            runs = [_solve(problem, arrays, method, seed) for seed in SEEDS]
+            table.rows.append([name, method, *_summary(runs), prototype, best])
+    table.reading = (
+        "Every point was re-evaluated by code that knows only the arrays of the file. CPU seconds are "
+        "those of the process, one thread. 'prototype' is an earlier, independent program of the paper's "
+        "loop (rho 10, unscaled, 50 iterations); a blank was never measured."
+    )
+    return table
+
+
+def _summary(runs: list[tuple[float, float, int, float]]) -> list[str]:
+    objective, residual, iterations, seconds = (list(column) for column in zip(*runs, strict=True))
+    found = [value for value in objective if np.isfinite(value)]
+    missing = f" ({len(objective) - len(found)} without)" if len(found) < len(objective) else ""
+    return [
+        (f"{mean(found):.5g}" if found else "none") + missing,
+        f"{max(found):.5g}" if found else "none",
+        f"{mean(residual):.1e}",
+        f"{mean(iterations):.0f}",
+        f"{mean(seconds):.1f}",
+    ]
+
+
+def _solve(
+    problem: dt.Problem, arrays: dict[str, Any], method: str, seed: int
+) -> tuple[float, float, int, float]:
+    before = time.process_time()
+    result = dt.solve(problem, method, time_limit=LIMIT, seed=seed, log=False)
+    seconds = time.process_time() - before
+    objective = np.nan if result.x is None else judge(arrays, result.x)
+    return objective, result.residual or 0.0, result.iterations, seconds
+
+
+# --- the files, by numpy alone -------------------------------------------------------------------
+
+
+def matrix(arrays: dict[str, Any]) -> sp.csr_array:
+    parts = (arrays["A_data"], arrays["A_indices"], arrays["A_indptr"])
+    return sp.csr_array(parts, shape=tuple(arrays["A_shape"]))
+
+
+def judge(arrays: dict[str, Any], x: np.ndarray) -> float:
+    """The objective of a point that is what it claims to be; anything else is an error."""
+    activity = matrix(arrays) @ x
+    excess = [
+        arrays["row_lower"] - activity,
+        activity - arrays["row_upper"],
+        arrays["lower"] - x,
+        x - arrays["upper"],
+        np.abs(x - np.round(x))[arrays["integer"]],
+    ]
+    for b in range(int(arrays["n_blocks"])):
+        y = x[arrays[f"block{b}_inputs"]]
+        layers = int(arrays[f"block{b}_layers"])
+        for k in range(layers):
+            y = y @ arrays[f"block{b}_W{k}"].T + arrays[f"block{b}_b{k}"]
+            y = np.maximum(y, 0.0) if k < layers - 1 else y
+        y = (y >= 0.0).astype(float) if arrays[f"block{b}_class"] else y
+        excess.append(np.abs(y - x[arrays[f"block{b}_outputs"]]).ravel())
+    worst = max(float(part.max(initial=0.0)) for part in excess)
+    if worst > 1.0001e-6:
+        raise AssertionError(f"the returned point misses something by {worst:.1e}")
+    return float(arrays["cost"] @ x + arrays["offset"])
+
+
+def build(arrays: dict[str, Any]) -> dt.Problem:
+    columns = {k: arrays[k] for k in ("cost", "row_lower", "row_upper", "lower", "upper", "integer")}
+    problem = dt.Problem(dt.Mip(A=matrix(arrays), offset=float(arrays["offset"]), **columns))
+    for b in range(int(arrays["n_blocks"])):
+        problem.add_predictor(
+            _network(arrays, b),
+            arrays[f"block{b}_inputs"],
+            arrays[f"block{b}_outputs"],
+            output_type="classification" if arrays[f"block{b}_class"] else "regression",
+        )
+    return problem
+
+
+def _network(arrays: dict[str, Any], b: int) -> torch.nn.Module:
+    parts: list[torch.nn.Module] = []
+    for k in range(int(arrays[f"block{b}_layers"])):
+        weight, bias = (torch.as_tensor(arrays[f"block{b}_{kind}{k}"]) for kind in "Wb")
+        linear = torch.nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
+        linear.load_state_dict({"weight": weight, "bias": bias})
+        parts += [linear, torch.nn.ReLU()]
+    return torch.nn.Sequential(*parts[:-1])

@@ -1,0 +1,45 @@
+"""A table that prints itself to the terminal and writes itself as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+
+@dataclass
+class Table:
+    """What one benchmark measured, and in a sentence or two how to read it."""
+
+    name: str
+    title: str
+    header: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+    reading: str = ""
+
+    def show(self, console: Console) -> None:
+        shown = RichTable(title=self.title, title_justify="left")
+        for i, text in enumerate(self.header):
+            shown.add_column(text, justify="left" if i == 0 else "right")
+        for row in self.rows:
+            shown.add_row(*row)
+        console.print(shown)
+        console.print(self.reading + "\n", highlight=False)
+
+    def write(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [
+            f"## {self.title}",
+            "",
+            _line(self.header),
+            _line(["---", *["---:"] * (len(self.header) - 1)]),
+        ]
+        lines += [_line(row) for row in self.rows]
+        (folder / f"{self.name}.md").write_text("\n".join([*lines, "", self.reading, ""]))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

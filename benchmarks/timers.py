@@ -1,0 +1,32 @@
+"""Where one solve spends its time: the five timers, and milliseconds per iteration."""
+
+from __future__ import annotations
+
+import dovetail as dt
+from benchmarks.table import Table
+from dovetail.problems.water import water
+
+
+def run(n: int = 400, network: str = "6x128") -> Table:
+    instance = water(n, network)
+    table = Table(
+        "timers",
+        f"Where the time goes: water, n = {n}, {network}",
+        ["method", "ms/iteration", "engine", "network", "sub-solver", "door", "rest", "potable", "untouched"],
+    )
+    rests = []
+    for name in ("dual-decomposition", "paper"):
+        result = dt.solve(instance.problem, name, time_limit=300, log=False)
+        shares, counts = result.profile.shares(), instance.counts(result)
+        rests.append(shares["rest"])
+        table.rows.append(
+            [
+                name,
+                f"{1000 * result.seconds / max(1, result.iterations):.0f}",
+                *[f"{100 * share:.1f} %" for share in shares.values()],
+                str(counts.potable),
+                str(counts.untouched),
+            ]
+        )
+    table.reading = f"Largest rest: {100 * max(rests):.1f} % (wanted: at most 10 %)."
+    return table

@@ -1,0 +1,55 @@
+"""What the README and the docs say is run: their programs, their commands, their links."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def programs(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_programs_run(page, tmp_path):
+    for program in programs(page):
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_has_a_short_example_that_ends_in_a_verified_point():
+    (program,) = programs(ROOT / "README.md")
+    statements = [line for line in program.splitlines() if line.strip() and not line.startswith("import")]
+    assert len(statements) <= 15
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1].startswith("feasible")
+
+
+def test_make_targets_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    for page in PAGES:
+        named = re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), flags=re.MULTILINE)
+        assert set(named) <= targets, page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_options_and_files_named_in_backticks_exist():
+    import dovetail as dt
+
+    for page in PAGES:
+        for name in re.findall(r"`dt\.(\w+)", page.read_text()):
+            assert hasattr(dt, name), f"{page.name}: dt.{name}"
+        for path in re.findall(r"`((?:src|docs|benchmarks|tests)/[\w./]+)`", page.read_text()):
+            assert (ROOT / path).exists(), f"{page.name}: {path}"
