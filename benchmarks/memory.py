@@ -6,14 +6,9 @@ import json
 import subprocess
 import sys
 
-import numpy as np
-import torch
-
 import dovetail as dt
+from benchmarks.made_up import made_up
 from benchmarks.table import Table
-from dovetail.problems import networks
-from dovetail.problems.training import Training
-from dovetail.problems.water import FEATURES, formulate
 
 MARKS = (5, 50, 100, 150, 200)
 
@@ -45,10 +40,7 @@ def _resident() -> float:
 
 
 def _child(n: int, network: str) -> None:
-    torch.manual_seed(0)
-    net = networks.build(network, len(FEATURES))
-    samples = np.random.default_rng(0).standard_normal((n, len(FEATURES)))
-    instance = formulate(samples, net, Training(0.0, 0.0, 0.0, 0))
+    problem = made_up(n, network).problem
     resident: dict[int, float] = {}
 
     def look(event: dt.Event) -> None:
@@ -56,7 +48,7 @@ def _child(n: int, network: str) -> None:
             resident[event.iteration] = _resident()
 
     method = dt.DualDecomposition(iterations=max(MARKS), patience=None, tolerance=1e-12)
-    dt.solve(instance.problem, method, time_limit=3600, callback=look, log=False)
+    dt.solve(problem, method, time_limit=3600, callback=look, log=False)
     print(json.dumps(resident))
 
 

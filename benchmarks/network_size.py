@@ -8,8 +8,8 @@ from statistics import median
 import numpy as np
 
 import dovetail as dt
+from benchmarks.made_up import made_up
 from benchmarks.table import Table
-from dovetail.problems.water import water
 
 SIZES = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512", "64x1024")
 ITERATIONS = 3
@@ -25,7 +25,7 @@ def run(n: int = 100) -> Table:
     method = replace(dt.DualDecomposition.paper(), iterations=ITERATIONS, tolerance=1e-12)
     parameters, seconds = [], []
     for size in SIZES:
-        instance = water(n, size, epochs=0, allow_constant=True)
+        instance = made_up(n, size)
         trace = dt.solve(instance.problem, method, time_limit=600, log=False).trace
         network, mip = (median(trace.column(name)) for name in ("nn_seconds", "mip_seconds"))
         parameters.append(instance.training.parameters)
