@@ -44,8 +44,8 @@ def _child(n: int, network: str) -> None:
     resident: dict[int, float] = {}
 
     def look(event: dt.Event) -> None:
-        if event.iteration in MARKS:
-            resident[event.iteration] = _resident()
+        if event.row.iteration in MARKS:
+            resident[event.row.iteration] = _resident()
 
     method = dt.DualDecomposition(iterations=max(MARKS), patience=None, tolerance=1e-12)
     dt.solve(problem, method, time_limit=3600, callback=look, log=False)

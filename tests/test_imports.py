@@ -22,7 +22,12 @@ ALLOWED = {
 }
 """Which folders a folder may import; `solve`, `demo` and `cli` may import everything."""
 
-OPTIONAL = {"pyscipopt": "mip/scip.py", "pandas": "core/trace.py", "highspy": None, "piqp": "mip/piqp.py"}
+OPTIONAL = {
+    "pyscipopt": "mip/scip.py",
+    "pandas": "core/trace.py",
+    "highspy": None,
+    "piqp": "mip/live_piqp.py",
+}
 HIGHS_FILES = {"mip/live_highs.py", "models/highs.py"}
 
 

@@ -10,7 +10,6 @@ the parabolas, so the bound is valid, and they are kept for later solves.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.mip.expansion import Expansion
 from dovetail.mip.live_highs import LiveHighs
+from dovetail.mip.live_piqp import LivePiqp
 
 ROUNDS = 10
 KEPT_TANGENTS = 8
@@ -140,19 +140,10 @@ class HighsSession:
         whole = np.where(mip.integer, np.round(x), x)
         lower, upper = bounds if bounds is not None else (mip.lower, mip.upper)
         fixed = (np.where(mip.integer, whole, lower), np.where(mip.integer, whole, upper))
-        try:
-            answer = self._continuous.solve(objective, budget=Budget(), bounds=fixed)
-            if answer.x is not None:
-                x = answer.x
-        except EngineError:
-            pass
-        try:
-            return certified("HiGHS", mip, objective, x, MipStatus.LIMIT, -np.inf, bounds)
-        except EngineError:
-            return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
-
-    @cached_property
-    def _continuous(self) -> MipSession:
-        from dovetail.mip.piqp import PiqpSession
-
-        return PiqpSession(self._mip.relaxed(), rescue=None)
+        found = LivePiqp(mip, *fixed).minimise(objective)
+        for point in (x,) if found is None else (found[0], x):
+            try:
+                return certified("HiGHS", mip, objective, point, MipStatus.LIMIT, -np.inf, bounds)
+            except EngineError:
+                continue
+        return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)

@@ -1,0 +1,59 @@
+"""A convex quadratic program inside PIQP: the columns that can move, and the rows that they touch.
+
+PIQP has no time limit and holds the interpreter's lock, so its iterations are bounded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import piqp
+import scipy.sparse as sp
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.engine import Quadratic
+from dovetail.core.mip import Mip
+
+MOST_ITERATIONS = 250
+
+
+class LivePiqp:
+    """A program without its integer marks, between `lower` and `upper`; set up once, minimised often."""
+
+    def __init__(self, mip: Mip, lower: FloatArray, upper: FloatArray) -> None:
+        self._rest = np.where(lower == upper, lower, 0.0)
+        self._free = np.flatnonzero(upper > lower)
+        A = mip.A[:, self._free]
+        used = np.diff(A.indptr) > 0
+        shift = (mip.A @ self._rest)[used]
+        row_lower, row_upper = mip.row_lower[used] - shift, mip.row_upper[used] - shift
+        equal = row_lower == row_upper
+        A = A[used]
+        self._program = (
+            sp.csc_matrix(A[equal]), row_lower[equal],
+            sp.csc_matrix(A[~equal]), row_lower[~equal], row_upper[~equal],
+            lower[self._free], upper[self._free],
+        )  # fmt: skip
+        self._solver = piqp.SparseSolver()
+        self._solver.settings.max_iter = MOST_ITERATIONS
+        self._weight: FloatArray | None = None
+
+    def minimise(self, objective: Quadratic) -> tuple[FloatArray, float] | None:
+        """Point and bound, or None where PIQP does not converge."""
+        x = self._rest.copy()
+        if self._free.size == 0:
+            return x, -np.inf
+        weight = objective.weight[self._free]
+        cost = objective.cost[self._free] - weight * objective.centre[self._free]
+        if self._weight is not None and np.array_equal(weight, self._weight):
+            self._solver.update(c=cost)
+        else:
+            # PIQP 0.6.4 needs ten times the iterations after an update of P: set up afresh instead
+            self._solver.setup(sp.csc_matrix(sp.diags(weight)), cost, *self._program)
+            self._weight = weight
+        if self._solver.solve() != piqp.PIQP_SOLVED:
+            return None
+        result = self._solver.result
+        x[self._free] = result.x
+        # the constant that PIQP does not see: fixed columns, the offset, the squares of the centres
+        seen = float(cost @ result.x + 0.5 * weight @ (result.x * result.x))
+        return x, float(result.info.dual_obj) + objective.value(x) - seen
