@@ -20,8 +20,10 @@ import numpy as np
 from dovetail.core.arrays import require_finite, vector
 from dovetail.core.budget import Budget, StopReason
 from dovetail.core.check import check
-from dovetail.core.errors import EngineError, ModelError, OptionError
-from dovetail.core.incumbent import Incumbent
+from dovetail.core.errors import DovetailError, EngineError, ModelError, OptionError, PredictorError
+from dovetail.core.incumbent import Incumbent, meets
+from dovetail.core.options import require_count, require_methods, require_number
+from dovetail.core.probe import require_unchanged
 from dovetail.core.problem import Problem
 from dovetail.core.result import BoundKind, Result, Status
 from dovetail.core.search import Method, Outcome, Search, Start
@@ -30,9 +32,6 @@ from dovetail.core.watch import Callback, Watch
 from dovetail.methods import method_named
 from dovetail.mip.highs import HighsEngine
 from dovetail.presolve.host import Host, examine
-
-AGREEMENT = 1e-6
-"""An objective meets a bound when they are this close, times max(1, |objective|)."""
 
 
 def solve(
@@ -59,11 +58,15 @@ def solve(
     """
     problem = _require_problem(model)
     chosen = method_named(method) if isinstance(method, str) else _require_method(method)
-    _require_options(time_limit, n_jobs, device)
+    _require_options(time_limit, seed, n_jobs, device, callback)
+    file = _log_file(log)
+    for block in problem.blocks:
+        require_unchanged(problem.mip, block)
+    seed, n_jobs = int(seed), int(n_jobs)
     begin = _read_start(problem, start)
     budget, stopwatch = Budget(time_limit), Stopwatch()
-    watch = Watch(budget, _log_file(log), callback)
-    with _threads(n_jobs), _interrupts(budget):
+    watch = Watch(budget, file, callback)
+    with _threads(n_jobs), _interrupts(budget), _gradients():
         _announce(watch, problem, chosen, seed)
         host = examine(problem, budget, seed=seed, threads=n_jobs)
         searched = _without_cost(problem) if host.ray else problem
@@ -76,7 +79,8 @@ def solve(
     _conclude(watch, result)
     if watch.failure is not None:
         watch.failure.add_note(
-            "raised by the callback of dovetail.solve; the best point so far is in its attribute `result`"
+            "raised by the callback or a predictor during dovetail.solve; "
+            "the best point so far is in its attribute `result`"
         )
         watch.failure.result = result  # type: ignore[attr-defined]
         raise watch.failure
@@ -96,25 +100,27 @@ def _require_problem(model: object) -> Problem:
 
 
 def _require_method(method: object) -> Method:
-    if not callable(getattr(method, "solve", None)) or not hasattr(method, "name"):
-        raise OptionError(
-            f"method is {method!r}; give a name from `dovetail list` or an object such as "
-            "dovetail.DualDecomposition()."
-        )
+    require_methods(
+        "method", method, ("solve",), 'dovetail.DualDecomposition(), or a name of "dovetail list"'
+    )
+    if not hasattr(method, "name"):
+        raise OptionError(f"method is {method!r}, which solves network steps, not problems.")
     return method  # type: ignore[return-value]
 
 
-def _require_options(time_limit: float, n_jobs: int, device: str | None) -> None:
-    if not time_limit >= 0.0:
-        raise OptionError(f"time_limit is {time_limit}; give seconds, or float('inf').")
-    if n_jobs < 1:
-        raise OptionError(f"n_jobs is {n_jobs}; give at least 1 thread.")
+def _require_options(time_limit: float, seed: int, n_jobs: int, device: str | None, callback: object) -> None:
+    if time_limit != np.inf:
+        require_number("time_limit (seconds, or infinity)", time_limit, at_least=0.0)
+    require_count("seed", seed, at_least=0)
+    require_count("n_jobs", n_jobs, at_least=1)
+    if callback is not None and not callable(callback):
+        raise OptionError(f"callback is {callback!r}; give a function of one Event.")
     if device is not None:
         import torch
 
         try:
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError) as reason:
+            float(torch.zeros(1, device=device).sum())
+        except (RuntimeError, AssertionError, TypeError, NotImplementedError) as reason:
             raise OptionError(
                 f"device {device!r} cannot be used ({str(reason).splitlines()[0]}); leave device= out to "
                 "run where the predictors live."
@@ -145,9 +151,11 @@ def _without_cost(problem: Problem) -> Problem:
 
 
 def _log_file(log: bool | TextIO) -> TextIO | None:
-    if log is True:
-        return sys.stdout
-    return None if log is False else log
+    if isinstance(log, (bool, np.bool_)):
+        return sys.stdout if log else None
+    if not callable(getattr(log, "write", None)) or "b" in getattr(log, "mode", ""):
+        raise OptionError(f"log is {log!r}; give True, False, or a text file that is open for writing.")
+    return log
 
 
 @contextmanager
@@ -169,6 +177,15 @@ def _threads(count: int) -> Iterator[None]:
 
 
 @contextmanager
+def _gradients() -> Iterator[None]:
+    """Gradients work inside, even where the caller has switched them off."""
+    import torch
+
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+@contextmanager
 def _interrupts(budget: Budget) -> Iterator[None]:
     """The first Ctrl-C ends the search and keeps its best point; the second leaves at once."""
     if threading.current_thread() is not threading.main_thread():
@@ -184,28 +201,37 @@ def _interrupts(budget: Budget) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
 # --- the search ----------------------------------------------------------------------------------
 
 
 def _run(method: Method, search: Search, host: Host) -> Outcome:
-    """Offer what is known, then let the method search; an engine in trouble ends it, not the answer."""
+    """Search; an engine or a predictor in trouble ends it, and the best point stays."""
+    try:
+        return _search(method, search, host)
+    except EngineError as trouble:
+        return Outcome(StopReason.ERROR, len(search.watch.trace), str(trouble))
+    except DovetailError:
+        raise
+    except Exception as failure:  # a predictor's own: raised again, with the best point so far
+        search.watch.failure = failure
+        return Outcome(StopReason.ERROR, len(search.watch.trace), f"{type(failure).__name__}: {failure}")
+
+
+def _search(method: Method, search: Search, host: Host) -> Outcome:
+    """Offer what is known, then let the method go on from there."""
     if host.infeasible:
         return Outcome(StopReason.PROVED, 0, host.note)
     for point, source in ((search.start.x, "start"), (host.x, "host")):
         if point is not None:
             search.incumbent.offer(point, source)
-    if search.incumbent.proved or not search.problem.blocks:
-        reason = StopReason.PROVED if search.incumbent.proved else StopReason.TIME
-        return Outcome(reason, 0)
-    if host.ray and search.incumbent.x is not None:
+    if search.incumbent.proved or (host.ray and search.incumbent.x is not None):
         return Outcome(StopReason.PROVED, 0)
-    try:
-        return method.solve(search)
-    except EngineError as trouble:
-        return Outcome(StopReason.ERROR, len(search.watch.trace), str(trouble))
+    if not search.problem.blocks:
+        return Outcome(search.budget.over or StopReason.STALLED, 0)
+    return method.solve(search)
 
 
 # --- after the search ----------------------------------------------------------------------------
@@ -214,13 +240,19 @@ def _run(method: Method, search: Search, host: Host) -> Outcome:
 def _pack(problem: Problem, method: Method, search: Search, host: Host, outcome: Outcome) -> Result:
     """The result, from the incumbent checked once more and the bounds that were proved."""
     x = search.incumbent.x
-    violation = None if x is None else check(problem, x)
+    violation = search.incumbent.violation
+    if x is not None and search.watch.failure is None:  # after a failure the predictor may not answer
+        violation = check(problem, x)
     if violation is not None and not violation.within():
-        raise AssertionError(f"a point passed the door that is not feasible: {violation.worst}")
+        raise PredictorError(
+            f"a point that passed the check before now misses {violation}; "
+            "a predictor that answers differently from call to call cannot be optimised."
+        )
     objective = None if x is None or host.ray else problem.mip.objective(x)
     bound, doubt = _bound(problem, objective, max(host.bound, _or(outcome.bound, -np.inf)))
     status = _status(search, host, outcome, objective, bound)
-    stop_reason = StopReason.PROVED if status is Status.OPTIMAL else outcome.stop_reason
+    proved = status in (Status.OPTIMAL, Status.UNBOUNDED, Status.INFEASIBLE)
+    stop_reason = StopReason.PROVED if proved else outcome.stop_reason
     return Result(
         status=status,
         stop_reason=stop_reason,
@@ -255,7 +287,7 @@ def _bound(problem: Problem, objective: float | None, bound: float) -> tuple[flo
         return None, ""
     if objective is not None:
         value = problem.mip.sign * objective
-        if bound > value + AGREEMENT * max(1.0, abs(value)):
+        if bound > value and not meets(problem.mip, objective, problem.mip.sign * bound):
             return None, f"the bound {bound:g} was contradicted by a verified point and dropped"
         bound = min(bound, value)
     return problem.mip.sign * bound, ""
@@ -271,9 +303,8 @@ def _status(
     if host.ray:
         return Status.UNBOUNDED
     assert objective is not None
-    if bound is not None and abs(objective - bound) <= AGREEMENT * max(1.0, abs(objective)):
-        return Status.OPTIMAL
-    return Status.FEASIBLE
+    proved = bound is not None and meets(search.problem.mip, objective, bound)
+    return Status.OPTIMAL if proved else Status.FEASIBLE
 
 
 _MEANING = {
@@ -292,7 +323,7 @@ def _message(status: Status, search: Search, host: Host, outcome: Outcome, doubt
         parts.append(host.note)
     nearest = search.incumbent.nearest
     if search.incumbent.x is None and nearest is not None:
-        parts.append(f"the nearest candidate misses {nearest.worst.name} by {nearest.worst.amount:.1e}")
+        parts.append(f"the nearest candidate misses {nearest}")
     return "; ".join(part for part in parts if part)
 
 

@@ -112,7 +112,7 @@ def test_no_feasible_point_is_no_solution_with_the_nearest_miss(name):
     assert result.status == "no_solution"
     assert result.x is None
     assert result.objective is None
-    assert "misses y by" in result.message
+    assert "misses the bounds of y by" in result.message
 
 
 def test_infeasible_with_the_hosts_proof_only(name):

@@ -132,10 +132,10 @@ def poisoned(value):
         (linear_net([1.0, 1.0]), [[0, 1], [1, 2]], [[3], [3]], {}, dt.PredictorError, r"x\[3\].*two places"),
         (linear_net([1.0, 1.0]), [0, 1], [3], {"output_type": "ranking"}, dt.PredictorError, "ranking"),
         (linear_net([1.0, 1.0]), [0, 1], [3], {"threshold": 0.5}, dt.PredictorError, "threshold="),
-        (linear_net([1.0, 1.0]), [0, 1], [3], {"epsilon": np.nan}, dt.PredictorError, "epsilon"),
+        (linear_net([1.0, 1.0]), [0, 1], [3], {"epsilon": np.nan}, dt.OptionError, "epsilon"),
         (
             linear_net([1.0, 1.0]), [0, 1], [3],
-            {"output_type": "classification", "threshold": np.inf}, dt.PredictorError, "threshold is inf",
+            {"output_type": "classification", "threshold": np.inf}, dt.OptionError, "threshold is inf",
         ),
         (poisoned(np.nan), [0, 1], [3], {}, dt.PredictorError, "weight holds NaN"),
         (poisoned(np.inf), [0, 1], [3], {}, dt.PredictorError, "weight holds NaN or infinity"),

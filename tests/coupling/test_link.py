@@ -28,7 +28,9 @@ def linked(problem, scaled=False, unit=1.0):
             None,
             Stopwatch(),
         )
-        links.append(Link(part, network, problem.mip.minimised().cost, unit, scaled=scaled))
+        links.append(
+            Link(part, network, problem.mip.minimised().cost, width[part.block.inputs], unit, scaled=scaled)
+        )
     return cut, links
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ def vector(
 ) -> FloatArray:
     """`values` as a read-only float64 vector of the given size."""
     try:
+        if np.iscomplexobj(values):
+            raise ValueError("they are complex")
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as reason:
         raise error(f"{what} cannot be read as numbers ({reason}).") from None
@@ -76,3 +79,30 @@ def flags(what: str, values: Any, size: int) -> BoolArray:
     array = array.copy()
     array.flags.writeable = False
     return array
+
+
+def resolve(what: str, references: Any, columns: int, index: Mapping[str, int] | None) -> IntArray:
+    """Column indices for an array of indices or names, keeping its shape."""
+    array = np.asarray(references)
+    if array.dtype == object and all(isinstance(entry, Integral) for entry in array.flat):
+        array = array.astype(np.int64)
+    if array.dtype.kind in "US" or array.dtype == object:
+        return _by_name(what, array, index)
+    if array.dtype.kind not in "iu":
+        raise ModelError(f"{what} must hold column indices or names, not {array.dtype} values.")
+    outside = array[(array < 0) | (array >= columns)]
+    if outside.size:
+        raise ModelError(f"{what} names column {outside.flat[0]}, but the columns are 0 to {columns - 1}.")
+    return array.astype(np.int64)
+
+
+def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) -> IntArray:
+    if index is None:
+        raise ModelError(f"{what} uses names, but the Mip was built without names=.")
+    resolved = np.empty(array.shape, dtype=np.int64)
+    for place, name in np.ndenumerate(array):
+        try:
+            resolved[place] = index[name]
+        except (KeyError, TypeError):
+            raise ModelError(f"{what}: there is no column called {str(name)!r}.") from None
+    return resolved

@@ -50,6 +50,18 @@ class Violation:
         kinds = (self.rows, self.bounds, self.integrality, self.prediction)
         return max(kinds, key=lambda kind: kind.amount)
 
+    def __str__(self) -> str:
+        """What is worst, in words."""
+        words = {
+            "rows": "row ",
+            "bounds": "the bounds of ",
+            "integrality": "integrality of ",
+            "prediction": "",
+        }
+        kind = max(words, key=lambda name: float(getattr(self, name).amount))
+        worst: Worst = getattr(self, kind)
+        return f"{words[kind]}{worst.name} by {worst.amount:.1e}"
+
     def within(self, tolerance: float = TOLERANCE) -> bool:
         """True when the point satisfies the problem."""
         return self.worst.amount <= tolerance
@@ -92,6 +104,9 @@ class Checker:
         prediction, precision = Worst(), Worst()
         for block, copy in zip(self._problem.blocks, self._copies, strict=True):
             values = block.predictor.predict(x[block.inputs])
+            if not np.all(np.isfinite(values)):
+                prediction = Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
+                continue
             prediction = max(prediction, _error(block, values, x), key=lambda w: w.amount)
             if not (block.predictor.exact or block.predictor.doubles):
                 precision = Worst(float("nan"), f"{block.name}: no float64 copy can be made")
@@ -136,5 +151,6 @@ def _at(block: Block, amounts: FloatArray) -> Worst:
 def _worst(amounts: FloatArray, name_of: NameOf) -> Worst:
     if amounts.size == 0:
         return Worst()
+    amounts = np.where(np.isnan(amounts), np.inf, amounts)
     k = int(np.argmax(amounts))
     return Worst(float(amounts[k]), name_of(k)) if amounts[k] > 0 else Worst()

@@ -16,16 +16,24 @@ from functools import cached_property
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.budget import Budget
 from dovetail.core.check import TOLERANCE, Checker, Violation
 from dovetail.core.engine import MipEngine, MipSession, Quadratic
 from dovetail.core.errors import EngineError
+from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.core.stopwatch import Stopwatch
 
+AGREEMENT, HAIR = 1e-6, 1e-9
+"""An objective meets a bound when they are this close: relative to the objective, or absolute."""
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
+
+
+def meets(mip: Mip, objective: float, bound: float) -> bool:
+    """Whether a bound proves an objective: a constant in the objective does not make them closer."""
+    return abs(objective - bound) <= AGREEMENT * abs(objective - mip.offset) + HAIR
 
 
 class Incumbent:
@@ -44,11 +52,12 @@ class Incumbent:
         self.x: FloatArray | None = None
         self.objective = float("nan")
         self.source = ""
+        self.violation: Violation | None = None
+        """Of the best point, as it was checked."""
         self.bound = -np.inf
         """What no point can be below, in minimisation form, if anybody proved it."""
         self.nearest: Violation | None = None
         """Of the refused candidates, the violation of the one that came nearest."""
-        self.refused = 0
         self._problem = problem
         self._host = problem.mip.minimised()
         self._checker = Checker(problem)
@@ -63,8 +72,8 @@ class Incumbent:
     @property
     def proved(self) -> bool:
         """The best point meets the bound: nothing better exists."""
-        value = self._problem.mip.sign * self.objective
-        return self.x is not None and value <= self.bound + TOLERANCE * max(1.0, abs(value))
+        mip = self._problem.mip
+        return self.x is not None and meets(mip, self.objective, mip.sign * self.bound)
 
     def offer(self, candidate: FloatArray, source: str) -> float:
         """Complete and check a candidate, keep it if it is the best.
@@ -74,18 +83,17 @@ class Incumbent:
         with self._stopwatch.measure("door"):
             x, violation = self._complete(candidate)
             if not violation.within():
-                self.refused += 1
                 if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
                     self.nearest = violation
                 return float("nan")
             objective = self._problem.mip.objective(x)
             if self._improves(objective):
-                self.x, self.objective, self.source = x, objective, source
+                self.x, self.objective, self.source, self.violation = x, objective, source, violation
             return objective
 
     def _improves(self, objective: float) -> bool:
         sign = self._problem.mip.sign
-        slack = 1e-9 * max(1.0, abs(objective))
+        slack = 1e-9 * abs(objective - self._problem.mip.offset)
         return self.x is None or sign * objective < sign * self.objective - slack
 
     def _complete(self, candidate: FloatArray) -> tuple[FloatArray, Violation]:
@@ -104,11 +112,16 @@ class Incumbent:
             repaired = self._resolve(session, kept, seconds, x)
             if repaired is not None:
                 verdict = self._checker.violation(repaired)
-                if verdict.within():
+                worse = violation.within() and self._value(repaired) > self._value(x)
+                if verdict.within() and not worse:
                     return repaired, verdict
             if violation.within():
                 break
         return x, violation
+
+    def _value(self, x: FloatArray) -> float:
+        """The objective in minimisation form."""
+        return self._host.objective(x)
 
     @cached_property
     def _improvable(self) -> bool:
@@ -116,8 +129,8 @@ class Incumbent:
         return bool(np.any(self._host.cost[~self._fixed]))
 
     @cached_property
-    def _closed_rows(self) -> FloatArray:
-        """Rows that touch only inputs, outputs and integer inputs: no repair can change them."""
+    def _closed_rows(self) -> BoolArray:
+        """Rows that touch only inputs and outputs: no repair can change them."""
         return np.asarray((abs(self._host.A) @ (~self._tied).astype(float)) == 0.0)
 
     def _settled(self, x: FloatArray) -> bool:

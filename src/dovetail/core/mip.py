@@ -6,8 +6,9 @@ subject to  row_lower <= A x <= row_upper,  lower <= x <= upper,  x_j integer wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from dovetail.core.arrays import (
     flags,
     require_finite,
     require_interval,
+    resolve,
     vector,
 )
 from dovetail.core.errors import ModelError
@@ -78,7 +80,7 @@ class Mip:
         put(self, "upper", _limits("upper", upper, columns))
         put(self, "integer", flags("integer", integer, columns))
         put(self, "sense", sense)
-        put(self, "offset", float(offset))
+        put(self, "offset", _offset(offset))
         put(self, "names", _names("names", names, columns))
         put(self, "row_names", _names("row_names", row_names, rows))
         self._validate()
@@ -124,28 +126,12 @@ class Mip:
 
     def resolve(self, what: str, references: Any) -> IntArray:
         """Column indices for an array of indices or names, keeping its shape."""
-        array = np.asarray(references)
-        if array.dtype.kind in "US" or array.dtype == object:
-            return self._resolve_names(what, array)
-        if array.dtype.kind not in "iu":
-            raise ModelError(f"{what} must hold column indices or names, not {array.dtype} values.")
-        outside = array[(array < 0) | (array >= self.columns)]
-        if outside.size:
-            raise ModelError(
-                f"{what} names column {outside.flat[0]}, but the columns are 0 to {self.columns - 1}."
-            )
-        return array.astype(np.int64)
+        return resolve(what, references, self.columns, self._index)
 
-    def _resolve_names(self, what: str, array: Any) -> IntArray:
-        if self.names is None:
-            raise ModelError(f"{what} uses names, but the Mip was built without names=.")
-        index = {name: j for j, name in enumerate(self.names)}
-        resolved = np.empty(array.shape, dtype=np.int64)
-        for place, name in np.ndenumerate(array):
-            if name not in index:
-                raise ModelError(f"{what}: there is no column called {str(name)!r}.")
-            resolved[place] = index[name]
-        return resolved
+    @cached_property
+    def _index(self) -> dict[str, int] | None:
+        """Columns by name, if they have names."""
+        return None if self.names is None else {name: j for j, name in enumerate(self.names)}
 
     def relaxed(self) -> Mip:
         """The same program without integrality."""
@@ -158,9 +144,18 @@ class Mip:
         return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
 
 
+def _offset(offset: Any) -> float:
+    try:
+        return float(offset)
+    except (TypeError, ValueError):
+        raise ModelError(f"offset is {offset!r}; give a finite number.") from None
+
+
 def _matrix(A: Any, columns: int) -> sp.csr_array:
     if A is None:
         return sp.csr_array((0, columns))
+    if np.iscomplexobj(A):
+        raise ModelError("A holds complex numbers; give real ones.")
     try:
         matrix = sp.csr_array(A, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as reason:
@@ -172,6 +167,8 @@ def _matrix(A: Any, columns: int) -> sp.csr_array:
         )
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.flags.writeable = False
     return matrix
 
 
@@ -186,6 +183,8 @@ def _limits(what: str, values: ArrayLike, size: int) -> FloatArray:
 def _names(what: str, names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
     if names is None:
         return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ModelError(f"{what} is {names!r}; give one name per entry.")
     result = tuple(str(name) for name in names)
     if len(result) != size:
         raise ModelError(f"{what} has {len(result)} entries, expected {size}.")

@@ -27,13 +27,25 @@ if TYPE_CHECKING:  # this file is imported with the package: it must not load nu
 class Predictor(Protocol):
     """A map from (n, d) inputs to (n, q) outputs whose rows do not influence each other."""
 
-    name: str
-    device: str
-    """Where the predictor lives: "cpu", "cuda:0", ..."""
-    exact: bool
-    """True when `predict` computes in float64, so that a float64 copy would say the same."""
-    doubles: bool
-    """True when `snapshot` computes in float64; False for code that insists on a lower precision."""
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """Where the predictor lives: "cpu", "cuda:0", ..."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """True when `predict` computes in float64, so that a float64 copy would say the same."""
+        ...
+
+    @property
+    def doubles(self) -> bool:
+        """True when `snapshot` computes in float64; False for code that insists on a lower precision."""
+        ...
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The owner's own answer for each row of `X`, as float64."""

@@ -13,6 +13,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import PredictorError
 from dovetail.core.mip import Mip
+from dovetail.core.options import require_number
 from dovetail.core.predictor import Predictor, Traits
 
 PROBES = 16
@@ -34,8 +35,9 @@ def accept(
     epsilon: float,
 ) -> Block:
     """The block, if the predictor behaves; otherwise an error that says how it does not."""
-    if not (np.isfinite(epsilon) and epsilon >= 0):
-        raise PredictorError(f"{name}: epsilon is {epsilon}; give a number >= 0.")
+    require_number(f"{name}: epsilon", epsilon, at_least=0.0)
+    if threshold is not None:
+        require_number(f"{name}: threshold", threshold)
     points = probe_points(mip, inputs)
     values = _evaluate(name, predictor, points)
     if values.shape != (len(points), outputs.shape[1]):
@@ -52,11 +54,20 @@ def accept(
             f"{name}: threshold= belongs to a classification with one output column; "
             "k columns are the one-hot of the largest value. Leave it out."
         )
-    if threshold is not None and not np.isfinite(threshold):
-        raise PredictorError(f"{name}: threshold is {threshold}; give a finite number.")
     if one_column and threshold is None:
         threshold = _threshold(name, traits, values)
     return Block(name, predictor, traits, inputs, outputs, classifies, float(threshold or 0.0), epsilon)
+
+
+def require_unchanged(mip: Mip, block: Block) -> None:
+    """Refuse a predictor that was changed, after it was added, into one that does not fit any more."""
+    points = probe_points(mip, block.inputs)
+    values = _evaluate(block.name, block.predictor, points)
+    if values.shape != (len(points), block.outputs.shape[1]):
+        raise PredictorError(
+            f"{block.name}: the predictor has been changed since it was added: it now gives "
+            f"{values.shape[1]} outputs, not {block.outputs.shape[1]}. Build the problem again."
+        )
 
 
 def probe_points(mip: Mip, inputs: IntArray, count: int = PROBES) -> FloatArray:
@@ -96,11 +107,11 @@ def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray
 
 def _differ(a: FloatArray, b: FloatArray, exact: bool) -> bool:
     tolerance = 1e-9 if exact else 1e-4
-    return bool(np.any(np.abs(a - b) > tolerance * (1.0 + np.abs(a))))
+    return not np.all(np.abs(a - b) <= tolerance * (1.0 + np.abs(a)))  # so that NaN differs
 
 
 def _require_determinism(name: str, predictor: Predictor, points: FloatArray, values: FloatArray) -> None:
-    if _differ(values, predictor.predict(points), predictor.exact):
+    if _differ(values, _evaluate(name, predictor, points), predictor.exact):
         raise PredictorError(
             f"{name}: the predictor gives different values for the same inputs; "
             "a predictor must be deterministic (fix its random draws)."
@@ -110,13 +121,20 @@ def _require_determinism(name: str, predictor: Predictor, points: FloatArray, va
 def _require_independent_rows(
     name: str, predictor: Predictor, points: FloatArray, values: FloatArray
 ) -> None:
-    alone = predictor.predict(points[:1])
-    elsewhere = predictor.predict(points[::-1])[::-1]
-    if _differ(values[:1], alone, predictor.exact) or _differ(values, elsewhere, predictor.exact):
+    reason: PredictorError | None = None
+    try:
+        alone = _evaluate(name, predictor, points[:1])
+        elsewhere = _evaluate(name, predictor, points[::-1])[::-1]
+        same = not (
+            _differ(values[:1], alone, predictor.exact) or _differ(values, elsewhere, predictor.exact)
+        )
+    except PredictorError as failure:  # it answered the whole batch, and fails on a part of it
+        same, reason = False, failure
+    if not same:
         raise PredictorError(
             f"{name}: the value for one sample changes with the other samples in the batch; rows must "
             "not influence each other (an LSTM or attention layer without batch_first=True, or a "
-            "normalisation over the batch, does this)."
+            "normalisation over the batch, does this)." + (f" Alone: {reason}" if reason else "")
         )
 
 

@@ -36,6 +36,7 @@ class Problem:
         self.mip = mip
         self.blocks: tuple[Block, ...] = ()
         self._writer: dict[int, str] = {}
+        self._read = np.zeros(mip.columns, dtype=bool)
 
     def add_predictor(
         self,
@@ -82,11 +83,19 @@ class Problem:
         )
         self._require_single_writer(block)
         blocks = (*self.blocks, block)
-        _stages(self.mip, blocks)  # refuses a cycle before the block is kept
+        if self._may_close_a_cycle(block):
+            _stages(self.mip, blocks)  # refuses a cycle before the block is kept
         self.blocks = blocks
         self._writer.update(dict.fromkeys(block.outputs.ravel().tolist(), block.name))
+        self._read[block.inputs] = True
         self.__dict__.pop("stages", None)
         return block
+
+    def _may_close_a_cycle(self, block: Block) -> bool:
+        """Only a block that writes what is read (by itself, or before) can: others need no search."""
+        read = self._read.copy()
+        read[block.inputs] = True
+        return bool(read[block.outputs].any())
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -113,7 +122,10 @@ class Problem:
         return x
 
     def _samples(self, what: str, references: Any) -> IntArray:
-        array = np.asarray(references)
+        try:
+            array = np.asarray(references)
+        except ValueError as reason:
+            raise PredictorError(f"{what} is no array ({reason}); give (n_samples, n_columns).") from None
         if array.ndim > 2 or array.size == 0:
             raise PredictorError(
                 f"{what} has shape {array.shape}; give (n_samples, n_columns) or one sample as a vector."

@@ -6,16 +6,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dovetail.core import page
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.budget import StopReason
 from dovetail.core.check import Violation, Worst
-from dovetail.core.errors import DovetailError, ModelError, OptionError
+from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.stopwatch import Profile
 from dovetail.core.trace import Residual, Row, Trace
 
@@ -85,17 +86,20 @@ class Result:
         """Values of columns given by index or name, in the shape they were given."""
         if self.x is None:
             raise DovetailError(f"there is no point to read: the status is {self.status.value}.")
-        array = np.asarray(columns)
-        if array.dtype.kind in "US" or array.dtype == object:
-            if self.names is None:
-                raise ModelError("value() was given names, but the Mip was built without names=.")
-            index = {name: j for j, name in enumerate(self.names)}
-            missing = [name for name in array.ravel() if name not in index]
-            if missing:
-                raise ModelError(f"there is no column called {str(missing[0])!r}.")
-            array = np.vectorize(index.__getitem__, otypes=[np.int64])(array)
-        picked = self.x[array]
+        picked = self.x[resolve("value()", columns, self.x.size, self._index)]
         return float(picked) if np.ndim(picked) == 0 else picked
+
+    @cached_property
+    def _index(self) -> dict[str, int] | None:
+        return None if self.names is None else {name: j for j, name in enumerate(self.names)}
+
+    def __repr__(self) -> str:
+        objective = "no point" if self.objective is None else f"objective {self.objective:.8g}"
+        bound = "" if self.bound is None else f", bound {self.bound:.8g} ({self.bound_kind.value})"
+        return (
+            f"<Result: {self.status.value} ({self.stop_reason.value}), {objective}{bound}, "
+            f"{self.iterations} iterations of {self.method}, {self.seconds:.2f} s>"
+        )
 
     def to_json(self) -> str:
         """The whole result as JSON text; `from_json` reads it back."""
@@ -161,7 +165,9 @@ class Result:
 
 
 def _sayable(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they are written as text."""
+    """JSON has no NaN, no infinity and no numpy: the first two are written as text."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, float):
         return value if np.isfinite(value) else str(value)
     if isinstance(value, dict):

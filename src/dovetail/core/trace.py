@@ -17,7 +17,7 @@ class Residual:
     primal: float
     """Largest |u - x| or |f(u) - y|."""
     dual: float
-    """Largest change the copies made since the last iteration, times the weight."""
+    """Largest change the copies made since the last iteration, in the same coordinates, times rho."""
 
 
 @dataclass(frozen=True)

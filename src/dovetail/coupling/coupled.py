@@ -17,6 +17,9 @@ from dovetail.core.stopwatch import Stopwatch
 from dovetail.core.trace import Residual
 from dovetail.coupling.link import Link, mip_objective
 
+SLICE = 0.1
+"""Part of the time left that one MIP step may take once it has a point."""
+
 
 class Coupled:
     """A MIP in an engine, the networks' links, and the point each side is at."""
@@ -38,11 +41,18 @@ class Coupled:
                     _take(link.output_multiplier, multipliers.outputs, name, "outputs")
 
     def mip_step(self, rho: float, gap: float, budget: Budget) -> MipAnswer:
-        """Solve the MIP with the links' pull; from the second time on, started from the last point."""
+        """Solve the MIP with the links' pull; from the second time on, started from the last point.
+
+        A step may take a tenth of the time left, since an inexact step is better than no second one;
+        without any point it goes on.
+        """
+        objective = mip_objective(self.mip, self.links, rho)
         with self._watch.measure("engine"):
-            answer = self._session.solve(
-                mip_objective(self.mip, self.links, rho), budget=budget, start=self.x, gap=gap
-            )
+            for seconds in (max(SLICE * budget.left, 1.0), budget.left):
+                part = budget.part(seconds)
+                answer = self._session.solve(objective, budget=part, start=self.x, gap=gap)
+                if answer.x is not None or answer.status is not MipStatus.LIMIT:
+                    break
         if answer.status in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED):
             raise EngineError(f"the MIP step is {answer.status.value}, although the host is not.")
         if answer.x is not None:

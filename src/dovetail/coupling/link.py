@@ -21,6 +21,8 @@ from dovetail.core.network import NetworkBlock, NnSolver, Pull
 from dovetail.core.trace import Residual
 from dovetail.coupling.split import Part
 
+LEFT_OVER = 1e-6
+"""More than this left by a projection is said in the message."""
 LARGEST_MULTIPLIER = 1e4
 """Multipliers are kept within this many objective units per width."""
 
@@ -33,16 +35,19 @@ class Link:
         part: Part,
         network: NetworkBlock,
         cost: FloatArray,
+        width: FloatArray,
         unit: float,
         *,
         scaled: bool,
     ) -> None:
+        """`width` (n, d) is what residuals of the inputs are measured in."""
         block = part.block
         self.block = block
         self.network = network
         self.couples_outputs = part.couples_outputs
         self._unit = unit
-        self._width = _array(network.scale)
+        self._length = _array(network.scale)
+        self._width = width
         self._spread = _output_spread(network, block.outputs.shape, scaled)
         gone = not part.couples_outputs
         self._cost = cost[block.outputs] if gone else np.zeros(block.outputs.shape)
@@ -90,14 +95,19 @@ class Link:
         answer = solver.solve(self.network, pull, start, budget)
         self.u, self.f = _array(answer.u), _array(self.network.decided(answer.values))
         self.note = answer.note
+        missed = float(answer.violation.max())
+        if missed > LEFT_OVER:
+            self.note += (
+                f"{'; ' if self.note else ''}{self.block.name}: copies miss their rows by {missed:.1e}"
+            )
 
     def update_multipliers(self, rho: float) -> None:
         """lambda += W (u - x), and the same for outputs; clipped."""
         most = LARGEST_MULTIPLIER * self._unit
         self.multiplier = np.clip(
             self.multiplier + self._input_weight(rho) * (self.u - self._x),
-            -most / self._width,
-            most / self._width,
+            -most / self._length,
+            most / self._length,
         )
         if self.couples_outputs:
             self.output_multiplier = np.clip(
@@ -119,7 +129,7 @@ class Link:
         return float(total.sum() + outputs.sum())
 
     def residuals(self, rho: float) -> tuple[Residual, ...]:
-        """Primal and dual residuals in widths and spreads; the dual in objective units per width."""
+        """Primal and dual residuals in widths and spreads, the dual times rho."""
         u, f = self._before
         found = [
             Residual(
@@ -143,7 +153,7 @@ class Link:
     # --- inside ------------------------------------------------------------------------------
 
     def _input_weight(self, rho: float) -> FloatArray:
-        return np.asarray(rho * self._unit / (self._width * self._width))
+        return np.asarray(rho * self._unit / (self._length * self._length))
 
     def _output_weight(self, rho: float) -> FloatArray:
         return np.asarray(rho * self._unit / (self._spread * self._spread))
@@ -154,13 +164,14 @@ class Link:
         else:
             y = stiffness = np.zeros_like(self.f)
             price = self._cost
+        # in objective units, so that a sub-solver's own absolute constants mean the same everywhere
         return Pull(
             self._tensor(self._x),
-            self._tensor(self.multiplier),
-            self._tensor(self._input_weight(rho)),
+            self._tensor(self.multiplier / self._unit),
+            self._tensor(self._input_weight(rho) / self._unit),
             self._tensor(y),
-            self._tensor(price),
-            self._tensor(stiffness),
+            self._tensor(price / self._unit),
+            self._tensor(stiffness / self._unit),
         )
 
     def _better_start(self, pull: Pull) -> Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dovetail.core.errors import OptionError
+from dovetail.core.options import require_count, require_number
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class FixedPenalty:
 
 @dataclass(frozen=True)
 class BalancedPenalty:
-    """Residual balancing: rho grows while the copies stay apart, shrinks while they hardly move.
+    """Residual balancing: rho grows while the copies stay apart, shrinks while they move a lot instead.
 
     rho is multiplied by `factor` when the primal residual exceeds the dual residual by `ratio`,
     divided when it is the other way round; at most every `pause` iterations, `most_changes` times
@@ -43,8 +43,11 @@ class BalancedPenalty:
     range_: float = 1e4
 
     def __post_init__(self) -> None:
-        if self.factor <= 1.0 or self.ratio < 1.0 or self.range_ < 1.0:
-            raise OptionError("BalancedPenalty: give factor > 1, ratio >= 1 and range_ >= 1.")
+        require_number("BalancedPenalty: factor", self.factor, above=1.0)
+        require_number("BalancedPenalty: ratio", self.ratio, at_least=1.0)
+        require_number("BalancedPenalty: range_", self.range_, at_least=1.0)
+        require_count("BalancedPenalty: pause", self.pause, at_least=0)
+        require_count("BalancedPenalty: most_changes", self.most_changes, at_least=0)
 
     def start(self, rho: float) -> PenaltyState:
         """Begin with `rho`."""

@@ -26,25 +26,27 @@ from typing import Literal
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import Budget, StopReason
+from dovetail.core.budget import StopReason
 from dovetail.core.engine import MipAnswer
-from dovetail.core.errors import OptionError, UnsupportedError
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.incumbent import Incumbent
 from dovetail.core.network import NnSolver
+from dovetail.core.options import require_choice, require_count, require_methods, require_number
 from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search
 from dovetail.core.trace import Row
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.coupled import Coupled
 from dovetail.coupling.link import Link
-from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, Penalty, PenaltyState
+from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, Penalty
 from dovetail.coupling.split import split
-from dovetail.mip import engine_for
+from dovetail.mip import ENGINES, engine_for
 from dovetail.nn import ProjectedGradient
 from dovetail.presolve.boxes import input_box
 from dovetail.presolve.stretch import Stretch, require_finite_inputs, stretch
 
 INTEGER_LENGTH = 10.0
+GLANCES = 16
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class DualDecomposition:
     rho: float = 30.0
     nn_solver: NnSolver = field(default_factory=ProjectedGradient)
     tolerance: float = 1e-4
+    """Largest |u - x| that counts as agreement."""
+    movement: float | None = 1e-4
+    """Largest last move of the copies with which agreement ends the loop; None: any, as in the paper."""
     iterations: int = 50
     penalty: Penalty = field(default_factory=BalancedPenalty)
     scaling: Literal["box", "none"] = "box"
@@ -74,31 +79,40 @@ class DualDecomposition:
             nn_solver=ProjectedGradient.paper(),
             penalty=BalancedPenalty(relative=False) if adaptive else FixedPenalty(),
             scaling="none",
+            movement=None,
             both_starts=False,
             patience=None,
         )
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.rho < np.inf:
-            raise OptionError(f"DualDecomposition: rho is {self.rho}; give a positive number.")
-        if not 0.0 < self.tolerance < np.inf:
-            raise OptionError(f"DualDecomposition: tolerance is {self.tolerance}; give a positive number.")
-        if self.iterations < 1:
-            raise OptionError(f"DualDecomposition: iterations is {self.iterations}; give at least 1.")
-        if self.scaling not in ("box", "none"):
-            raise OptionError(f'DualDecomposition: scaling is {self.scaling!r}; give "box" or "none".')
+        require_number("DualDecomposition: rho", self.rho, above=0.0)
+        require_number("DualDecomposition: tolerance", self.tolerance, above=0.0)
+        if self.movement is not None:
+            require_number("DualDecomposition: movement", self.movement, above=0.0)
+        require_number("DualDecomposition: mip_gap", self.mip_gap, at_least=0.0)
+        require_count("DualDecomposition: iterations", self.iterations, at_least=1)
+        require_choice("DualDecomposition: scaling", self.scaling, ("box", "none"))
+        require_choice("DualDecomposition: engine", self.engine, ("auto", *ENGINES))
+        if self.patience is not None:
+            require_count("DualDecomposition: patience", self.patience, at_least=1)
+        solver, penalty = "dovetail.ProjectedGradient()", "dovetail.FixedPenalty()"
+        require_methods("DualDecomposition: nn_solver", self.nn_solver, ("solve", "refuses"), solver)
+        require_methods("DualDecomposition: penalty", self.penalty, ("start", "update"), penalty)
 
     def solve(self, search: Search) -> Outcome:
         """Algorithm 1: MIP step, network step, dual update, check, penalty."""
         budget, watch = search.budget, search.watch
-        coupled, penalty = self._set_up(search)
+        coupled = self._set_up(search)
+        if coupled is None:
+            return Outcome(StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time")
+        penalty = self.penalty.start(self.rho)
         progress = _Progress(self.patience)
         for k in range(1, self.iterations + 1):
             rho = penalty.rho
             lap = _Lap(search)
 
             # 1. MIP step: x(k)
-            answer = coupled.mip_step(rho, self.mip_gap, _slice(budget))
+            answer = coupled.mip_step(rho, self.mip_gap, budget)
             if answer.x is None:
                 return _end(budget.over or StopReason.STALLED, k - 1, coupled, rho, search)
 
@@ -115,7 +129,7 @@ class DualDecomposition:
             row = lap.row(k, objective, rho, lagrangian, coupled, answer)
             watch.iteration(row, search.incumbent.x)
             progress.see(row)
-            if row.primal < self.tolerance:
+            if self._agrees(row):
                 return _end(StopReason.AGREED, k, coupled, rho, search)
             stop = budget.over or progress.verdict(search.incumbent)
             if stop:
@@ -125,12 +139,19 @@ class DualDecomposition:
             penalty = self.penalty.update(penalty, k, row.primal, row.dual)
         return _end(StopReason.ITERATIONS, self.iterations, coupled, penalty.rho, search)
 
-    def _set_up(self, search: Search) -> tuple[Coupled, PenaltyState]:
+    def _agrees(self, row: Row) -> bool:
+        """Agreement on a point that passed the door, with copies that have come to rest."""
+        still = self.movement is None or row.dual <= row.rho * self.movement
+        return row.primal < self.tolerance and still and not np.isnan(row.objective)
+
+    def _set_up(self, search: Search) -> Coupled | None:
         """What is done once: cut the problem, measure it, load the engine, freeze the networks."""
         problem, start = search.problem, search.start
         parts = split(problem)
         box = input_box(problem, search.budget, seed=search.seed, threads=search.threads)
         scaled = self.scaling == "box"
+        if scaled and not box.complete and search.budget.over:
+            return None
         if scaled:
             require_finite_inputs(problem, box)
         reach = stretch(problem, box, search.seed)
@@ -148,12 +169,12 @@ class DualDecomposition:
             reason = self.nn_solver.refuses(network)
             if reason is not None:
                 raise UnsupportedError(reason)
-            links.append(Link(part, network, cost, unit, scaled=scaled))
+            apart = reach.width if scaled else np.ones(problem.mip.columns)
+            links.append(Link(part, network, cost, apart[part.block.inputs], unit, scaled=scaled))
         coupled = Coupled(parts.mip, session, links, search.stopwatch)
-        coupled.begin(start.x if start.x is not None else reach.middle, start.multipliers)
-        rho = start.multipliers.rho if start.multipliers is not None else self.rho
         search.watch.say(_introduction(engine.name, self, links))
-        return coupled, self.penalty.start(rho)
+        coupled.begin(start.x if start.x is not None else _first_point(search, reach), start.multipliers)
+        return coupled
 
 
 def _end(reason: StopReason, iterations: int, coupled: Coupled, rho: float, search: Search) -> Outcome:
@@ -164,9 +185,17 @@ def _end(reason: StopReason, iterations: int, coupled: Coupled, rho: float, sear
     return Outcome(reason, iterations, "; ".join(notes), residual, coupled.multipliers(rho))
 
 
-def _slice(budget: Budget) -> Budget:
-    """A MIP step may take a tenth of what is left: an inexact step is better than no second one."""
-    return budget.part(max(0.1 * budget.left, 1.0))
+def _first_point(search: Search, reach: Stretch) -> FloatArray:
+    """Where the copies begin: the middle of everything; where nothing feasible is known, a look around."""
+    if search.incumbent.x is not None:
+        return reach.middle
+    chance = np.random.default_rng(search.seed)
+    for part in (0.0, *np.linspace(0.2, 1.0, GLANCES)):
+        away = part * chance.uniform(-0.5, 0.5, reach.middle.size) * (reach.upper - reach.lower)
+        search.incumbent.offer(reach.middle + away, "look")
+        if search.incumbent.x is not None:
+            return search.incumbent.x
+    return reach.middle
 
 
 def _lengths(problem: Problem, reach: Stretch) -> FloatArray:
@@ -182,10 +211,19 @@ def _objective_unit(problem: Problem, reach: Stretch) -> float:
     """How much of the objective is at stake where a copy meets its column: what prices are measured in.
 
     Per input, the mean of what moving it across its stretch is worth; per sample, a share of what all
-    other columns are worth, since that is what a sample's inputs can bring about.
+    other columns are worth, since that is what a sample's inputs can bring about. A column outside the
+    blocks counts for as much as inputs and outputs can move it through a row that they share.
     """
-    worth = np.abs(problem.mip.cost) * reach.play
-    inputs = np.isin(np.arange(problem.mip.columns), problem.inputs)
+    mip = problem.mip
+    inputs, outputs = np.zeros(mip.columns, dtype=bool), np.zeros(mip.columns, dtype=bool)
+    inputs[problem.inputs] = outputs[problem.outputs] = True
+    tied = inputs | outputs
+    entries = abs(mip.A).tocoo()
+    push = abs(mip.A) @ np.where(tied, reach.play, 0.0)
+    moved = np.zeros(mip.columns)
+    np.maximum.at(moved, entries.col, push[entries.row] / entries.data)
+    play = np.where(tied | (moved == 0.0), reach.play, np.minimum(moved, reach.play))
+    worth = np.abs(mip.cost) * play
     samples = sum(block.samples for block in problem.blocks)
     at_stake = float(worth[inputs].mean() + worth[~inputs].sum() / samples)
     return at_stake if at_stake > 0.0 else 1.0

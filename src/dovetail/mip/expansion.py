@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.engine import Quadratic
-from dovetail.core.mip import Mip
+from dovetail.core.mip import SMALLEST, Mip
 
 FEW_VALUES = 64
 """Integer columns with at most this many steps are written out as binaries."""
@@ -51,8 +51,10 @@ class Expansion:
     def of(cls, mip: Mip, columns: IntArray) -> Expansion:
         """Sort the weighted columns into the three ways of writing them."""
         columns = np.unique(columns)
-        span = mip.upper[columns] - mip.lower[columns]
         whole = mip.integer[columns]
+        lower = np.where(whole, np.ceil(mip.lower[columns]), mip.lower[columns])
+        upper = np.where(whole, np.floor(mip.upper[columns]), mip.upper[columns])
+        span = upper - lower
         pairs = columns[whole & (span <= 1.0)]
         stepped = columns[whole & (span > 1.0) & (span <= FEW_VALUES)]
         squared = columns[~whole | (span > FEW_VALUES)]
@@ -62,6 +64,11 @@ class Expansion:
         level = np.concatenate([np.empty(0), *(a + np.arange(c) for a, c in zip(low, counts, strict=True))])
         reference = _middle(mip.lower[squared], mip.upper[squared])
         return cls(mip, pairs, np.repeat(stepped, counts), level, squared, reference)
+
+    @property
+    def weighted(self) -> IntArray:
+        """All columns of the host that carry a weight and can move."""
+        return np.unique(np.concatenate([self.pairs, self.steps_of, self.squares_of]))
 
     @property
     def first_square(self) -> int:
@@ -151,6 +158,7 @@ class Expansion:
     def tangents(self, which: IntArray, points: FloatArray) -> tuple[sp.csr_array, FloatArray, FloatArray]:
         """Rows t >= 2 p s - p^2 for squares `which`, touching at the host values `points`."""
         p = points - self.reference[which]
+        p[np.abs(2.0 * p) < SMALLEST] = 0.0  # HiGHS would drop the entry and keep the right side
         count = which.size
         rows = np.arange(count)
         matrix = sp.coo_array(
@@ -164,9 +172,3 @@ class Expansion:
             shape=(count, self.columns),
         ).tocsr()
         return sp.csr_array(matrix), -p * p - 2.0 * p * self.reference[which], np.full(count, np.inf)
-
-    def shortfall(self, lifted: FloatArray, weight: FloatArray) -> FloatArray:
-        """How much each square falls short in the objective at a point of the expanded program."""
-        s = lifted[self.squares_of] - self.reference
-        short = s * s - lifted[self.first_square :]
-        return 0.5 * weight[self.squares_of] * np.maximum(short, 0.0)

@@ -23,6 +23,7 @@ from dovetail.mip.live_highs import LiveHighs
 from dovetail.mip.live_piqp import LivePiqp
 
 ROUNDS = 10
+"""Of MILP and QP; without integers of LPs, which are quick: ten times as many."""
 KEPT_TANGENTS = 8
 """So many tangents per square are kept between solves."""
 
@@ -97,26 +98,66 @@ class HighsSession:
         """MILP for the integers, QP for the rest, tangents where the QP ends; until they agree."""
         best = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         if start is not None:
-            best = self._polished(start, objective, bounds)
+            best, _ = self._polished(start, objective, bounds)
         self._touch(self._goals(objective))
-        tried: set[bytes] = set()
-        for _ in range(ROUNDS):
+        settled: set[bytes] = set()
+        for _ in range(ROUNDS if np.any(self._mip.integer) else 10 * ROUNDS):
             status, lifted, bound = self._run(budget, 0.5 * gap, best.x)
+            if status is MipStatus.UNBOUNDED:
+                status, lifted, bound = self._run_from_inside(objective, budget, gap, bounds)
+            if bound > best.value + 1e-6 * max(1.0, abs(best.value)):
+                bound = -np.inf  # no true bound lies above a point's own value
             best = replace(best, bound=min(best.value, max(best.bound, bound)))
             if lifted is None:
                 certain = status is not MipStatus.LIMIT and best.x is None
                 return replace(best, status=status if certain else MipStatus.LIMIT)
-            found = self._polished(lifted[: self._mip.columns], objective, bounds)
+            found, converged = self._polished(lifted[: self._mip.columns], objective, bounds)
             if found.value < best.value:
                 best = replace(found, bound=best.bound)
             integers = np.round(lifted[: self._mip.columns][self._mip.integer]).tobytes()
             near = best.value - best.bound <= gap * max(1.0, abs(best.value))
-            if status is MipStatus.OPTIMAL and (near or integers in tried):
+            if status is MipStatus.OPTIMAL and (near or integers in settled):
                 return replace(best, status=MipStatus.OPTIMAL)
-            tried.add(integers)
+            if converged:  # with tangents at their optimum, these integers cannot look better again
+                settled.add(integers)
             if found.x is not None:
                 self._touch(found.x)
         return best
+
+    def _run_from_inside(
+        self, objective: Quadratic, budget: Budget, gap: float, bounds: Bounds | None
+    ) -> tuple[MipStatus, FloatArray | None, float]:
+        """Solve again where the tangents so far let the program fall for ever.
+
+        Tangents at the best point of any one choice of integers stop that: only a program that is
+        unbounded in spite of its parabolas stays so.
+        """
+        cost, offset = self._expansion.cost(objective)
+        self._live.set_objective(np.zeros_like(cost), 0.0)
+        _, lifted, _ = self._run(budget, 1.0, None)
+        self._live.set_objective(cost, offset)
+        if lifted is None:
+            return MipStatus.LIMIT, None, -np.inf
+        inside, converged = self._polished(lifted[: self._mip.columns], objective, bounds)
+        if inside.x is None:
+            return MipStatus.LIMIT, None, -np.inf
+        if not converged:
+            return self._held_still(lifted[: self._mip.columns], budget, bounds), None, -np.inf
+        beyond = 1e-3 * np.maximum(1.0, np.abs(inside.x))  # at the best point itself slopes just balance
+        for point in (inside.x - beyond, inside.x, inside.x + beyond):
+            self._touch(point)
+        return self._run(budget, 0.5 * gap, inside.x)
+
+    def _held_still(self, x: FloatArray, budget: Budget, bounds: Bounds | None) -> MipStatus:
+        """UNBOUNDED if the cost falls for ever with all weighted columns held at `x`, else LIMIT."""
+        lower, upper = (side.copy() for side in bounds or (self._mip.lower, self._mip.upper))
+        held = self._expansion.weighted
+        lower[held] = upper[held] = x[held]
+        self._live.set_bounds(*self._expansion.limits(lower, upper))
+        status, _, _ = self._run(budget, 1.0, None)
+        self._changed_bounds = True
+        self._set_bounds(bounds)
+        return MipStatus.UNBOUNDED if status is MipStatus.UNBOUNDED else MipStatus.LIMIT
 
     def _goals(self, objective: Quadratic) -> FloatArray:
         """Where each weighted column would go if it were alone: a good place for a first tangent."""
@@ -134,16 +175,17 @@ class HighsSession:
             self._live.delete_rows(self._base_rows, self._base_rows + self._tangents - most)
             self._tangents = most
 
-    def _polished(self, x: FloatArray, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:
-        """The best point with the integers of `x`, by a QP; `x` itself where the QP fails."""
+    def _polished(self, x: FloatArray, objective: Quadratic, bounds: Bounds | None) -> tuple[MipAnswer, bool]:
+        """The best point with the integers of `x`, by a QP; `x` itself, and False, where the QP fails."""
         mip = self._mip
         whole = np.where(mip.integer, np.round(x), x)
         lower, upper = bounds if bounds is not None else (mip.lower, mip.upper)
         fixed = (np.where(mip.integer, whole, lower), np.where(mip.integer, whole, upper))
         found = LivePiqp(mip, *fixed).minimise(objective)
-        for point in (x,) if found is None else (found[0], x):
+        for point, converged in ((x, False),) if found is None else ((found[0], True), (x, False)):
             try:
-                return certified("HiGHS", mip, objective, point, MipStatus.LIMIT, -np.inf, bounds)
+                answer = certified("HiGHS", mip, objective, point, MipStatus.LIMIT, -np.inf, bounds)
+                return answer, converged
             except EngineError:
                 continue
-        return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
+        return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf), False

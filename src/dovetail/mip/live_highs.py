@@ -59,13 +59,14 @@ class LiveHighs:
         threads: int = 1,
     ) -> None:
         global _threads_in_use
-        if _threads_in_use not in (None, threads):
+        if _threads_in_use != threads:  # the first time too: the caller may have used HiGHS before us
             highspy.Highs.resetGlobalScheduler(True)
         _threads_in_use = threads
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self.is_mip = bool(np.any(integer))
         self._columns = np.arange(lower.size, dtype=np.int32)
         self._budget: Budget | None = None
+        self._unit = 1.0
         for option, value in (
             ("output_flag", False),
             ("threads", threads),
@@ -85,11 +86,12 @@ class LiveHighs:
             self._highs.cbSimplexInterrupt += self._look_up
 
     def set_objective(self, cost: FloatArray, offset: float) -> None:
-        """The objective of the next solves."""
-        self._demand(
-            self._highs.changeColsCost(cost.size, self._columns, np.ascontiguousarray(cost)), "costs"
-        )
-        self._demand(self._highs.changeObjectiveOffset(float(offset)), "the offset")
+        """The objective of the next solves, scaled where its size is far from HiGHS's absolute tolerances."""
+        largest = float(np.max(np.abs(cost), initial=0.0))
+        self._unit = 1.0 if largest == 0.0 or 1e-3 <= largest <= 1e6 else largest
+        scaled = np.ascontiguousarray(cost / self._unit)
+        self._demand(self._highs.changeColsCost(cost.size, self._columns, scaled), "costs")
+        self._demand(self._highs.changeObjectiveOffset(float(offset / self._unit)), "the offset")
 
     def set_bounds(self, lower: FloatArray, upper: FloatArray) -> None:
         """The columns' bounds for the next solves."""
@@ -121,7 +123,7 @@ class LiveHighs:
         """Minimise: status, point if there is one, and the engine's bound."""
         if budget.over:
             return MipStatus.LIMIT, None, -np.inf
-        self._highs.setOptionValue("mip_rel_gap", float(gap))
+        self._demand(self._highs.setOptionValue("mip_rel_gap", float(gap)), "the gap")
         status = self._status(budget)
         if status is None:  # presolve saw "unbounded or infeasible" and does not say which
             self._highs.setOptionValue("presolve", "off")
@@ -154,8 +156,8 @@ class LiveHighs:
             return -np.inf
         info = self._highs.getInfo()
         if self.is_mip:
-            return float(info.mip_dual_bound)
-        return float(info.objective_function_value) if status is MipStatus.OPTIMAL else -np.inf
+            return self._unit * float(info.mip_dual_bound)
+        return self._unit * float(info.objective_function_value) if status is MipStatus.OPTIMAL else -np.inf
 
     def _look_up(self, event: Any) -> None:
         """Called by HiGHS now and then: Python handles waiting signals, and we look for a request to stop.

@@ -24,6 +24,7 @@ class LivePiqp:
         self._free = np.flatnonzero(upper > lower)
         A = mip.A[:, self._free]
         used = np.diff(A.indptr) > 0
+        used &= np.isfinite(mip.row_lower) | np.isfinite(mip.row_upper)  # PIQP grumbles about free rows
         shift = (mip.A @ self._rest)[used]
         row_lower, row_upper = mip.row_lower[used] - shift, mip.row_upper[used] - shift
         equal = row_lower == row_upper
@@ -44,6 +45,8 @@ class LivePiqp:
             return x, -np.inf
         weight = objective.weight[self._free]
         cost = objective.cost[self._free] - weight * objective.centre[self._free]
+        unit = _unit(weight, cost)  # PIQP's tolerances are absolute
+        weight, cost = weight / unit, cost / unit
         if self._weight is not None and np.array_equal(weight, self._weight):
             self._solver.update(c=cost)
         else:
@@ -56,4 +59,10 @@ class LivePiqp:
         x[self._free] = result.x
         # the constant that PIQP does not see: fixed columns, the offset, the squares of the centres
         seen = float(cost @ result.x + 0.5 * weight @ (result.x * result.x))
-        return x, float(result.info.dual_obj) + objective.value(x) - seen
+        return x, objective.value(x) + unit * (float(result.info.dual_obj) - seen)
+
+
+def _unit(weight: FloatArray, cost: FloatArray) -> float:
+    """What to measure the objective in: 1, unless its numbers are very small or very large."""
+    largest = max(float(weight.max(initial=0.0)), float(np.abs(cost).max(initial=0.0)))
+    return 1.0 if largest == 0.0 or 1e-3 <= largest <= 1e6 else 2.0 ** round(np.log2(largest))

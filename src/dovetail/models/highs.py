@@ -16,17 +16,22 @@ SUFFIXES = (".mps", ".mps.gz", ".lp")
 
 def read(path: str | Path) -> Mip:
     """The linear program in an .mps, .mps.gz or .lp file."""
-    path = Path(path)
+    try:
+        path = Path(path)
+    except TypeError:
+        raise ModelError(f"read takes the path of a file, not {path!r}.") from None
     if not path.name.endswith(SUFFIXES):
         raise ModelError(f"{path.name}: the name must end in {', '.join(SUFFIXES)}.")
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file.")
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
-    if highs.readModel(str(path)) == highspy.HighsStatus.kError:
+    # what HiGHS only warns about (a column in two places, a marker it does not understand) it reads as
+    # another model than was written
+    if highs.readModel(str(path)) != highspy.HighsStatus.kOk:
         raise ModelError(
-            f"{path.name} cannot be read as a linear program with integers; HiGHS refuses files with "
-            "quadratic rows, SOS or indicator constraints, and files with mistakes."
+            f"{path.name} cannot be read as a linear program with integers: HiGHS refuses or doubts files "
+            "with quadratic rows, SOS or indicator constraints, ranges in .lp files, and mistakes."
         )
     return as_mip(highs, path.name)
 

@@ -24,8 +24,8 @@ import torch
 from torch import Tensor
 
 from dovetail.core.budget import Budget
-from dovetail.core.errors import OptionError
 from dovetail.core.network import NetworkAnswer, NetworkBlock, Pull, Rows
+from dovetail.core.options import require_choice, require_count, require_number
 from dovetail.nn.barrier_function import Barrier
 from dovetail.nn.l_bfgs_b import l_bfgs_b
 from dovetail.nn.newton_cg import newton_cg
@@ -51,14 +51,12 @@ class LogBarrier:
     variant: Literal["newton-cg", "l-bfgs-b"] = "newton-cg"
 
     def __post_init__(self) -> None:
-        if self.variant not in ("newton-cg", "l-bfgs-b"):
-            raise OptionError(f'LogBarrier: variant is {self.variant!r}; give "newton-cg" or "l-bfgs-b".')
-        if not 0.0 < self.smallest_mu <= self.mu:
-            raise OptionError("LogBarrier: give 0 < smallest_mu <= mu.")
-        if not 0.0 < self.shrink < 1.0:
-            raise OptionError(f"LogBarrier: shrink is {self.shrink}; give a number between 0 and 1.")
-        if self.newton_steps < 1 or self.cg_steps < 1:
-            raise OptionError("LogBarrier: newton_steps and cg_steps must be at least 1.")
+        require_choice("LogBarrier: variant", self.variant, ("newton-cg", "l-bfgs-b"))
+        require_number("LogBarrier: smallest_mu", self.smallest_mu, above=0.0)
+        require_number("LogBarrier: mu", self.mu, at_least=self.smallest_mu)
+        require_number("LogBarrier: shrink", self.shrink, above=0.0, below=1.0)
+        require_count("LogBarrier: newton_steps", self.newton_steps, at_least=1)
+        require_count("LogBarrier: cg_steps", self.cg_steps, at_least=1)
 
     @property
     def name(self) -> str:
@@ -107,7 +105,7 @@ class LogBarrier:
             if self.variant == "newton-cg":
                 u = newton_cg(barrier, u, mu, self.newton_steps, self.cg_steps, budget)
             else:
-                u = l_bfgs_b(barrier, u, mu, self.newton_steps * self.cg_steps)
+                u = l_bfgs_b(barrier, u, mu, self.newton_steps * self.cg_steps, budget)
             mu *= self.shrink
         return u
 

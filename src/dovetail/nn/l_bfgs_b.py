@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
+from dovetail.core.budget import Budget
 from dovetail.nn.barrier_function import Barrier, log_sum
 from dovetail.nn.passes import values_only
 from dovetail.nn.projection import into_box
 
 
-def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int) -> Tensor:
+def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Budget) -> Tensor:
     """One L-BFGS-B run at one mu over all samples together; the box is its bounds, rows are barriers."""
+    from scipy.optimize import minimize  # takes half a second, and most solves never come here
+
     block = barrier.block
     shape, device = u.shape, u.device
     scale = block.scale
@@ -31,6 +33,10 @@ def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int) -> Tensor:
             (slope,) = torch.autograd.grad(total, point)
         return float(total.detach()), (slope * scale).reshape(-1).cpu().numpy()
 
+    def look_at_the_clock(intermediate_result: object) -> None:
+        if budget.over:
+            raise StopIteration
+
     bounds = np.stack(
         [(wall / scale).reshape(-1).cpu().numpy() for wall in (block.lower, block.upper)], axis=1
     )
@@ -41,6 +47,7 @@ def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int) -> Tensor:
         method="L-BFGS-B",
         bounds=bounds,
         options={"maxiter": iterations},
+        callback=look_at_the_clock,
     )
     point = into_box(block, torch.as_tensor(found.x, device=device).reshape(shape) * scale)
     # a sample that left its rows, or got worse, keeps the point it came with

@@ -34,8 +34,11 @@ def jacobian(block: NetworkBlock, u: Tensor) -> tuple[Tensor, Tensor]:
     u = u.detach().requires_grad_(True)
     with block.watch.measure("network"):
         values = block.values(u)
+        outputs = values.shape[1]
+        if not values.requires_grad:  # a constant
+            return values, torch.zeros(len(u), outputs, u.shape[1], dtype=u.dtype, device=u.device)
         slopes = [
-            torch.autograd.grad(values[:, o].sum(), u, retain_graph=o + 1 < values.shape[1])[0]
-            for o in range(values.shape[1])
+            torch.autograd.grad(values[:, o].sum(), u, retain_graph=o + 1 < outputs)[0]
+            for o in range(outputs)
         ]
     return values.detach(), torch.stack(slopes, dim=1)

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from dovetail.core.budget import Budget
-from dovetail.core.errors import OptionError
 from dovetail.core.network import NetworkAnswer, NetworkBlock, Pull
+from dovetail.core.options import require_choice, require_count, require_number
 from dovetail.nn.passes import gradient, values_only
 from dovetail.nn.projection import project, violation
 
@@ -42,12 +42,9 @@ class ProjectedGradient:
     keep_best: bool = True
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise OptionError(f"ProjectedGradient: steps is {self.steps}; give at least 1.")
-        if not 0.0 < self.lr < float("inf"):
-            raise OptionError(f"ProjectedGradient: lr is {self.lr}; give a positive number.")
-        if self.rule not in ("adam", "gradient"):
-            raise OptionError(f'ProjectedGradient: rule is {self.rule!r}; give "adam" or "gradient".')
+        require_count("ProjectedGradient: steps", self.steps, at_least=1)
+        require_number("ProjectedGradient: lr", self.lr, above=0.0)
+        require_choice("ProjectedGradient: rule", self.rule, ("adam", "gradient"))
 
     @classmethod
     def paper(cls) -> ProjectedGradient:

@@ -15,7 +15,7 @@ from dovetail.nn.passes import jacobian, values_only
 
 ROUNDS = 20
 MET = 1e-9
-"""A row is met when it is violated by less than this, times max(1, |limit|)."""
+"""A row is met when it is violated by less than this."""
 SHORTENINGS = (1.0, 0.5, 0.25, 0.1, 0.03)
 
 
@@ -39,19 +39,26 @@ def violation(block: NetworkBlock, u: Tensor, values: Tensor) -> Tensor:
     return excess(block.rows, u, values).abs().amax(dim=1)
 
 
-def project(block: NetworkBlock, u: Tensor, rounds: int = ROUNDS) -> Tensor:
+def project(block: NetworkBlock, u: Tensor) -> Tensor:
     """A point of the box near `u` that meets the block's rows, or comes as near to them as it could."""
     u = into_box(block, u)
-    rows = block.rows
-    if rows is None:
+    if block.rows is None:
         return u
+    wrong = violation(block, u, values_only(block, u)) > MET
+    if not bool(wrong.any()):
+        return u
+    u = u.clone()
+    u[wrong] = _mended(block.take(wrong), u[wrong])
+    return u
+
+
+def _mended(block: NetworkBlock, u: Tensor) -> Tensor:
+    """Rounds of steps for samples that all miss a row; those that get there, or stop gaining, stay."""
+    assert block.rows is not None
     worst = violation(block, u, values_only(block, u))
-    for _ in range(rounds):
-        wrong = torch.nonzero(worst > MET).squeeze(1)
-        if wrong.numel() == 0:
-            break
-        moved, now = _gauss_newton(block, rows, u, worst, wrong)
-        better = now < worst
+    for _ in range(ROUNDS):
+        moved, now = _gauss_newton(block, block.rows, u, worst)
+        better = (now < worst) & (worst > MET)
         if not bool(better.any()):
             break
         u = torch.where(better.unsqueeze(1), moved, u)
@@ -59,18 +66,15 @@ def project(block: NetworkBlock, u: Tensor, rounds: int = ROUNDS) -> Tensor:
     return u
 
 
-def _gauss_newton(
-    block: NetworkBlock, rows: Rows, u: Tensor, worst: Tensor, wrong: Tensor
-) -> tuple[Tensor, Tensor]:
-    """One shortened step for the violated samples; the others stay where they are."""
+def _gauss_newton(block: NetworkBlock, rows: Rows, u: Tensor, worst: Tensor) -> tuple[Tensor, Tensor]:
+    """One shortened step for the samples that miss a row; the others stay where they are."""
     values, slopes = jacobian(block, u)
     residual = excess(rows, u, values)
     J = (rows.on_inputs + rows.on_values @ slopes) * block.scale.unsqueeze(1)
     J = J * (residual != 0.0).unsqueeze(2)  # rows that are met do not steer
     step = _shortest_step(block, u, J, residual) * block.scale
     best_u, best_worst = u.clone(), worst.clone()
-    waiting = torch.zeros_like(worst, dtype=torch.bool)
-    waiting[wrong] = True
+    waiting = worst > MET
     for length in SHORTENINGS:
         trial = into_box(block, torch.where(waiting.unsqueeze(1), u + length * step, u))
         now = violation(block, trial, values_only(block, trial))

@@ -8,6 +8,8 @@ run through a float64 copy in evaluation mode with frozen parameters.
 from __future__ import annotations
 
 import copy
+import itertools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -29,8 +31,11 @@ KINKED = (
 PASSING = ("Squeeze", "Unsqueeze", "View", "Reshape", "Alias", "Clone", "ToCopy", "Select", "Slice")
 """Autograd nodes that hand a value on unchanged: looked through to find the last real operation."""
 
-LINEAR = ("Addmm", "Mm", "Linear", "Add", "Sub", "Convolution")
-"""Autograd nodes that a logit can come from and a probability does not."""
+LINEAR = ("Addmm", "Mm", "Linear", "Convolution")
+"""Autograd nodes that a logit comes from and a probability does not (a sum may be a mean of sigmoids)."""
+
+_mode = threading.RLock()
+"""Held while a module is in evaluation mode: it may be switched back under another thread otherwise."""
 
 
 class TorchPredictor:
@@ -39,44 +44,65 @@ class TorchPredictor:
     def __init__(self, module: nn.Module) -> None:
         self._module = module
         self.name = type(module).__name__
-        tensors = [*module.parameters(), *module.buffers()]
-        floating = [tensor for tensor in tensors if tensor.is_floating_point()]
-        self._dtype = floating[0].dtype if floating else torch.float64
-        self.device = str(floating[0].device) if floating else "cpu"
-        self.exact = self._dtype == torch.float64
         self.doubles = True
         self._recurrent = any(isinstance(part, nn.RNNBase) for part in module.modules())
-        _require_finite(module)
+        _require_usable(module)
+
+    @property
+    def device(self) -> str:
+        """Where the module lives now."""
+        return str(self._tensor.device)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the module computes in float64."""
+        return self._tensor.dtype == torch.float64
+
+    @property
+    def _tensor(self) -> Tensor:
+        """The first number of the module: it shows dtype and device."""
+        tensors = itertools.chain(self._module.parameters(), self._module.buffers())
+        nothing = torch.empty(0, dtype=torch.float64)
+        return next((tensor for tensor in tensors if tensor.is_floating_point()), nothing)
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The module's own answer."""
-        with _evaluation_mode(self._module), torch.no_grad():
-            batch = torch.as_tensor(np.ascontiguousarray(X), dtype=self._dtype, device=self.device)
+        with _mode, _evaluation_mode(self._module), torch.no_grad():
+            first = self._tensor
+            # a copy, since a module may change its input in place
+            batch = torch.tensor(np.ascontiguousarray(X), dtype=first.dtype, device=first.device)
             outputs = _table(self._module(batch), len(X))
         return np.asarray(outputs.to(dtype=torch.float64, device="cpu").numpy())
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
         """A frozen copy for gradients: float64 in and out, and inside wherever the module allows it."""
-        dtype = torch.float64 if self.doubles else self._dtype
-        module = _frozen_copy(self._module, dtype, device)
+        dtype = torch.float64 if self.doubles else self._tensor.dtype
+        module = _frozen_copy(self._module, dtype if self.doubles else None, device)
 
         def forward(inputs: Tensor) -> Tensor:
             # cuDNN's recurrent kernels have no input gradients in evaluation mode, and code that
             # makes its own zeros (an LSTM's first state) makes them in the default dtype.
             plain = torch.backends.cudnn.flags(enabled=False) if self._recurrent else nullcontext()
             with plain, _default_dtype(dtype):
-                return _table(module(inputs.to(dtype)), len(inputs)).to(torch.float64)
+                return _table(module(inputs.to(dtype, copy=True)), len(inputs)).to(torch.float64)
 
         return forward
 
     def examine(self, X: FloatArray) -> Traits:
         """Smoothness and last operation, read off the autograd graph of one evaluation."""
-        inputs = torch.tensor(X, dtype=torch.float64, requires_grad=True)
         try:
-            outputs = self.snapshot("cpu")(inputs)
-        except RuntimeError:
+            outputs = self._with_graph(X)
+        except PredictorError:
+            raise
+        except Exception:
             self.doubles = False  # the module has its own dtype written into its code
-            outputs = self.snapshot("cpu")(inputs)
+            try:
+                outputs = self._with_graph(X)
+            except Exception as reason:
+                raise PredictorError(
+                    f"{self.name} has no gradient that torch can follow ({type(reason).__name__}: {reason}); "
+                    "give a plain function of numpy batches instead, whose gradient is taken by differences."
+                ) from reason
         names = [node.name() for node in _graph(outputs)]
         smooth = not any(name.startswith(KINKED) for name in names)
         last = next((name for name in names if not name.startswith(PASSING)), "")
@@ -84,8 +110,20 @@ class TorchPredictor:
             return Traits(smooth, ends_in_sigmoid=True)
         return Traits(smooth, ends_in_sigmoid=False if last.startswith(LINEAR) else None)
 
+    def _with_graph(self, X: FloatArray) -> Tensor:
+        with torch.inference_mode(False), torch.enable_grad():
+            inputs = torch.tensor(X, dtype=torch.float64, requires_grad=True)
+            outputs = self.snapshot("cpu")(inputs)
+            if outputs.requires_grad:
+                torch.autograd.grad(outputs.sum(), inputs, allow_unused=True, retain_graph=True)
+        return outputs
 
-def _require_finite(module: nn.Module) -> None:
+
+def _require_usable(module: nn.Module) -> None:
+    lazy = (nn.UninitializedParameter, nn.UninitializedBuffer)
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if isinstance(tensor, lazy):
+            raise PredictorError(f"{type(module).__name__}: {name} has no shape yet; run a batch through it.")
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise PredictorError(
@@ -109,7 +147,7 @@ def _table(outputs: Any, samples: int) -> Tensor:
     return table
 
 
-def _frozen_copy(module: nn.Module, dtype: torch.dtype, device: str) -> nn.Module:
+def _frozen_copy(module: nn.Module, dtype: torch.dtype | None, device: str) -> nn.Module:
     # Tensors that are results of a computation (old-style weight_norm keeps one) cannot be
     # deep-copied; a detached copy stands in, to be recomputed by the module's own hooks.
     memo: dict[int, Any] = {
@@ -119,14 +157,17 @@ def _frozen_copy(module: nn.Module, dtype: torch.dtype, device: str) -> nn.Modul
         if isinstance(value, Tensor) and not value.is_leaf
     }
     try:
-        frozen = copy.deepcopy(module, memo)
+        with torch.no_grad():  # a ScriptModule's copy would have a history otherwise
+            frozen = copy.deepcopy(module, memo)
     except Exception as reason:
         raise PredictorError(
             f"{type(module).__name__} cannot be copied ({type(reason).__name__}: {reason}); dovetail "
             "works on a copy so that yours is left alone. Remove what does not copy (open files, "
             "locks, tensors with a history) or give the module a __deepcopy__."
         ) from reason
-    return frozen.to(device=device, dtype=dtype).eval().requires_grad_(False)
+    for parameter in frozen.parameters():  # a ScriptModule has no requires_grad_ of its own
+        parameter.requires_grad_(False)
+    return frozen.to(device=device, dtype=dtype).eval()
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from dovetail.mip.highs import HighsEngine
 ROUNDS = 10
 PAD = 1e-7
 """Derived bounds are widened by this much, times max(1, |bound|), so that rounding cuts nothing off."""
-LP_SHARE = 0.1
+LP_SHARE = 0.25
 """Part of the time left that the LPs may use."""
 
 
@@ -31,6 +31,8 @@ class Box:
 
     lower: FloatArray
     upper: FloatArray
+    complete: bool = True
+    """False where time ran out before every open input was asked about."""
 
     @property
     def finite(self) -> np.ndarray:
@@ -110,8 +112,10 @@ def _relaxation(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: in
     session = HighsEngine().load(relaxed, np.empty(0, dtype=np.int64), seed=seed, threads=threads)
     for j in inputs:
         for sign, bounds in ((1.0, lower), (-1.0, upper)):
-            if budget.over or np.isfinite(bounds[j]):
+            if np.isfinite(bounds[j]):
                 continue
+            if budget.over:
+                return Box(lower, upper, complete=False)
             cost = np.zeros(mip.columns)
             cost[j] = sign
             try:

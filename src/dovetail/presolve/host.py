@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.budget import Budget
 from dovetail.core.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.core.errors import EngineError
-from dovetail.core.mip import Mip
+from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
 from dovetail.mip.highs import HighsEngine
 
@@ -44,6 +45,7 @@ def examine(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1
 
 
 def _examine(problem: Problem, budget: Budget, seed: int, threads: int) -> Host:
+    """Without blocks the host is the whole problem, and gets all the time."""
     mip = problem.mip.minimised()
     lower, upper, integer = _with_classes(problem, mip)
     empty = np.flatnonzero(lower > upper)
@@ -51,15 +53,22 @@ def _examine(problem: Problem, budget: Budget, seed: int, threads: int) -> Host:
         name = mip.column_name(int(empty[0]))
         return Host(infeasible=True, note=f"the bounds of {name} hold neither class 0 nor class 1")
     known = replace(mip, lower=lower, upper=upper, integer=integer)
-    cost, whole_cost = _bounded_cost(problem, known)
-    part = budget.part(min(SHARE * budget.left, MOST_SECONDS))
-    answer = _solve(known, cost, part, seed, threads)
+    part = budget.part(min(SHARE * budget.left, MOST_SECONDS)) if problem.blocks else budget
+    answer = _solve(known, known.cost, part, seed, threads)
     if answer.status is MipStatus.INFEASIBLE:
         return _confirm_infeasible(known, budget, seed, threads)
-    if answer.status is MipStatus.UNBOUNDED:
-        return Host(ray=_has_ray(problem, known, part, seed, threads))
-    bound = answer.bound if whole_cost else -np.inf
-    return Host(bound=bound, x=answer.x)
+    if answer.status is not MipStatus.UNBOUNDED:
+        return Host(bound=answer.bound, x=answer.x)
+    # an output may be what falls for ever, which says nothing: its network decides how far it goes
+    ray = _has_ray(problem, known, part, seed, threads)
+    nothing = np.zeros(mip.columns)
+    for cost in (nothing,) if ray else (_cost_without_outputs(problem, known), nothing):
+        point = _solve(known, cost, part, seed, threads)
+        if point.status is MipStatus.INFEASIBLE:
+            return _confirm_infeasible(known, budget, seed, threads)
+        if point.x is not None:
+            break
+    return Host(ray=ray, x=point.x)
 
 
 def _with_classes(problem: Problem, mip: Mip) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -73,21 +82,15 @@ def _with_classes(problem: Problem, mip: Mip) -> tuple[FloatArray, FloatArray, B
     return lower, upper, integer
 
 
-def _bounded_cost(problem: Problem, mip: Mip) -> tuple[FloatArray, bool]:
-    """The cost without outputs that are free to improve it for ever, and whether that is all of it."""
+def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:
     cost = mip.cost.copy()
-    outputs = problem.outputs
-    endless = outputs[
-        ((cost[outputs] > 0) & np.isneginf(mip.lower[outputs]))
-        | ((cost[outputs] < 0) & np.isposinf(mip.upper[outputs]))
-    ]
-    cost[endless] = 0.0
-    return cost, endless.size == 0
+    cost[problem.outputs] = 0.0
+    return cost
 
 
 def _solve(mip: Mip, cost: FloatArray, budget: Budget, seed: int, threads: int) -> MipAnswer:
     session = HighsEngine().load(mip, np.empty(0, dtype=np.int64), seed=seed, threads=threads)
-    return session.solve(Quadratic.linear(cost, mip.offset), budget=budget, gap=1e-6)
+    return session.solve(Quadratic.linear(cost, mip.offset), budget=budget, gap=1e-8)
 
 
 def _confirm_infeasible(mip: Mip, budget: Budget, seed: int, threads: int) -> Host:
@@ -108,7 +111,11 @@ def _confirm_infeasible(mip: Mip, budget: Budget, seed: int, threads: int) -> Ho
 
 
 def _has_ray(problem: Problem, mip: Mip, budget: Budget, seed: int, threads: int) -> bool:
-    """Whether the cost falls for ever along a direction that leaves all inputs and outputs alone."""
+    """Whether the cost falls for ever along a direction that leaves all inputs and outputs alone.
+
+    The direction is looked at in numpy: rows are scaled to entries of size 1, so that a tiny entry
+    does not make a limit look like none.
+    """
     tied = np.zeros(mip.columns, dtype=bool)
     tied[problem.inputs] = tied[problem.outputs] = True
 
@@ -116,13 +123,20 @@ def _has_ray(problem: Problem, mip: Mip, budget: Budget, seed: int, threads: int
         """A direction may move by 1 where there is no limit, and not at all where there is one."""
         return np.where(np.isfinite(limit), 0.0, side)
 
+    size = abs(mip.A).max(axis=1).toarray().ravel() if mip.rows else np.empty(0)
+    scaled = sp.csr_array(sp.diags_array(1.0 / np.where(size > 0, size, 1.0)) @ mip.A)
     cone = replace(
         mip.relaxed(),
+        A=scaled.multiply(abs(scaled) >= SMALLEST),
         lower=np.where(tied, 0.0, directions(mip.lower, -1.0)),
         upper=np.where(tied, 0.0, directions(mip.upper, 1.0)),
         row_lower=directions(mip.row_lower, -np.inf),
         row_upper=directions(mip.row_upper, np.inf),
         offset=0.0,
     )
-    answer = _solve(cone, mip.cost, budget, seed, threads)
-    return answer.status is MipStatus.OPTIMAL and answer.value < -1e-7
+    direction = _solve(cone, mip.cost, budget, seed, threads).x
+    if direction is None:
+        return False
+    along = scaled @ direction
+    leaves = np.max(np.maximum(cone.row_lower - along, along - cone.row_upper), initial=0.0)
+    return bool(leaves <= 1e-9 and mip.cost @ direction < -1e-6 * np.max(np.abs(mip.cost)))

@@ -18,6 +18,8 @@ from dovetail.core.problem import Problem
 from dovetail.presolve.boxes import Box
 
 POINTS = 64
+WIDEST = 1e10
+"""A wider box says nothing about how far its column moves, and its squares are beyond what engines take."""
 INNER = 0.1
 """A classifier is sampled over the middle tenth of its box: what matters is how far from the threshold
 searches start, and they start at the middle. A regression is sampled over the whole box."""
@@ -74,13 +76,14 @@ def stretch(problem: Problem, box: Box, seed: int = 0) -> Stretch:
 
 
 def require_finite_inputs(problem: Problem, box: Box) -> None:
-    """Refuse inputs whose box stays infinite, unless another network writes them."""
+    """Refuse inputs whose box stays infinite or is as good as that, unless another network writes them."""
     written = np.isin(problem.inputs, problem.outputs)
-    open_ends = problem.inputs[~box.finite[problem.inputs] & ~written]
+    usable = box.upper - box.lower <= WIDEST
+    open_ends = problem.inputs[~usable[problem.inputs] & ~written]
     if open_ends.size:
         j = int(open_ends[0])
         raise ModelError(
-            f"{problem.mip.column_name(j)} is the input of a network and has no finite box "
+            f"{problem.mip.column_name(j)} is the input of a network and has no useful box "
             f"([{box.lower[j]:g}, {box.upper[j]:g}], even over the host's LP relaxation), so there is no "
             'length to scale it by. Give it bounds, or use scaling="none".'
         )

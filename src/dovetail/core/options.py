@@ -1,0 +1,46 @@
+"""Looking at options: a value of the wrong kind is refused where it is given, not where it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from numbers import Integral, Real
+
+from dovetail.core.errors import OptionError
+
+
+def require_number(
+    what: str,
+    value: object,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float = float("inf"),
+) -> None:
+    """Refuse what is no number, what is not finite, and numbers outside the range."""
+    fine = isinstance(value, Real) and not isinstance(value, bool)
+    if fine:
+        number = float(value)  # type: ignore[arg-type]
+        fine = float("-inf") < number < below
+        fine = fine and (above is None or number > above) and (at_least is None or number >= at_least)
+    if not fine:
+        limits = {">": above, ">=": at_least, "<": below if below < float("inf") else None}
+        said = " and ".join(f"{sign} {limit:g}" for sign, limit in limits.items() if limit is not None)
+        raise OptionError(f"{what} is {value!r}; give {f'a finite number {said}'.strip()}.")
+
+
+def require_count(what: str, value: object, *, at_least: int) -> None:
+    """Refuse what is no whole number, and numbers that are too small."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
+        raise OptionError(f"{what} is {value!r}; give a whole number, at least {at_least}.")
+
+
+def require_choice(what: str, value: object, choices: Collection[str]) -> None:
+    """Refuse what is not among the names."""
+    if not isinstance(value, str) or value not in choices:
+        raise OptionError(f"{what} is {value!r}; choose {', '.join(choices)}.")
+
+
+def require_methods(what: str, value: object, methods: Collection[str], example: str) -> None:
+    """Refuse a class in place of an object, and objects of another kind."""
+    if isinstance(value, type) or not all(callable(getattr(value, name, None)) for name in methods):
+        raise OptionError(f"{what} is {value!r}; give an object such as {example}.")
