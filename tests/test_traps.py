@@ -114,7 +114,7 @@ def test_a_column_that_follows_a_free_output(free):
     with torch.no_grad():
         network[2].bias += 2.0
         best = min(
-            0.01 * k - (3.0 * float(network(torch.full((1, 1), float(k)).double())) + 1.0) for k in range(5)
+            0.01 * k - (3.0 * network(torch.full((1, 1), float(k)).double()).item() + 1.0) for k in range(5)
         )
     p.add_predictor(network, [0], [1])
     result = dt.solve(p, log=False)
@@ -131,7 +131,7 @@ def test_an_equivalent_model_reaches_the_same_optimum():
         p.add_predictor(net(seed=4), [0], [1])
     found = [dt.solve(p, log=False).objective for p in (direct, through)]
     grid = torch.linspace(0, 1, 1001, dtype=torch.float64)[:, None]
-    best = 3.0 * float(net(seed=4)(grid).max())
+    best = 3.0 * net(seed=4)(grid).max().item()
     assert found == pytest.approx([best, best], abs=1e-2)
 
 

@@ -40,7 +40,6 @@ def test_refuses_and_remembers_the_nearest_miss():
     assert np.isnan(incumbent.offer(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), "all"))
     assert np.isnan(incumbent.offer(np.array([1.0, 1.0, 1.0, 0.0, 0.0]), "three"))
     assert incumbent.x is None
-    assert incumbent.refused == 2
     assert incumbent.nearest.rows.amount == 1.0
     assert incumbent.nearest.rows.name == "row[0]"
 

@@ -50,6 +50,7 @@ class Multipliers:
     inputs: Mapping[str, FloatArray]
     outputs: Mapping[str, FloatArray]
     rho: float
+    """The penalty they were found with; a later solve begins with its own."""
 
 
 @dataclass(frozen=True, eq=False)

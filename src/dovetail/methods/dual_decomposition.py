@@ -53,7 +53,7 @@ GLANCES = 16
 class DualDecomposition:
     """Options of Algorithm 1. The defaults are ours; `paper()` has the paper's."""
 
-    rho: float = 30.0
+    rho: float = 40.0
     nn_solver: NnSolver = field(default_factory=ProjectedGradient)
     tolerance: float = 1e-4
     """Largest |u - x| that counts as agreement."""
@@ -66,7 +66,7 @@ class DualDecomposition:
     mip_gap: float = 1e-3
     both_starts: bool = True
     """Start the network step from the better of u(k-1) and x(k), sample by sample."""
-    patience: int | None = 15
+    patience: int | None = 20
     """Stop as stalled after so many iterations without a new incumbent or a smaller residual."""
 
     name = "dual-decomposition"
