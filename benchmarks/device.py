@@ -52,8 +52,9 @@ def run() -> Table:
             ]
         )
     table.reading = (
-        "Sums come in another order on a GPU, so the iterates and with them the counts may differ. Copies run "
-        "in float64, which this GPU does at full speed and smaller ones do not. Small networks gain nothing: a pass is over before the GPU has been asked."
+        "Sums come in another order on a GPU, so the iterates and with them the counts may differ. "
+        "Copies run in float64, which this GPU does at full speed and smaller ones do not. "
+        "Small networks gain nothing: a pass is over before the GPU has been asked."
     )
     return table
 
