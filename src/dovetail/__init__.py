@@ -35,6 +35,7 @@ _PUBLIC = {
     "Problem": "dovetail.core.problem",
     "ProjectedGradient": "dovetail.nn",
     "Result": "dovetail.core.result",
+    "SingleStepGradient": "dovetail.methods.single_step_gradient",
     "Status": "dovetail.core.result",
     "StopReason": "dovetail.core.budget",
     "Trace": "dovetail.core.trace",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from dovetail.coupling.penalty import BalancedPenalty as BalancedPenalty
     from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
     from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
+    from dovetail.methods.single_step_gradient import SingleStepGradient as SingleStepGradient
     from dovetail.models.highs import read as read
     from dovetail.nn import LogBarrier as LogBarrier
     from dovetail.nn import ProjectedGradient as ProjectedGradient

@@ -13,6 +13,7 @@ METHODS = {
     "dual-decomposition": "the paper's Algorithm 1 with our defaults: scaled, adaptive rho, decaying steps",
     "paper": "Algorithm 1 with the paper's settings: rho 10 and fixed, nothing scaled",
     "paper-adaptive": "Algorithm 1 with the paper's settings and its adaptive rho",
+    "single-step-gradient": "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
 }
 
 
@@ -22,6 +23,10 @@ def method_named(name: str) -> Method:
         raise OptionError(
             f"method {name!r} is not known; choose {', '.join(METHODS)}, or pass a method object."
         )
+    if name == "single-step-gradient":
+        from dovetail.methods.single_step_gradient import SingleStepGradient
+
+        return SingleStepGradient()
     from dovetail.methods.dual_decomposition import DualDecomposition
 
     if name.startswith("paper"):

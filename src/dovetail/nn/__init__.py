@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from dovetail.nn.adam import Adam, steepest
 from dovetail.nn.barrier import LogBarrier
 from dovetail.nn.projected_gradient import ProjectedGradient
 
-__all__ = ["LogBarrier", "ProjectedGradient"]
+__all__ = ["Adam", "LogBarrier", "ProjectedGradient", "steepest"]

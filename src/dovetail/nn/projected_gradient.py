@@ -24,6 +24,7 @@ from torch import Tensor
 from dovetail.core.budget import Budget
 from dovetail.core.network import NetworkAnswer, NetworkBlock, Pull
 from dovetail.core.options import require_choice, require_count, require_number
+from dovetail.nn.adam import Adam, steepest
 from dovetail.nn.passes import gradient, values_only
 from dovetail.nn.projection import project, violation
 
@@ -63,7 +64,7 @@ class ProjectedGradient:
     def solve(self, block: NetworkBlock, pull: Pull, start: Tensor, budget: Budget) -> NetworkAnswer:
         """Minimise the step's objective from `start`."""
         u = project(block, start)
-        direction = _Adam() if self.rule == "adam" else _steepest
+        direction = Adam() if self.rule == "adam" else steepest
         best = _Best()
         for t in range(self.steps):
             value, slope, values = gradient(block, pull, u)
@@ -76,34 +77,6 @@ class ProjectedGradient:
         value = pull.value(u, block.outputs(values))
         best.consider(u, values, value, violation(block, u, values), take=not self.keep_best)
         return best.answer()
-
-
-def _steepest(slope: Tensor) -> Tensor:
-    return slope
-
-
-class _Adam:
-    """Adam's direction, with its usual constants and a fresh state.
-
-    Not `torch.optim.Adam`: its first step imports the compiler (1.4 s), and its bookkeeping for
-    parameter groups costs more than a pass through a small network.
-    """
-
-    def __init__(self) -> None:
-        self._steps = 0
-        self._mean: Tensor | None = None
-        self._square: Tensor | None = None
-
-    def __call__(self, slope: Tensor) -> Tensor:
-        self._steps += 1
-        if self._mean is None or self._square is None:
-            self._mean, self._square = 0.1 * slope, 0.001 * slope * slope
-        else:
-            self._mean.lerp_(slope, 0.1)
-            self._square.mul_(0.999).addcmul_(slope, slope, value=0.001)
-        mean = self._mean / (1.0 - 0.9**self._steps)
-        square = self._square / (1.0 - 0.999**self._steps)
-        return mean / square.sqrt_().add_(1e-8)
 
 
 class _Best:

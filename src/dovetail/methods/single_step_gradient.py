@@ -1,0 +1,213 @@
+"""SSG, the paper's Algorithm 2: gradient descent on everything at once, with penalties for the rows.
+
+    x(t) = Proj_box( x(t-1) - eta_t grad [ c'x + d'f(x) + mu_lin |p_lin|^2 + mu_nn |p_nn|^2 ] )
+
+p_lin are the violations of rows without outputs, p_nn of rows and bounds with them. Integers are
+relaxed; no solver is called in the loop.
+
+Idea: the baseline without dual variables, cheap and parallel. Advice: use it to see what the dual
+update is worth. Weakness: with these penalties rows are met only nearly, so almost every point
+depends on the door, and its LP, to become feasible.
+
+Settled where the paper contradicts itself:
+- its text takes Adam steps, its algorithm plain ones: `rule` offers both, Adam is the default (plain
+  steps of 0.01 diverge under penalties of 50 as soon as a row has many entries);
+- its algorithm compares c'x alone, without d'f: the door compares the whole objective;
+- it tests the rows at x(t-1) and keeps x(t), and rounds after the test: here every x(t) goes
+  through the door, which rounds first and tests what it keeps;
+- the ablation's text describes another method (Algorithm 1 with lambda = rho = 0, one step, round):
+  that is `SingleStepGradient.one_step()`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.budget import StopReason
+from dovetail.core.network import NetworkBlock
+from dovetail.core.options import require_choice, require_count, require_number
+from dovetail.core.search import Outcome, Search
+from dovetail.core.trace import Residual, Row
+from dovetail.coupling.assemble import network_block
+from dovetail.coupling.split import split
+from dovetail.nn import Adam, steepest
+from dovetail.presolve.boxes import Box, input_box
+from dovetail.presolve.stretch import Stretch, stretch
+
+
+@dataclass(frozen=True)
+class SingleStepGradient:
+    """Options of Algorithm 2; the defaults are the paper's."""
+
+    iterations: int = 100
+    lr: float = 0.01
+    decay: float = 0.01
+    """The step at iteration t is lr / sqrt(1 + decay t)."""
+    linear_penalty: float = 50.0
+    network_penalty: float = 50.0
+    rule: Literal["adam", "gradient"] = "adam"
+
+    name = "single-step-gradient"
+
+    @classmethod
+    def one_step(cls) -> SingleStepGradient:
+        """The ablation as its text has it: one step on the objective alone, then rounding."""
+        return cls(iterations=1, linear_penalty=0.0, network_penalty=0.0, rule="gradient")
+
+    def __post_init__(self) -> None:
+        require_count("SingleStepGradient: iterations", self.iterations, at_least=1)
+        require_number("SingleStepGradient: lr", self.lr, above=0.0)
+        require_number("SingleStepGradient: decay", self.decay, at_least=0.0)
+        require_number("SingleStepGradient: linear_penalty", self.linear_penalty, at_least=0.0)
+        require_number("SingleStepGradient: network_penalty", self.network_penalty, at_least=0.0)
+        require_choice("SingleStepGradient: rule", self.rule, ("adam", "gradient"))
+
+    def solve(self, search: Search) -> Outcome:
+        """Forward, backward, project; every iterate to the door."""
+        penalised = _Penalised(search, self.linear_penalty, self.network_penalty)
+        direction = Adam() if self.rule == "adam" else steepest
+        x = penalised.start()
+        reason, t = StopReason.ITERATIONS, 0
+        for t in range(1, self.iterations + 1):
+            lap = {name: search.stopwatch.read(name) for name in ("nn", "door")}
+
+            # forward and backward
+            loss, slope, missed = penalised.gradient(x)
+
+            # projected step
+            step = self.lr / float(np.sqrt(1.0 + self.decay * t))
+            with search.stopwatch.measure("nn"):
+                x = penalised.project(x - step * direction(slope))
+
+            # the door
+            objective = search.incumbent.offer(penalised.point(x), "x")
+            search.watch.iteration(_row(search, t, objective, loss, missed, lap), search.incumbent.x)
+            if search.incumbent.proved or search.budget.over:
+                reason = search.budget.over or StopReason.PROVED
+                break
+        trace = search.watch.trace
+        return Outcome(reason, t, residual=trace[-1].primal if len(trace) else None)
+
+
+def _row(
+    search: Search, t: int, objective: float, loss: float, missed: tuple[float, float], lap: dict[str, float]
+) -> Row:
+    incumbent = search.incumbent
+    before = search.watch.trace[-1].incumbent if len(search.watch.trace) else float("nan")
+    return Row(
+        iteration=t,
+        objective=objective,
+        incumbent=incumbent.objective,
+        source=incumbent.source if incumbent.objective != before and incumbent.x is not None else "",
+        rho=0.0,
+        lagrangian=loss,
+        merit=loss,
+        mip_seconds=0.0,
+        nn_seconds=search.stopwatch.read("nn") - lap["nn"],
+        door_seconds=search.stopwatch.read("door") - lap["door"],
+        elapsed=search.budget.seconds,
+        exact=True,
+        residuals=tuple(
+            Residual(kind, "rows", amount, 0.0)
+            for kind, amount in zip(("linear", "network"), missed, strict=True)
+        ),
+    )
+
+
+class _Penalised:
+    """The whole problem as one differentiable function of its columns; outputs follow from inputs."""
+
+    def __init__(self, search: Search, linear_penalty: float, network_penalty: float) -> None:
+        self._problem, self._watch = search.problem, search.stopwatch
+        mip = search.problem.mip.minimised()
+        box = input_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
+        reach = stretch(search.problem, box, search.seed)
+        self._networks = _networks(search, box, reach)
+        self._device = next(iter(self._networks.values())).device
+        known = search.start.x if search.start.x is not None else search.incumbent.x
+        self._start = known if known is not None else reach.middle
+        self._cost = self._tensor(mip.cost)
+        self._lower, self._upper = self._tensor(mip.lower), self._tensor(mip.upper)
+        self._row_lower, self._row_upper = self._tensor(mip.row_lower), self._tensor(mip.row_upper)
+        entries = mip.A.tocoo()
+        self._entries = tuple(
+            torch.as_tensor(part, device=self._device)
+            for part in (entries.row.astype(np.int64), entries.col.astype(np.int64), np.array(entries.data))
+        )
+        written = np.zeros(mip.columns, dtype=bool)
+        written[search.problem.outputs] = True
+        self._written = torch.as_tensor(written, device=self._device)
+        touched = (abs(mip.A) @ written.astype(float)) > 0
+        self._touched = torch.as_tensor(touched, device=self._device)
+        self._penalties = (linear_penalty, network_penalty)
+
+    def start(self) -> Tensor:
+        """The caller's point, else the best one known (what the host alone would do), else the middle."""
+        return self.project(self._tensor(self._start))
+
+    def project(self, x: Tensor) -> Tensor:
+        """Into the bounds of the columns; outputs are overwritten anyway."""
+        return torch.minimum(torch.maximum(x.detach(), self._lower), self._upper)
+
+    def gradient(self, x: Tensor) -> tuple[float, Tensor, tuple[float, float]]:
+        """The penalised objective, its gradient, and the largest violation of either kind of row."""
+        x = x.detach().requires_grad_(True)
+        with self._watch.measure("nn"):
+            whole = self._completed(x)
+            rows = _beyond(self._activity(whole), self._row_lower, self._row_upper)
+            bounds = _beyond(whole, self._lower, self._upper)[self._written]
+            linear, network = rows[~self._touched], torch.cat([rows[self._touched], bounds])
+            loss = self._cost @ whole
+            for weight, missed in zip(self._penalties, (linear, network), strict=True):
+                loss = loss + weight * missed.square().sum()
+            (slope,) = torch.autograd.grad(loss, x)
+        worst = tuple(float(missed.detach().max()) if missed.numel() else 0.0 for missed in (linear, network))
+        return float(loss.detach()), slope, (worst[0], worst[1])
+
+    def _activity(self, whole: Tensor) -> Tensor:
+        row, column, entry = self._entries
+        return torch.zeros_like(self._row_lower).index_add(0, row, entry * whole[column])
+
+    def point(self, x: Tensor) -> FloatArray:
+        """The columns as numbers; outputs are the door's business."""
+        return np.array(x.detach().cpu().numpy())
+
+    def _completed(self, x: Tensor) -> Tensor:
+        """All columns, with outputs as gradients see them, in topological order."""
+        whole = torch.where(self._written, torch.zeros_like(x), x)
+        for stage in self._problem.stages:
+            for block, samples in stage:
+                network = self._networks[block.name]
+                with self._watch.measure("network"):
+                    values = network.values(
+                        whole[torch.as_tensor(block.inputs[samples], device=self._device)]
+                    )
+                columns = torch.as_tensor(block.outputs[samples], device=self._device)
+                whole = whole.index_put((columns,), network.outputs(values))
+        return whole
+
+    def _tensor(self, array: FloatArray) -> Tensor:
+        return torch.tensor(array, dtype=torch.float64, device=self._device)
+
+
+def _beyond(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+    """How far each value lies outside its limits; 0 inside."""
+    return (values - upper).clamp(min=0.0) + (lower - values).clamp(min=0.0)
+
+
+def _networks(search: Search, box: Box, reach: Stretch) -> dict[str, NetworkBlock]:
+    """Frozen networks with the spreads their class surrogates need; nothing is scaled, as in the paper."""
+    unscaled = np.ones(search.problem.mip.columns)
+    blocks = {}
+    for part in split(search.problem).parts:
+        points = reach.points[part.block.name]
+        blocks[part.block.name] = network_block(
+            part, box.lower, box.upper, unscaled, points, search.device, search.stopwatch
+        )
+    return blocks
