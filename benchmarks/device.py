@@ -17,15 +17,8 @@ def run() -> Table:
         "device",
         f"The network step on the CPU and on {_gpu() or 'no GPU'}: water, {ITERATIONS} iterations",
         [
-            "network",
-            "n",
-            "untouched",
-            "potable, CPU",
-            "potable, GPU",
-            "verified",
-            "NN s, CPU",
-            "NN s, GPU",
-            "CPU/GPU",
+            *("network", "n", "untouched", "potable, CPU", "potable, GPU", "flipped, CPU", "flipped, GPU"),
+            *("verified", "NN s, CPU", "NN s, GPU", "CPU/GPU"),
         ],
     )
     if _gpu() is None:
@@ -44,8 +37,8 @@ def run() -> Table:
                 network,
                 str(n),
                 str(instance.counts(here).untouched),
-                str(instance.counts(here).potable),
-                str(instance.counts(there).potable),
+                *[str(instance.counts(result).potable) for result in (here, there)],
+                *[str(instance.counts(result).flipped) for result in (here, there)],
                 "yes" if verified else "NO",
                 *[f"{s:.2f}" for s in seconds],
                 f"{seconds[0] / seconds[1]:.1f}",
