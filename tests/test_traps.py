@@ -347,7 +347,7 @@ import dovetail as dt
 result = dt.solve(dt.Problem(dt.Mip([1.0], lower=0.5, upper=2.0, integer=True)), log=False)
 assert result.status == "optimal", result.message
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_agreement_on_a_refused_point_goes_on_and_looks_around():

@@ -6,28 +6,26 @@ what it proves alone, and the best point is checked once more before it is retur
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from types import FrameType
 from typing import Any, TextIO
 
 import numpy as np
 
+from dovetail import __version__
 from dovetail.core.arrays import require_finite, vector
 from dovetail.core.budget import Budget, StopReason
 from dovetail.core.check import check
 from dovetail.core.errors import DovetailError, EngineError, ModelError, OptionError, PredictorError
 from dovetail.core.incumbent import Incumbent, meets
+from dovetail.core.log import announce, conclude
 from dovetail.core.options import require_count, require_methods, require_number
 from dovetail.core.probe import require_unchanged
 from dovetail.core.problem import Problem
 from dovetail.core.result import BoundKind, Result, Status
 from dovetail.core.search import Method, Outcome, Search, Start
 from dovetail.core.stopwatch import Profile, Stopwatch
+from dovetail.core.surroundings import gradients, interrupts, threads
 from dovetail.core.watch import Callback, Watch
 from dovetail.methods import method_named
 from dovetail.mip.highs import HighsEngine
@@ -66,8 +64,8 @@ def solve(
     begin = _read_start(problem, start)
     budget, stopwatch = Budget(time_limit), Stopwatch()
     watch = Watch(budget, file, callback)
-    with _threads(n_jobs), _interrupts(budget), _gradients():
-        _announce(watch, problem, chosen, seed)
+    with threads(n_jobs), interrupts(budget), gradients():
+        announce(watch, problem, f"dovetail {__version__}, {chosen.name}, seed {seed}")
         host = examine(problem, budget, seed=seed, threads=n_jobs)
         searched = _without_cost(problem) if host.ray else problem
         incumbent = Incumbent(searched, HighsEngine(), budget, stopwatch, seed=seed, threads=n_jobs)
@@ -76,7 +74,7 @@ def solve(
         search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, n_jobs, device)
         outcome = _run(chosen, search, host)
     result = _pack(problem, chosen, search, host, outcome)
-    _conclude(watch, result)
+    conclude(watch, result)
     if watch.failure is not None:
         watch.failure.add_note(
             "raised by the callback or a predictor during dovetail.solve; "
@@ -156,52 +154,6 @@ def _log_file(log: bool | TextIO) -> TextIO | None:
     if not callable(getattr(log, "write", None)) or "b" in getattr(log, "mode", ""):
         raise OptionError(f"log is {log!r}; give True, False, or a text file that is open for writing.")
     return log
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """The number of threads of torch and of the linear algebra; engines are told when they are loaded.
-
-    Without the second, OpenBLAS wakes all cores for every product of two long vectors.
-    """
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        with threadpool_limits(limits=count):
-            yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def _gradients() -> Iterator[None]:
-    """Gradients work inside, even where the caller has switched them off."""
-    import torch
-
-    with torch.inference_mode(False), torch.enable_grad():
-        yield
-
-
-@contextmanager
-def _interrupts(budget: Budget) -> Iterator[None]:
-    """The first Ctrl-C ends the search and keeps its best point; the second leaves at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def on_interrupt(number: int, frame: FrameType | None) -> None:
-        if budget.stopped is not None:
-            raise KeyboardInterrupt
-        budget.stop(StopReason.INTERRUPT)
-
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
 # --- the search ----------------------------------------------------------------------------------
@@ -325,55 +277,3 @@ def _message(status: Status, search: Search, host: Host, outcome: Outcome, doubt
     if search.incumbent.x is None and nearest is not None:
         parts.append(f"the nearest candidate misses {nearest}")
     return "; ".join(part for part in parts if part)
-
-
-# --- the log -------------------------------------------------------------------------------------
-
-
-def _announce(watch: Watch, problem: Problem, method: Method, seed: int) -> None:
-    from dovetail import __version__
-
-    mip = problem.mip
-    watch.say(f"dovetail {__version__}, {method.name}, seed {seed}")
-    watch.say(
-        f"  host: {'minimise' if mip.sense == 'min' else 'maximise'}, {mip.rows} rows, {mip.columns} columns "
-        f"({int(mip.integer.sum())} integer), {mip.A.nnz} nonzeros; {_ranges(problem)}"
-    )
-    for block in problem.blocks:
-        kind = "regression"
-        if block.classifies:
-            one = block.outputs.shape[1] == 1
-            kind = f"class 1 where >= {block.threshold:g}" if one else "class by largest value"
-        watch.say(
-            f"  {block.name}: {block.predictor.name}, {block.samples} samples, "
-            f"{block.inputs.shape[1]} inputs -> {block.outputs.shape[1]} outputs, {kind}"
-        )
-
-
-def _ranges(problem: Problem) -> str:
-    mip = problem.mip
-
-    def span(values: np.ndarray) -> str:
-        sizes = np.abs(values[np.isfinite(values) & (values != 0)])
-        return f"[{sizes.min():.0e}, {sizes.max():.0e}]" if sizes.size else "none"
-
-    limits = np.concatenate([mip.lower, mip.upper])
-    sides = np.concatenate([mip.row_lower, mip.row_upper])
-    return (
-        f"sizes: cost {span(mip.cost)}, matrix {span(mip.A.data)}, bounds {span(limits)}, sides {span(sides)}"
-    )
-
-
-def _conclude(watch: Watch, result: Result) -> None:
-    watch.close()
-    watch.say()
-    watch.say(f"status     {result.status.value} (stopped: {result.stop_reason.value}); {result.message}")
-    if result.objective is not None:
-        bound = "none" if result.bound is None else f"{result.bound:.8g} ({result.bound_kind.value})"
-        gap = "" if result.gap is None else f", gap {100 * result.gap:.3g} %"
-        watch.say(f"objective  {result.objective:.8g}, bound {bound}{gap}")
-    if result.violation is not None:
-        kinds = ("rows", "bounds", "integrality", "prediction", "precision")
-        watch.say("checked    " + ", ".join(f"{k} {getattr(result.violation, k).amount:.1e}" for k in kinds))
-    shares = ", ".join(f"{name} {100 * part:.0f} %" for name, part in result.profile.shares().items())
-    watch.say(f"time       {result.seconds:.2f} s, {result.iterations} iterations: {shares}")
