@@ -158,6 +158,7 @@ class OverTheBatch(nn.Module):
         return (x - x.mean(0)) / (x.std(0) + 1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:std")
 @pytest.mark.parametrize(
     "module",
     [OverTheBatch(), nn.BatchNorm1d(1, track_running_stats=False)],
@@ -198,6 +199,7 @@ class Mixed(nn.Module):
         return self.head(torch.tanh(self.trunk(x)).float())
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
 @pytest.mark.parametrize("make", [Mixed, lambda: torch.jit.script(net()), lambda: nn.Identity()])
 def test_unusual_modules_work(make):
     p = problem([0.1, 1.0], lower=[-1.0, -inf], upper=[1.0, inf])
