@@ -13,9 +13,9 @@ from typing import Any, TextIO
 import numpy as np
 
 from dovetail import __version__
-from dovetail.core.arrays import require_finite, vector
+from dovetail.core.arrays import FloatArray, require_finite, vector
 from dovetail.core.budget import Budget, StopReason
-from dovetail.core.check import check
+from dovetail.core.check import Violation, check
 from dovetail.core.errors import DovetailError, EngineError, ModelError, OptionError, PredictorError
 from dovetail.core.incumbent import Incumbent, meets
 from dovetail.core.log import announce, conclude
@@ -118,7 +118,7 @@ def _require_options(time_limit: float, seed: int, n_jobs: int, device: str | No
 
         try:
             float(torch.zeros(1, device=device).sum())
-        except (RuntimeError, AssertionError, TypeError, NotImplementedError) as reason:
+        except (RuntimeError, AssertionError, TypeError) as reason:
             raise OptionError(
                 f"device {device!r} cannot be used ({str(reason).splitlines()[0]}); leave device= out to "
                 "run where the predictors live."
@@ -192,16 +192,9 @@ def _search(method: Method, search: Search, host: Host) -> Outcome:
 def _pack(problem: Problem, method: Method, search: Search, host: Host, outcome: Outcome) -> Result:
     """The result, from the incumbent checked once more and the bounds that were proved."""
     x = search.incumbent.x
-    violation = search.incumbent.violation
-    if x is not None and search.watch.failure is None:  # after a failure the predictor may not answer
-        violation = check(problem, x)
-    if violation is not None and not violation.within():
-        raise PredictorError(
-            f"a point that passed the check before now misses {violation}; "
-            "a predictor that answers differently from call to call cannot be optimised."
-        )
+    violation = None if x is None else _checked_again(problem, search, x)
     objective = None if x is None or host.ray else problem.mip.objective(x)
-    bound, doubt = _bound(problem, objective, max(host.bound, _or(outcome.bound, -np.inf)))
+    bound, doubt = _bound(problem, objective, max(host.bound, outcome.bound))
     status = _status(search, host, outcome, objective, bound)
     proved = status in (Status.OPTIMAL, Status.UNBOUNDED, Status.INFEASIBLE)
     stop_reason = StopReason.PROVED if proved else outcome.stop_reason
@@ -225,8 +218,20 @@ def _pack(problem: Problem, method: Method, search: Search, host: Host, outcome:
     )
 
 
-def _or(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
+def _checked_again(problem: Problem, search: Search, x: FloatArray) -> Violation | None:
+    """The violation of the point that is about to be returned."""
+    try:
+        violation = check(problem, x)
+    except Exception:
+        if search.watch.failure is None:
+            raise
+        return search.incumbent.violation  # the predictor has failed for good: what the door saw stands
+    if not violation.within():
+        raise PredictorError(
+            f"a point that passed the check before now misses {violation}; "
+            "a predictor that answers differently from call to call cannot be optimised."
+        )
+    return violation
 
 
 def _in_users_sense(problem: Problem, bound: float) -> float | None:

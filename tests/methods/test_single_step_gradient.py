@@ -76,6 +76,12 @@ def test_plain_steps_follow_the_paper_s_schedule():
     np.testing.assert_allclose(seen, expected)
 
 
+def test_what_the_host_found_is_not_claimed_by_the_first_iteration():
+    result = dt.solve(bowl(), dt.SingleStepGradient(iterations=1, lr=1e-15), log=False)
+    assert result.x is not None
+    assert result.trace[0].source == ""
+
+
 def test_defaults_are_the_paper_s():
     method = dt.SingleStepGradient()
     assert (method.iterations, method.lr, method.decay) == (100, 0.01, 0.01)

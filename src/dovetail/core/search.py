@@ -50,7 +50,7 @@ class Outcome:
     message: str = ""
     residual: float | None = None
     multipliers: Multipliers | None = None
-    bound: float | None = None
+    bound: float = float("-inf")
     """A proven bound in minimisation form, if the method has one."""
 
 

@@ -27,9 +27,9 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import StopReason
-from dovetail.core.engine import MipAnswer
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.incumbent import Incumbent
+from dovetail.core.lap import Lap
 from dovetail.core.network import NnSolver
 from dovetail.core.options import require_choice, require_count, require_methods, require_number
 from dovetail.core.problem import Problem
@@ -109,7 +109,7 @@ class DualDecomposition:
         progress = _Progress(self.patience)
         for k in range(1, self.iterations + 1):
             rho = penalty.rho
-            lap = _Lap(search)
+            lap = Lap(search)
 
             # 1. MIP step: x(k)
             answer = coupled.mip_step(rho, self.mip_gap, budget)
@@ -126,7 +126,16 @@ class DualDecomposition:
             # 4. every candidate to the door; agreement?
             objective = search.incumbent.offer(answer.x, "x")
             search.incumbent.offer(coupled.copies(answer.x), "u")
-            row = lap.row(k, objective, rho, lagrangian, coupled, answer)
+            merit, residuals = coupled.lagrangian(answer.x, rho), coupled.residuals(rho)
+            row = lap.row(
+                k,
+                objective,
+                lagrangian=lagrangian,
+                merit=merit,
+                residuals=residuals,
+                rho=rho,
+                exact=answer.exact,
+            )
             watch.iteration(row, search.incumbent.x)
             progress.see(row)
             if self._agrees(row):
@@ -155,7 +164,8 @@ class DualDecomposition:
         if scaled:
             require_finite_inputs(problem, box)
         reach = stretch(problem, box, search.seed)
-        width = _lengths(problem, reach) if scaled else np.ones(problem.mip.columns)
+        ones = np.ones(problem.mip.columns)
+        width, length = (reach.width, _lengths(problem, reach)) if scaled else (ones, ones)
         unit = _objective_unit(problem, reach) if scaled else 1.0
         engine = engine_for(self.engine, parts.mip, parts.columns)
         session = engine.load(parts.mip, parts.columns, seed=search.seed, threads=search.threads)
@@ -164,13 +174,12 @@ class DualDecomposition:
         for part in parts.parts:
             points = reach.points[part.block.name]
             network = network_block(
-                part, box.lower, box.upper, width, points, search.device, search.stopwatch
+                part, box.lower, box.upper, length, points, search.device, search.stopwatch
             )
             reason = self.nn_solver.refuses(network)
             if reason is not None:
                 raise UnsupportedError(reason)
-            apart = reach.width if scaled else np.ones(problem.mip.columns)
-            links.append(Link(part, network, cost, apart[part.block.inputs], unit, scaled=scaled))
+            links.append(Link(part, network, cost, width[part.block.inputs], unit, scaled=scaled))
         coupled = Coupled(parts.mip, session, links, search.stopwatch)
         search.watch.say(_introduction(engine.name, self, links))
         coupled.begin(start.x if start.x is not None else _first_point(search, reach), start.multipliers)
@@ -255,40 +264,3 @@ class _Progress:
         if self._patience is not None and self._now - self._last_gain >= self._patience:
             return StopReason.STALLED
         return None
-
-
-class _Lap:
-    """One iteration's share of the stopwatch, and the row it becomes."""
-
-    def __init__(self, search: Search) -> None:
-        self._search = search
-        self._before = {name: search.stopwatch.read(name) for name in ("engine", "nn", "door")}
-        self._incumbent = search.incumbent.x
-
-    def row(
-        self,
-        iteration: int,
-        objective: float,
-        rho: float,
-        lagrangian: float,
-        coupled: Coupled,
-        answer: MipAnswer,
-    ) -> Row:
-        search, incumbent = self._search, self._search.incumbent
-        spent = {name: search.stopwatch.read(name) - t for name, t in self._before.items()}
-        assert answer.x is not None
-        return Row(
-            iteration=iteration,
-            objective=objective,
-            incumbent=incumbent.objective,
-            source=incumbent.source if incumbent.x is not self._incumbent else "",
-            rho=rho,
-            lagrangian=lagrangian,
-            merit=coupled.lagrangian(answer.x, rho),
-            mip_seconds=spent["engine"],
-            nn_seconds=spent["nn"],
-            door_seconds=spent["door"],
-            elapsed=search.budget.seconds,
-            exact=answer.exact,
-            residuals=coupled.residuals(rho),
-        )

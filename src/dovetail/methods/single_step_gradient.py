@@ -30,10 +30,11 @@ from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import StopReason
+from dovetail.core.lap import Lap
 from dovetail.core.network import NetworkBlock
 from dovetail.core.options import require_choice, require_count, require_number
 from dovetail.core.search import Outcome, Search
-from dovetail.core.trace import Residual, Row
+from dovetail.core.trace import Residual
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.split import split
 from dovetail.nn import Adam, steepest
@@ -75,7 +76,7 @@ class SingleStepGradient:
         x = penalised.start()
         reason, t = StopReason.ITERATIONS, 0
         for t in range(1, self.iterations + 1):
-            lap = {name: search.stopwatch.read(name) for name in ("nn", "door")}
+            lap = Lap(search)
 
             # forward and backward
             loss, slope, missed = penalised.gradient(x)
@@ -87,37 +88,13 @@ class SingleStepGradient:
 
             # the door
             objective = search.incumbent.offer(penalised.point(x), "x")
-            search.watch.iteration(_row(search, t, objective, loss, missed, lap), search.incumbent.x)
+            row = lap.row(t, objective, lagrangian=loss, merit=loss, residuals=missed)
+            search.watch.iteration(row, search.incumbent.x)
             if search.incumbent.proved or search.budget.over:
                 reason = search.budget.over or StopReason.PROVED
                 break
         trace = search.watch.trace
         return Outcome(reason, t, residual=trace[-1].primal if len(trace) else None)
-
-
-def _row(
-    search: Search, t: int, objective: float, loss: float, missed: tuple[float, float], lap: dict[str, float]
-) -> Row:
-    incumbent = search.incumbent
-    before = search.watch.trace[-1].incumbent if len(search.watch.trace) else float("nan")
-    return Row(
-        iteration=t,
-        objective=objective,
-        incumbent=incumbent.objective,
-        source=incumbent.source if incumbent.objective != before and incumbent.x is not None else "",
-        rho=0.0,
-        lagrangian=loss,
-        merit=loss,
-        mip_seconds=0.0,
-        nn_seconds=search.stopwatch.read("nn") - lap["nn"],
-        door_seconds=search.stopwatch.read("door") - lap["door"],
-        elapsed=search.budget.seconds,
-        exact=True,
-        residuals=tuple(
-            Residual(kind, "rows", amount, 0.0)
-            for kind, amount in zip(("linear", "network"), missed, strict=True)
-        ),
-    )
 
 
 class _Penalised:
@@ -128,8 +105,8 @@ class _Penalised:
         mip = search.problem.mip.minimised()
         box = input_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
         reach = stretch(search.problem, box, search.seed)
-        self._networks = _networks(search, box, reach)
-        self._device = next(iter(self._networks.values())).device
+        self._device = search.device or search.problem.blocks[0].predictor.device
+        self._networks = _networks(search, box, reach, self._device)
         known = search.start.x if search.start.x is not None else search.incumbent.x
         self._start = known if known is not None else reach.middle
         self._cost = self._tensor(mip.cost)
@@ -155,7 +132,7 @@ class _Penalised:
         """Into the bounds of the columns; outputs are overwritten anyway."""
         return torch.minimum(torch.maximum(x.detach(), self._lower), self._upper)
 
-    def gradient(self, x: Tensor) -> tuple[float, Tensor, tuple[float, float]]:
+    def gradient(self, x: Tensor) -> tuple[float, Tensor, tuple[Residual, ...]]:
         """The penalised objective, its gradient, and the largest violation of either kind of row."""
         x = x.detach().requires_grad_(True)
         with self._watch.measure("nn"):
@@ -167,8 +144,11 @@ class _Penalised:
             for weight, missed in zip(self._penalties, (linear, network), strict=True):
                 loss = loss + weight * missed.square().sum()
             (slope,) = torch.autograd.grad(loss, x)
-        worst = tuple(float(missed.detach().max()) if missed.numel() else 0.0 for missed in (linear, network))
-        return float(loss.detach()), slope, (worst[0], worst[1])
+        worst = tuple(
+            Residual(kind, "rows", float(missed.detach().max()) if missed.numel() else 0.0, 0.0)
+            for kind, missed in (("linear", linear), ("network", network))
+        )
+        return float(loss.detach()), slope, worst
 
     def _activity(self, whole: Tensor) -> Tensor:
         row, column, entry = self._entries
@@ -201,13 +181,13 @@ def _beyond(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     return (values - upper).clamp(min=0.0) + (lower - values).clamp(min=0.0)
 
 
-def _networks(search: Search, box: Box, reach: Stretch) -> dict[str, NetworkBlock]:
-    """Frozen networks with the spreads their class surrogates need; nothing is scaled, as in the paper."""
+def _networks(search: Search, box: Box, reach: Stretch, device: str) -> dict[str, NetworkBlock]:
+    """Frozen networks, all on one device, with the spreads their class surrogates need; nothing is scaled."""
     unscaled = np.ones(search.problem.mip.columns)
     blocks = {}
     for part in split(search.problem).parts:
         points = reach.points[part.block.name]
         blocks[part.block.name] = network_block(
-            part, box.lower, box.upper, unscaled, points, search.device, search.stopwatch
+            part, box.lower, box.upper, unscaled, points, device, search.stopwatch
         )
     return blocks
