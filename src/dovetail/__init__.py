@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "BalancedPenalty": "dovetail.coupling.penalty",
+    "BigM": "dovetail.methods.big_m",
     "Block": "dovetail.core.block",
     "DovetailError": "dovetail.core.errors",
     "DualDecomposition": "dovetail.methods.dual_decomposition",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from dovetail.core.watch import Event as Event
     from dovetail.coupling.penalty import BalancedPenalty as BalancedPenalty
     from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
+    from dovetail.methods.big_m import BigM as BigM
     from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
     from dovetail.methods.single_step_gradient import SingleStepGradient as SingleStepGradient
     from dovetail.models.highs import read as read

@@ -247,7 +247,7 @@ def _bound(problem: Problem, objective: float | None, bound: float) -> tuple[flo
         if bound > value and not meets(problem.mip, objective, problem.mip.sign * bound):
             return None, f"the bound {bound:g} was contradicted by a verified point and dropped"
         bound = min(bound, value)
-    return problem.mip.sign * bound, ""
+    return problem.mip.sign * bound + 0.0, ""  # never -0
 
 
 def _status(

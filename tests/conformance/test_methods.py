@@ -16,7 +16,7 @@ from dovetail.methods import METHODS, method_named
 from tests.small import bowl, knapsack, linear_net, random_mlp
 
 
-def busy(n=12, seed=0):
+def busy(n=5, seed=0):
     """Enough to do for many iterations: samples under a common budget, a class each."""
     chance = np.random.default_rng(seed)
     x = n + np.arange(3 * n).reshape(n, 3)
@@ -28,7 +28,7 @@ def busy(n=12, seed=0):
         integer=np.repeat([True, False], [n, 3 * n]), sense="max",
     )  # fmt: skip
     problem = dt.Problem(mip)
-    problem.add_predictor(random_mlp(3, seed=4), x, np.arange(n)[:, None], output_type="classification")
+    problem.add_predictor(random_mlp(3, seed=10), x, np.arange(n)[:, None], output_type="classification")
     return problem
 
 
@@ -36,7 +36,11 @@ pytestmark = pytest.mark.parametrize("name", METHODS)
 
 
 def test_points_are_verified_and_claims_are_modest(name):
-    for problem in (knapsack(), knapsack("max"), bowl(), busy()):
+    for problem in (knapsack(), knapsack("max"), busy(), bowl()):
+        if name == "big-m" and problem.blocks[0].predictor.name == "Parabola":
+            with pytest.raises(dt.UnsupportedError, match="layer Parabola cannot be written out"):
+                dt.solve(problem, name, log=False)
+            continue
         result = dt.solve(problem, name, log=False)
         assert result.x is not None
         assert dt.check(problem, result.x).within()
@@ -53,7 +57,8 @@ def test_points_are_verified_and_claims_are_modest(name):
 def test_the_same_seed_gives_the_same_iterates(name):
     def run(seed):
         result = dt.solve(busy(), name, seed=seed, time_limit=600.0, log=False)
-        return [(row.objective, row.primal, row.lagrangian) for row in result.trace], result.x.tobytes()
+        rows = [(row.objective, row.primal, row.lagrangian) for row in result.trace]
+        return repr(rows), result.x.tobytes()  # as text: NaN is not equal to itself
 
     assert run(3) == run(3)
 
@@ -79,11 +84,11 @@ def test_a_callback_sees_and_stops(name):
         if len(seen) == 3:
             event.stop()
 
-    result = dt.solve(busy(), name, callback=watch, log=False)
+    result = dt.solve(busy(60), name, callback=watch, log=False)
     assert seen == [1, 2, 3]
     assert result.stop_reason == "callback"
     assert result.iterations == 3
-    assert dt.check(busy(), result.x).within()
+    assert dt.check(busy(60), result.x).within()
 
 
 def test_an_exception_in_the_callback_comes_out_with_the_best_point(name):
@@ -169,6 +174,8 @@ def test_free_outputs_no_rows_and_no_blocks_are_legal(name):
 
 def endless(name):
     """The method with options under which it ends only when it is told to."""
+    if name == "big-m":
+        return method_named(name)  # sixty samples keep SCIP busy for longer than anybody waits
     method = replace(method_named(name), iterations=1_000_000)
     if isinstance(method, dt.DualDecomposition):
         noisy = dt.ProjectedGradient.paper()  # its copies never settle

@@ -33,7 +33,8 @@ class Row:
     """What improved the incumbent in this iteration: "" for nothing."""
     rho: float
     lagrangian: float
-    """Augmented Lagrangian L(x_k, u_k, lambda_{k-1}), before the multipliers move (minimised)."""
+    """Augmented Lagrangian L(x_k, u_k, lambda_{k-1}), before the multipliers move (minimised); for a method
+    without multipliers the function it minimises, for big-M SCIP's own objective."""
     merit: float
     """The same function after they moved, L(x_k, u_k, lambda_k): the merit of the paper's proof."""
     mip_seconds: float

@@ -13,6 +13,7 @@ METHODS = {
     "dual-decomposition": "the paper's Algorithm 1 with our defaults: scaled, adaptive rho, decaying steps",
     "paper": "Algorithm 1 with the paper's settings: rho 10 and fixed, nothing scaled",
     "paper-adaptive": "Algorithm 1 with the paper's settings and its adaptive rho",
+    "big-m": "AutoLinearized: networks written out neuron by neuron, one MILP for SCIP (PySCIPOpt-ML)",
     "single-step-gradient": "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
 }
 
@@ -23,6 +24,10 @@ def method_named(name: str) -> Method:
         raise OptionError(
             f"method {name!r} is not known; choose {', '.join(METHODS)}, or pass a method object."
         )
+    if name == "big-m":
+        from dovetail.methods.big_m import BigM
+
+        return BigM()
     if name == "single-step-gradient":
         from dovetail.methods.single_step_gradient import SingleStepGradient
 

@@ -14,6 +14,9 @@ from dovetail.core.mip import Mip
 from dovetail.mip.highs import HighsEngine
 from dovetail.mip.piqp import PiqpEngine
 from dovetail.mip.scip import ScipEngine
+from dovetail.mip.written_out import Size as Size
+from dovetail.mip.written_out import WrittenOut as WrittenOut
+from dovetail.mip.written_out import written_size as written_size
 
 ENGINES: dict[str, type[MipEngine]] = {
     "highs": HighsEngine,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.budget import Budget, StopReason
 from dovetail.core.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 from dovetail.core.errors import EngineError, MissingDependencyError
@@ -37,13 +37,49 @@ class ScipEngine:
 
     def load(self, mip: Mip, columns: IntArray, *, seed: int = 0, threads: int = 1) -> MipSession:
         """Build the model once. SCIP itself uses one thread."""
-        try:
-            import pyscipopt
-        except ImportError:
-            raise MissingDependencyError(
-                'engine "scip" needs PySCIPOpt: pip install "dovetail[scip]".'
-            ) from None
-        return ScipSession(pyscipopt, mip, columns, seed)
+        return ScipSession(import_scip('engine "scip"'), mip, columns, seed)
+
+
+def import_scip(who: str) -> Any:
+    """PySCIPOpt, or an error that says who wants it and how to get it."""
+    try:
+        import pyscipopt
+    except ImportError:
+        raise MissingDependencyError(f'{who} needs PySCIPOpt: pip install "dovetail[scip]".') from None
+    return pyscipopt
+
+
+def add_program(
+    scip: Any,
+    model: Any,
+    A: Any,
+    row_lower: FloatArray,
+    row_upper: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    integer: BoolArray,
+) -> list[Any]:
+    """Write columns and rows into a SCIP model; the variables, one per column."""
+    variables = [
+        model.addVar(
+            name=f"c{j}",
+            vtype="I" if integer[j] else "C",
+            lb=None if np.isneginf(lower[j]) else float(lower[j]),
+            ub=None if np.isposinf(upper[j]) else float(upper[j]),
+        )
+        for j in range(A.shape[1])
+    ]
+    for i in range(A.shape[0]):
+        entries = range(A.indptr[i], A.indptr[i + 1])
+        expression = scip.quicksum(float(A.data[k]) * variables[A.indices[k]] for k in entries)
+        if np.isfinite(row_lower[i]) and row_lower[i] == row_upper[i]:
+            model.addCons(expression == float(row_lower[i]))
+            continue
+        if np.isfinite(row_lower[i]):
+            model.addCons(expression >= float(row_lower[i]))
+        if np.isfinite(row_upper[i]):
+            model.addCons(expression <= float(row_upper[i]))
+    return variables
 
 
 class ScipSession:
@@ -59,35 +95,12 @@ class ScipSession:
             ("numerics/feastol", 1e-7),
         ):
             self._model.setParam(name, value)
-        self._variables = self._add_columns()
-        self._add_rows()
+        self._variables = add_program(scip, self._model, *self._expansion.program())
+        self._add_squares()
         self._bounds = (mip.lower, mip.upper)
 
-    def _add_columns(self) -> list[Any]:
-        _, _, _, lower, upper, integer = self._expansion.program()
-        return [
-            self._model.addVar(
-                name=f"c{j}",
-                vtype="I" if integer[j] else "C",
-                lb=None if np.isneginf(lower[j]) else float(lower[j]),
-                ub=None if np.isposinf(upper[j]) else float(upper[j]),
-            )
-            for j in range(self._expansion.columns)
-        ]
-
-    def _add_rows(self) -> None:
-        A, row_lower, row_upper, *_ = self._expansion.program()
-        model, variables, quicksum = self._model, self._variables, self._scip.quicksum
-        for i in range(A.shape[0]):
-            entries = range(A.indptr[i], A.indptr[i + 1])
-            expression = quicksum(float(A.data[k]) * variables[A.indices[k]] for k in entries)
-            if np.isfinite(row_lower[i]) and row_lower[i] == row_upper[i]:
-                model.addCons(expression == float(row_lower[i]))
-                continue
-            if np.isfinite(row_lower[i]):
-                model.addCons(expression >= float(row_lower[i]))
-            if np.isfinite(row_upper[i]):
-                model.addCons(expression <= float(row_upper[i]))
+    def _add_squares(self) -> None:
+        model, variables = self._model, self._variables
         first = self._expansion.first_square
         for k, (j, r) in enumerate(zip(self._expansion.squares_of, self._expansion.reference, strict=True)):
             shifted = variables[j] - float(r)

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import PredictorError, UnsupportedError
+from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.predictor import Traits
 
 KINKED = (
@@ -110,6 +111,10 @@ class TorchPredictor:
             return Traits(smooth, ends_in_sigmoid=True)
         return Traits(smooth, ends_in_sigmoid=False if last.startswith(LINEAR) else None)
 
+    def layers(self) -> tuple[Layer, ...]:
+        """The module written out, if it is a plain sequence of dense layers and common activations."""
+        return tuple(_layers(self._module))
+
     def _with_graph(self, X: FloatArray) -> Tensor:
         with torch.inference_mode(False), torch.enable_grad():
             inputs = torch.tensor(X, dtype=torch.float64, requires_grad=True)
@@ -117,6 +122,37 @@ class TorchPredictor:
             if outputs.requires_grad:
                 torch.autograd.grad(outputs.sum(), inputs, allow_unused=True, retain_graph=True)
         return outputs
+
+
+def _layers(module: nn.Module, path: str = "") -> Iterator[Layer]:
+    """What a module computes in evaluation mode, as layers."""
+    if type(module).forward is nn.Sequential.forward:
+        for name, part in module.named_children():
+            yield from _layers(part, f"{path}.{name}" if path else name)
+    elif isinstance(module, nn.Linear):
+        weight = module.weight.detach().to(dtype=torch.float64, device="cpu").numpy()
+        bias = np.zeros(len(weight))
+        if module.bias is not None:
+            bias = module.bias.detach().to(dtype=torch.float64, device="cpu").numpy()
+        yield Dense(weight.copy(), bias.copy())
+    elif _activation(module):
+        yield Activation(_activation(module))
+    elif not isinstance(module, (nn.Identity, nn.Dropout)):  # these two change nothing after training
+        where = f" (at {path!r})" if path else ""
+        raise UnsupportedError(
+            f"layer {type(module).__name__}{where} cannot be written out; only nn.Sequential of Linear, "
+            'ReLU, Sigmoid, Tanh, Softplus and Softmax can. method="auto" takes any module.'
+        )
+
+
+def _activation(module: nn.Module) -> str:
+    """The name of a plain activation, or nothing."""
+    if isinstance(module, nn.Softplus) and module.beta == 1.0:
+        return "softplus"
+    if isinstance(module, nn.Softmax) and module.dim in (1, -1):
+        return "softmax"
+    plain = {nn.ReLU: "relu", nn.Sigmoid: "sigmoid", nn.Tanh: "tanh"}
+    return plain.get(type(module), "")
 
 
 def _require_usable(module: nn.Module) -> None:

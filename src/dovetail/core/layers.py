@@ -1,0 +1,115 @@
+"""A network as a list of layers, for the methods that have to write it out.
+
+Most of dovetail never looks inside a predictor. Where a method must (big-M), the predictor may say
+what it is made of through a method `layers()`; one that cannot raises an `UnsupportedError` that
+names the part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """v -> weight v + bias."""
+
+    weight: FloatArray
+    """(outputs, inputs)."""
+    bias: FloatArray
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """Row by row."""
+        return np.asarray(X @ self.weight.T + self.bias)
+
+    def range(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Least and largest value of each output, each on its own, for inputs between the bounds."""
+        up, down = np.maximum(self.weight, 0.0).T, np.minimum(self.weight, 0.0).T
+        return lower @ up + upper @ down + self.bias, upper @ up + lower @ down + self.bias
+
+
+@dataclass(frozen=True)
+class Activation:
+    """One of `FUNCTIONS`, on each value; "softmax" on each row."""
+
+    kind: str
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """Row by row."""
+        return np.asarray(FUNCTIONS[self.kind](X))
+
+    def range(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """All of them rise with their input; a softmax lies between 0 and 1."""
+        if self.kind == "softmax":
+            return np.zeros_like(lower), np.ones_like(upper)
+        return self.values(lower), self.values(upper)
+
+
+def _softmax(X: FloatArray) -> FloatArray:
+    powers = np.exp(X - X.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "relu": lambda X: np.maximum(X, 0.0),
+    "sigmoid": lambda X: 0.5 * (1.0 + np.tanh(0.5 * X)),
+    "tanh": np.tanh,
+    "softplus": lambda X: np.logaddexp(0.0, X),
+    "softmax": _softmax,
+}
+
+Layer = Dense | Activation
+
+
+@runtime_checkable
+class Layered(Protocol):
+    """A predictor that can say what it is made of."""
+
+    def layers(self) -> tuple[Layer, ...]:
+        """Its layers, first to last; an `UnsupportedError` names a part that is no such layer."""
+        ...
+
+
+def evaluate(layers: Sequence[Layer], X: FloatArray) -> FloatArray:
+    """What the layers say of each row of `X`, in float64."""
+    for layer in layers:
+        X = layer.values(X)
+    return X
+
+
+def widest(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) -> float:
+    """The largest value any neuron can be thought to take, bounds passed on layer by layer."""
+    reach = 0.0
+    for layer in layers:
+        lower, upper = layer.range(lower, upper)
+        reach = max(reach, float(np.max(np.maximum(np.abs(lower), np.abs(upper)), initial=0.0)))
+    return reach
+
+
+def thresholded(layers: Sequence[Layer], outputs: int, threshold: float, centre: float) -> tuple[Layer, ...]:
+    """Layers that end in a Dense whose values decide the class: one output is 1 where it is >= `centre`.
+
+    What rises strictly does not change a class and is dropped; a threshold on a probability becomes
+    one on its logit. With several outputs the largest wins, and only the order matters.
+    """
+    kept = list(layers)
+    last = kept[-1]
+    if isinstance(last, Activation):
+        if outputs > 1 and last.kind != "relu":
+            kept.pop()
+        elif outputs == 1 and last.kind == "sigmoid" and 0.0 < threshold < 1.0:
+            kept.pop()
+            threshold = float(np.log(threshold / (1.0 - threshold)))
+        else:
+            kept.append(Dense(np.eye(outputs), np.zeros(outputs)))
+    if outputs > 1:
+        return tuple(kept)
+    decisive = kept[-1]
+    assert isinstance(decisive, Dense)
+    return (*kept[:-1], Dense(decisive.weight, decisive.bias + (centre - threshold)))

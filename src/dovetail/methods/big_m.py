@@ -1,0 +1,248 @@
+"""AutoLinearized, the paper's baseline: every neuron a variable, the whole problem one MILP for SCIP.
+
+    z = W v + b,   v' >= z,   v' <= z - (1 - a) l,   v' <= a u,   v' >= 0,   a binary    (formulation "bigm")
+    z = W v + b,   v' = z + s,   not both v' > 0 and s > 0                               (formulation "sos")
+
+for each ReLU v' = max(0, z) with z between l and u, for each sample; written by PySCIPOpt-ML, solved by
+SCIP with its own settings.
+
+Idea: exact, with a bound. Advice: small networks, few samples. Weakness: each ReLU costs three variables
+and four constraints per sample, and only plain sequences of dense layers can be written at all.
+
+SCIP's tolerances let points through that the network itself rejects, so its objective (`lagrangian` in
+the trace, and the message) may be better than what the door makes of the same point. Its bound is
+reported only where the re-evaluated objective meets it, and its "infeasible" is not taken as proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.block import Block
+from dovetail.core.budget import StopReason
+from dovetail.core.errors import EngineError, UnsupportedError
+from dovetail.core.incumbent import meets
+from dovetail.core.lap import Lap
+from dovetail.core.layers import Layer, Layered, evaluate, widest
+from dovetail.core.options import require_choice, require_count
+from dovetail.core.probe import probe_points
+from dovetail.core.problem import Problem
+from dovetail.core.search import Outcome, Search
+from dovetail.core.trace import Residual
+from dovetail.mip import Size, WrittenOut, written_size
+from dovetail.presolve.boxes import Box, input_box
+
+CHUNK = 8
+"""Samples written between two looks at the clock."""
+FIRST_NODES, GROWTH = 10, 1.1
+"""The first nodes are all reported; after them each time their number has grown by a tenth."""
+MEANINGLESS = 1e15
+"""Neuron bounds beyond this make rows whose coefficients SCIP cannot compute with."""
+ENDED = {
+    "timelimit": StopReason.TIME,
+    "userinterrupt": StopReason.INTERRUPT,
+    "optimal": StopReason.STALLED,
+    "gaplimit": StopReason.STALLED,
+    "infeasible": StopReason.STALLED,
+    "unbounded": StopReason.STALLED,
+    "inforunbd": StopReason.STALLED,
+    "memlimit": StopReason.STALLED,
+}
+"""SCIP's last word as a reason; "optimal" becomes proved only where the verified objective agrees."""
+
+
+@dataclass(frozen=True)
+class BigM:
+    """Options of the baseline."""
+
+    formulation: Literal["bigm", "sos"] = "bigm"
+    max_terms: int = 40_000_000
+    """Coefficients above which the model is not built: 40 million take minutes and gigabytes to write."""
+    force: bool = False
+    """Build it whatever its size."""
+
+    name = "big-m"
+
+    def __post_init__(self) -> None:
+        require_choice("BigM: formulation", self.formulation, ("bigm", "sos"))
+        require_count("BigM: max_terms", self.max_terms, at_least=1)
+
+    def solve(self, search: Search) -> Outcome:
+        """Write everything into SCIP, let it search, offer what it finds."""
+        networks = {block.name: _written(search.problem, block) for block in search.problem.blocks}
+        self._require_size(search.problem, networks)
+        box = input_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
+        if not box.complete:
+            return Outcome(StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time")
+        with search.stopwatch.measure("build"):
+            model = self._build(search, networks, box)
+        if model is None:
+            reason = search.budget.over or StopReason.TIME
+            return Outcome(reason, 0, "time ran out while the networks were written into the model")
+        seconds = search.stopwatch.read("build")
+        variables, constraints = model.size
+        built = f"{variables:,} variables and {constraints:,} constraints written in {seconds:.1f} s"
+        search.watch.say(f"  {model.versions}\n  formulation {self.formulation}: {built}")
+        teller = _Teller(search)
+        before = search.stopwatch.read("door")
+        with search.stopwatch.measure("engine"):
+            said = model.solve(search.budget, teller.point, teller.nodes)
+        search.stopwatch.totals["engine"] -= search.stopwatch.read("door") - before  # it ran inside SCIP
+        return _concluded(search, model, teller, said, built)
+
+    def _require_size(self, problem: Problem, networks: dict[str, tuple[Layer, ...]]) -> None:
+        size = Size(problem.mip.columns, problem.mip.rows, problem.mip.A.nnz)
+        for block in problem.blocks:
+            layers = networks[block.name]
+            size += written_size(layers, block.samples, self.formulation, classifies=block.classifies)
+        if size.terms > self.max_terms and not self.force:
+            raise UnsupportedError(
+                f"written out, the problem would have {size}, more than max_terms = {self.max_terms:,} "
+                f"coefficients (dual decomposition keeps {problem.mip.columns:,} columns). "
+                "BigM(force=True) builds it all the same."
+            )
+
+    def _build(self, search: Search, networks: dict[str, tuple[Layer, ...]], box: Box) -> WrittenOut | None:
+        """The model, or None when the time is over before it stands."""
+        problem = search.problem
+        model = WrittenOut(problem.mip.minimised(), box.lower, box.upper, seed=search.seed)
+        reach = {"lower": box.lower.copy(), "upper": box.upper.copy()}
+        for stage in problem.stages:
+            for block, samples in stage:
+                layers = networks[block.name]
+                if self.formulation == "bigm":
+                    _require_bounds(problem, block, layers, reach, samples)
+                threshold = block.threshold if block.classifies else None
+                for first in range(0, samples.size, CHUNK):
+                    if search.budget.over:
+                        return None
+                    some = samples[first : first + CHUNK]
+                    model.add(layers, block.inputs[some], block.outputs[some], self.formulation, threshold)
+        return model
+
+
+class _Teller:
+    """Carries what SCIP finds to the door, the log and the callback."""
+
+    def __init__(self, search: Search) -> None:
+        self._search, self._host = search, search.problem.mip.minimised()
+        self._lap = Lap(search)
+        self._next_node = 1.0
+        self.raw = math.nan
+        """SCIP's own objective at its best point, in the user's sense."""
+
+    def point(self, x: FloatArray) -> None:
+        """A new best point of SCIP."""
+        raw = self._host.objective(x)
+        self.raw = self._search.problem.mip.sign * raw
+        objective = self._search.incumbent.offer(x, "scip")
+        self._tell(objective, raw, _errors(self._search.problem, x))
+
+    def nodes(self, count: int) -> None:
+        """SCIP has solved so many nodes."""
+        if count >= self._next_node:
+            self._next_node = count + 1 if count < FIRST_NODES else math.ceil(GROWTH * count)
+            self._tell(math.nan, math.nan, ())
+
+    def _tell(self, objective: float, raw: float, errors: tuple[Residual, ...]) -> None:
+        watch = self._search.watch
+        row = self._lap.row(len(watch.trace) + 1, objective, lagrangian=raw, merit=raw, residuals=errors)
+        watch.iteration(row, self._search.incumbent.x)
+        self._lap = Lap(self._search)
+
+
+def _concluded(search: Search, model: WrittenOut, teller: _Teller, said: str, built: str) -> Outcome:
+    """What SCIP's last word is worth."""
+    if said not in ENDED:
+        raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
+    incumbent, mip = search.incumbent, search.problem.mip
+    points = model.points()
+    for x in points[:1] if incumbent.source == "scip" else points:
+        incumbent.offer(x, "scip")
+    bound = model.bound
+    met = incumbent.x is not None and meets(mip, incumbent.objective, mip.sign * bound)
+    notes = [f"SCIP says {said}; {built}"]
+    if points:
+        raw = mip.objective(points[0])
+        completed = "no point" if incumbent.x is None else f"{incumbent.objective:.8g}"
+        notes.append(f"its own objective {raw:.8g}, verified {completed}")
+    else:
+        notes.append("it found no point")
+    if np.isfinite(bound) and not met:
+        notes.append(
+            f"its bound {mip.sign * bound:.8g} is not taken over: the verified objective does not meet it"
+        )
+    told = [row.primal for row in search.watch.trace if row.residuals]
+    reason = search.budget.over or ENDED[said]
+    return Outcome(
+        reason,
+        len(search.watch.trace),
+        "; ".join(notes),
+        residual=told[-1] if told else None,
+        bound=bound if met else -np.inf,
+    )
+
+
+def _written(problem: Problem, block: Block) -> tuple[Layer, ...]:
+    """The block's layers, checked against the predictor itself."""
+    predictor = block.predictor
+    if not isinstance(predictor, Layered):
+        raise UnsupportedError(
+            f"{block.name}: {predictor.name} cannot be written out as layers; "
+            'method="auto" takes it as it is.'
+        )
+    layers = predictor.layers()
+    X = probe_points(problem.mip, block.inputs)
+    ours, truth = evaluate(layers, X), predictor.predict(X)
+    if ours.shape != truth.shape or not np.allclose(
+        ours, truth, rtol=1e-4, atol=1e-4 * np.max(np.abs(truth))
+    ):
+        raise UnsupportedError(
+            f"{block.name}: {predictor.name} does not compute what its layers say (a hook, perhaps); "
+            "it cannot be written out."
+        )
+    return layers
+
+
+def _require_bounds(
+    problem: Problem,
+    block: Block,
+    layers: tuple[Layer, ...],
+    reach: dict[str, FloatArray],
+    samples: np.ndarray,
+) -> None:
+    """Finite inputs, neurons of a size that can be computed with; outputs get bounds for the next stage."""
+    inputs, outputs = block.inputs[samples], block.outputs[samples]
+    lower, upper = reach["lower"][inputs], reach["upper"][inputs]
+    endless = inputs[~(np.isfinite(lower) & np.isfinite(upper))]
+    if endless.size:
+        raise UnsupportedError(
+            f"{block.name}: input {problem.mip.column_name(int(endless.flat[0]))} has no finite bounds, "
+            'and big-M rows need them; give it bounds, or use BigM(formulation="sos").'
+        )
+    size = widest(layers, lower, upper)
+    if size > MEANINGLESS:
+        raise UnsupportedError(
+            f"{block.name}: bounds of neurons grow to {size:.0e} through {len(layers)} layers, and rows "
+            'with such coefficients mean nothing to SCIP; use BigM(formulation="sos").'
+        )
+    if block.classifies:
+        return
+    for layer in layers:
+        lower, upper = layer.range(lower, upper)
+    reach["lower"][outputs] = np.maximum(reach["lower"][outputs], lower)
+    reach["upper"][outputs] = np.minimum(reach["upper"][outputs], upper)
+
+
+def _errors(problem: Problem, x: FloatArray) -> tuple[Residual, ...]:
+    """How far SCIP's outputs are from what the networks say of SCIP's inputs."""
+    truth = problem.predict(x)
+    return tuple(
+        Residual(block.name, "outputs", float(np.max(np.abs(truth - x)[block.outputs])), 0.0)
+        for block in problem.blocks
+    )
