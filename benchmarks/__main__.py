@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import device, memory, network_size, reference, swaps, timers
-from benchmarks.table import Table
+from dovetail.experiments.table import Table
 
 
 def main() -> None:

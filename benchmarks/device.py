@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import dovetail as dt
-from benchmarks.table import Table
+from dovetail.experiments.table import Table
 from dovetail.problems.water import water
 
 CASES = ((100, "2x16"), (100, "6x128"), (400, "6x128"), (400, "32x256"), (100, "lstm"), (400, "lstm"))

@@ -8,7 +8,7 @@ import sys
 
 import dovetail as dt
 from benchmarks.made_up import made_up
-from benchmarks.table import Table
+from dovetail.experiments.table import Table
 
 MARKS = (5, 50, 100, 150, 200)
 

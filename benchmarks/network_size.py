@@ -9,7 +9,7 @@ import numpy as np
 
 import dovetail as dt
 from benchmarks.made_up import made_up
-from benchmarks.table import Table
+from dovetail.experiments.table import Table
 
 SIZES = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512", "64x1024")
 ITERATIONS = 3

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import torch
 
 import dovetail as dt
-from benchmarks.table import Table
+from dovetail.experiments.table import Table
 
 METHODS = ("paper", "paper-adaptive", "dual-decomposition", "single-step-gradient")
 SEEDS = (0, 1, 2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import dovetail as dt
-from benchmarks.table import Table
 from dovetail.core.problem import Problem
+from dovetail.experiments.table import Table
 from dovetail.problems.tree import tree
 from dovetail.problems.water import water
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dovetail as dt
-from benchmarks.table import Table
+from dovetail.experiments.table import Table
 from dovetail.problems.water import water
 
 TIMERS = ("engine", "network", "sub-solver", "door", "rest")

@@ -60,9 +60,43 @@ def demo(
         raise typer.Exit(1)
 
 
+@app.command()
+def bench(
+    experiments: Annotated[
+        list[str], typer.Argument(help="e1 e2 e3 e4 e5 theory sensitivity, or all.", show_default=False)
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Small instances, short limits: minutes.")] = False,
+    data: DataFolder = None,
+    seeds: Annotated[str | None, typer.Option(help="Such as 42,123; default: the paper's five.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds per run; default: the paper's 300.")
+    ] = None,
+    baseline_limit: Annotated[
+        float | None, typer.Option(help="Seconds for big-M; default: the time limit.")
+    ] = None,
+    methods: Annotated[str | None, typer.Option(help="Only these, such as paper,big-m.")] = None,
+    networks: Annotated[str | None, typer.Option(help="Only these, such as 2x16,lstm.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results, figures and the page.")] = Path("bench"),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the results file in --out.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time, each on one core.")] = 1,
+    device: Annotated[str | None, typer.Option(help="Where networks are trained and stepped: cuda.")] = None,
+) -> None:
+    """Repeat the paper's experiments and judge its claims; interrupted, it goes on with --resume."""
+    from dovetail.experiments.command import run
+
+    finished = run(
+        experiments, quick=quick, data=data, seeds=seeds, time_limit=time_limit,
+        baseline_limit=baseline_limit, methods=methods, networks=networks, out=out, resume=resume, jobs=jobs,
+        device=device,
+    )  # fmt: skip
+    if not finished:
+        raise typer.Exit(130)
+
+
 @app.command("list")
 def list_parts() -> None:
     """List methods, engines, sub-solvers, predictors and problems that are here."""
+    from dovetail.experiments import EXPERIMENTS
     from dovetail.methods import METHODS
     from dovetail.problems import PROBLEMS
 
@@ -90,6 +124,7 @@ def list_parts() -> None:
         },
     )
     _section("problems", PROBLEMS)
+    _section("experiments", EXPERIMENTS)
 
 
 def _section(title: str, entries: dict[str, str]) -> None:

@@ -120,3 +120,16 @@ def test_sub_solvers_are_swapped_by_one_argument(instance, solver):
     result = dt.solve(instance.problem, dt.DualDecomposition(nn_solver=solver, iterations=10), log=False)
     assert dt.check(instance.problem, result.x).within()
     assert instance.counts(result).flipped > 0
+
+
+def test_budgets_per_sample_tie_no_two_samples_together():
+    instance = water(4, shared=False, epochs=1, allow_constant=True)
+    mip = instance.problem.mip
+    assert mip.rows == 3 * 4 * 9
+    budgets = mip.A.toarray()[4 * 9 :]
+    assert (np.count_nonzero(budgets, axis=1) == 1).all()
+    assert mip.row_upper[4 * 9 :].tolist() == [2.0] * 72
+    assert mip.row_names[4 * 9] == "budget_up[0,ph]"
+    generous = dt.solve(instance.problem, "paper", log=False)
+    tight = dt.solve(water(4, epochs=1, allow_constant=True).problem, "paper", log=False)
+    assert generous.objective >= tight.objective

@@ -10,7 +10,8 @@ Idea: exact, with a bound. Advice: small networks, few samples. Weakness: each R
 and four constraints per sample, and only plain sequences of dense layers can be written at all.
 
 SCIP's tolerances let points through that the network itself rejects, so its objective (`lagrangian` in
-the trace, and the message) may be better than what the door makes of the same point. Its bound is
+the trace, and the message) may be better than what the door makes of the same point. A point that misses
+a row by a hair is moved to the nearest one of the host before it counts as refused. SCIP's bound is
 reported only where the re-evaluated objective meets it, and its "infeasible" is not taken as proof.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -25,22 +27,26 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.budget import StopReason
+from dovetail.core.engine import MipSession, Quadratic
 from dovetail.core.errors import EngineError, UnsupportedError
 from dovetail.core.incumbent import meets
 from dovetail.core.lap import Lap
 from dovetail.core.layers import Layer, Layered, evaluate, widest
-from dovetail.core.options import require_choice, require_count
+from dovetail.core.options import require_choice, require_count, require_number
 from dovetail.core.probe import probe_points
 from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search
 from dovetail.core.trace import Residual
-from dovetail.mip import Size, WrittenOut, written_size
+from dovetail.mip import Size, WrittenOut, engine_for, written_size
 from dovetail.presolve.boxes import Box, input_box
 
 CHUNK = 8
 """Samples written between two looks at the clock."""
 FIRST_NODES, GROWTH = 10, 1.1
 """The first nodes are all reported; after them each time their number has grown by a tenth."""
+SETTLE_SECONDS = 5.0
+STORED = 20
+"""So many of SCIP's stored points are tried at the end if none was taken before."""
 MEANINGLESS = 1e15
 """Neuron bounds beyond this make rows whose coefficients SCIP cannot compute with."""
 ENDED = {
@@ -61,6 +67,9 @@ class BigM:
     """Options of the baseline."""
 
     formulation: Literal["bigm", "sos"] = "bigm"
+    margin: float = 0.0
+    """What class outputs must clear their threshold by in the model. Without it SCIP puts samples exactly on
+    the threshold, where float32 and float64 disagree and the door refuses; with it no bound is proven."""
     max_terms: int = 40_000_000
     """Coefficients above which the model is not built: 40 million take minutes and gigabytes to write."""
     force: bool = False
@@ -70,12 +79,13 @@ class BigM:
 
     def __post_init__(self) -> None:
         require_choice("BigM: formulation", self.formulation, ("bigm", "sos"))
+        require_number("BigM: margin", self.margin, at_least=0.0)
         require_count("BigM: max_terms", self.max_terms, at_least=1)
 
     def solve(self, search: Search) -> Outcome:
         """Write everything into SCIP, let it search, offer what it finds."""
-        networks = {block.name: _written(search.problem, block) for block in search.problem.blocks}
-        self._require_size(search.problem, networks)
+        self._require_size(search.problem)
+        networks = {block.name: _checked_layers(search.problem, block) for block in search.problem.blocks}
         box = input_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
         if not box.complete:
             return Outcome(StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time")
@@ -93,13 +103,18 @@ class BigM:
         with search.stopwatch.measure("engine"):
             said = model.solve(search.budget, teller.point, teller.nodes)
         search.stopwatch.totals["engine"] -= search.stopwatch.read("door") - before  # it ran inside SCIP
-        return _concluded(search, model, teller, said, built)
+        restricted = self.margin > 0.0 and any(block.classifies for block in search.problem.blocks)
+        return _concluded(search, model, teller, said, built, -np.inf if restricted else model.bound)
 
-    def _require_size(self, problem: Problem, networks: dict[str, tuple[Layer, ...]]) -> None:
+    def size(self, problem: Problem) -> Size:
+        """How large the model would be; nothing is built."""
         size = Size(problem.mip.columns, problem.mip.rows, problem.mip.A.nnz)
         for block in problem.blocks:
-            layers = networks[block.name]
-            size += written_size(layers, block.samples, self.formulation, classifies=block.classifies)
+            size += written_size(_layers(block), block.samples, self.formulation, classifies=block.classifies)
+        return size
+
+    def _require_size(self, problem: Problem) -> None:
+        size = self.size(problem)
         if size.terms > self.max_terms and not self.force:
             raise UnsupportedError(
                 f"written out, the problem would have {size}, more than max_terms = {self.max_terms:,} "
@@ -117,7 +132,7 @@ class BigM:
                 layers = networks[block.name]
                 if self.formulation == "bigm":
                     _require_bounds(problem, block, layers, reach, samples)
-                threshold = block.threshold if block.classifies else None
+                threshold = block.threshold + self.margin if block.classifies else None
                 for first in range(0, samples.size, CHUNK):
                     if search.budget.over:
                         return None
@@ -133,15 +148,41 @@ class _Teller:
         self._search, self._host = search, search.problem.mip.minimised()
         self._lap = Lap(search)
         self._next_node = 1.0
-        self.raw = math.nan
-        """SCIP's own objective at its best point, in the user's sense."""
 
     def point(self, x: FloatArray) -> None:
         """A new best point of SCIP."""
-        raw = self._host.objective(x)
-        self.raw = self._search.problem.mip.sign * raw
+        objective = self.offer(x)
+        self._tell(objective, self._host.objective(x), _errors(self._search.problem, x))
+
+    def offer(self, x: FloatArray) -> float:
+        """To the door; if it is refused there, once more as the nearest point of the host."""
         objective = self._search.incumbent.offer(x, "scip")
-        self._tell(objective, raw, _errors(self._search.problem, x))
+        if math.isnan(objective):
+            nearest = self._nearest(x)
+            if nearest is not None:
+                objective = self._search.incumbent.offer(nearest, "scip")
+        return objective
+
+    def _nearest(self, x: FloatArray) -> FloatArray | None:
+        """The point of the host nearest to SCIP's, with SCIP's integers."""
+        host, ones = self._host, np.ones(self._host.columns)
+        whole = np.clip(np.round(x), host.lower, host.upper)
+        lower, upper = np.where(host.integer, whole, host.lower), np.where(host.integer, whole, host.upper)
+        objective = Quadratic(np.zeros_like(ones), 0.0, ones, x)
+        with self._search.stopwatch.measure("door"):
+            try:
+                answer = self._session.solve(
+                    objective, budget=self._search.budget.part(SETTLE_SECONDS), bounds=(lower, upper)
+                )
+            except EngineError:
+                return None  # costs a candidate, not the solve
+        return answer.x
+
+    @cached_property
+    def _session(self) -> MipSession:
+        relaxed, columns = self._host.relaxed(), np.arange(self._host.columns)
+        engine = engine_for("auto", relaxed, columns)
+        return engine.load(relaxed, columns, seed=self._search.seed, threads=self._search.threads)
 
     def nodes(self, count: int) -> None:
         """SCIP has solved so many nodes."""
@@ -156,15 +197,16 @@ class _Teller:
         self._lap = Lap(self._search)
 
 
-def _concluded(search: Search, model: WrittenOut, teller: _Teller, said: str, built: str) -> Outcome:
+def _concluded(
+    search: Search, model: WrittenOut, teller: _Teller, said: str, built: str, bound: float
+) -> Outcome:
     """What SCIP's last word is worth."""
     if said not in ENDED:
         raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
     incumbent, mip = search.incumbent, search.problem.mip
     points = model.points()
-    for x in points[:1] if incumbent.source == "scip" else points:
-        incumbent.offer(x, "scip")
-    bound = model.bound
+    for x in points[:1] if incumbent.source == "scip" else points[:STORED]:
+        teller.offer(x)
     met = incumbent.x is not None and meets(mip, incumbent.objective, mip.sign * bound)
     notes = [f"SCIP says {said}; {built}"]
     if points:
@@ -188,15 +230,19 @@ def _concluded(search: Search, model: WrittenOut, teller: _Teller, said: str, bu
     )
 
 
-def _written(problem: Problem, block: Block) -> tuple[Layer, ...]:
-    """The block's layers, checked against the predictor itself."""
+def _layers(block: Block) -> tuple[Layer, ...]:
     predictor = block.predictor
     if not isinstance(predictor, Layered):
         raise UnsupportedError(
             f"{block.name}: {predictor.name} cannot be written out as layers; "
             'method="auto" takes it as it is.'
         )
-    layers = predictor.layers()
+    return predictor.layers()
+
+
+def _checked_layers(problem: Problem, block: Block) -> tuple[Layer, ...]:
+    """The block's layers, checked against the predictor itself."""
+    layers, predictor = _layers(block), block.predictor
     X = probe_points(problem.mip, block.inputs)
     ours, truth = evaluate(layers, X), predictor.predict(X)
     if ours.shape != truth.shape or not np.allclose(

@@ -45,6 +45,7 @@ def train_classifier(
     rate: float = 1e-3,
     epochs: int = 40,
     allow_constant: bool = False,
+    device: str = "cpu",
 ) -> Training:
     """Train a network whose single output is a logit; refuse one that came out constant.
 
@@ -55,8 +56,9 @@ def train_classifier(
     order = chance.permutation(len(X))
     held = order[: int(HELD_OUT * len(X))]
     kept = torch.as_tensor(order[len(held) :])
-    inputs = torch.as_tensor(X, dtype=torch.float32)
-    targets = torch.as_tensor(labels, dtype=torch.float32)
+    inputs = torch.as_tensor(X, dtype=torch.float32, device=device)
+    targets = torch.as_tensor(labels, dtype=torch.float32, device=device)
+    network.to(device)
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(network.parameters(), lr=rate, weight_decay=1e-3)
     loss = nn.BCEWithLogitsLoss()
@@ -74,7 +76,7 @@ def train_classifier(
         if now < best:
             best, best_weights = now, {k: v.clone() for k, v in network.state_dict().items()}
     network.load_state_dict(best_weights)
-    report = _assess(network, inputs, labels, held)
+    report = _assess(network.to("cpu"), inputs.cpu(), labels, held)
     if report.spread < DEAD and not allow_constant:
         raise PredictorError(
             f"the trained network says the same of everything (spread of its logits {report.spread:.1e}, "

@@ -4,9 +4,10 @@
     s.t. x_ij = w_ij + a_ij - b_ij,   sum_i a_ij <= 2,   sum_i b_ij <= 2   for each feature j,   a, b >= 0
          y_i = 1 where the network's logit at x_i is >= 0
 
-Features are standardised; budgets are *totals* over all samples per feature. The treated values x
-have no bounds of their own: only the budgets bound them. (The paper calls this mixed-integer, but its
-only integers are the network's own class outputs: the host is continuous.)
+Features are standardised; budgets are *totals* over all samples per feature. The paper's text can also be
+read as 2 per sample: `shared=False`, where no row ties two samples together. The treated values x have
+no bounds of their own: only the budgets bound them. (The paper calls this mixed-integer, but its only
+integers are the network's own class outputs: the host is continuous.)
 """
 
 from __future__ import annotations
@@ -86,8 +87,44 @@ def water(
     init: str = "he",
     epochs: int = 40,
     allow_constant: bool = False,
+    shared: bool = True,
 ) -> Water:
     """`n` undrinkable samples and a trained network, from real or look-alike data."""
+    judge = train(network, seed=seed, data=data, init=init, epochs=epochs, allow_constant=allow_constant)
+    return judge.water(n, shared=shared)
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """A network that was trained to tell drinkable water, and the data to draw samples from."""
+
+    network: nn.Module
+    training: Training
+    X: FloatArray
+    """All rows, standardised."""
+    labels: FloatArray
+    seed: int
+
+    def water(self, n: int, *, shared: bool = True) -> Water:
+        """An instance with `n` undrinkable samples, drawn with the judge's seed."""
+        undrinkable = np.flatnonzero(self.labels == 0)
+        if not 1 <= n <= undrinkable.size:
+            raise OptionError(f"n is {n}; the data has {undrinkable.size} undrinkable samples.")
+        samples = self.X[np.random.default_rng(self.seed).choice(undrinkable, n, replace=False)]
+        return formulate(samples, self.network, self.training, shared=shared)
+
+
+def train(
+    network: str = "2x16",
+    *,
+    seed: int = 42,
+    data: str | Path | None = None,
+    init: str = "he",
+    epochs: int = 40,
+    allow_constant: bool = False,
+    device: str = "cpu",
+) -> Judge:
+    """The part of `water` that does not depend on the samples; trained on `device`, left on the CPU."""
     path = files.find(FILE, data)
     X, labels = look_alike(seed) if path is None else _read(path)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -95,23 +132,20 @@ def water(
     net = networks.build(network, len(FEATURES), init=init)
     rate = networks.learning_rate(network)
     training = train_classifier(
-        net, X, labels, seed=seed, rate=rate, epochs=epochs, allow_constant=allow_constant
+        net, X, labels, seed=seed, rate=rate, epochs=epochs, allow_constant=allow_constant, device=device
     )
-    undrinkable = np.flatnonzero(labels == 0)
-    if not 1 <= n <= undrinkable.size:
-        raise OptionError(f"n is {n}; the data has {undrinkable.size} undrinkable samples.")
-    samples = X[np.random.default_rng(seed).choice(undrinkable, n, replace=False)]
-    return formulate(samples, net, training)
+    return Judge(net, training, X, labels, seed)
 
 
-def formulate(samples: FloatArray, network: nn.Module, training: Training) -> Water:
+def formulate(samples: FloatArray, network: nn.Module, training: Training, *, shared: bool = True) -> Water:
     """The paper's model for given standardised samples."""
     n, d = samples.shape
     size = n * d
     potable = np.arange(n)
     treated = n + np.arange(size).reshape(n, d)
     eye = sp.eye_array(size)
-    per_feature = sp.kron(np.ones((1, n)), sp.eye_array(d))
+    per_feature = sp.kron(np.ones((1, n)), sp.eye_array(d)) if shared else eye
+    budgets = 2 * per_feature.shape[0]
     nothing = sp.csr_array((size, n))
     A = sp.block_array(
         [
@@ -124,12 +158,15 @@ def formulate(samples: FloatArray, network: nn.Module, training: Training) -> Wa
     names = [f"potable[{i}]" for i in range(n)]
     names += [f"{kind}[{i},{feature}]" for kind in kinds for i in range(n) for feature in FEATURES]
     rows = [f"treatment[{i},{feature}]" for i in range(n) for feature in FEATURES]
-    rows += [f"budget_{side}[{feature}]" for side in ("up", "down") for feature in FEATURES]
+    spenders = [""] if shared else [f"{i}," for i in range(n)]
+    rows += [
+        f"budget_{side}[{i}{feature}]" for side in ("up", "down") for i in spenders for feature in FEATURES
+    ]
     mip = Mip(
         cost=np.repeat([1.0, 0.0], [n, 3 * size]),
         A=A,
-        row_lower=np.concatenate([samples.ravel(), np.full(2 * d, -np.inf)]),
-        row_upper=np.concatenate([samples.ravel(), np.full(2 * d, BUDGET)]),
+        row_lower=np.concatenate([samples.ravel(), np.full(budgets, -np.inf)]),
+        row_upper=np.concatenate([samples.ravel(), np.full(budgets, BUDGET)]),
         lower=np.repeat([0.0, -np.inf, 0.0], [n, size, 2 * size]),
         upper=np.repeat([1.0, np.inf], [n, 3 * size]),
         integer=np.repeat([True, False], [n, 3 * size]),

@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 
 @dataclass
 class Table:
-    """What one benchmark measured, and in a sentence or two how to read it."""
+    """What was measured, and in a sentence or two how to read it."""
 
     name: str
     title: str
@@ -21,24 +21,33 @@ class Table:
     reading: str = ""
 
     def show(self, console: Console) -> None:
+        """Print it."""
         shown = RichTable(title=self.title, title_justify="left")
         for i, text in enumerate(self.header):
             shown.add_column(text, justify="left" if i == 0 else "right")
         for row in self.rows:
             shown.add_row(*row)
         console.print(shown)
-        console.print(self.reading + "\n", highlight=False)
+        if self.reading:
+            console.print(self.reading + "\n", highlight=False)
 
-    def write(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def markdown(self, level: int = 2) -> str:
+        """The table as Markdown, under a heading of that level."""
         lines = [
-            f"## {self.title}",
+            f"{'#' * level} {self.title}",
             "",
             _line(self.header),
             _line(["---", *["---:"] * (len(self.header) - 1)]),
         ]
         lines += [_line(row) for row in self.rows]
-        (folder / f"{self.name}.md").write_text("\n".join([*lines, "", self.reading, ""]))
+        if self.reading:
+            lines += ["", self.reading]
+        return "\n".join([*lines, ""])
+
+    def write(self, folder: Path) -> None:
+        """Write it to a file of its own."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{self.name}.md").write_text(self.markdown(), encoding="utf-8")
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,0 +1,173 @@
+"""`dovetail bench`: make the runs that are missing, write each down at once, then say what they show."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from importlib import import_module
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+import dovetail as dt
+from dovetail.experiments import EXPERIMENTS
+from dovetail.experiments.experiment import Experiment
+from dovetail.experiments.figures import save
+from dovetail.experiments.ledger import Ledger
+from dovetail.experiments.page import document
+from dovetail.experiments.run import Record, Run, Settings
+
+
+def experiment_named(name: str) -> Experiment:
+    """The experiment, imported now."""
+    module = import_module(f"dovetail.experiments.{name}")
+    experiment: Experiment = getattr(module, name.upper())
+    return experiment
+
+
+def chosen(names: Sequence[str]) -> list[Experiment]:
+    """The experiments meant by these names; "all" means all."""
+    unknown = [name for name in names if name not in EXPERIMENTS and name != "all"]
+    if unknown:
+        known = ", ".join((*EXPERIMENTS, "all"))
+        raise dt.OptionError(f"experiment {unknown[0]!r} is not known; choose {known}.")
+    wanted = EXPERIMENTS if "all" in names else [name for name in EXPERIMENTS if name in names]
+    return [experiment_named(name) for name in wanted]
+
+
+def bench(
+    experiments: Sequence[Experiment], settings: Settings, ledger: Ledger, console: Console, *, jobs: int = 1
+) -> bool:
+    """Make what is missing, then report; False when Ctrl-C cut it short."""
+    planned = [run for experiment in experiments for run in experiment.runs(settings)]
+    missing = [run for run in planned if not ledger.has(run)]
+    console.print(
+        f"{len(planned)} runs, {len(planned) - len(missing)} of them done; results in {ledger.path}"
+    )
+    finished = True
+    try:
+        _make(missing, settings, ledger, console, jobs)
+    except KeyboardInterrupt:
+        finished = False
+        console.print("\nInterrupted; what is done is kept. Go on with the same command and --resume.")
+    report(experiments, ledger, console)
+    return finished
+
+
+def report(experiments: Sequence[Experiment], ledger: Ledger, console: Console) -> None:
+    """Tables, verdicts and figures of the rows there are, and the page that holds them all."""
+    folder = ledger.path.parent
+    for experiment in experiments:
+        rows = ledger.of(experiment.name)
+        console.rule(experiment.title)
+        if not rows:
+            console.print("no runs yet")
+            continue
+        for table in experiment.tables(rows):
+            table.show(console)
+        for verdict in experiment.verdicts(rows):
+            console.print(f"  {verdict}", highlight=False)
+        _draw(experiment, rows, folder / "figures", console)
+    every = [experiment_named(name) for name in EXPERIMENTS]
+    page = folder / "results.md"
+    page.write_text(document([e for e in every if ledger.of(e.name)], ledger), encoding="utf-8")
+    console.print(f"\nThe page {page} has all tables, verdicts and figures.")
+
+
+def _draw(experiment: Experiment, rows: Sequence[Record], folder: Path, console: Console) -> None:
+    drawing = experiment.draw(rows)
+    if drawing is None:
+        return
+    try:
+        save(drawing, folder, experiment.name)
+    except dt.MissingDependencyError as missing:
+        console.print(f"no figure: {missing}", highlight=False)
+
+
+def require_runs(experiments: Sequence[Experiment], settings: Settings) -> None:
+    """Every method asked for is one of theirs, and there is something to run."""
+    known = dict.fromkeys(method for experiment in experiments for method in experiment.methods)
+    for method in settings.methods or ():
+        if method not in known:
+            raise dt.OptionError(f"--methods: {method!r} is not among {', '.join(known)}.")
+    if not any(experiment.runs(settings) for experiment in experiments):
+        raise dt.OptionError("--methods and --networks leave nothing to run; leave one of them out.")
+
+
+def _make(missing: list[Run], settings: Settings, ledger: Ledger, console: Console, jobs: int) -> None:
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    torch.set_num_threads(1)  # so that training does not depend on how many cores there are
+    skipped: set[str] = set()
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=len(missing))
+
+        def begins(run: Run) -> None:
+            progress.update(task, description=run.key)
+
+        for result in _results(missing, settings, jobs, begins):
+            progress.update(task, advance=1)
+            if isinstance(result, str):
+                skipped.add(result)
+            else:
+                ledger.add(result)
+    for reason in sorted(skipped):
+        console.print(f"skipped: {reason}", highlight=False)
+
+
+def _results(
+    missing: list[Run], settings: Settings, jobs: int, begins: Callable[[Run], None]
+) -> Iterator[Record | str]:
+    """What came of each run as it ends; several at a time with `jobs`."""
+    if jobs == 1:
+        for run in missing:
+            begins(run)
+            yield execute(run, settings)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_quiet) as pool:
+        waiting = list(reversed(missing))
+        working: set[Future[Record | str]] = set()
+        try:
+            while waiting or working:
+                while waiting and len(working) < jobs:
+                    run = waiting.pop()
+                    begins(run)
+                    working.add(pool.submit(execute, run, settings))
+                done, working = wait(working, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
+
+
+def execute(run: Run, settings: Settings) -> Record | str:
+    """One run, here and now: its row, or why it cannot be made on this machine."""
+    try:
+        return experiment_named(run.experiment).execute(run, settings)
+    except dt.MissingDependencyError as missing:
+        return str(missing)
+
+
+def _quiet() -> None:
+    """A worker leaves Ctrl-C to the one who hired it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)

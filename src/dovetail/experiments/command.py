@@ -1,0 +1,101 @@
+"""The options of `dovetail bench` as the user gave them, and those of the file that is gone on with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+import dovetail as dt
+from dovetail.experiments.bench import bench, chosen, require_runs
+from dovetail.experiments.ledger import Ledger, said
+from dovetail.experiments.run import QUICK_LIMIT, QUICK_SEEDS, SEEDS, TIME_LIMIT, Settings
+from dovetail.problems import water
+from dovetail.problems.data import VARIABLE, find
+
+
+def run(
+    names: Sequence[str],
+    *,
+    quick: bool,
+    data: Path | None,
+    seeds: str | None,
+    time_limit: float | None,
+    baseline_limit: float | None,
+    methods: str | None,
+    networks: str | None,
+    out: Path,
+    resume: bool,
+    jobs: int,
+    device: str | None,
+) -> bool:
+    """Check what was asked for, then run it; False when it was cut short."""
+    experiments = chosen(names)
+    ledger = Ledger.open(out) if resume else None
+    old = ledger.header["settings"] if ledger is not None else {}
+    quick = quick or bool(old.get("quick"))
+    limit = _first(time_limit, old.get("time_limit"), QUICK_LIMIT if quick else TIME_LIMIT)
+    settings = Settings(
+        quick=quick,
+        data=_folder(data, quick),
+        seeds=_seeds(seeds) if seeds is not None else (QUICK_SEEDS if quick else SEEDS),
+        time_limit=_positive("--time-limit", limit),
+        baseline_limit=_positive(
+            "--baseline-limit", _first(baseline_limit, old.get("baseline_limit"), limit)
+        ),
+        methods=_names(methods),
+        networks=_names(networks),
+        device=device,
+    )
+    require_runs(experiments, settings)
+    if ledger is None:
+        ledger = Ledger.create(out, settings)
+    _require_same(ledger, settings)
+    return bench(experiments, settings, ledger, Console(width=160), jobs=jobs)
+
+
+def _first(*values: float | None) -> float:
+    """The first that was given."""
+    return next(value for value in values if value is not None)
+
+
+def _folder(data: Path | None, quick: bool) -> Path | None:
+    """Where the real data is; a quick run makes its own unless it is told otherwise."""
+    folder = data if data is not None else None if quick else os.environ.get(VARIABLE)
+    if not folder:
+        return None
+    find(water.FILE, folder)  # complains now, not after an hour
+    return Path(folder)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    try:
+        seeds = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        seeds = ()
+    if not seeds or min(seeds) < 0:
+        raise dt.OptionError(f"--seeds is {text!r}; give whole numbers with commas between, such as 42,123.")
+    return tuple(dict.fromkeys(seeds))
+
+
+def _positive(option: str, seconds: float) -> float:
+    if not 0.0 < seconds < float("inf"):
+        raise dt.OptionError(f"{option} is {seconds}; give a number of seconds above 0.")
+    return float(seconds)
+
+
+def _require_same(ledger: Ledger, settings: Settings) -> None:
+    """Rows made under other settings may not be mixed."""
+    for name, value in said(settings).items():
+        was = ledger.header["settings"][name]
+        if was != value:
+            option = "--" + name.replace("_", "-")
+            raise dt.OptionError(
+                f"{ledger.path} was made with {option} {was}, not {value}; give the same, or another --out."
+            )

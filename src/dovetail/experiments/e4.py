@@ -1,0 +1,176 @@
+"""E4: four kinds of network, one unchanged solver."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dovetail.experiments.experiment import Experiment, Rows
+from dovetail.experiments.figures import Bars, Drawing, Lines
+from dovetail.experiments.instances import on_water
+from dovetail.experiments.run import Run, Settings, runs
+from dovetail.experiments.statistics import (
+    average,
+    converged,
+    distinct,
+    geometric_mean,
+    known,
+    share,
+    text,
+    where,
+)
+from dovetail.experiments.table import Table
+from dovetail.experiments.verdict import Verdict, judged, share_held
+
+NAME = "e4"
+METHODS = ("paper", "dual-decomposition", "big-m")
+KINDS = {"2x16": "FC", "conv1d": "Conv1d", "residual": "residual", "lstm": "LSTM"}
+SIZES = (60, 100, 200)
+ACCURACY = {"2x16": 0.694, "conv1d": 0.743, "lstm": 0.791, "residual": 0.696}
+CONVERGENCE = {"2x16": 0.75, "conv1d": 0.83, "residual": 0.83, "lstm": 0.50}
+SECONDS = {"2x16": 6.0, "residual": 8.0, "conv1d": 15.0, "lstm": 50.0}
+
+
+def _runs(settings: Settings) -> list[Run]:
+    sizes = (5,) if settings.quick else SIZES
+    cells = [{"network": network, "n": n} for network in KINDS for n in sizes]
+    solved = runs(NAME, cells, METHODS[:2], settings)
+    # what big-M can write at all is seen on the smallest size; the rest is E1's
+    return solved + runs(NAME, [cell for cell in cells if cell["n"] == sizes[0]], METHODS[2:], settings)
+
+
+def _tables(rows: Rows) -> list[Table]:
+    table = Table(
+        "e4",
+        "E4: the unchanged solver on four kinds of network",
+        (
+            "network",
+            "accuracy",
+            "majority",
+            "method",
+            "n",
+            "runs",
+            "converged",
+            "untouched",
+            "potable",
+            "newly flipped",
+            "seconds (geometric mean)",
+        ),
+        reading=(
+            "*Accuracy* on held-out rows, beside that of the majority class. *Converged*: |u - x| < 1e-4 "
+            "within 50 iterations, or nothing better exists. big-M appears where it was tried: it cannot "
+            "write the other kinds at all."
+        ),
+    )
+    for network, kind in KINDS.items():
+        for method in METHODS:
+            for n in sorted(distinct(where(rows, network=network, method=method), "n")):
+                cell = where(rows, network=network, method=method, n=n)
+                refused = all(row["status"] == "refused" for row in cell)
+                found = [row for row in cell if row["found"]]
+                table.rows.append(
+                    [
+                        kind,
+                        text(average(cell, "accuracy")),
+                        text(average(cell, "majority")),
+                        method,
+                        str(n),
+                        str(len(cell)),
+                        "cannot be written" if refused else str(sum(map(converged, cell))),
+                        text(average(cell, "untouched")),
+                        text(average(found, "potable")),
+                        text(average(found, "flipped")),
+                        text(geometric_mean(known(cell, "seconds"))),
+                    ]
+                )
+    return [table]
+
+
+def _verdicts(rows: Rows) -> list[Verdict]:
+    paper = where(rows, method="paper")
+    accuracy = {w: average(where(paper, network=w), "accuracy") for w in ACCURACY}
+    rates = {w: share(where(paper, network=w), converged) for w in CONVERGENCE}
+    seconds = {w: geometric_mean(known(where(paper, network=w, n=200), "seconds")) for w in SECONDS}
+    refused = [row for row in where(rows, method="big-m") if row["network"] != "2x16"]
+    return [
+        _compared(
+            "E4 accuracy of FC, Conv1d, LSTM, residual",
+            ACCURACY,
+            accuracy,
+            lambda ours, theirs: abs(ours - theirs) <= 0.03,
+        ),
+        _compared(
+            "E4 convergence of FC, Conv1d, residual, LSTM",
+            CONVERGENCE,
+            rates,
+            lambda ours, theirs: abs(ours - theirs) <= 0.15,
+        ),
+        _compared(
+            "E4 seconds at n = 200 of FC, residual, Conv1d, LSTM (claimed: at most)",
+            SECONDS,
+            seconds,
+            lambda ours, theirs: ours <= 1.5 * theirs,
+        ),
+        judged(
+            "E4 big-M cannot write Conv1d, residual and LSTM",
+            "not supported",
+            f"refused by name in {sum(row['status'] == 'refused' for row in refused)} of {len(refused)} runs",
+            holds=all(row["status"] == "refused" for row in refused) if refused else None,
+        ),
+    ]
+
+
+def _compared(claim: str, paper: dict[str, float], ours: dict[str, float], near: Any) -> Verdict:
+    there = {w: value for w, value in ours.items() if math.isfinite(value)}
+    return share_held(
+        claim,
+        ", ".join(text(value) for value in paper.values()),
+        ", ".join(text(ours[w]) for w in paper),
+        [near(there[w], paper[w]) for w in there],
+    )
+
+
+def _draw(rows: Rows) -> Drawing | None:
+    if not rows:
+        return None
+    sizes = sorted(distinct(rows, "n"))
+    kinds = {w: kind for w, kind in KINDS.items() if where(rows, network=w)}
+    methods = METHODS[:2]
+    return Drawing(
+        "E4: four kinds of network, one solver",
+        [
+            Bars(
+                "accuracy on held-out rows",
+                "accuracy",
+                list(kinds.values()),
+                {
+                    "network": [average(where(rows, network=w), "accuracy") for w in kinds],
+                    "majority class": [average(where(rows, network=w), "majority") for w in kinds],
+                },
+            ),
+            Bars(
+                "converged within 50 iterations",
+                "share of runs",
+                list(kinds.values()),
+                {m: [share(where(rows, network=w, method=m), converged) for w in kinds] for m in methods},
+            ),
+            Lines(
+                "time",
+                "samples n",
+                "seconds (geometric mean)",
+                {
+                    f"{kind}, {m}": [
+                        (float(n), geometric_mean(known(where(rows, network=w, n=n, method=m), "seconds")))
+                        for n in sizes
+                    ]
+                    for m in methods
+                    for w, kind in kinds.items()
+                },
+                log_y=True,
+                ticks={float(n): str(n) for n in sizes},
+            ),
+        ],
+    )
+
+
+E4 = Experiment(NAME, "E4: kinds of network", METHODS, _runs, on_water, _tables, _verdicts, _draw)

@@ -1,0 +1,115 @@
+"""The results file: JSON lines, one per run, written as soon as the run ends.
+
+The first line says which version wrote it and under which settings. Nothing is ever rewritten: an
+interrupted bench loses at most the run it was in, and a line that was cut off by a crash is dropped
+when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+from dovetail.experiments.run import Record, Run, Settings
+
+FORMAT = 1
+NAME = "results.jsonl"
+
+
+class Ledger:
+    """The rows so far, and a way to add one."""
+
+    def __init__(self, path: Path, header: dict[str, Any], records: list[Record]) -> None:
+        self.path, self.header, self.records = path, header, records
+        self._keys = {record["key"] for record in records}
+
+    @classmethod
+    def create(cls, folder: Path, settings: Settings) -> Ledger:
+        """A new file; an old one is never overwritten."""
+        path = folder / NAME
+        if path.exists():
+            raise dt.OptionError(f"{path} is there already; go on with --resume, or give another --out.")
+        header = {
+            "format": FORMAT,
+            "dovetail": dt.__version__,
+            "settings": said(settings),
+            "machine": _machine(),
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(_line(header), encoding="utf-8")
+        except OSError as reason:
+            raise dt.OptionError(
+                f"{path} cannot be written ({reason.strerror}); give another --out."
+            ) from None
+        return cls(path, header, [])
+
+    @classmethod
+    def open(cls, folder: Path) -> Ledger:
+        """The file of an earlier bench."""
+        path = folder / NAME
+        try:
+            text = path.read_bytes().decode("utf-8", errors="replace")
+        except OSError:
+            raise dt.OptionError(f"{path} is not there; leave out --resume to begin.") from None
+        whole, cut = text.rsplit("\n", 1) if "\n" in text else ("", text)
+        try:
+            header, *records = [json.loads(line) for line in whole.splitlines()]
+            kind, wrote = header["format"], header["dovetail"]
+        except (ValueError, KeyError, TypeError):
+            raise dt.OptionError(
+                f"{path} is not a results file of dovetail bench; give another --out."
+            ) from None
+        if kind != FORMAT or wrote != dt.__version__:
+            raise dt.OptionError(
+                f"{path} was written by dovetail {wrote} (format {kind}), this is {dt.__version__} "
+                f"(format {FORMAT}): its rows cannot be mixed with new ones. Give another --out."
+            )
+        if cut:
+            path.write_text(whole + "\n", encoding="utf-8")
+        return cls(path, header, records)
+
+    def has(self, run: Run) -> bool:
+        """Whether this run is done."""
+        return run.key in self._keys
+
+    def add(self, record: Record) -> None:
+        """Append a run, and make sure it is on the disk."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(_line(record))
+            file.flush()
+            os.fsync(file.fileno())
+        self.records.append(record)
+        self._keys.add(record["key"])
+
+    def of(self, experiment: str) -> list[Record]:
+        """The rows of one experiment."""
+        return [record for record in self.records if record["experiment"] == experiment]
+
+
+def said(settings: Settings) -> dict[str, Any]:
+    """The settings that every row of a file must share, as they stand in its first line."""
+    return {
+        "quick": settings.quick,
+        "data": "look-alike" if settings.data is None else "real",
+        "time_limit": settings.time_limit,
+        "baseline_limit": settings.baseline_limit,
+    }
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("torch", "highspy", "piqp")},
+    }
+
+
+def _line(record: Record) -> str:
+    return json.dumps(record, allow_nan=False) + "\n"

@@ -1,0 +1,77 @@
+"""The page of results: every number on it comes from the results file it lies beside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dovetail.experiments.experiment import Experiment
+from dovetail.experiments.ledger import NAME, Ledger
+from dovetail.experiments.run import SEEDS, TIME_LIMIT
+from dovetail.experiments.statistics import distinct
+from dovetail.experiments.verdict import Verdict, Word
+
+
+def document(experiments: Sequence[Experiment], ledger: Ledger) -> str:
+    """The whole page as Markdown."""
+    parts = [_introduction(ledger), _summary(experiments, ledger)]
+    parts += [_section(experiment, ledger) for experiment in experiments]
+    return "\n".join(parts)
+
+
+def _introduction(ledger: Ledger) -> str:
+    settings, machine = ledger.header["settings"], ledger.header["machine"]
+    seeds = ", ".join(str(seed) for seed in sorted(distinct(ledger.records, "seed")))
+    devices = ", ".join(distinct(ledger.records, "device"))
+    kind = "a quick run on small instances" if settings["quick"] else "a full run"
+    cuts = []
+    if settings["baseline_limit"] < TIME_LIMIT:
+        cuts.append(f"big-M had {settings['baseline_limit']:g} s instead of the paper's {TIME_LIMIT:g} s")
+    if settings["time_limit"] < TIME_LIMIT:
+        cuts.append(f"every other run had {settings['time_limit']:g} s")
+    missing = len(SEEDS) - len(distinct(ledger.records, "seed"))
+    if missing > 0:
+        cuts.append(f"{missing} of the paper's {len(SEEDS)} seeds were left out")
+    said = f" Cut against the paper: {'; '.join(cuts)}." if cuts else ""
+    libraries = ", ".join(f"{name} {machine[name]}" for name in ("python", "torch", "highspy", "piqp"))
+    return (
+        f"# The paper's claims, measured\n\nWritten by `dovetail bench` from [{NAME}]({NAME}), which "
+        f"holds one line per run; nothing on this page is typed by hand. It shows {kind}, "
+        f"{len(ledger.records)} runs, on {settings['data']} data, seeds {seeds}, devices {devices}; "
+        f"{machine['cores']} cores ({machine['processor']}), {libraries}, dovetail "
+        f"{ledger.header['dovetail']}.{said}\n\nTo trace a number: the lines whose fields are those of "
+        "its row in the table (experiment, network, n, method) are the runs it is the mean of.\n"
+    )
+
+
+def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
+    verdicts = [verdict for e in experiments for verdict in e.verdicts(ledger.of(e.name))]
+    counts = ", ".join(f"{sum(verdict.word is word for verdict in verdicts)} {word.value}" for word in Word)
+    return "\n".join(
+        [
+            "## Every claim in one table",
+            "",
+            f"{len(verdicts)} claims: {counts}.",
+            "",
+            "| claim | paper | here | verdict |",
+            "| --- | --- | --- | --- |",
+            *[_row(verdict) for verdict in verdicts],
+            "",
+        ]
+    )
+
+
+def _row(verdict: Verdict) -> str:
+    cells = (verdict.claim, verdict.paper, verdict.ours, f"**{verdict.word.value}**")
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _section(experiment: Experiment, ledger: Ledger) -> str:
+    rows = ledger.of(experiment.name)
+    parts = [f"## {experiment.title}", ""]
+    if experiment.draw(rows) is not None:
+        parts += [f"![{experiment.title}](figures/{experiment.name}.png)", ""]
+    reading = experiment.reading(rows)
+    if reading:
+        parts += [reading, ""]
+    parts += [table.markdown(level=3) for table in experiment.tables(rows)]
+    return "\n".join(parts)

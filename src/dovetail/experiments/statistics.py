@@ -1,0 +1,76 @@
+"""Means over rows, with what is missing left out and counted, never filled in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from dovetail.experiments.run import Record
+
+
+def where(rows: Iterable[Record], **wanted: Any) -> list[Record]:
+    """The rows with these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def distinct(rows: Iterable[Record], name: str) -> list[Any]:
+    """The values of a field, in the order they first appear."""
+    return list(dict.fromkeys(row[name] for row in rows if name in row))
+
+
+def known(rows: Iterable[Record], name: str) -> list[float]:
+    """The numbers of a field that are there."""
+    return [float(row[name]) for row in rows if row.get(name) is not None]
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean; NaN of nothing."""
+    return sum(values) / len(values) if values else math.nan
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The geometric mean of positive numbers; NaN of nothing."""
+    return math.exp(mean([math.log(value) for value in values])) if values else math.nan
+
+
+def average(rows: Iterable[Record], name: str) -> float:
+    """The mean of a field over the rows that have it."""
+    return mean(known(rows, name))
+
+
+def share(rows: Sequence[Record], holds: Callable[[Record], Any]) -> float:
+    """The part of the rows of which something is true; NaN of none."""
+    return mean([1.0 if holds(row) else 0.0 for row in rows])
+
+
+def pairs(rows: Sequence[Record], method: str, other: str, *fields: str) -> list[tuple[Record, Record]]:
+    """Rows of two methods on the same instance and seed."""
+    partner = {tuple(row.get(field) for field in (*fields, "seed")): row for row in where(rows, method=other)}
+    matched = []
+    for row in where(rows, method=method):
+        key = tuple(row.get(field) for field in (*fields, "seed"))
+        if key in partner:
+            matched.append((row, partner[key]))
+    return matched
+
+
+def converged(row: Record) -> bool:
+    """Whether a run ended because the blocks agreed, or nothing better exists."""
+    return row.get("stop") in ("agreed", "proved")
+
+
+def exponent(points: Sequence[tuple[float, float]]) -> float:
+    """The slope of a line through the logarithms: y grows like x to this power."""
+    logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
+    if len({x for x, _ in logs}) < 2:
+        return math.nan
+    mx, my = mean([x for x, _ in logs]), mean([y for _, y in logs])
+    return sum((x - mx) * (y - my) for x, y in logs) / sum((x - mx) ** 2 for x, _ in logs)
+
+
+def text(value: float | None, digits: int = 3) -> str:
+    """A number for a table; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"

@@ -1,0 +1,209 @@
+"""`dovetail bench` as a person uses it: quick runs, bad input, Ctrl-C, a kill and a resume."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dovetail.experiments import EXPERIMENTS
+from dovetail.experiments.bench import experiment_named
+from dovetail.experiments.ledger import Ledger
+from dovetail.experiments.run import QUICK_SEEDS, Settings
+from dovetail.experiments.verdict import Word
+from tests.test_cli import dovetail
+
+PROGRAM = [sys.executable, "-c", "from dovetail.cli import main; main()"]
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "DOVETAIL_DATA"}
+SHORT = ("bench", "e3", "--quick", "--methods", "ssg,paper,dual-decomposition", "--time-limit", "60")
+"""Limited by iterations: every objective is decided by the seed."""
+
+CLAIMS = (
+    "E1 quality", "E1 time", "E1 speed-up", "E1 headline", "Model size by big-M", "E2 success of 2x16",
+    "E2 success from 16x128", "E2 64x512", "E2 time per iteration", "E2 big-M beyond", "E3 SSG loses",
+    "E3 DD keeps", "E3 iterations of SSG", "E3 iterations of DD", "E3 speed-up of SSG", "E3 speed-up of DD",
+    "E4 accuracy", "E4 convergence", "E4 seconds at n = 200", "E5 seconds of SCIP",
+    "E5 seconds of the barrier", "E5 seconds of projected gradient", "Swapping the sub-solver",
+    "Theorem 1: the iterates", "Theorem 1: every limit", "Theorem 1: residuals",
+    "Theorem 1: the augmented Lagrangian", "Proof of Theorem 1", "Theorem 2", "Convergence depends on rho",
+)  # fmt: skip
+"""Every claim of the paper that is judged, by how its verdict begins."""
+
+
+def rows_of(folder: Path) -> dict[str, dict]:
+    lines = (folder / "results.jsonl").read_text().splitlines()[1:]
+    return {record["key"]: record for record in map(json.loads, lines)}
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """One whole quick bench, shared by the tests that look at it."""
+    folder = tmp_path_factory.mktemp("bench")
+    command = [*PROGRAM, "bench", "all", "--quick", "--out", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=900, check=False)
+    return folder, done
+
+
+@pytest.mark.long
+class TestQuick:
+    """`dovetail bench all --quick`, from nothing to the page."""
+
+    def test_it_runs_clean_and_makes_every_run(self, quick):
+        folder, done = quick
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert "Traceback" not in done.stderr
+        settings = Settings(quick=True, seeds=QUICK_SEEDS)
+        planned = {run.key for name in EXPERIMENTS for run in experiment_named(name).runs(settings)}
+        assert set(rows_of(folder)) == planned
+
+    def test_every_claim_has_a_verdict_and_every_verdict_a_line(self, quick):
+        folder, done = quick
+        ledger = Ledger.open(folder)
+        verdicts = [v for name in EXPERIMENTS for v in experiment_named(name).verdicts(ledger.of(name))]
+        for claim in CLAIMS:
+            assert sum(verdict.claim.startswith(claim) for verdict in verdicts) == 1, claim
+        page = (folder / "results.md").read_text()
+        said = " ".join(done.stdout.split())
+        for verdict in verdicts:
+            assert verdict.claim in said
+            assert verdict.claim in page
+            assert f"**{verdict.word.value}**" in page
+
+    def test_water_tables_show_untouched_potable_and_flipped(self, quick):
+        ledger = Ledger.open(quick[0])
+        for name in ("e1", "e2", "e3", "e4", "sensitivity"):
+            table = experiment_named(name).tables(ledger.of(name))[0]
+            assert {"untouched", "potable", "newly flipped"} <= set(table.header), name
+            assert table.rows
+
+    def test_figures_show_something(self, quick):
+        import matplotlib.image
+
+        for name in EXPERIMENTS:
+            image = matplotlib.image.imread(quick[0] / "figures" / f"{name}.png")[..., :3]
+            colourful = np.ptp(image, axis=2) > 0.15  # neither paper nor ink
+            assert colourful.mean() > 2e-4, name
+            svg = (quick[0] / "figures" / f"{name}.svg").read_text()
+            assert svg.count("<text") > 20, name
+
+    def test_numbers_on_the_page_are_those_of_the_rows(self, quick):
+        page = (quick[0] / "results.md").read_text()
+        row = rows_of(quick[0])["e1 network=2x16 n=10 budgets=total paper seed=42"]
+        line = next(part for part in page.splitlines() if part.startswith("| 2x16 | 10 | total | paper |"))
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert cells[6:9] == [str(row["untouched"]), str(row["potable"]), str(row["flipped"])]
+
+    def test_any_part_of_the_rows_can_be_reported(self, quick):
+        """A bench may be stopped anywhere: tables, verdicts and figures must take what is there."""
+        ledger = Ledger.open(quick[0])
+        chance = random.Random(0)
+        for name in EXPERIMENTS:
+            experiment, rows = experiment_named(name), ledger.of(name)
+            for size in (0, 1, 2, 3, 5, len(rows) // 2):
+                some = chance.sample(rows, min(size, len(rows)))
+                experiment.tables(some)
+                experiment.draw(some)
+                experiment.reading(some)
+                for verdict in experiment.verdicts(some):
+                    assert isinstance(verdict.word, Word)
+
+    def test_with_every_run_done_it_only_reports(self, quick):
+        folder, _ = quick
+        before = (folder / "results.jsonl").read_bytes()
+        done = dovetail("bench", "all", "--resume", "--out", str(folder))
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"(\d+) runs, \1 of them done", done.stdout)
+        assert (folder / "results.jsonl").read_bytes() == before
+
+
+@pytest.mark.long
+def test_killed_and_resumed_it_has_the_same_rows_and_objectives(tmp_path):
+    assert dovetail(*SHORT, "--out", str(tmp_path / "whole")).returncode == 0
+    whole = rows_of(tmp_path / "whole")
+    pause = random.Random(time.time_ns()).uniform(0.0, 1.5)
+    with subprocess.Popen([*PROGRAM, *SHORT, "--out", str(tmp_path / "cut")], env=ENVIRONMENT) as process:
+        path = tmp_path / "cut" / "results.jsonl"
+        while not path.exists() or path.read_text().count("\n") < 2:
+            time.sleep(0.02)
+        time.sleep(pause)
+        process.kill()
+    done = dovetail(*SHORT, "--jobs", "2", "--resume", "--out", str(tmp_path / "cut"))
+    assert done.returncode == 0, done.stderr
+    cut = rows_of(tmp_path / "cut")
+    assert set(cut) == set(whole)
+    fields = ("objective", "potable", "iterations", "residual", "accuracy")
+    for key, row in whole.items():
+        assert [row[name] for name in fields] == [cut[key][name] for name in fields], (key, pause)
+
+
+def test_ctrl_c_keeps_the_rows_prints_the_table_and_can_be_resumed(tmp_path):
+    command = [*PROGRAM, "bench", "sensitivity", "--quick", "--out", str(tmp_path)]
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+        path = tmp_path / "results.jsonl"
+        while not path.exists() or path.read_text().count("\n") < 3:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out = process.stdout.read()
+    assert process.returncode == 130
+    assert "Interrupted; what is done is kept" in out
+    assert "Sensitivity to rho and step size" in out
+    kept = rows_of(tmp_path)
+    assert len(kept) >= 2
+    assert all(row["stop"] != "interrupt" for row in kept.values())
+    done = dovetail("bench", "sensitivity", "--resume", "--methods", "paper", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert set(kept) <= set(rows_of(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("e9",), "experiment 'e9' is not known; choose e1, e2, e3, e4, e5, theory, sensitivity, all"),
+        (("e1", "--seeds", "42,x"), "--seeds is '42,x'; give whole numbers"),
+        (("e1", "--seeds", ""), "--seeds is ''"),
+        (("e1", "--seeds", "-3"), "--seeds is '-3'"),
+        (("e1", "--methods", "magic"), "--methods: 'magic' is not among paper, dual-decomposition"),
+        (("e1", "--time-limit", "-1"), "--time-limit is -1"),
+        (("e1", "--time-limit", "0"), "--time-limit is 0"),
+        (("e1", "--networks", "3x3"), "--methods and --networks leave nothing to run"),
+        (("e1", "--data", "nowhere"), "water_quality.csv is not there; give the folder"),
+        (("e1", "--resume"), "results.jsonl is not there; leave out --resume"),
+    ],
+)
+def test_bad_input_is_refused_with_the_fix(tmp_path, arguments, said):
+    done = dovetail("bench", *arguments, "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out" / "results.jsonl").exists()
+
+
+def test_settings_of_a_file_are_kept_and_others_refused(tmp_path):
+    Ledger.create(tmp_path, Settings(quick=True, time_limit=2.0, baseline_limit=2.0))
+    done = dovetail("bench", "theory", "--resume", "--time-limit", "9", "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "was made with --time-limit 2.0, not 9.0" in done.stderr
+    done = dovetail("bench", "theory", "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "is there already; go on with --resume" in done.stderr
+
+
+def test_a_library_that_is_missing_skips_its_runs_and_says_so(tmp_path):
+    program = (
+        "import sys; sys.modules['pyscipopt_ml.add_predictor'] = None; from dovetail.cli import main; "
+        f"sys.argv = ['dovetail', 'bench', 'e4', '--quick', '--networks', '2x16', '--out', {str(tmp_path)!r}]; "
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "skipped: method" in done.stdout and "PySCIPOpt-ML" in done.stdout
+    assert {row["method"] for row in rows_of(tmp_path).values()} == {"paper", "dual-decomposition"}

@@ -1,0 +1,57 @@
+"""Means that leave out what is missing, and verdicts that follow the numbers."""
+
+import math
+
+import pytest
+
+from dovetail.experiments.statistics import (
+    average,
+    exponent,
+    geometric_mean,
+    mean,
+    pairs,
+    share,
+    text,
+)
+from dovetail.experiments.verdict import Word, judged, share_held
+
+
+def test_what_is_missing_is_left_out():
+    rows = [{"a": 1.0}, {"a": None}, {"a": 3.0}, {}]
+    assert average(rows, "a") == 2.0
+    assert math.isnan(mean([]))
+    assert math.isnan(share([], bool))
+    assert geometric_mean([1.0, 100.0]) == pytest.approx(10.0)
+
+
+def test_pairs_share_their_cell_and_seed():
+    rows = [
+        {"n": 5, "seed": 1, "method": "a", "v": 1},
+        {"n": 5, "seed": 2, "method": "a", "v": 2},
+        {"n": 5, "seed": 2, "method": "b", "v": 3},
+        {"n": 9, "seed": 1, "method": "b", "v": 4},
+    ]
+    assert [(mine["v"], other["v"]) for mine, other in pairs(rows, "a", "b", "n")] == [(2, 3)]
+
+
+def test_the_exponent_of_a_power_law():
+    assert exponent([(x, 3.0 * x**0.7) for x in (1.0, 10.0, 55.0)]) == pytest.approx(0.7)
+    assert math.isnan(exponent([(2.0, 1.0), (2.0, 3.0)]))
+
+
+def test_numbers_for_tables():
+    assert text(None) == text(math.nan) == "–"
+    assert text(12345.6) == "12,346"
+    assert text(0.12345) == "0.123"
+
+
+def test_verdicts():
+    assert judged("c", "p", "o", holds=None).word is Word.UNTESTABLE
+    assert judged("c", "p", "o", holds=True).word is Word.HOLDS
+    assert judged("c", "p", "o", holds=False).word is Word.NOT
+    assert judged("c", "p", "o", holds=False, in_part=True).word is Word.IN_PART
+    assert judged("c", "p", "o", holds=False, in_part=True, open_end=True).word is Word.UNTESTABLE
+    assert judged("c", "p", "o", holds=True, open_end=True).word is Word.HOLDS
+    assert share_held("c", "p", "o", [True, False]).word is Word.IN_PART
+    assert share_held("c", "p", "o", []).word is Word.UNTESTABLE
+    assert str(judged("claim", "1", "2", holds=True)) == "claim: holds (paper 1; here 2)"
