@@ -198,8 +198,8 @@ def test_settings_of_a_file_are_kept_and_others_refused(tmp_path):
 def test_a_library_that_is_missing_skips_its_runs_and_says_so(tmp_path):
     program = (
         "import sys; sys.modules['pyscipopt_ml.add_predictor'] = None; from dovetail.cli import main; "
-        f"sys.argv = ['dovetail', 'bench', 'e4', '--quick', '--networks', '2x16', '--out', {str(tmp_path)!r}]; "
-        "main()"
+        "sys.argv = ['dovetail', 'bench', 'e4', '--quick', '--networks', '2x16', '--out', "
+        f"{str(tmp_path)!r}]; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT, check=False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import platform
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -59,7 +61,11 @@ def contest(
 def begun(run: Run, settings: Settings) -> Record:
     """The part of a row that is known beforehand."""
     row: Record = {"key": run.key, "experiment": run.experiment, **dict(run.cell)}
-    return {**row, "method": run.method, "seed": run.seed, "device": _device(settings, run.method)}
+    where = {
+        "device": _device(settings, run.method),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+    }
+    return {**row, "method": run.method, "seed": run.seed, **where}
 
 
 def _device(settings: Settings, method: str) -> str:

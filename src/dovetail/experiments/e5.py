@@ -7,7 +7,7 @@ import math
 from dovetail.experiments.experiment import Experiment, Rows
 from dovetail.experiments.figures import Bars, Drawing
 from dovetail.experiments.instances import on_trees
-from dovetail.experiments.run import Run, Settings, runs
+from dovetail.experiments.run import Record, Run, Settings, runs
 from dovetail.experiments.statistics import average, distinct, geometric_mean, mean, pairs, text, where
 from dovetail.experiments.table import Table
 from dovetail.experiments.verdict import Verdict, judged
@@ -87,10 +87,17 @@ def _line(cell: Rows) -> list[str]:
     ]
 
 
-def _note(row: dict[str, object]) -> str:
+def _note(row: Record) -> str:
     if row["status"] == "refused":
         return "too large to build"
+    if _wrongly_infeasible(row):
+        return "SCIP says infeasible, wrongly"
     return "time ran out while it was built" if "ran out while" in str(row["message"]) else ""
+
+
+def _wrongly_infeasible(row: Record) -> bool:
+    """SCIP denies that there is a point, beside a verified one."""
+    return row["status"] == "feasible" and "SCIP says infeasible" in row["message"]
 
 
 def _verdicts(rows: Rows) -> list[Verdict]:
@@ -131,10 +138,12 @@ def _times(rows: Rows, method: str, claim: str, paper: str) -> Verdict:
     built = ", ".join(f"{w}: {text(value)}" for w, value in there.items())
     if method == "big-m":
         refused = sum(row["status"] == "refused" for row in cells)
+        denied = sum(map(_wrongly_infeasible, cells))
         return judged(
             claim,
             paper,
-            f"{built or 'no solve'} s, a point in {found} of {len(cells)} runs, {refused} too large to build",
+            f"{built or 'no solve'} s; a point in {found} of {len(cells)} runs; {denied} ended with SCIP "
+            f"calling a feasible problem infeasible, {refused} were too large to build",
             holds=found == 0 or mean(list(there.values())) >= 50.0 if cells else None,
             in_part=True,
         )

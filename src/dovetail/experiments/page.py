@@ -32,6 +32,7 @@ def _introduction(ledger: Ledger) -> str:
     if missing > 0:
         cuts.append(f"{missing} of the paper's {len(SEEDS)} seeds were left out")
     said = f" Cut against the paper: {'; '.join(cuts)}." if cuts else ""
+    said += _elsewhere(ledger)
     libraries = ", ".join(f"{name} {machine[name]}" for name in ("python", "torch", "highspy", "piqp"))
     return (
         f"# The paper's claims, measured\n\nWritten by `dovetail bench` from [{NAME}]({NAME}), which "
@@ -41,6 +42,20 @@ def _introduction(ledger: Ledger) -> str:
         f"{ledger.header['dovetail']}.{said}\n\nTo trace a number: the lines whose fields are those of "
         "its row in the table (experiment, network, n, method) are the runs it is the mean of.\n"
     )
+
+
+def _elsewhere(ledger: Ledger) -> str:
+    """Which runs were made on another machine or device than the first line names."""
+    machine = ledger.header["machine"]
+    here = ("cpu", f"{machine['processor']}, {machine['cores']} cores")
+    others: dict[str, list[str]] = {}
+    for record in ledger.records:
+        place = (record["device"], record.get("machine", here[1]))
+        if place != here:
+            label = f"{record['experiment']} {record.get('network', '')}".strip()
+            others.setdefault(", ".join(place), []).append(label)
+    parts = [f"{', '.join(dict.fromkeys(labels))} ({place})" for place, labels in others.items()]
+    return f" Made elsewhere: {'; '.join(parts)}." if parts else ""
 
 
 def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:

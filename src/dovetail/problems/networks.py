@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +19,18 @@ from dovetail.core.errors import OptionError
 KINDS = "LxW such as 2x16, conv1d, residual, residual-LxW, lstm"
 
 
-def learning_rate(kind: str) -> float:
-    """The step that trains this kind of network well: recurrent ones need longer steps."""
-    return 5e-3 if kind == "lstm" else 1e-3
+@dataclass(frozen=True)
+class Recipe:
+    """How a kind of network is trained well."""
+
+    rate: float = 1e-3
+    decay: float = 1e-3
+    """Of the weights, against learning small data by heart."""
+
+
+def recipe(kind: str) -> Recipe:
+    """Recurrent networks need longer steps and less decay: the usual one keeps an LSTM's gates half open."""
+    return Recipe(rate=5e-3, decay=1e-4) if kind == "lstm" else Recipe()
 
 
 def build(kind: str, features: int, outputs: int = 1, *, init: str = "he") -> nn.Module:

@@ -43,6 +43,7 @@ def train_classifier(
     *,
     seed: int,
     rate: float = 1e-3,
+    decay: float = 1e-3,
     epochs: int = 40,
     allow_constant: bool = False,
     device: str = "cpu",
@@ -60,7 +61,7 @@ def train_classifier(
     targets = torch.as_tensor(labels, dtype=torch.float32, device=device)
     network.to(device)
     generator = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(network.parameters(), lr=rate, weight_decay=1e-3)
+    optimiser = torch.optim.Adam(network.parameters(), lr=rate, weight_decay=decay)
     loss = nn.BCEWithLogitsLoss()
     best, best_weights = np.inf, {k: v.clone() for k, v in network.state_dict().items()}
     for _ in range(epochs):

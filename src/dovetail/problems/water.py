@@ -130,9 +130,17 @@ def train(
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     torch.manual_seed(seed)
     net = networks.build(network, len(FEATURES), init=init)
-    rate = networks.learning_rate(network)
+    recipe = networks.recipe(network)
     training = train_classifier(
-        net, X, labels, seed=seed, rate=rate, epochs=epochs, allow_constant=allow_constant, device=device
+        net,
+        X,
+        labels,
+        seed=seed,
+        rate=recipe.rate,
+        decay=recipe.decay,
+        epochs=epochs,
+        allow_constant=allow_constant,
+        device=device,
     )
     return Judge(net, training, X, labels, seed)
 
