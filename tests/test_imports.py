@@ -19,6 +19,7 @@ ALLOWED = {
     "problems": {"core"},
     "presolve": {"core", "mip"},
     "methods": {"core", "presolve", "coupling", "mip", "nn"},
+    "experiments": {"problems"},
 }
 """Which folders a folder may import; `solve`, `demo` and `cli` may import everything."""
 

@@ -50,8 +50,8 @@ class Ledger:
         return cls(path, header, [])
 
     @classmethod
-    def open(cls, folder: Path) -> Ledger:
-        """The file of an earlier bench."""
+    def open(cls, folder: Path, *, any_version: bool = False) -> Ledger:
+        """The file of an earlier bench; of another version only to be read, never to be gone on with."""
         path = folder / NAME
         try:
             text = path.read_bytes().decode("utf-8", errors="replace")
@@ -65,7 +65,7 @@ class Ledger:
             raise dt.OptionError(
                 f"{path} is not a results file of dovetail bench; give another --out."
             ) from None
-        if kind != FORMAT or wrote != dt.__version__:
+        if kind != FORMAT or (wrote != dt.__version__ and not any_version):
             raise dt.OptionError(
                 f"{path} was written by dovetail {wrote} (format {kind}), this is {dt.__version__} "
                 f"(format {FORMAT}): its rows cannot be mixed with new ones. Give another --out."
