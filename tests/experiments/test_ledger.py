@@ -74,3 +74,19 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(dt.OptionError, match="cannot be written"):
         Ledger.create(tmp_path / "file" / "out", Settings())
+
+
+def test_a_run_that_is_there_twice_is_refused(tmp_path):
+    ledger = Ledger.create(tmp_path, Settings())
+    ledger.add(row(RUN))
+    ledger.add(row(RUN))
+    with pytest.raises(dt.OptionError, match="twice; remove one of the lines"):
+        Ledger.open(tmp_path)
+
+
+def test_numbers_json_cannot_hold_are_left_out(tmp_path):
+    ledger = Ledger.create(tmp_path, Settings())
+    ledger.add({**row(RUN), "residual": float("nan"), "curve": [1.0, float("inf")]})
+    (again,) = Ledger.open(tmp_path).records
+    assert again["residual"] is None
+    assert again["curve"] == [1.0, None]

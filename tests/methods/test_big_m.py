@@ -273,8 +273,19 @@ def test_layers_compute_what_torch_computes_and_stay_within_their_range(kind):
     assert np.abs(values).max() <= widest(layers, X.min(axis=0), X.max(axis=0))
 
 
-def test_a_threshold_on_a_probability_becomes_one_on_the_logit():
-    layers = (Dense(np.eye(1), np.zeros(1)), Activation("sigmoid"))
+@pytest.mark.parametrize("before", [(), (Activation("relu"),)])
+def test_a_threshold_on_a_probability_becomes_one_on_the_logit(before):
+    layers = (Dense(np.eye(1), np.zeros(1)), *before, Activation("sigmoid"))
     X = layered_points(1)
-    moved = thresholded(layers, 1, 0.3, centre=0.5)
-    assert np.array_equal(evaluate(moved, X) >= 0.5, evaluate(layers, X) >= 0.3)
+    moved = thresholded(layers, 1, 0.6, centre=0.5)
+    assert isinstance(moved[-1], Dense)
+    assert np.array_equal(evaluate(moved, X) >= 0.5, evaluate(layers, X) >= 0.6)
+
+
+def test_with_a_margin_points_survive_and_nothing_is_proven():
+    problem = busy(3)
+    result = dt.solve(problem, dt.BigM(margin=1e-4), log=False)
+    raw = [-row.lagrangian for row in result.trace if row.residuals]
+    assert result.objective == max(raw) == 3.0
+    other = dt.solve(busy(12), dt.BigM(margin=1e-4), time_limit=3, log=False)
+    assert "its bound" not in other.message

@@ -106,10 +106,8 @@ def thresholded(layers: Sequence[Layer], outputs: int, threshold: float, centre:
         elif outputs == 1 and last.kind == "sigmoid" and 0.0 < threshold < 1.0:
             kept.pop()
             threshold = float(np.log(threshold / (1.0 - threshold)))
-        else:
-            kept.append(Dense(np.eye(outputs), np.zeros(outputs)))
-    if outputs > 1:
-        return tuple(kept)
-    decisive = kept[-1]
-    assert isinstance(decisive, Dense)
-    return (*kept[:-1], Dense(decisive.weight, decisive.bias + (centre - threshold)))
+    end = kept[-1]
+    decisive = end if isinstance(end, Dense) else Dense(np.eye(outputs), np.zeros(outputs))
+    shift = centre - threshold if outputs == 1 else 0.0
+    before = kept[:-1] if decisive is end else kept
+    return (*before, Dense(decisive.weight, decisive.bias + shift))

@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
 from pathlib import Path
 
@@ -58,6 +59,9 @@ def bench(
     finished = True
     try:
         _make(missing, settings, ledger, console, jobs)
+    except BrokenProcessPool:
+        finished = False
+        console.print("\nA worker was killed, perhaps for want of memory; try --resume with fewer --jobs.")
     except KeyboardInterrupt:
         finished = False
         console.print("\nInterrupted; what is done is kept. Go on with the same command and --resume.")
@@ -152,7 +156,7 @@ def _results(
                     begins(run)
                     working.add(pool.submit(execute, run, settings))
                 done, working = wait(working, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in done)
+                yield from [future.result() for future in done]
         except BaseException:
             for process in multiprocessing.active_children():
                 process.terminate()
@@ -160,11 +164,15 @@ def _results(
 
 
 def execute(run: Run, settings: Settings) -> Record | str:
-    """One run, here and now: its row, or why it cannot be made on this machine."""
+    """One run, here and now: its row, or why it has none; then --resume tries it again."""
     try:
         return experiment_named(run.experiment).execute(run, settings)
     except dt.MissingDependencyError as missing:
         return str(missing)
+    except dt.OptionError:
+        raise
+    except Exception as trouble:
+        return f"{run.key}: {type(trouble).__name__}: {trouble}"
 
 
 def _quiet() -> None:

@@ -12,7 +12,7 @@ import dovetail as dt
 from dovetail.experiments.bench import bench, chosen, require_runs
 from dovetail.experiments.ledger import Ledger, said
 from dovetail.experiments.run import QUICK_LIMIT, QUICK_SEEDS, SEEDS, TIME_LIMIT, Settings
-from dovetail.problems import water
+from dovetail.problems import tree, water
 from dovetail.problems.data import VARIABLE, find
 
 
@@ -39,7 +39,7 @@ def run(
     limit = _first(time_limit, old.get("time_limit"), QUICK_LIMIT if quick else TIME_LIMIT)
     settings = Settings(
         quick=quick,
-        data=_folder(data, quick),
+        data=_folder(data, quick, [tree.FILE] if "e5" in (e.name for e in experiments) else []),
         seeds=_seeds(seeds) if seeds is not None else (QUICK_SEEDS if quick else SEEDS),
         time_limit=_positive("--time-limit", limit),
         baseline_limit=_positive(
@@ -51,7 +51,7 @@ def run(
     )
     require_runs(experiments, settings)
     if ledger is None:
-        ledger = Ledger.create(out, settings)
+        ledger = Ledger.create(out, settings, jobs)
     _require_same(ledger, settings)
     return bench(experiments, settings, ledger, Console(width=160), jobs=jobs)
 
@@ -61,12 +61,13 @@ def _first(*values: float | None) -> float:
     return next(value for value in values if value is not None)
 
 
-def _folder(data: Path | None, quick: bool) -> Path | None:
+def _folder(data: Path | None, quick: bool, more: list[str]) -> Path | None:
     """Where the real data is; a quick run makes its own unless it is told otherwise."""
     folder = data if data is not None else None if quick else os.environ.get(VARIABLE)
     if not folder:
         return None
-    find(water.FILE, folder)  # complains now, not after an hour
+    for name in (water.FILE, *more):
+        find(name, folder)  # complains now, not after an hour
     return Path(folder)
 
 
@@ -95,7 +96,7 @@ def _require_same(ledger: Ledger, settings: Settings) -> None:
     for name, value in said(settings).items():
         was = ledger.header["settings"][name]
         if was != value:
-            option = "--" + name.replace("_", "-")
             raise dt.OptionError(
-                f"{ledger.path} was made with {option} {was}, not {value}; give the same, or another --out."
+                f"{ledger.path} was made with {name.replace('_', ' ')} {was}, not {value}; give the same, "
+                "or another --out."
             )

@@ -77,26 +77,21 @@ def _device(settings: Settings, method: str) -> str:
 def _kept(result: dt.Result, sign: float) -> Record:
     rows = list(result.trace)
     own = [row for row in rows if row.source or math.isfinite(row.objective)]
-    raw = [sign * row.lagrangian for row in rows if row.residuals] if result.method == "big-m" else []
+    raw = [row.lagrangian for row in rows if row.residuals] if result.method == "big-m" else []
     return {
         "status": result.status.value,
         "stop": result.stop_reason.value,
         "objective": result.objective,
         "found": bool(own),
-        "raw": raw[-1] if raw else None,
+        "raw": sign * min(raw) if raw else None,
         "bound": result.bound,
         "iterations": result.iterations,
         "first": own[0].iteration if own else None,
         "best_at": next((row.iteration for row in reversed(rows) if row.source), None),
         "agreed": result.stop_reason.value == "agreed",
-        "residual": number(result.residual),
+        "residual": result.residual,
         "seconds": round(result.seconds, 4),
         "mip_seconds": round(sum(row.mip_seconds for row in rows), 4),
         "nn_seconds": round(sum(row.nn_seconds for row in rows), 4),
         "message": result.message,
     }
-
-
-def number(value: float | None) -> float | None:
-    """A number JSON can hold, or nothing."""
-    return value if value is not None and math.isfinite(value) else None

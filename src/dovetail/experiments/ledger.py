@@ -8,9 +8,10 @@ when the file is opened again.
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class Ledger:
         self._keys = {record["key"] for record in records}
 
     @classmethod
-    def create(cls, folder: Path, settings: Settings) -> Ledger:
+    def create(cls, folder: Path, settings: Settings, jobs: int = 1) -> Ledger:
         """A new file; an old one is never overwritten."""
         path = folder / NAME
         if path.exists():
@@ -38,6 +39,7 @@ class Ledger:
             "format": FORMAT,
             "dovetail": dt.__version__,
             "settings": said(settings),
+            "jobs": jobs,
             "machine": _machine(),
         }
         try:
@@ -54,7 +56,7 @@ class Ledger:
         """The file of an earlier bench; of another version only to be read, never to be gone on with."""
         path = folder / NAME
         try:
-            text = path.read_bytes().decode("utf-8", errors="replace")
+            text = path.read_text(encoding="utf-8", errors="surrogateescape")
         except OSError:
             raise dt.OptionError(f"{path} is not there; leave out --resume to begin.") from None
         whole, cut = text.rsplit("\n", 1) if "\n" in text else ("", text)
@@ -70,8 +72,12 @@ class Ledger:
                 f"{path} was written by dovetail {wrote} (format {kind}), this is {dt.__version__} "
                 f"(format {FORMAT}): its rows cannot be mixed with new ones. Give another --out."
             )
-        if cut:
-            path.write_text(whole + "\n", encoding="utf-8")
+        keys = [record["key"] for record in records]
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise dt.OptionError(f"{path} has the run {twice!r} twice; remove one of the lines.")
+        if cut and not any_version:
+            os.truncate(path, len(whole.encode("utf-8", errors="surrogateescape")) + 1)
         return cls(path, header, records)
 
     def has(self, run: Run) -> bool:
@@ -107,9 +113,25 @@ def _machine() -> dict[str, Any]:
         "processor": platform.machine(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        **{name: version(name) for name in ("torch", "highspy", "piqp")},
+        **{name: _version(name) for name in ("torch", "highspy", "piqp", "pyscipopt", "pyscipopt-ml")},
     }
 
 
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "not installed"
+
+
 def _line(record: Record) -> str:
-    return json.dumps(record, allow_nan=False) + "\n"
+    return json.dumps(_plain(record), allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has neither NaN nor infinity: such a number is not there."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

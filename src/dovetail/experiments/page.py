@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.ledger import NAME, Ledger
-from dovetail.experiments.run import SEEDS, TIME_LIMIT
+from dovetail.experiments.run import SEEDS, TIME_LIMIT, Settings
 from dovetail.experiments.statistics import distinct
 from dovetail.experiments.verdict import Verdict, Word
 
@@ -32,6 +32,8 @@ def _introduction(ledger: Ledger) -> str:
     if missing > 0:
         cuts.append(f"{missing} of the paper's {len(SEEDS)} seeds were left out")
     said = f" Cut against the paper: {'; '.join(cuts)}." if cuts else ""
+    if ledger.header.get("jobs", 1) > 1:
+        said += f" {ledger.header['jobs']} runs at a time, one core each: times are those of a busy machine."
     said += _elsewhere(ledger)
     libraries = ", ".join(f"{name} {machine[name]}" for name in ("python", "torch", "highspy", "piqp"))
     return (
@@ -67,8 +69,8 @@ def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
             "",
             f"{len(verdicts)} claims: {counts}.",
             "",
-            "| claim | paper | here | verdict |",
-            "| --- | --- | --- | --- |",
+            "| claim | paper | here | verdict | it holds if |",
+            "| --- | --- | --- | --- | --- |",
             *[_row(verdict) for verdict in verdicts],
             "",
         ]
@@ -76,13 +78,23 @@ def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
 
 
 def _row(verdict: Verdict) -> str:
-    cells = (verdict.claim, verdict.paper, verdict.ours, f"**{verdict.word.value}**")
+    cells = (verdict.claim, verdict.paper, verdict.ours, f"**{verdict.word.value}**", verdict.rule)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _volume(experiment: Experiment, ledger: Ledger) -> str:
+    """How much of the experiment is in the file."""
+    rows = ledger.of(experiment.name)
+    seeds = tuple(sorted(distinct(rows, "seed")))
+    planned = experiment.runs(Settings(quick=ledger.header["settings"]["quick"], seeds=seeds))
+    missing = [run for run in planned if not ledger.has(run)]
+    said = f"{len(rows)} runs, seeds {', '.join(map(str, seeds))}."
+    return f"{said} {len(missing)} of the {len(planned)} planned with these are missing." if missing else said
 
 
 def _section(experiment: Experiment, ledger: Ledger) -> str:
     rows = ledger.of(experiment.name)
-    parts = [f"## {experiment.title}", ""]
+    parts = [f"## {experiment.title}", "", _volume(experiment, ledger), ""]
     if experiment.draw(rows) is not None:
         parts += [f"![{experiment.title}](figures/{experiment.name}.png)", ""]
     reading = experiment.reading(rows)

@@ -60,6 +60,11 @@ def converged(row: Record) -> bool:
     return row.get("stop") in ("agreed", "proved")
 
 
+def stopped(row: Record) -> bool:
+    """Whether a run met its time limit: what it would have needed is not known."""
+    return row.get("stop") == "time"
+
+
 def exponent(points: Sequence[tuple[float, float]]) -> float:
     """The slope of a line through the logarithms: y grows like x to this power."""
     logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]

@@ -23,13 +23,22 @@ class Verdict:
     paper: str
     ours: str
     word: Word
+    rule: str = ""
+    """What had to be seen for it to hold."""
 
     def __str__(self) -> str:
         return f"{self.claim}: {self.word.value} (paper {self.paper}; here {self.ours})"
 
 
 def judged(
-    claim: str, paper: str, ours: str, *, holds: bool | None, in_part: bool = False, open_end: bool = False
+    claim: str,
+    paper: str,
+    ours: str,
+    *,
+    holds: bool | None,
+    in_part: bool = False,
+    open_end: bool = False,
+    rule: str = "",
 ) -> Verdict:
     """A verdict; `holds=None` where the rows needed are not there.
 
@@ -37,15 +46,15 @@ def judged(
     does not reach is then not refuted.
     """
     if holds is None:
-        return Verdict(claim, paper, "no rows for it", Word.UNTESTABLE)
+        return Verdict(claim, paper, "no rows for it", Word.UNTESTABLE, rule)
     if open_end and not holds:
-        return Verdict(claim, paper, ours, Word.UNTESTABLE)
-    return Verdict(claim, paper, ours, Word.HOLDS if holds else Word.IN_PART if in_part else Word.NOT)
+        return Verdict(claim, paper, ours, Word.UNTESTABLE, rule)
+    return Verdict(claim, paper, ours, Word.HOLDS if holds else Word.IN_PART if in_part else Word.NOT, rule)
 
 
-def share_held(claim: str, paper: str, ours: str, held: list[bool]) -> Verdict:
+def share_held(claim: str, paper: str, ours: str, held: list[bool], rule: str = "") -> Verdict:
     """A verdict over many comparisons: all of them, some, or none."""
     if not held:
-        return judged(claim, paper, ours, holds=None)
+        return judged(claim, paper, ours, holds=None, rule=rule)
     ours = f"{ours}; {sum(held)} of {len(held)} comparisons as claimed"
-    return judged(claim, paper, ours, holds=all(held), in_part=any(held))
+    return judged(claim, paper, ours, holds=all(held), in_part=any(held), rule=rule)

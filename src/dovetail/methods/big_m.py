@@ -68,10 +68,11 @@ class BigM:
 
     formulation: Literal["bigm", "sos"] = "bigm"
     margin: float = 0.0
-    """What class outputs must clear their threshold by in the model. Without it SCIP puts samples exactly on
-    the threshold, where float32 and float64 disagree and the door refuses; with it no bound is proven."""
-    max_terms: int = 40_000_000
-    """Coefficients above which the model is not built: 40 million take minutes and gigabytes to write."""
+    """By how much the threshold of single class outputs is raised in the model. Without it SCIP puts samples
+    exactly on the threshold, where float32 and float64 disagree and the door refuses; with it classes
+    just above the threshold are cut off, so no bound is proven."""
+    max_terms: int = 50_000_000
+    """Coefficients above which the model is not built: so many take minutes and gigabytes to write."""
     force: bool = False
     """Build it whatever its size."""
 
@@ -103,7 +104,8 @@ class BigM:
         with search.stopwatch.measure("engine"):
             said = model.solve(search.budget, teller.point, teller.nodes)
         search.stopwatch.totals["engine"] -= search.stopwatch.read("door") - before  # it ran inside SCIP
-        restricted = self.margin > 0.0 and any(block.classifies for block in search.problem.blocks)
+        single = (block.classifies and block.outputs.shape[1] == 1 for block in search.problem.blocks)
+        restricted = self.margin > 0.0 and any(single)
         return _concluded(search, model, teller, said, built, -np.inf if restricted else model.bound)
 
     def size(self, problem: Problem) -> Size:
@@ -205,8 +207,10 @@ def _concluded(
         raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
     incumbent, mip = search.incumbent, search.problem.mip
     points = model.points()
-    for x in points[:1] if incumbent.source == "scip" else points[:STORED]:
+    for x in points[1:STORED] if incumbent.source != "scip" else ():
         teller.offer(x)
+    if points:
+        teller.point(points[0])  # it may have come too late to be told
     met = incumbent.x is not None and meets(mip, incumbent.objective, mip.sign * bound)
     notes = [f"SCIP says {said}; {built}"]
     if points:
@@ -219,13 +223,12 @@ def _concluded(
         notes.append(
             f"its bound {mip.sign * bound:.8g} is not taken over: the verified objective does not meet it"
         )
-    told = [row.primal for row in search.watch.trace if row.residuals]
     reason = search.budget.over or ENDED[said]
     return Outcome(
         reason,
         len(search.watch.trace),
         "; ".join(notes),
-        residual=told[-1] if told else None,
+        residual=search.watch.trace[-1].primal if points else None,
         bound=bound if met else -np.inf,
     )
 
