@@ -150,11 +150,13 @@ class _Teller:
         self._search, self._host = search, search.problem.mip.minimised()
         self._lap = Lap(search)
         self._next_node = 1.0
+        self.told = math.nan
+        """SCIP's objective at the last point it told."""
 
     def point(self, x: FloatArray) -> None:
         """A new best point of SCIP."""
-        objective = self.offer(x)
-        self._tell(objective, self._host.objective(x), _errors(self._search.problem, x))
+        objective, self.told = self.offer(x), self._host.objective(x)
+        self._tell(objective, self.told, _errors(self._search.problem, x))
 
     def offer(self, x: FloatArray) -> float:
         """To the door; if it is refused there, once more as the nearest point of the host."""
@@ -207,10 +209,10 @@ def _concluded(
         raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
     incumbent, mip = search.incumbent, search.problem.mip
     points = model.points()
-    for x in points[1:STORED] if incumbent.source != "scip" else ():
+    for x in points[:STORED] if incumbent.source != "scip" else points[:1]:
         teller.offer(x)
-    if points:
-        teller.point(points[0])  # it may have come too late to be told
+    if points and teller.told != mip.minimised().objective(points[0]) and search.budget.stopped is None:
+        teller.point(points[0])  # it came too late to be told by SCIP
     met = incumbent.x is not None and meets(mip, incumbent.objective, mip.sign * bound)
     notes = [f"SCIP says {said}; {built}"]
     if points:
@@ -228,7 +230,7 @@ def _concluded(
         reason,
         len(search.watch.trace),
         "; ".join(notes),
-        residual=search.watch.trace[-1].primal if points else None,
+        residual=max(error.primal for error in _errors(search.problem, points[0])) if points else None,
         bound=bound if met else -np.inf,
     )
 
