@@ -100,7 +100,8 @@ def list_parts() -> None:
     from dovetail.methods import METHODS
     from dovetail.problems import PROBLEMS
 
-    _section("methods", METHODS)
+    baseline = _installed("pyscipopt-ml", METHODS["big-m"], extra="scip")
+    _section("methods", {**METHODS, "big-m": baseline})
     _section(
         "engines for the MIP step",
         {

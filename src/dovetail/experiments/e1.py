@@ -17,6 +17,7 @@ from dovetail.experiments.statistics import (
     known,
     mean,
     pairs,
+    present,
     stopped,
     text,
     where,
@@ -67,7 +68,7 @@ def _tables(rows: Rows) -> list[Table]:
     for budgets in distinct(rows, "budgets"):
         for network in distinct(rows, "network"):
             for n in sorted(distinct(where(rows, network=network, budgets=budgets), "n")):
-                for method in distinct(rows, "method"):
+                for method in present(METHODS, rows):
                     cell = where(rows, network=network, n=n, method=method, budgets=budgets)
                     if cell:
                         table.rows.append(_line(cell))
@@ -191,7 +192,7 @@ def _reading(rows: Rows) -> str:
 def _draw(rows: Rows) -> Drawing | None:
     total = where(rows, budgets="total")
     networks, sizes = distinct(total, "network"), sorted(distinct(total, "n"))
-    methods = distinct(total, "method")
+    methods = present(METHODS, total)
     if not methods:
         return None
 

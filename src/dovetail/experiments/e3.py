@@ -18,6 +18,7 @@ from dovetail.experiments.statistics import (
     known,
     mean,
     pairs,
+    present,
     stopped,
     text,
     where,
@@ -91,7 +92,7 @@ def _tables(rows: Rows) -> list[Table]:
         ),
     )
     for n in sorted(distinct(rows, "n")):
-        for method in distinct(rows, "method"):
+        for method in present(METHODS, rows):
             cell = where(rows, n=n, method=method)
             if not cell:
                 continue
@@ -233,7 +234,7 @@ def _stopped_at(cut: list[int]) -> str:
 
 
 def _draw(rows: Rows) -> Drawing | None:
-    sizes, methods = sorted(distinct(rows, "n")), distinct(rows, "method")
+    sizes, methods = sorted(distinct(rows, "n")), present(METHODS, rows)
     others = [method for method in methods if method != "big-m"]
     if not others:
         return None

@@ -14,6 +14,7 @@ from dovetail.experiments.statistics import (
     distinct,
     geometric_mean,
     pairs,
+    present,
     stopped,
     text,
     where,
@@ -66,7 +67,7 @@ def _tables(rows: Rows) -> list[Table]:
         ),
     )
     for network in distinct(rows, "network"):
-        for method in distinct(rows, "method"):
+        for method in present(METHODS, rows):
             cell = where(rows, network=network, method=method)
             if cell:
                 table.rows.append(_line(cell))
@@ -187,7 +188,7 @@ def _slower(swapped: Pairs) -> Verdict:
 
 
 def _draw(rows: Rows) -> Drawing | None:
-    networks, methods = distinct(rows, "network"), distinct(rows, "method")
+    networks, methods = distinct(rows, "network"), present(METHODS, rows)
     if not networks:
         return None
 

@@ -11,7 +11,7 @@ from dovetail.experiments.experiment import Experiment, Rows
 from dovetail.experiments.figures import Drawing, Lines
 from dovetail.experiments.instances import on_water
 from dovetail.experiments.run import Record, Run, Settings, runs
-from dovetail.experiments.statistics import average, converged, distinct, share, text, where
+from dovetail.experiments.statistics import average, converged, distinct, present, share, text, where
 from dovetail.experiments.table import Table
 from dovetail.experiments.verdict import Verdict, judged
 
@@ -61,7 +61,7 @@ def _tables(rows: Rows) -> list[Table]:
     )
     cells = dict.fromkeys((row["rho"], row["step"]) for row in rows)
     for rho, step in sorted(cells):
-        for method in distinct(rows, "method"):
+        for method in present(METHODS, rows):
             cell = where(rows, rho=rho, step=step, method=method)
             if cell:
                 table.rows.append(
@@ -129,7 +129,7 @@ def _depends(numbers: dict[float, float]) -> bool:
 
 
 def _draw(rows: Rows) -> Drawing | None:
-    methods = distinct(rows, "method")
+    methods = present(METHODS, rows)
     if not methods:
         return None
     rhos = sorted(distinct(where(rows, step=PAPER_STEP), "rho"))

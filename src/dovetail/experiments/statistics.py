@@ -19,6 +19,12 @@ def distinct(rows: Iterable[Record], name: str) -> list[Any]:
     return list(dict.fromkeys(row[name] for row in rows if name in row))
 
 
+def present(methods: Iterable[str], rows: Iterable[Record]) -> list[str]:
+    """Those of the methods that have rows, in the order given."""
+    there = {row["method"] for row in rows}
+    return [method for method in methods if method in there]
+
+
 def known(rows: Iterable[Record], name: str) -> list[float]:
     """The numbers of a field that are there."""
     return [float(row[name]) for row in rows if row.get(name) is not None]
