@@ -170,10 +170,11 @@ def _draw(rows: Rows) -> Drawing | None:
                 },
             ),
             Bars(
-                "converged within 50 iterations",
-                "share of runs",
+                "agreement at the end (converged: below 1e-4)",
+                "largest |u - x|, mean over runs",
                 list(kinds.values()),
-                {m: [share(where(rows, network=w, method=m), converged) for w in kinds] for m in methods},
+                {m: [average(where(rows, network=w, method=m), "residual") for w in kinds] for m in methods},
+                log_y=True,
             ),
             Lines(
                 "time",
