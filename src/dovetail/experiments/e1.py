@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dovetail.experiments.contestants import MARGIN
 from dovetail.experiments.experiment import Experiment, Rows
 from dovetail.experiments.figures import Drawing, HeatMap
 from dovetail.experiments.instances import on_water
@@ -62,7 +63,9 @@ def _tables(rows: Rows) -> list[Table]:
             "*Untouched*: potable when nothing is done, since the network errs on some undrinkable "
             "samples; *potable*: at the end; *found*: runs in which the method itself found a verified "
             "point; counts are means over those. *Own count* is what SCIP thinks its best point is "
-            "worth, before the network itself is asked. *Seconds* include building the model."
+            "worth, before the network itself is asked. *Seconds* include building the model. big-M's "
+            f"classes have to clear their threshold by {MARGIN:g}: without that SCIP puts samples exactly "
+            "on it, where the network disagrees."
         ),
     )
     for budgets in distinct(rows, "budgets"):
