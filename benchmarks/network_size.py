@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import median
 
-import numpy as np
-
 import dovetail as dt
 from benchmarks.made_up import made_up
+from dovetail.experiments.statistics import exponent
 from dovetail.experiments.table import Table
 
 SIZES = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512", "64x1024")
@@ -31,9 +30,9 @@ def run(n: int = 100) -> Table:
         parameters.append(instance.training.parameters)
         seconds.append(network)
         table.rows.append([size, f"{parameters[-1]:,}", f"{1000 * network:.1f}", f"{1000 * mip:.1f}"])
-    exponent = np.polyfit(np.log(parameters[-3:]), np.log(seconds[-3:]), 1)[0]
+    power = exponent(list(zip(parameters[-3:], seconds[-3:], strict=True)))
     table.reading = (
-        f"Over the three largest networks the network step grows with parameters to the power {exponent:.2f} "
+        f"Over the three largest networks the network step grows with parameters to the power {power:.2f} "
         "(wanted: at most 1.1; the paper's Theorem 2 says linear)."
     )
     return table

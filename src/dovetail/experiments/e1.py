@@ -9,8 +9,9 @@ from dovetail.experiments.contestants import MARGIN
 from dovetail.experiments.experiment import Experiment, Rows
 from dovetail.experiments.figures import Drawing, HeatMap
 from dovetail.experiments.instances import on_water
-from dovetail.experiments.run import Record, Run, Settings, runs
+from dovetail.experiments.run import Run, Settings, runs
 from dovetail.experiments.statistics import (
+    Pairs,
     average,
     converged,
     distinct,
@@ -34,7 +35,6 @@ NETWORKS, SIZES = ("2x16", "4x32", "6x64", "6x128"), (25, 50, 100, 200, 400)
 HEADLINE = {"network": "6x128", "n": 500, "budgets": "total"}
 PER_SAMPLE = {"network": "2x16", "n": 50, "budgets": "per sample"}
 LARGE = NETWORKS[2:]
-Pairs = list[tuple[Record, Record]]
 ONE_SAMPLE_IN = 20
 """Quality counts as equal when it differs by at most one sample in so many."""
 

@@ -24,6 +24,7 @@ from dovetail.experiments.statistics import (
 )
 from dovetail.experiments.table import Table
 from dovetail.experiments.verdict import Verdict, judged
+from dovetail.problems.training import DEAD
 
 NAME = "e2"
 LOOPS = ("paper", "dual-decomposition")
@@ -35,8 +36,6 @@ KINDS = {"default": "plain", "he": "He", "residual": "residual"}
 DEEPEST = "64x512"
 """Even with He's initialisation a plain network of this depth comes out constant: a residual one joins it."""
 CLAIMED_SIZE = {"network": DEEPEST, "n": 500, "init": "default"}
-CONSTANT = 1e-3
-"""A spread of logits below which a network says the same of everything."""
 
 
 def _runs(settings: Settings) -> list[Run]:
@@ -120,7 +119,7 @@ def _per_iteration(rows: Rows) -> list[float]:
 
 
 def _constant(row: Record) -> bool:
-    return bool(row["spread"] < CONSTANT)
+    return bool(row["spread"] < DEAD)
 
 
 def _verdicts(rows: Rows) -> list[Verdict]:

@@ -9,6 +9,7 @@ from dovetail.experiments.figures import Bars, Drawing
 from dovetail.experiments.instances import on_trees
 from dovetail.experiments.run import Record, Run, Settings, runs
 from dovetail.experiments.statistics import (
+    Pairs,
     average,
     converged,
     distinct,
@@ -31,7 +32,6 @@ PAPER = {
     "paper": (0.4, 1.4, 6.5),
 }
 """Seconds, network by network."""
-Pairs = list[tuple[Record, Record]]
 SAME = 1e-3
 """Objectives within this part of each other count as the same."""
 

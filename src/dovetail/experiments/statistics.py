@@ -50,7 +50,10 @@ def share(rows: Sequence[Record], holds: Callable[[Record], Any]) -> float:
     return mean([1.0 if holds(row) else 0.0 for row in rows])
 
 
-def pairs(rows: Sequence[Record], method: str, other: str, *fields: str) -> list[tuple[Record, Record]]:
+Pairs = list[tuple[Record, Record]]
+
+
+def pairs(rows: Sequence[Record], method: str, other: str, *fields: str) -> Pairs:
     """Rows of two methods on the same instance and seed."""
     partner = {tuple(row.get(field) for field in (*fields, "seed")): row for row in where(rows, method=other)}
     matched = []
