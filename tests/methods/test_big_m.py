@@ -12,7 +12,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail.core.layers import Activation, Dense, evaluate, thresholded, widest
+from dovetail.core.layers import Activation, Dense, evaluate, propagated, thresholded
 from dovetail.core.predictor import as_predictor
 from dovetail.mip.written_out import WrittenOut, written_size
 from dovetail.problems.networks import build
@@ -270,7 +270,9 @@ def test_layers_compute_what_torch_computes_and_stay_within_their_range(kind):
     X = layered_points(3)
     values = evaluate(layers, X)
     assert np.allclose(values, net(torch.from_numpy(X)).detach().numpy(), atol=1e-12)
-    assert np.abs(values).max() <= widest(layers, X.min(axis=0), X.max(axis=0))
+    lower, upper, widest = propagated(layers, X.min(axis=0), X.max(axis=0))
+    assert (values >= lower).all() and (values <= upper).all()
+    assert np.abs(values).max() <= widest
 
 
 @pytest.mark.parametrize("before", [(), (Activation("relu"),)])

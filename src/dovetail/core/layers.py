@@ -83,13 +83,15 @@ def evaluate(layers: Sequence[Layer], X: FloatArray) -> FloatArray:
     return X
 
 
-def widest(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) -> float:
-    """The largest value any neuron can be thought to take, bounds passed on layer by layer."""
-    reach = 0.0
+def propagated(
+    layers: Sequence[Layer], lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """Bounds of the outputs, passed on layer by layer, and the largest bound any neuron had on the way."""
+    widest = 0.0
     for layer in layers:
         lower, upper = layer.range(lower, upper)
-        reach = max(reach, float(np.max(np.maximum(np.abs(lower), np.abs(upper)), initial=0.0)))
-    return reach
+        widest = max(widest, float(np.max(np.maximum(np.abs(lower), np.abs(upper)), initial=0.0)))
+    return lower, upper, widest
 
 
 def thresholded(layers: Sequence[Layer], outputs: int, threshold: float, centre: float) -> tuple[Layer, ...]:

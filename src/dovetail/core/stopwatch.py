@@ -23,6 +23,10 @@ class Stopwatch:
         finally:
             self.totals[name] = self.totals.get(name, 0.0) + time.perf_counter() - start
 
+    def deduct(self, name: str, seconds: float) -> None:
+        """Take off `name` what was measured under another name meanwhile."""
+        self.totals[name] -= seconds
+
     def read(self, name: str) -> float:
         """Seconds under `name` so far."""
         return self.totals.get(name, 0.0)

@@ -31,7 +31,7 @@ from dovetail.core.engine import MipSession, Quadratic
 from dovetail.core.errors import EngineError, UnsupportedError
 from dovetail.core.incumbent import meets
 from dovetail.core.lap import Lap
-from dovetail.core.layers import Layer, Layered, evaluate, widest
+from dovetail.core.layers import Layer, Layered, evaluate, propagated
 from dovetail.core.options import require_choice, require_count, require_number
 from dovetail.core.probe import probe_points
 from dovetail.core.problem import Problem
@@ -40,8 +40,6 @@ from dovetail.core.trace import Residual
 from dovetail.mip import Size, WrittenOut, engine_for, written_size
 from dovetail.presolve.boxes import Box, input_box
 
-CHUNK = 8
-"""Samples written between two looks at the clock."""
 FIRST_NODES, GROWTH = 10, 1.1
 """The first nodes are all reported; after them each time their number has grown by a tenth."""
 SETTLE_SECONDS = 5.0
@@ -103,7 +101,7 @@ class BigM:
         before = search.stopwatch.read("door")
         with search.stopwatch.measure("engine"):
             said = model.solve(search.budget, teller.point, teller.nodes)
-        search.stopwatch.totals["engine"] -= search.stopwatch.read("door") - before  # it ran inside SCIP
+        search.stopwatch.deduct("engine", search.stopwatch.read("door") - before)  # it ran inside SCIP
         single = (block.classifies and block.outputs.shape[1] == 1 for block in search.problem.blocks)
         restricted = self.margin > 0.0 and any(single)
         return _concluded(search, model, teller, said, built, -np.inf if restricted else model.bound)
@@ -128,18 +126,16 @@ class BigM:
         """The model, or None when the time is over before it stands."""
         problem = search.problem
         model = WrittenOut(problem.mip.minimised(), box.lower, box.upper, seed=search.seed)
-        reach = {"lower": box.lower.copy(), "upper": box.upper.copy()}
+        reach = Box(box.lower.copy(), box.upper.copy())
         for stage in problem.stages:
             for block, samples in stage:
                 layers = networks[block.name]
                 if self.formulation == "bigm":
                     _require_bounds(problem, block, layers, reach, samples)
                 threshold = block.threshold + self.margin if block.classifies else None
-                for first in range(0, samples.size, CHUNK):
-                    if search.budget.over:
-                        return None
-                    some = samples[first : first + CHUNK]
-                    model.add(layers, block.inputs[some], block.outputs[some], self.formulation, threshold)
+                inputs, outputs = block.inputs[samples], block.outputs[samples]
+                if not model.add(layers, inputs, outputs, self.formulation, threshold, search.budget):
+                    return None
         return model
 
 
@@ -209,10 +205,12 @@ def _concluded(
         raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
     incumbent, mip = search.incumbent, search.problem.mip
     points = model.points()
-    for x in points[:STORED] if incumbent.source != "scip" else points[:1]:
+    if points:
+        late = teller.told != mip.minimised().objective(points[0]) and search.budget.stopped is None
+        tell = teller.point if late else teller.offer  # SCIP may have found it too late to tell
+        tell(points[0])
+    for x in points[1:STORED] if incumbent.source != "scip" else ():
         teller.offer(x)
-    if points and teller.told != mip.minimised().objective(points[0]) and search.budget.stopped is None:
-        teller.point(points[0])  # it came too late to be told by SCIP
     met = incumbent.x is not None and meets(mip, incumbent.objective, mip.sign * bound)
     notes = [f"SCIP says {said}; {built}"]
     if points:
@@ -264,30 +262,26 @@ def _require_bounds(
     problem: Problem,
     block: Block,
     layers: tuple[Layer, ...],
-    reach: dict[str, FloatArray],
+    reach: Box,
     samples: np.ndarray,
 ) -> None:
     """Finite inputs, neurons of a size that can be computed with; outputs get bounds for the next stage."""
     inputs, outputs = block.inputs[samples], block.outputs[samples]
-    lower, upper = reach["lower"][inputs], reach["upper"][inputs]
-    endless = inputs[~(np.isfinite(lower) & np.isfinite(upper))]
+    endless = inputs[~reach.finite[inputs]]
     if endless.size:
         raise UnsupportedError(
             f"{block.name}: input {problem.mip.column_name(int(endless.flat[0]))} has no finite bounds, "
             'and big-M rows need them; give it bounds, or use BigM(formulation="sos").'
         )
-    size = widest(layers, lower, upper)
-    if size > MEANINGLESS:
+    lower, upper, widest = propagated(layers, reach.lower[inputs], reach.upper[inputs])
+    if widest > MEANINGLESS:
         raise UnsupportedError(
-            f"{block.name}: bounds of neurons grow to {size:.0e} through {len(layers)} layers, and rows "
+            f"{block.name}: bounds of neurons grow to {widest:.0e} through {len(layers)} layers, and rows "
             'with such coefficients mean nothing to SCIP; use BigM(formulation="sos").'
         )
-    if block.classifies:
-        return
-    for layer in layers:
-        lower, upper = layer.range(lower, upper)
-    reach["lower"][outputs] = np.maximum(reach["lower"][outputs], lower)
-    reach["upper"][outputs] = np.minimum(reach["upper"][outputs], upper)
+    if not block.classifies:
+        reach.lower[outputs] = np.maximum(reach.lower[outputs], lower)
+        reach.upper[outputs] = np.minimum(reach.upper[outputs], upper)
 
 
 def _errors(problem: Problem, x: FloatArray) -> tuple[Residual, ...]:

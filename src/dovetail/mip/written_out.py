@@ -21,6 +21,8 @@ from dovetail.core.layers import Activation, Dense, Layer, thresholded
 from dovetail.core.mip import Mip
 from dovetail.mip.scip import add_program, import_scip
 
+CHUNK = 8
+"""Samples written between two looks at the clock."""
 CENTRE = 0.5
 """What PySCIPOpt-ML compares a single class output with when the network ends in a Linear layer."""
 
@@ -77,7 +79,6 @@ class WrittenOut:
             f"SCIP {self._scip.Model().version()}, PySCIPOpt {version('pyscipopt')}, "
             f"PySCIPOpt-ML {version('pyscipopt-ml')}"
         )
-        self._mip = mip
         self._model = self._scip.Model()
         self._model.hideOutput()
         self._model.setParam("randomization/randomseedshift", seed % 2**31)
@@ -89,7 +90,7 @@ class WrittenOut:
         used = np.flatnonzero(mip.cost)
         cost = self._scip.quicksum(float(mip.cost[j]) * columns[j] for j in used)
         self._model.setObjective(cost + float(mip.offset), "minimize")
-        self._networks = 0
+        self._written = 0
 
     def add(
         self,
@@ -98,20 +99,26 @@ class WrittenOut:
         outputs: IntArray,
         formulation: str,
         threshold: float | None = None,
-    ) -> None:
-        """Tie outputs to inputs; with a `threshold`, by class."""
+        budget: Budget | None = None,
+    ) -> bool:
+        """Tie outputs to inputs; with a `threshold`, by class. False when the budget ended it early."""
         if threshold is not None:
             layers = thresholded(layers, outputs.shape[1], threshold, CENTRE)
-        self._networks += 1
-        self._add_predictor(
-            self._model,
-            _sequential(layers),
-            self._columns[inputs],
-            self._columns[outputs],
-            unique_naming_prefix=f"n{self._networks}_",
-            output_type="regression" if threshold is None else "classification",
-            formulation=formulation,
-        )
+        network = _sequential(layers)
+        for first in range(0, len(inputs), CHUNK):
+            if budget is not None and budget.over:
+                return False
+            self._written += 1
+            self._add_predictor(
+                self._model,
+                network,
+                self._columns[inputs[first : first + CHUNK]],
+                self._columns[outputs[first : first + CHUNK]],
+                unique_naming_prefix=f"n{self._written}_",
+                output_type="regression" if threshold is None else "classification",
+                formulation=formulation,
+            )
+        return True
 
     @property
     def size(self) -> tuple[int, int]:
@@ -211,7 +218,7 @@ def _listener(scip: Any, budget: Budget, on_point: Callable[[], None], on_node: 
         def _tell(self, kind: Any) -> None:
             if kind == kinds.BESTSOLFOUND:
                 on_point()
-            elif kind != kinds.LPSOLVED and kind != kinds.PRESOLVEROUND:
+            elif kind & kinds.NODESOLVED:  # a mask: feasible, infeasible or branched
                 on_node(int(self.model.getNNodes()))
 
     return Listener()
