@@ -18,7 +18,8 @@ ALLOWED = {
     "coupling": {"core"},
     "problems": {"core"},
     "presolve": {"core", "mip"},
-    "methods": {"core", "presolve", "coupling", "mip", "nn"},
+    "local": {"core", "mip", "presolve"},
+    "methods": {"core", "presolve", "coupling", "mip", "nn", "local"},
     "experiments": {"problems"},
 }
 """Which folders a folder may import; `solve`, `demo` and `cli` may import everything."""

@@ -80,16 +80,21 @@ class Incumbent:
 
         Returns its objective in the user's sense, or NaN if the door refused it.
         """
+        x = self.admit(candidate, source)
+        return float("nan") if x is None else self._problem.mip.objective(x)
+
+    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
+        """The same, returning the completed point, or None if the door refused it."""
         with self._stopwatch.measure("door"):
             x, violation = self._complete(candidate)
             if not violation.within():
                 if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
                     self.nearest = violation
-                return float("nan")
+                return None
             objective = self._problem.mip.objective(x)
             if self._improves(objective):
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
-            return objective
+            return x
 
     def _improves(self, objective: float) -> bool:
         sign = self._problem.mip.sign

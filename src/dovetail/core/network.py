@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from dovetail.core.block import Block
 from dovetail.core.budget import Budget
 from dovetail.core.stopwatch import Stopwatch
 
@@ -26,6 +27,29 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dovetail.core.predictor import Forward
+
+
+def ends_in_probability(block: Block) -> bool:
+    """Whether the block's network ends in a sigmoid, so that its logit has to be recovered."""
+    return bool(block.traits.ends_in_sigmoid) and 0.0 < block.threshold < 1.0
+
+
+def relative_logit(raw: Tensor, threshold: float, probability: bool) -> Tensor:
+    """A one-column classifier's raw output as a logit that is >= 0 exactly for class 1."""
+    import torch
+
+    if not probability:
+        return raw - threshold
+    tiny = 1e-15
+    shift = torch.logit(torch.tensor(threshold, dtype=raw.dtype, device=raw.device), tiny)
+    return torch.logit(raw, tiny) - shift
+
+
+def decision_values(block: Block, raw: Tensor) -> Tensor:
+    """(n, q) what decides about a block's outputs: a regression's outputs, or logits whose class is plain."""
+    if not block.classifies or raw.shape[1] > 1:
+        return raw
+    return relative_logit(raw, block.threshold, ends_in_probability(block))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,16 +119,10 @@ class NetworkBlock:
 
     def values(self, u: Tensor) -> Tensor:
         """(n, q) regression outputs, or logits relative to the class threshold."""
-        import torch
-
         raw = self.forward(u)
         if not self.classifies or raw.shape[1] > 1:
             return raw
-        if not self.probability:
-            return raw - self.threshold
-        tiny = 1e-15
-        shift = torch.logit(torch.tensor(self.threshold, dtype=raw.dtype, device=raw.device), tiny)
-        return torch.logit(raw, tiny) - shift
+        return relative_logit(raw, self.threshold, self.probability)
 
     def outputs(self, values: Tensor) -> Tensor:
         """(n, q) outputs as gradients see them."""

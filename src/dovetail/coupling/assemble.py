@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.network import NetworkBlock, Rows
+from dovetail.core.network import NetworkBlock, Rows, ends_in_probability
 from dovetail.core.stopwatch import Stopwatch
 from dovetail.coupling.split import Part, SampleRow
 
@@ -42,7 +42,7 @@ def network_block(
         forward=block.predictor.snapshot(place),
         smooth=block.traits.smooth,
         classifies=block.classifies,
-        probability=bool(block.traits.ends_in_sigmoid) and 0.0 < block.threshold < 1.0,
+        probability=ends_in_probability(block),
         threshold=block.threshold,
         spread=tensor(np.ones(block.outputs.shape[1])),
         lower=tensor(lower[block.inputs]),

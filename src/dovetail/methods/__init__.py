@@ -14,6 +14,7 @@ METHODS = {
     "paper": "Algorithm 1 with the paper's settings: rho 10 and fixed, nothing scaled",
     "paper-adaptive": "Algorithm 1 with the paper's settings and its adaptive rho",
     "big-m": "AutoLinearized: networks written out neuron by neuron, one MILP for SCIP (PySCIPOpt-ML)",
+    "sequential-linear": "trust-region sequential (MI)LP with one-sided cuts, from many starts",
     "single-step-gradient": "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
 }
 
@@ -28,6 +29,10 @@ def method_named(name: str) -> Method:
         from dovetail.methods.big_m import BigM
 
         return BigM()
+    if name == "sequential-linear":
+        from dovetail.methods.sequential_linear import SequentialLinear
+
+        return SequentialLinear()
     if name == "single-step-gradient":
         from dovetail.methods.single_step_gradient import SingleStepGradient
 

@@ -111,7 +111,28 @@ class LiveHighs:
     def delete_rows(self, first: int, last: int) -> None:
         """Remove rows `first` to `last` - 1."""
         which = np.arange(first, last, dtype=np.int32)
+        if which.size == 0:
+            return
         self._demand(self._highs.deleteRows(which.size, which), "removal of rows")
+
+    def replace_rows(self, first: int, rows: sp.csr_array, lower: FloatArray, upper: FloatArray) -> None:
+        """Swap all rows from `first` on for as many others; the basis stays, so the next solve is warm."""
+        basis = self._highs.getBasis()
+        self.delete_rows(first, first + rows.shape[0])
+        self.add_rows(rows, lower, upper)
+        if basis.valid and not self.is_mip:
+            self._highs.setBasis(basis)
+
+    def row_duals(self) -> FloatArray:
+        """What the last LP's objective gains per unit of each row's side; zeros where it has no duals."""
+        solution = self._highs.getSolution()
+        if not solution.dual_valid:
+            return np.zeros(self._highs.getNumRow())
+        return self._unit * np.array(solution.row_dual, dtype=np.float64)
+
+    def limit_nodes(self, nodes: int) -> None:
+        """The most nodes a MIP solve may look at."""
+        self._demand(self._highs.setOptionValue("mip_max_nodes", int(nodes)), "the node limit")
 
     def set_start(self, x: FloatArray) -> None:
         """Offer a point to the next MIP solve."""

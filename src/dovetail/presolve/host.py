@@ -47,7 +47,7 @@ def examine(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1
 def _examine(problem: Problem, budget: Budget, seed: int, threads: int) -> Host:
     """Without blocks the host is the whole problem, and gets all the time."""
     mip = problem.mip.minimised()
-    lower, upper, integer = _with_classes(problem, mip)
+    lower, upper, integer = class_limits(problem, mip.lower, mip.upper)
     empty = np.flatnonzero(lower > upper)
     if empty.size:
         name = mip.column_name(int(empty[0]))
@@ -71,8 +71,11 @@ def _examine(problem: Problem, budget: Budget, seed: int, threads: int) -> Host:
     return Host(ray=ray, x=point.x)
 
 
-def _with_classes(problem: Problem, mip: Mip) -> tuple[FloatArray, FloatArray, BoolArray]:
-    lower, upper, integer = mip.lower.copy(), mip.upper.copy(), mip.integer.copy()
+def class_limits(
+    problem: Problem, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Bounds and integrality with what is known of class outputs: they are 0 or 1."""
+    lower, upper, integer = lower.copy(), upper.copy(), problem.mip.integer.copy()
     for block in problem.blocks:
         if block.classifies:
             columns = block.outputs.ravel()

@@ -1,0 +1,101 @@
+"""Where searches begin: points of the host, made by LPs and short MIPs over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.budget import Budget
+from dovetail.core.engine import MipSession, Quadratic
+from dovetail.core.errors import EngineError
+from dovetail.core.search import Search
+from dovetail.local.scene import Scene
+from dovetail.mip.highs import HighsEngine
+
+MIP_SECONDS = 2.0
+EARLY = 6
+"""So many starts before half of them are taken near the incumbent."""
+SHARES = (0.1, 0.25, 0.5)
+
+
+class Starts:
+    """An endless supply of host points: cheapest, calmest, then random ones and blends with the incumbent."""
+
+    def __init__(self, search: Search, scene: Scene) -> None:
+        self._search, self._scene = search, scene
+        self._chance = np.random.default_rng(search.seed + 1)
+        nothing = np.empty(0, dtype=np.int64)
+        engine = HighsEngine()
+        self._relaxed = engine.load(scene.host.relaxed(), nothing, seed=search.seed, threads=search.threads)
+        self._calm: FloatArray | None = None
+
+    def __iter__(self) -> Iterator[tuple[FloatArray, str]]:
+        """Points with the name of their kind."""
+        scene, incumbent = self._scene, self._search.incumbent
+        if self._search.start.x is not None:
+            yield np.clip(self._search.start.x, scene.host.lower, scene.host.upper), "start"
+        cheapest = self.vertex(self._cost_of_known())
+        if cheapest is not None:
+            yield cheapest, "cheapest"
+        calm = self.calm()
+        if calm is not None:
+            yield calm, "calm"
+        number = 2
+        while not self._search.budget.over:
+            number += 1
+            blend = self.random()
+            if blend is None:
+                return
+            if number > EARLY and number % 2 and incumbent.x is not None:
+                share = float(self._chance.choice(SHARES))
+                yield (1.0 - share) * incumbent.x + share * blend, "near"
+            else:
+                yield blend, "random"
+
+    def _cost_of_known(self) -> FloatArray:
+        """The true cost, without outputs that the host leaves unbounded: their networks decide."""
+        host = self._scene.host
+        cost = host.cost.copy()
+        outputs = self._scene.networks.outputs
+        open_ended = ~np.isfinite(host.lower[outputs]) | ~np.isfinite(host.upper[outputs])
+        cost[outputs[open_ended]] = 0.0
+        return cost
+
+    def calm(self) -> FloatArray | None:
+        """The point that does least: columns that are neither input nor output as small as they can be."""
+        if self._calm is None:
+            host, scene = self._scene.host, self._scene
+            free = np.ones(host.columns, dtype=bool)
+            free[scene.inputs] = free[scene.networks.outputs] = False
+            below = np.where(np.isfinite(host.lower), 1.0, 0.0)
+            self._calm = self.vertex(np.where(free, below, 0.0) / scene.width)
+        return self._calm
+
+    def random(self) -> FloatArray | None:
+        """A blend of two or three vertices in random directions of the inputs."""
+        scene = self._scene
+        corners = []
+        for _ in range(int(self._chance.integers(2, 4))):
+            cost = np.zeros(scene.host.columns)
+            cost[scene.inputs] = self._chance.standard_normal(scene.inputs.size) / scene.width[scene.inputs]
+            corner = self.vertex(cost)
+            if corner is None:
+                break
+            corners.append(corner)
+        if not corners:
+            return None
+        return np.asarray(self._chance.dirichlet(np.ones(len(corners))) @ np.array(corners))
+
+    def vertex(self, cost: FloatArray) -> FloatArray | None:
+        """The relaxed host's best point for a cost."""
+        return _solved(self._relaxed, cost, self._search.budget, self._search)
+
+
+def _solved(session: MipSession, cost: FloatArray, budget: Budget, search: Search) -> FloatArray | None:
+    with search.stopwatch.measure("engine"):
+        try:
+            return session.solve(Quadratic.linear(cost), budget=budget, gap=0.1).x
+        except EngineError:
+            return None

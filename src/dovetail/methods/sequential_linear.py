@@ -1,0 +1,84 @@
+"""Trust-region sequential (MI)LP: networks replaced by their slopes, step by step, from many starts.
+
+    repeat from a start z
+        look:   values f and slopes J of every network at z, in one batch
+        step:   an LP over the host with y = f + J (x - x_z) within a trust region, penalised
+        accept: the best part of the step, if the true merit falls; widen or shrink the region
+
+Idea: ReLU networks are piecewise linear, so inside a piece a step is exact, and equalities through a network
+are met to machine precision where the paper's loop closes its gap only linearly. Integers and classes move in an
+outer MILP step of the same model and are held in the inner LP steps. Weakness: each descent ends in a local
+optimum, hence many starts; nothing is proved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.core.budget import StopReason
+from dovetail.core.lap import Lap
+from dovetail.core.options import require_count, require_number
+from dovetail.core.search import Outcome, Search
+from dovetail.local.descent import Options
+from dovetail.local.scene import Scene
+from dovetail.local.starts import Starts
+from dovetail.local.walk import Walk
+
+
+@dataclass(frozen=True)
+class SequentialLinear:
+    """Options of the method."""
+
+    starts: int | None = None
+    """Descents to make; None: until the time is over or `patience` descents brought nothing."""
+    patience: int = 30
+    radius: float = 0.2
+    """Of the first trust region, in widths of the inputs' boxes; half of it after the first starts."""
+    memory: int = 8
+    """Views that are kept as one-sided cuts; 0 for plain sequential LP."""
+    steps: int = 60
+    """The most steps of one descent."""
+
+    name = "sequential-linear"
+
+    def __post_init__(self) -> None:
+        if self.starts is not None:
+            require_count("SequentialLinear: starts", self.starts, at_least=1)
+        require_count("SequentialLinear: patience", self.patience, at_least=1)
+        require_count("SequentialLinear: memory", self.memory, at_least=0)
+        require_count("SequentialLinear: steps", self.steps, at_least=1)
+        require_number("SequentialLinear: radius", self.radius, above=0.0)
+
+    def solve(self, search: Search) -> Outcome:
+        """Measure the problem, then descend from one start after the other."""
+        return self.run(search, Scene.of(search))
+
+    def run(self, search: Search, scene: Scene) -> Outcome:
+        """The same on a problem that is measured already."""
+        walk = Walk(search, scene, Options(steps=self.steps, memory=self.memory))
+        idle, done = 0, 0
+        for z, kind in Starts(search, scene):
+            lap = Lap(search)
+            place = walk.descend(z, self.radius if done < 6 else 0.5 * self.radius, search.budget, kind)
+            done += 1
+            objective = search.problem.mip.sign * (place.merit + scene.host.offset)
+            row = lap.row(
+                len(search.watch.trace) + 1,
+                objective if place.feasible else float("nan"),
+                lagrangian=place.merit,
+                merit=place.merit,
+                residuals=(),
+            )
+            search.watch.iteration(row, search.incumbent.x)
+            idle = 0 if row.source else idle + 1
+            stop = self._stop(search, done, idle)
+            if stop is not None:
+                return Outcome(stop, done)
+        return Outcome(search.budget.over or StopReason.STALLED, done)
+
+    def _stop(self, search: Search, done: int, idle: int) -> StopReason | None:
+        if search.incumbent.proved:
+            return StopReason.PROVED
+        if self.starts is not None and done >= self.starts:
+            return StopReason.ITERATIONS
+        return search.budget.over or (StopReason.STALLED if idle >= self.patience else None)
