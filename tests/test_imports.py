@@ -19,7 +19,8 @@ ALLOWED = {
     "problems": {"core"},
     "presolve": {"core", "mip"},
     "local": {"core", "mip", "presolve"},
-    "methods": {"core", "presolve", "coupling", "mip", "nn", "local"},
+    "columns": {"core", "mip", "presolve", "local"},
+    "methods": {"core", "presolve", "coupling", "mip", "nn", "local", "columns"},
     "experiments": {"problems"},
 }
 """Which folders a folder may import; `solve`, `demo` and `cli` may import everything."""

@@ -8,6 +8,7 @@ as one-sided cuts on the side the objective pulls to, model a concave kink witho
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,8 @@ class Options:
     tolerance: float = 1e-7
     """Relative gain that the model must still promise."""
     hold_integers: bool = True
+    seen: Callable[[FloatArray], object] | None = None
+    """Gets every accepted point, with its outputs as the networks have them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,8 @@ class Descent:
         feasible = self._holds(true, Z)
         merit = np.where(feasible, true @ scene.host.cost, self.merits(Z, values, penalty))
         best = int(np.argmin(merit))
+        if self._options.seen is not None:
+            self._options.seen(true[best])
         objective = float(true[best] @ scene.host.cost) + scene.host.offset
         promising = incumbent.x is None or objective < self._incumbent_value - 1e-9 * abs(
             objective - scene.host.offset

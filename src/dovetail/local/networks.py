@@ -108,6 +108,11 @@ class Networks:
         """All columns that some network reads."""
         return np.unique(self.columns)
 
+    @cached_property
+    def class_groups(self) -> list[IntArray]:
+        """The output columns of each classified sample."""
+        return [outputs for block in self._blocks if block.classifies for outputs in block.outputs]
+
     def jacobian(self, entries: FloatArray) -> sp.csr_array:
         """Slopes as a matrix over the host's columns."""
         return sp.csr_array((entries, self.columns, self.first_entry), shape=self.shape)

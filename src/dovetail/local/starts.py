@@ -36,7 +36,7 @@ class Starts:
         scene, incumbent = self._scene, self._search.incumbent
         if self._search.start.x is not None:
             yield np.clip(self._search.start.x, scene.host.lower, scene.host.upper), "start"
-        cheapest = self.vertex(self._cost_of_known())
+        cheapest = self.cheapest()
         if cheapest is not None:
             yield cheapest, "cheapest"
         calm = self.calm()
@@ -54,14 +54,14 @@ class Starts:
             else:
                 yield blend, "random"
 
-    def _cost_of_known(self) -> FloatArray:
-        """The true cost, without outputs that the host leaves unbounded: their networks decide."""
+    def cheapest(self) -> FloatArray | None:
+        """The relaxed host's best point, without the cost of outputs it leaves unbounded."""
         host = self._scene.host
         cost = host.cost.copy()
         outputs = self._scene.networks.outputs
         open_ended = ~np.isfinite(host.lower[outputs]) | ~np.isfinite(host.upper[outputs])
         cost[outputs[open_ended]] = 0.0
-        return cost
+        return self.vertex(cost)
 
     def calm(self) -> FloatArray | None:
         """The point that does least: columns that are neither input nor output as small as they can be."""

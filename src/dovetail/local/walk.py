@@ -28,12 +28,14 @@ class Walk:
         if np.any(scene.free_integers):
             self._outer = StepProgram(scene, watch, integer=True, seed=seed, threads=threads)
 
-    def descend(self, z: FloatArray, radius: float, budget: Budget, source: str) -> Place:
-        """To a local optimum from `z`, a point of the relaxed host."""
+    def descend(self, z: FloatArray, radius: float, budget: Budget, source: str, steps: int = 1000) -> Place:
+        """To a local optimum from `z`, a point of the relaxed host, by at most so many outer steps."""
         if self._outer is None:
             return self._descent.run(z, radius, budget, source)
         penalty, best = self._scene.penalty, self._descent.place(z, self._scene.penalty, source)
-        while not budget.over and not self._search.incumbent.proved:
+        for _ in range(steps):
+            if budget.over or self._search.incumbent.proved:
+                break
             step = self._outer_step(best.z, radius, penalty, budget)
             if step is None:
                 radius *= 3.0

@@ -15,6 +15,7 @@ METHODS = {
     "paper-adaptive": "Algorithm 1 with the paper's settings and its adaptive rho",
     "big-m": "AutoLinearized: networks written out neuron by neuron, one MILP for SCIP (PySCIPOpt-ML)",
     "sequential-linear": "trust-region sequential (MI)LP with one-sided cuts, from many starts",
+    "column-generation": "prices on coupling rows, columns from every component, joined by a master",
     "single-step-gradient": "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
 }
 
@@ -33,6 +34,10 @@ def method_named(name: str) -> Method:
         from dovetail.methods.sequential_linear import SequentialLinear
 
         return SequentialLinear()
+    if name == "column-generation":
+        from dovetail.methods.column_generation import ColumnGeneration
+
+        return ColumnGeneration()
     if name == "single-step-gradient":
         from dovetail.methods.single_step_gradient import SingleStepGradient
 

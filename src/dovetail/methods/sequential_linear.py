@@ -6,8 +6,8 @@
         accept: the best part of the step, if the true merit falls; widen or shrink the region
 
 Idea: ReLU networks are piecewise linear, so inside a piece a step is exact, and equalities through a network
-are met to machine precision where the paper's loop closes its gap only linearly. Integers and classes move in an
-outer MILP step of the same model and are held in the inner LP steps. Weakness: each descent ends in a local
+are met to machine precision where the paper's loop closes its gap only linearly. Integers and classes move
+in an outer MILP step of the same model and are held in the inner LP steps. Weakness: each descent ends in a local
 optimum, hence many starts; nothing is proved.
 """
 

@@ -123,6 +123,23 @@ class LiveHighs:
         if basis.valid and not self.is_mip:
             self._highs.setBasis(basis)
 
+    def add_columns(self, columns: sp.csc_array) -> None:
+        """Append columns between 0 and infinity that cost nothing yet."""
+        count = columns.shape[1]
+        nothing = np.zeros(count)
+        self._demand(
+            self._highs.addCols(
+                count, nothing, nothing, np.full(count, np.inf), columns.nnz,
+                columns.indptr[:-1].astype(np.int32), columns.indices.astype(np.int32), columns.data,
+            ),
+            "columns",
+        )  # fmt: skip
+        self._columns = np.arange(self._columns.size + count, dtype=np.int32)
+
+    def set_row_limits(self, row: int, lower: float, upper: float) -> None:
+        """The limits of one row for the next solves."""
+        self._demand(self._highs.changeRowBounds(row, lower, upper), "a row's limits")
+
     def row_duals(self) -> FloatArray:
         """What the last LP's objective gains per unit of each row's side; zeros where it has no duals."""
         solution = self._highs.getSolution()

@@ -1,0 +1,66 @@
+"""Joining columns by hand: the best gain per resource while all rows hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.columns.pool import Pool
+from dovetail.core.arrays import FloatArray, IntArray
+
+HAIR = 1e-9
+
+
+def improve(pool: Pool, chosen: IntArray, room: FloatArray, prices: FloatArray) -> IntArray:
+    """Swap columns of `chosen` (one per component) for cheaper ones as long as the rows hold.
+
+    `room` (R,) is what the limits leave beside shared columns; `prices` (R,) weigh the rows. Of columns
+    that cost the same the one that uses least is taken first, which makes room for others.
+    """
+    chosen = chosen.copy()
+    use = pool.activity @ prices
+    for _ in range(4 * chosen.size):
+        total = pool.activity[chosen].sum(axis=0)
+        current = chosen[pool.owner]
+        gain = pool.cost[current] - pool.cost
+        more = use - use[current]
+        fits = np.all(total + pool.activity - pool.activity[current] <= room + HAIR, axis=1)
+        better = fits & ((gain > HAIR) | ((gain > -HAIR) & (more < -1e-6 * (1.0 + np.abs(use)))))
+        if not np.any(better):
+            break
+        # something for nothing first; then the most gain per resource
+        score = np.where(more <= HAIR, 1e12 * (1.0 + gain) - more, gain / np.maximum(more, HAIR))
+        best = int(np.argmax(np.where(better, score, -np.inf)))
+        chosen[pool.owner[best]] = best
+    return chosen
+
+
+def least_use(pool: Pool, prices: FloatArray, count: int) -> IntArray | None:
+    """The column of each component that uses least at these prices, or None while one has no column."""
+    return _first(pool, pool.activity @ prices, count)
+
+
+def favourites(
+    pool: Pool, theta: FloatArray, base: IntArray, room: FloatArray, prices: FloatArray
+) -> IntArray:
+    """`base` with the columns that the blend likes best put in, in that order, where rows still hold."""
+    chosen = base.copy()
+    total = pool.activity[chosen].sum(axis=0)
+    for k in np.argsort(-theta, kind="stable"):
+        if theta[k] < 1e-6:
+            break
+        c = pool.owner[k]
+        after = total - pool.activity[chosen[c]] + pool.activity[k]
+        if pool.cost[k] <= pool.cost[chosen[c]] + HAIR and np.all(after <= room + HAIR):
+            chosen[c], total = k, after
+    return improve(pool, chosen, room, prices)
+
+
+def _first(pool: Pool, key: FloatArray, count: int) -> IntArray | None:
+    order = np.lexsort((key, pool.owner))
+    owner = pool.owner[order]
+    first = np.searchsorted(owner, np.arange(count))
+    if first.size and (
+        first[-1] >= owner.size or np.any(owner[np.minimum(first, owner.size - 1)] != np.arange(count))
+    ):
+        return None
+    return order[first]
