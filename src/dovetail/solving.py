@@ -54,6 +54,7 @@ def solve(
 
     Time limit, Ctrl-C and `stop()` end the search early and return the best point so far.
     """
+    budget = Budget(time_limit) if isinstance(time_limit, (int, float)) else Budget()
     problem = _require_problem(model)
     chosen = method_named(method) if isinstance(method, str) else _require_method(method)
     _require_options(time_limit, seed, n_jobs, device, callback)
@@ -62,7 +63,7 @@ def solve(
         require_unchanged(problem.mip, block)
     seed, n_jobs = int(seed), int(n_jobs)
     begin = _read_start(problem, start)
-    budget, stopwatch = Budget(time_limit), Stopwatch()
+    stopwatch = Stopwatch()
     watch = Watch(budget, file, callback)
     with threads(n_jobs), interrupts(budget), gradients():
         announce(watch, problem, f"dovetail {__version__}, {chosen.name}, seed {seed}")
@@ -143,9 +144,7 @@ def _read_start(problem: Problem, start: Any) -> Start:
 
 def _without_cost(problem: Problem) -> Problem:
     """The same problem with nothing to optimise: any point will do."""
-    bare = Problem(replace(problem.mip, cost=np.zeros(problem.mip.columns)))
-    bare.blocks = problem.blocks
-    return bare
+    return problem.derived(replace(problem.mip, cost=np.zeros(problem.mip.columns)), problem.blocks)
 
 
 def _log_file(log: bool | TextIO) -> TextIO | None:

@@ -12,6 +12,7 @@ MIP for "binaries with exactly this sum", which can take for ever.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -182,3 +183,38 @@ class Incumbent:
         repaired = answer.x
         repaired[kept] = x[kept]
         return repaired
+
+
+class ExtendedIncumbent(Incumbent):
+    """The same door, for a problem with columns appended: they are cut off before and filled in after."""
+
+    def __init__(self, door: Incumbent, columns: int, lift: Callable[[FloatArray], FloatArray]) -> None:
+        self._door, self._columns, self._lift = door, columns, lift
+        self._seen: FloatArray | None = None
+        self.x = None
+        self._mirror()
+
+    @property
+    def proved(self) -> bool:
+        """The best point meets the bound: nothing better exists."""
+        return self._door.proved
+
+    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
+        """Complete and check a candidate as the original door does."""
+        x = self._door.admit(candidate[: self._columns], source)
+        self._mirror()
+        return None if x is None else self._lift(x)
+
+    def offer(self, candidate: FloatArray, source: str) -> float:
+        """The candidate's objective, or NaN if the door refused it."""
+        objective = self._door.offer(candidate[: self._columns], source)
+        self._mirror()
+        return objective
+
+    def _mirror(self) -> None:
+        door = self._door
+        if door.x is not self._seen:
+            self._seen = door.x
+            self.x = None if door.x is None else self._lift(door.x)
+        self.objective, self.source, self.violation = door.objective, door.source, door.violation
+        self.bound, self.nearest = door.bound, door.nearest

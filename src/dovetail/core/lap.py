@@ -39,7 +39,7 @@ class Lap:
             mip_seconds=spent["engine"],
             nn_seconds=spent["nn"],
             door_seconds=spent["door"],
-            elapsed=search.budget.seconds,
+            elapsed=search.watch.elapsed,
             exact=exact,
             residuals=residuals,
         )

@@ -6,12 +6,14 @@ Shapes, NaN, chance, rows that influence each other, and which threshold a class
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import PredictorError
+from dovetail.core.layers import Layer, evaluate
 from dovetail.core.mip import Mip
 from dovetail.core.options import require_number
 from dovetail.core.predictor import Predictor, Traits
@@ -147,3 +149,13 @@ def _threshold(name: str, traits: Traits, values: FloatArray) -> float:
     threshold = 0.5 if traits.ends_in_sigmoid else 0.0
     _log.info("%s: class 1 where the value is >= %g", name, threshold)
     return threshold
+
+
+def computes(mip: Mip, block: Block, layers: Sequence[Layer]) -> bool:
+    """Whether a block's predictor computes what its layers say (a hook, for one, may change it)."""
+    points = probe_points(mip, block.inputs)
+    ours, truth = evaluate(layers, points), block.predictor.predict(points)
+    if ours.shape != truth.shape:
+        return False
+    tolerance = 1e-9 if block.predictor.exact else 1e-4
+    return bool(np.allclose(ours, truth, rtol=tolerance, atol=tolerance * np.max(np.abs(truth))))

@@ -91,6 +91,15 @@ class Problem:
         self.__dict__.pop("stages", None)
         return block
 
+    def derived(self, mip: Mip, blocks: tuple[Block, ...]) -> Problem:
+        """Another problem over blocks that were accepted here, in whole or in part."""
+        other = Problem(mip)
+        other.blocks = blocks
+        for block in blocks:
+            other._writer.update(dict.fromkeys(block.outputs.ravel().tolist(), block.name))
+            other._read[block.inputs] = True
+        return other
+
     def _may_close_a_cycle(self, block: Block) -> bool:
         """Only a block that writes what is read (by itself, or before) can: others need no search."""
         read = self._read.copy()

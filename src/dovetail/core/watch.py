@@ -47,6 +47,11 @@ class Watch:
         self.failure: Exception | None = None
         """What the callback raised, if it did: the search ends, and `solve` raises it again."""
 
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the solve began."""
+        return self._budget.seconds
+
     def say(self, text: str = "") -> None:
         """One line of the log."""
         if self._log is not None:

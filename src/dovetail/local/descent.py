@@ -108,7 +108,7 @@ class Descent:
         promising = incumbent.x is None or objective < self._incumbent_value - 1e-9 * abs(
             objective - scene.host.offset
         )
-        if promising:
+        if promising and self._options.hold_integers:
             admitted = incumbent.admit(true[best], source)
             if admitted is not None and not feasible[best] and self._same_classes(admitted, Z[best]):
                 value = float(scene.host.cost @ admitted)

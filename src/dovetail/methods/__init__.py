@@ -9,13 +9,14 @@ from dovetail.core.errors import OptionError
 from dovetail.core.search import Method
 
 METHODS = {
-    "auto": "the best choice for the problem; in this version the dual decomposition with our defaults",
+    "auto": "the best choice for the problem: tables, sequential LP, columns, neighbourhoods, exact MIP",
     "dual-decomposition": "the paper's Algorithm 1 with our defaults: scaled, adaptive rho, decaying steps",
     "paper": "Algorithm 1 with the paper's settings: rho 10 and fixed, nothing scaled",
     "paper-adaptive": "Algorithm 1 with the paper's settings and its adaptive rho",
     "big-m": "AutoLinearized: networks written out neuron by neuron, one MILP for SCIP (PySCIPOpt-ML)",
     "sequential-linear": "trust-region sequential (MI)LP with one-sided cuts, from many starts",
     "column-generation": "prices on coupling rows, columns from every component, joined by a master",
+    "neighbourhood": "for many integers: relax, fix, large neighbourhoods of critical components",
     "single-step-gradient": "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
 }
 
@@ -26,6 +27,14 @@ def method_named(name: str) -> Method:
         raise OptionError(
             f"method {name!r} is not known; choose {', '.join(METHODS)}, or pass a method object."
         )
+    if name == "auto":
+        from dovetail.methods.auto import Auto
+
+        return Auto()
+    if name == "neighbourhood":
+        from dovetail.methods.neighbourhood import Neighbourhood
+
+        return Neighbourhood()
     if name == "big-m":
         from dovetail.methods.big_m import BigM
 

@@ -31,9 +31,9 @@ from dovetail.core.engine import MipSession, Quadratic
 from dovetail.core.errors import EngineError, UnsupportedError
 from dovetail.core.incumbent import meets
 from dovetail.core.lap import Lap
-from dovetail.core.layers import Layer, Layered, evaluate, propagated
+from dovetail.core.layers import Layer, Layered, propagated
 from dovetail.core.options import require_choice, require_count, require_number
-from dovetail.core.probe import probe_points
+from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search
 from dovetail.core.trace import Residual
@@ -246,11 +246,7 @@ def _layers(block: Block) -> tuple[Layer, ...]:
 def _checked_layers(problem: Problem, block: Block) -> tuple[Layer, ...]:
     """The block's layers, checked against the predictor itself."""
     layers, predictor = _layers(block), block.predictor
-    X = probe_points(problem.mip, block.inputs)
-    ours, truth = evaluate(layers, X), predictor.predict(X)
-    if ours.shape != truth.shape or not np.allclose(
-        ours, truth, rtol=1e-4, atol=1e-4 * np.max(np.abs(truth))
-    ):
+    if not computes(problem.mip, block, layers):
         raise UnsupportedError(
             f"{block.name}: {predictor.name} does not compute what its layers say (a hook, perhaps); "
             "it cannot be written out."

@@ -7,14 +7,16 @@
 
 Idea: ReLU networks are piecewise linear, so inside a piece a step is exact, and equalities through a network
 are met to machine precision where the paper's loop closes its gap only linearly. Integers and classes move
-in an outer MILP step of the same model and are held in the inner LP steps. Weakness: each descent ends in a local
-optimum, hence many starts; nothing is proved.
+in an outer MILP step of the same model and are held in the inner LP steps. Weakness: each descent ends in a
+local optimum, hence many starts; nothing is proved.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import StopReason
 from dovetail.core.lap import Lap
 from dovetail.core.options import require_count, require_number
@@ -33,7 +35,7 @@ class SequentialLinear:
     """Descents to make; None: until the time is over or `patience` descents brought nothing."""
     patience: int = 30
     radius: float = 0.2
-    """Of the first trust region, in widths of the inputs' boxes; half of it after the first starts."""
+    """Of the first trust region, in widths of the inputs' boxes; half of it near the incumbent."""
     memory: int = 8
     """Views that are kept as one-sided cuts; 0 for plain sequential LP."""
     steps: int = 60
@@ -53,13 +55,24 @@ class SequentialLinear:
         """Measure the problem, then descend from one start after the other."""
         return self.run(search, Scene.of(search))
 
-    def run(self, search: Search, scene: Scene) -> Outcome:
-        """The same on a problem that is measured already."""
-        walk = Walk(search, scene, Options(steps=self.steps, memory=self.memory))
+    def run(
+        self,
+        search: Search,
+        scene: Scene,
+        *,
+        starts: Iterator[tuple[FloatArray, str]] | None = None,
+        seen: Callable[[FloatArray], object] | None = None,
+    ) -> Outcome:
+        """The same on a problem that is measured already.
+
+        `starts` goes on where another run stopped; `seen` gets the points on the way, settled.
+        """
+        walk = Walk(search, scene, Options(steps=self.steps, memory=self.memory, seen=seen))
         idle, done = 0, 0
-        for z, kind in Starts(search, scene):
+        for z, kind in starts if starts is not None else iter(Starts(search, scene)):
             lap = Lap(search)
-            place = walk.descend(z, self.radius if done < 6 else 0.5 * self.radius, search.budget, kind)
+            radius = self.radius if kind != "near" else 0.5 * self.radius
+            place = walk.descend(z, radius, search.budget, kind)
             done += 1
             objective = search.problem.mip.sign * (place.merit + scene.host.offset)
             row = lap.row(

@@ -1,0 +1,186 @@
+"""The default: looks at what the problem has, and runs the methods that are good at it, one after the other.
+
+tables   blocks whose inputs take few values become rows; nothing left: one exact MIP
+walk     sequential (MI)LP from a few starts: first points, soon good ones
+exact    small ReLU networks written out after all, for a proof (and sometimes a better point)
+columns  prices on coupling rows, where several components share them
+many     relax, fix, large neighbourhoods, where integers are too many for the above
+walk     more starts, while there is time and they bring something
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.budget import StopReason
+from dovetail.core.incumbent import ExtendedIncumbent
+from dovetail.core.options import require_count
+from dovetail.core.search import Outcome, Search, Start
+from dovetail.local.scene import Scene
+from dovetail.local.starts import Starts
+from dovetail.methods.column_generation import ColumnGeneration
+from dovetail.methods.neighbourhood import Neighbourhood
+from dovetail.methods.sequential_linear import SequentialLinear
+from dovetail.methods.whole import solve_whole
+from dovetail.presolve.boxes import tightened_box
+from dovetail.presolve.components import components
+from dovetail.presolve.extended import Extended
+from dovetail.presolve.tabulation import tabulate
+from dovetail.presolve.writing import count_unstable, written
+
+MANY_INTEGERS = 2000
+EASY_NEURONS, MOST_NEURONS = 64, 400
+"""Neurons that may change sign: up to the first the exact leg comes early, beyond the second not at all."""
+EARLY_SHARE, LATE_SHARE = 0.5, 0.3
+FIRST_STARTS = 3
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Options of the default method: what may be used, and how much of it."""
+
+    effort: int | None = None
+    """Starts, rounds and neighbourhoods of each method; None: as many as the time allows."""
+    tables: bool = True
+    exact: bool = True
+    columns: bool = True
+
+    name = "auto"
+
+    def __post_init__(self) -> None:
+        if self.effort is not None:
+            require_count("Auto: effort", self.effort, at_least=1)
+
+    def solve(self, search: Search) -> Outcome:
+        """Tables first; what is left goes to the methods that suit it."""
+        box = tightened_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
+        table = tabulate(search.problem, box) if self.tables else None
+        if table is None:
+            return _Plan(self, search).run()
+        count = sum(b.samples for b in search.problem.blocks) - sum(b.samples for b in table.problem.blocks)
+        search.watch.say(
+            f"  tables: {count} samples have few inputs to choose from and became rows "
+            f"(+{table.problem.mip.columns - search.problem.mip.columns} columns)"
+        )
+        if table.problem.blocks:
+            return _Plan(self, _through(search, table)).run()
+        verdict = solve_whole(search, table, search.budget, "tables")
+        reason = StopReason.PROVED if search.incumbent.proved else search.budget.over or StopReason.STALLED
+        note = verdict.note or "all networks became tables; the MIP is exact"
+        return Outcome(reason, 1, note, bound=verdict.bound)
+
+
+def _through(search: Search, extended: Extended) -> Search:
+    """The same search over the extended problem; candidates go through the original's door."""
+    incumbent = ExtendedIncumbent(search.incumbent, search.problem.mip.columns, extended.lift)
+    x = search.start.x
+    start = Start(None if x is None else extended.lift(x), None)
+    return replace(search, problem=extended.problem, incumbent=incumbent, start=start)
+
+
+class _Plan:
+    """What is done, in which order, and why."""
+
+    def __init__(self, options: Auto, search: Search) -> None:
+        self._options, self._search = options, search
+        self._scene = Scene.of(search)
+        self._bound = -np.inf
+        self._notes: list[str] = []
+        self._iterations = 0
+        self._seen: list[FloatArray] = []
+        self._starts = iter(Starts(search, self._scene))
+
+    def run(self) -> Outcome:
+        """Until something is proved, the time is over, or nothing helps any more."""
+        reason: StopReason | None = None
+        for step in self._steps():
+            reason = step() or reason
+            if self._search.incumbent.proved:
+                reason = StopReason.PROVED
+                break
+            if self._search.budget.over:
+                reason = self._search.budget.over
+                break
+        return Outcome(
+            reason or StopReason.STALLED, self._iterations, "; ".join(self._notes), bound=self._bound
+        )
+
+    def _steps(self) -> list[Callable[[], StopReason | None]]:
+        scene, options = self._scene, self._options
+        integers = int(np.count_nonzero(scene.free_integers))
+        parts = components(self._search.problem)
+        classes = bool(scene.networks.classes.any())
+        coupled = parts.count > 1 and not np.all(parts.private_rows)
+        neurons = count_unstable(self._search.problem, scene.box) if options.exact else None
+        easy = neurons is not None and neurons <= EASY_NEURONS and integers <= MANY_INTEGERS
+        possible = neurons is not None and neurons <= MOST_NEURONS and integers <= MANY_INTEGERS
+        steps: list[Callable[[], StopReason | None]] = []
+        if integers > MANY_INTEGERS:
+            self._say(f"{integers} integers: relax, fix, large neighbourhoods")
+            steps.append(self._neighbourhood)
+        else:
+            self._say("sequential linear steps from a few starts")
+            steps.append(self._first_walk)
+        if easy:
+            self._say(f"{neurons} neurons may change sign: few enough to be written out for a proof, early")
+            steps.append(lambda: self._exact(EARLY_SHARE))
+        if classes and coupled and options.columns:
+            self._say(f"class outputs, {parts.count} components that share rows: columns and prices")
+            steps.append(self._columns)
+        elif possible and not easy:
+            steps.append(self._middle_walk)
+        if possible and not easy:
+            self._say(f"{neurons} neurons may change sign: written out for a proof, late")
+            steps.append(lambda: self._exact(LATE_SHARE))
+        if integers <= MANY_INTEGERS:
+            steps.append(self._last_walk)
+        return steps
+
+    def _say(self, text: str) -> None:
+        self._search.watch.say(f"  auto: {text}")
+        self._notes.append(text)
+
+    def _count(self, outcome: Outcome) -> StopReason:
+        self._iterations += outcome.iterations
+        return outcome.stop_reason
+
+    def _part(self, share: float) -> Search:
+        budget = self._search.budget
+        return replace(self._search, budget=budget.part(share * budget.left))
+
+    def _first_walk(self) -> StopReason:
+        effort = self._options.effort
+        starts = FIRST_STARTS if effort is None else min(FIRST_STARTS, effort)
+        return self._walk(0.2, starts, self._seen.append)
+
+    def _middle_walk(self) -> StopReason:
+        return self._walk(0.5, self._options.effort)
+
+    def _last_walk(self) -> StopReason:
+        return self._walk(1.0, self._options.effort)
+
+    def _walk(
+        self, share: float, starts: int | None, seen: Callable[[FloatArray], object] | None = None
+    ) -> StopReason:
+        """Go on with the starts where the last walk stopped."""
+        method = SequentialLinear(starts=starts)
+        search = self._part(share) if share < 1.0 else self._search
+        return self._count(method.run(search, self._scene, starts=self._starts, seen=seen))
+
+    def _columns(self) -> StopReason:
+        method = ColumnGeneration(rounds=self._options.effort)
+        return self._count(method.run(self._search, self._scene, self._seen))
+
+    def _neighbourhood(self) -> StopReason:
+        return self._count(Neighbourhood(rounds=self._options.effort).run(self._search, self._scene))
+
+    def _exact(self, share: float) -> StopReason | None:
+        search = self._search
+        whole = written(search.problem, self._scene.box)
+        verdict = solve_whole(search, whole.extended, self._part(share).budget, "exact")
+        self._bound = max(self._bound, verdict.bound)
+        return None

@@ -1,0 +1,187 @@
+"""Many integers: relax, fix what comes out whole, then search large neighbourhoods of critical components.
+
+    relax: sequential LP with the integers relaxed, to a point z whose integers are mostly whole
+    RENS:  a MILP over the integers that are not, networks linearised at z
+    LNS:   from the incumbent, free the integers of one critical component and a few others, MILP, repeat
+
+A MILP over ten thousand binaries and a trust region finds nothing; one over a few hundred is quick.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.budget import StopReason
+from dovetail.core.lap import Lap
+from dovetail.core.options import require_count
+from dovetail.core.search import Outcome, Search
+from dovetail.local.descent import Descent, Options
+from dovetail.local.scene import Scene
+from dovetail.local.starts import Starts
+from dovetail.local.step import StepProgram
+from dovetail.presolve.components import NOBODY, components
+
+WHOLE = 1e-6
+RENS_SHARE = 0.2
+LNS_SECONDS, LNS_RADIUS = 2.0, 0.3
+FIRST_COMPANY, MORE_AFTER, QUICK = 5, 8, 1.0
+"""Random components beside the critical one; one more after so many quick failures."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Options of the method."""
+
+    rounds: int | None = None
+    """Neighbourhoods to search; None: until the time is over."""
+    patience: int = 200
+
+    name = "neighbourhood"
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None:
+            require_count("Neighbourhood: rounds", self.rounds, at_least=1)
+        require_count("Neighbourhood: patience", self.patience, at_least=1)
+
+    def solve(self, search: Search) -> Outcome:
+        """Measure the problem, then relax, fix and search."""
+        return self.run(search, Scene.of(search))
+
+    def run(self, search: Search, scene: Scene) -> Outcome:
+        """The same on a problem that is measured already."""
+        hunt = _Hunt(search, scene)
+        done, idle = 0, 0
+        steps = [hunt.relax, hunt.search]
+        while True:
+            lap = Lap(search)
+            merit = steps[min(done, 1)]()
+            done += 1
+            row = lap.row(
+                len(search.watch.trace) + 1, float("nan"), lagrangian=merit, merit=merit, residuals=()
+            )
+            search.watch.iteration(row, search.incumbent.x)
+            idle = 0 if row.source else idle + 1
+            if search.incumbent.proved:
+                return Outcome(StopReason.PROVED, done)
+            if self.rounds is not None and done >= self.rounds:
+                return Outcome(StopReason.ITERATIONS, done)
+            stop = search.budget.over or (StopReason.STALLED if idle >= self.patience else None)
+            if stop is not None:
+                return Outcome(stop, done)
+
+
+class _Hunt:
+    """The programs and components of one problem."""
+
+    def __init__(self, search: Search, scene: Scene) -> None:
+        self._search, self._scene = search, scene
+        self._parts = components(search.problem)
+        self._integers = np.flatnonzero(scene.free_integers)
+        seed, threads, watch = search.seed, search.threads, search.stopwatch
+        self._relaxed = StepProgram(scene, watch, integer=False, memory=8, seed=seed, threads=threads)
+        self._whole = StepProgram(scene, watch, integer=True, seed=seed, threads=threads)
+        self._chance = np.random.default_rng(seed + 3)
+        self._starts = Starts(search, scene)
+        self._company, self._failures = FIRST_COMPANY, 0
+
+    def relax(self) -> float:
+        """A relaxed local optimum, and the first whole point made of it."""
+        search, scene = self._search, self._scene
+        options = Options(tolerance=1e-5, hold_integers=False)
+        descent = Descent(search, scene, self._relaxed, options)
+        best = None
+        for z in (self._starts.cheapest(), self._starts.random()):
+            if z is None or search.budget.over:
+                continue
+            place = descent.run(z, 0.2, search.budget.part(0.3 * search.budget.left), "relaxed")
+            if best is None or place.merit < best.merit:
+                best = place
+        if best is None:
+            return float("nan")
+        whole = np.abs(best.z - np.round(best.z)) <= WHOLE
+        free = np.zeros(scene.host.columns, dtype=bool)
+        free[self._integers] = ~whole[self._integers]
+        for share in (0.0, 0.1, 0.3, 1.0):  # what is whole may be wrong: free more until something fits
+            some = free.copy()
+            some[self._integers] |= self._chance.random(self._integers.size) < share
+            self._fill(best.z, some, 1.0, RENS_SHARE * search.budget.left, "rens")
+            if search.incumbent.x is not None or search.budget.over:
+                break
+        return best.merit
+
+    def search(self) -> float:
+        """One neighbourhood of the incumbent, or a new start while there is none."""
+        best = self._search.incumbent.x
+        if best is None:
+            return self.relax()
+        chosen = self._components(best)
+        free = np.zeros(self._scene.host.columns, dtype=bool)
+        free[self._integers] = np.isin(self._parts.owner[self._integers], [*chosen, NOBODY])
+        before, began = self._search.incumbent.objective, self._search.budget.seconds
+        merit = self._fill(best, free, LNS_RADIUS, LNS_SECONDS, "lns")
+        if self._search.incumbent.objective == before:
+            quick = self._search.budget.seconds - began < QUICK
+            self._failures += int(quick)
+            if self._failures >= MORE_AFTER:
+                self._company, self._failures = self._company + 1, 0
+        else:
+            self._failures = 0
+        return merit
+
+    def _fill(self, z: FloatArray, free: BoolArray, radius: float, seconds: float, source: str) -> float:
+        """A MILP over the free integers, networks linearised at `z`; its point goes to the door."""
+        scene, search = self._scene, self._search
+        lower, upper = scene.host.lower.copy(), scene.host.upper.copy()
+        held = self._integers[~free[self._integers]]
+        lower[held] = upper[held] = np.clip(np.round(z[held]), lower[held], upper[held])
+        near = scene.inputs[~scene.host.integer[scene.inputs]]
+        reach = radius * scene.width[near]
+        lower[near] = np.minimum(np.maximum(lower[near], z[near] - reach), upper[near])
+        upper[near] = np.maximum(np.minimum(upper[near], z[near] + reach), lower[near])
+        step = self._whole.solve(
+            scene.host.cost,
+            lower,
+            upper,
+            scene.networks.look(z),
+            100.0 * scene.penalty,
+            budget=search.budget.part(seconds),
+            start=z if source == "lns" else None,
+        )
+        if step is None:
+            return float("nan")
+        search.incumbent.offer(step.z, source)
+        return step.value
+
+    def _components(self, z: FloatArray) -> IntArray:
+        """One component that holds the objective back, and random company."""
+        critical = self._critical(z)
+        count = min(self._parts.count, 1 + self._company)
+        first = (
+            int(self._chance.choice(critical))
+            if critical.size
+            else int(self._chance.integers(self._parts.count))
+        )
+        others = self._chance.permutation(np.delete(np.arange(self._parts.count), first))
+        return np.concatenate([[first], others[: count - 1]])
+
+    def _critical(self, z: FloatArray) -> IntArray:
+        """Components whose network's row has a price while the integers are held."""
+        scene = self._scene
+        lower, upper = scene.host.lower.copy(), scene.host.upper.copy()
+        lower[self._integers] = upper[self._integers] = np.round(z[self._integers])
+        step = self._relaxed.solve(
+            scene.host.cost,
+            lower,
+            upper,
+            scene.networks.look(z),
+            100.0 * scene.penalty,
+            budget=self._search.budget.part(LNS_SECONDS),
+        )
+        if step is None:
+            return np.empty(0, dtype=np.int64)
+        priced = np.abs(step.pull) > 1e-9
+        owners = self._parts.owner[scene.networks.outputs[priced]]
+        return np.unique(owners[owners != NOBODY])
