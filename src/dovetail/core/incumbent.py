@@ -76,6 +76,10 @@ class Incumbent:
         mip = self._problem.mip
         return self.x is not None and meets(mip, self.objective, mip.sign * self.bound)
 
+    def raise_bound(self, bound: float) -> None:
+        """Somebody proved that no point is below `bound`, in minimisation form."""
+        self.bound = max(self.bound, bound)
+
     def offer(self, candidate: FloatArray, source: str) -> float:
         """Complete and check a candidate, keep it if it is the best.
 
@@ -198,6 +202,11 @@ class ExtendedIncumbent(Incumbent):
     def proved(self) -> bool:
         """The best point meets the bound: nothing better exists."""
         return self._door.proved
+
+    def raise_bound(self, bound: float) -> None:
+        """A bound of the extended problem is one of the original."""
+        self._door.raise_bound(bound)
+        self._mirror()
 
     def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
         """Complete and check a candidate as the original door does."""

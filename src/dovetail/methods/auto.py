@@ -17,6 +17,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import StopReason
+from dovetail.core.engine import MipStatus
 from dovetail.core.incumbent import ExtendedIncumbent
 from dovetail.core.options import require_count
 from dovetail.core.search import Outcome, Search, Start
@@ -179,8 +180,15 @@ class _Plan:
         return self._count(Neighbourhood(rounds=self._options.effort).run(self._search, self._scene))
 
     def _exact(self, share: float) -> StopReason | None:
-        search = self._search
-        whole = written(search.problem, self._scene.box)
-        verdict = solve_whole(search, whole.extended, self._part(share).budget, "exact")
+        """Small networks as one MIP: with classes once with margins for a point, then without for a bound."""
+        search, box, budget = self._search, self._scene.box, self._part(share).budget
+        if self._scene.networks.classes.any():
+            clear = written(search.problem, box, margin=True).extended
+            solve_whole(search, clear, budget.part(0.5 * budget.left), "exact", proves=False)
+        verdict = solve_whole(search, written(search.problem, box).extended, budget, "exact")
         self._bound = max(self._bound, verdict.bound)
+        answer = verdict.answer
+        if answer is not None and answer.status is MipStatus.INFEASIBLE and search.incumbent.x is None:
+            self._notes.append("HiGHS finds no solution of the problem with its networks written out")
+            search.budget.stop(StopReason.STALLED)
         return None

@@ -7,8 +7,8 @@
 
 Idea: flipping a class has a fixed cost that no slope at an untouched point shows; a column is a real point,
 so the master weighs true costs against each other. Only the coupling rows carry prices: a price on every
-x = u would be ambiguous at kinks. Weakness: useless with a single component; nothing is proved, since pricing is
-local (the prices and columns are what a certified bound would start from).
+x = u would be ambiguous at kinks. Weakness: useless with a single component; nothing is proved, since pricing
+is local (the prices and columns are what a certified bound would start from).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Used where tables replaced every network, or where the networks are small enough
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,8 +32,10 @@ class Verdict:
         return -np.inf if self.answer is None else self.answer.bound
 
 
-def solve_whole(search: Search, extended: Extended, budget: Budget, source: str) -> Verdict:
-    """Solve the extended problem's MIP from the incumbent, offer its point, keep its bound."""
+def solve_whole(
+    search: Search, extended: Extended, budget: Budget, source: str, *, proves: bool = True
+) -> Verdict:
+    """Solve the extended problem's MIP from the incumbent, offer its point, keep its bound if it `proves`."""
     mip = extended.problem.mip.minimised()
     nothing = np.empty(0, dtype=np.int64)
     known = search.incumbent.x
@@ -50,7 +52,9 @@ def solve_whole(search: Search, extended: Extended, budget: Budget, source: str)
             return Verdict(None, f"the MIP of the whole problem failed: {trouble}")
     if answer.x is not None:
         search.incumbent.offer(extended.cut(answer.x), source)
+    if not proves:
+        return Verdict(replace(answer, bound=-np.inf))
     if answer.bound > search.incumbent.bound:
-        search.incumbent.bound = answer.bound
+        search.incumbent.raise_bound(answer.bound)
         search.watch.bound = search.problem.mip.sign * answer.bound
     return Verdict(answer)

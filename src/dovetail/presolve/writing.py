@@ -9,7 +9,7 @@ class output is tied to its logits without any margin, so that nothing feasible 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.presolve.boxes import Box
 from dovetail.presolve.extended import Extended, Fill, Writer
+from dovetail.presolve.host import class_limits
 
 LARGEST = 1e6
 """Neurons with bounds beyond this make rows that engines get wrong."""
@@ -83,8 +84,12 @@ def _pass_on(block: Block, samples: IntArray, lower: FloatArray, upper: FloatArr
         reach.upper[outputs] = np.minimum(reach.upper[outputs], upper)
 
 
-def written(problem: Problem, box: Box) -> Written:
-    """The whole problem as one MIP; every block must have passed `count_unstable`."""
+def written(problem: Problem, box: Box, *, margin: bool = False) -> Written:
+    """The whole problem as one MIP; every block must have passed `count_unstable`.
+
+    Without a margin a point may sit on a class boundary, where the network itself may say otherwise: good
+    for a bound. With each block's margin points keep clear of it: good for points, no bound.
+    """
     writer = Writer(problem.mip.columns)
     reach = Box(box.lower.copy(), box.upper.copy())
     fills: list[Fill] = []
@@ -99,7 +104,7 @@ def written(problem: Problem, box: Box) -> Written:
                 for layer in layers:
                     sample.apply(layer)
                 if block.classifies:
-                    sample.classify(block.outputs[i])
+                    sample.classify(block.outputs[i], block.epsilon if margin else 0.0)
                 else:
                     sample.output(block.outputs[i])
                 unstable += sample.unstable
@@ -107,7 +112,8 @@ def written(problem: Problem, box: Box) -> Written:
             for layer in layers:
                 lower, upper = layer.range(lower, upper)
             _pass_on(block, samples, lower, upper, reach)
-    mip = writer.extend(problem.mip)
+    low, high, integer = class_limits(problem, problem.mip.lower, problem.mip.upper)
+    mip = writer.extend(replace(problem.mip, lower=low, upper=high, integer=integer))
     return Written(Extended(problem.derived(mip, ()), problem, tuple(fills)), unstable)
 
 
@@ -161,24 +167,26 @@ class _Sample:
                 np.append(self._columns, y), np.append(-self._weight[k], 1.0), self._bias[k], self._bias[k]
             )
 
-    def classify(self, outputs: IntArray) -> None:
+    def classify(self, outputs: IntArray, margin: float) -> None:
         """Classes as closed conditions on the logits."""
         if outputs.size == 1:
-            low, high = min(self._lower[0], 0.0), max(self._upper[0], 0.0)
+            low, high = min(self._lower[0] - margin, 0.0), max(self._upper[0] + margin, 0.0)
             columns = np.append(self._columns, outputs[0])
-            # low (1 - y) <= logit <= high y
-            self._writer.row(columns, np.append(self._weight[0], low), low - self._bias[0], np.inf)
-            self._writer.row(columns, np.append(self._weight[0], -high), -np.inf, -self._bias[0])
+            # low (1 - y) <= logit - margin y,  logit + margin (1 - y) <= high y
+            self._writer.row(columns, np.append(self._weight[0], low - margin), low - self._bias[0], np.inf)
+            self._writer.row(
+                columns, np.append(self._weight[0], -high - margin), -np.inf, -self._bias[0] - margin
+            )
             return
         self._writer.row(outputs, np.ones(outputs.size), 1.0, 1.0)
         for k, y in enumerate(outputs):
             for j in range(outputs.size):
                 if j != k:
                     least = min(self._lower[k] - self._upper[j], 0.0)
-                    # logit_k - logit_j >= least (1 - y)
+                    # logit_k - logit_j >= least (1 - y) + margin y
                     self._writer.row(
                         np.append(self._columns, y),
-                        np.append(self._weight[k] - self._weight[j], least),
+                        np.append(self._weight[k] - self._weight[j], least - margin),
                         least - self._bias[k] + self._bias[j],
                         np.inf,
                     )
