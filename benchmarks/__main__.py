@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import device, memory, network_size, reference, swaps, timers
+from benchmarks import device, equal_time, memory, network_size, reference, swaps, timers
 from dovetail.experiments.table import Table
 
 
@@ -18,6 +18,10 @@ def main() -> None:
         prog="python -m benchmarks", description="Measure; nothing passes or fails."
     )
     parser.add_argument("--data", type=Path, default=os.environ.get("DOVETAIL_DATA") or None)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time (equal_time)")
+    parser.add_argument(
+        "--results", type=Path, default=Path("docs/results.jsonl"), help="rows of dovetail bench"
+    )
     parser.add_argument("--out", type=Path, help="write each table there as Markdown")
     known: dict[str, Callable[[], Table]] = {
         "timers": timers.run,
@@ -25,6 +29,9 @@ def main() -> None:
         "memory": memory.run,
         "swaps": swaps.run,
         "device": device.run,
+        "equal_time": lambda: equal_time.run(
+            Path(options.data) if options.data else None, options.results, options.jobs
+        ),
         "reference": lambda: reference.run(Path(options.data) if options.data else None),
     }
     parser.add_argument(
@@ -43,4 +50,5 @@ def main() -> None:
             table.write(options.out)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "Auto": "dovetail.methods.auto",
     "BalancedPenalty": "dovetail.coupling.penalty",
     "BigM": "dovetail.methods.big_m",
     "Block": "dovetail.core.block",
+    "ColumnGeneration": "dovetail.methods.column_generation",
     "DovetailError": "dovetail.core.errors",
     "DualDecomposition": "dovetail.methods.dual_decomposition",
     "EngineError": "dovetail.core.errors",
@@ -31,11 +33,13 @@ _PUBLIC = {
     "MissingDependencyError": "dovetail.core.errors",
     "ModelError": "dovetail.core.errors",
     "Multipliers": "dovetail.core.result",
+    "Neighbourhood": "dovetail.methods.neighbourhood",
     "OptionError": "dovetail.core.errors",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
     "ProjectedGradient": "dovetail.nn",
     "Result": "dovetail.core.result",
+    "SequentialLinear": "dovetail.methods.sequential_linear",
     "SingleStepGradient": "dovetail.methods.single_step_gradient",
     "Status": "dovetail.core.result",
     "StopReason": "dovetail.core.budget",
@@ -85,8 +89,12 @@ if TYPE_CHECKING:
     from dovetail.core.watch import Event as Event
     from dovetail.coupling.penalty import BalancedPenalty as BalancedPenalty
     from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
+    from dovetail.methods.auto import Auto as Auto
     from dovetail.methods.big_m import BigM as BigM
+    from dovetail.methods.column_generation import ColumnGeneration as ColumnGeneration
     from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
+    from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood
+    from dovetail.methods.sequential_linear import SequentialLinear as SequentialLinear
     from dovetail.methods.single_step_gradient import SingleStepGradient as SingleStepGradient
     from dovetail.models.highs import read as read
     from dovetail.nn import LogBarrier as LogBarrier

@@ -123,5 +123,6 @@ def _wanted(cost: FloatArray, columns: IntArray, lower: FloatArray, upper: Float
         wanted = np.array([1.0 if cost[columns[0]] <= 0.0 else 0.0])
     else:
         allowed = np.where(upper[columns] > 0.5, cost[columns], np.inf)
+        allowed[lower[columns] > 0.5] = -np.inf  # held at 1: no other can be
         wanted = np.eye(columns.size)[int(np.argmin(allowed))]
     return np.asarray(np.clip(wanted, lower[columns], upper[columns]))

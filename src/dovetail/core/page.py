@@ -35,11 +35,10 @@ def document(result: Result) -> str:
     ]
     if len(result.trace) > 1:
         incumbents = result.trace.column("incumbent")
-        residuals = [row.primal for row in result.trace]
         parts.append(_chart("Best verified objective by iteration", incumbents))
-        parts.append(
-            _chart("Largest primal residual by iteration (logarithm)", [_log10(r) for r in residuals])
-        )
+        if any(row.residuals for row in result.trace):
+            residuals = [_log10(row.primal) for row in result.trace]
+            parts.append(_chart("Largest primal residual by iteration (logarithm)", residuals))
     body = "\n".join(parts)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (

@@ -93,9 +93,10 @@ def _line(row: Row, bound: float | None) -> str:
     if bound is not None and math.isfinite(row.incumbent):
         apart = abs(row.incumbent - bound) / max(abs(row.incumbent), 1e-12)
         gap = f"{100 * apart:.1f}%" if apart < 10 else "large"
+    residual, rho = (f"{row.primal:.1e}", f"{row.rho:.1e}") if row.residuals else ("-", "-")
     return (
         f"{row.iteration:5d}  {row.source[:3]:3s}  {_number(row.incumbent):>13s}  {_number(bound):>13s}  "
-        f"{gap:>6s}  {row.primal:8.1e}  {row.rho:8.1e}{'' if row.exact else '*':1s} {row.mip_seconds:7.3f} "
+        f"{gap:>6s}  {residual:>8s}  {rho:>8s}{'' if row.exact else '*':1s} {row.mip_seconds:7.3f} "
         f"{row.nn_seconds:7.3f} {row.door_seconds:7.3f} {row.elapsed:6.1f}"
     )
 

@@ -215,11 +215,10 @@ class Networks:
         columns = block.inputs[samples, places]
         step = np.where(z[columns] + 1.0 <= upper[columns] + 1e-6, 1.0, -1.0)
         movable = upper[columns] - lower[columns] > 0.5
-        moved = z[block.inputs[samples]]
-        moved[np.arange(samples.size), places] += step
+        read = block.inputs[samples] == columns[:, None]  # a sample may read a column more than once
         with torch.no_grad():
-            there = self._forward(b, moved)
-        secant = (there - value[samples]) / step[:, None]
+            there = self._forward(b, z[block.inputs[samples]] + read * step[:, None])
+        secant = (there - value[samples]) / (step * read.sum(axis=1))[:, None]
         slope[samples[movable], :, places[movable]] = secant[movable]
 
     @cached_property

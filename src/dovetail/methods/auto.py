@@ -46,6 +46,8 @@ class Auto:
 
     effort: int | None = None
     """Starts, rounds and neighbourhoods of each method; None: as many as the time allows."""
+    patience: int = 30
+    """Starts in a row that may bring nothing before the search ends early."""
     tables: bool = True
     exact: bool = True
     columns: bool = True
@@ -55,6 +57,7 @@ class Auto:
     def __post_init__(self) -> None:
         if self.effort is not None:
             require_count("Auto: effort", self.effort, at_least=1)
+        require_count("Auto: patience", self.patience, at_least=1)
 
     def solve(self, search: Search) -> Outcome:
         """Tables first; what is left goes to the methods that suit it."""
@@ -91,7 +94,6 @@ class _Plan:
         self._scene = Scene.of(search)
         self._bound = -np.inf
         self._notes: list[str] = []
-        self._iterations = 0
         self._seen: list[FloatArray] = []
         self._starts = iter(Starts(search, self._scene))
 
@@ -107,7 +109,10 @@ class _Plan:
                 reason = self._search.budget.over
                 break
         return Outcome(
-            reason or StopReason.STALLED, self._iterations, "; ".join(self._notes), bound=self._bound
+            reason or StopReason.STALLED,
+            len(self._search.watch.trace),
+            "; ".join(self._notes),
+            bound=self._bound,
         )
 
     def _steps(self) -> list[Callable[[], StopReason | None]]:
@@ -145,10 +150,6 @@ class _Plan:
         self._search.watch.say(f"  auto: {text}")
         self._notes.append(text)
 
-    def _count(self, outcome: Outcome) -> StopReason:
-        self._iterations += outcome.iterations
-        return outcome.stop_reason
-
     def _part(self, share: float) -> Search:
         budget = self._search.budget
         return replace(self._search, budget=budget.part(share * budget.left))
@@ -168,16 +169,16 @@ class _Plan:
         self, share: float, starts: int | None, seen: Callable[[FloatArray], object] | None = None
     ) -> StopReason:
         """Go on with the starts where the last walk stopped."""
-        method = SequentialLinear(starts=starts)
+        method = SequentialLinear(starts=starts, patience=self._options.patience)
         search = self._part(share) if share < 1.0 else self._search
-        return self._count(method.run(search, self._scene, starts=self._starts, seen=seen))
+        return method.run(search, self._scene, starts=self._starts, seen=seen).stop_reason
 
     def _columns(self) -> StopReason:
         method = ColumnGeneration(rounds=self._options.effort)
-        return self._count(method.run(self._search, self._scene, self._seen))
+        return method.run(self._search, self._scene, self._seen).stop_reason
 
     def _neighbourhood(self) -> StopReason:
-        return self._count(Neighbourhood(rounds=self._options.effort).run(self._search, self._scene))
+        return Neighbourhood(rounds=self._options.effort).run(self._search, self._scene).stop_reason
 
     def _exact(self, share: float) -> StopReason | None:
         """Small networks as one MIP: with classes once with margins for a point, then without for a bound."""

@@ -161,7 +161,7 @@ class Exchange:
         return known[number % len(known)]
 
     def _join(self) -> None:
-        """Candidates from the pool, by hand and by a short MIP."""
+        """Candidates from the pool: by hand as long as that helps, else by a short MIP, polished."""
         search, pool, count = self._search, self.pool, self._parts.count
         blend = self._master.blend(search.budget)
         if blend is None:
@@ -183,6 +183,8 @@ class Exchange:
             picks.append(greedy.favourites(pool, blend.theta, sparing, room, prices))
         for chosen in picks:
             search.incumbent.offer(pool.point(chosen, base), "greedy")
+        if search.incumbent.x is not incumbent:
+            return  # the pool is still getting better: more columns are worth more than a MIP
         if search.incumbent.x is not None:
             known = self._add(search.incumbent.x)
         known = known if np.all(known >= 0) else np.empty(0, dtype=np.int64)

@@ -9,6 +9,7 @@ A MILP over ten thousand binaries and a trust region finds nothing; one over a f
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +86,7 @@ class _Hunt:
         self._whole = StepProgram(scene, watch, integer=True, seed=seed, threads=threads)
         self._chance = np.random.default_rng(seed + 3)
         self._starts = Starts(search, scene)
+        self._held = Descent(search, scene, self._relaxed, Options())
         self._company, self._failures = FIRST_COMPANY, 0
 
     def relax(self) -> float:
@@ -104,6 +106,7 @@ class _Hunt:
         whole = np.abs(best.z - np.round(best.z)) <= WHOLE
         free = np.zeros(scene.host.columns, dtype=bool)
         free[self._integers] = ~whole[self._integers]
+        free[scene.networks.outputs[scene.networks.classes]] = True  # a relaxed class says nothing
         for share in (0.0, 0.1, 0.3, 1.0):  # what is whole may be wrong: free more until something fits
             some = free.copy()
             some[self._integers] |= self._chance.random(self._integers.size) < share
@@ -152,8 +155,11 @@ class _Hunt:
         )
         if step is None:
             return float("nan")
-        search.incumbent.offer(step.z, source)
-        return step.value
+        if radius < 1.0 and math.isnan(search.incumbent.offer(step.z, source)):
+            return step.value  # a neighbour that the door refuses is left; a first point is worth the descent
+        place = self._held.run(step.z, 0.2, search.budget.part(seconds), source)
+        search.incumbent.offer(place.z, source)
+        return place.merit
 
     def _components(self, z: FloatArray) -> IntArray:
         """One component that holds the objective back, and random company."""

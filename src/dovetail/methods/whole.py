@@ -12,6 +12,7 @@ import numpy as np
 from dovetail.core.budget import Budget
 from dovetail.core.engine import MipAnswer, Quadratic
 from dovetail.core.errors import EngineError
+from dovetail.core.lap import Lap
 from dovetail.core.search import Search
 from dovetail.mip import engine_for
 from dovetail.presolve.extended import Extended
@@ -38,7 +39,7 @@ def solve_whole(
     """Solve the extended problem's MIP from the incumbent, offer its point, keep its bound if it `proves`."""
     mip = extended.problem.mip.minimised()
     nothing = np.empty(0, dtype=np.int64)
-    known = search.incumbent.x
+    lap, known = Lap(search), search.incumbent.x
     start = None if known is None else extended.lift(known)
     with search.stopwatch.measure("engine"):
         try:
@@ -50,11 +51,19 @@ def solve_whole(
             )
         except EngineError as trouble:
             return Verdict(None, f"the MIP of the whole problem failed: {trouble}")
+    objective = float("nan")
     if answer.x is not None:
-        search.incumbent.offer(extended.cut(answer.x), source)
-    if not proves:
-        return Verdict(replace(answer, bound=-np.inf))
-    if answer.bound > search.incumbent.bound:
+        objective = search.incumbent.offer(extended.cut(answer.x), source)
+    if proves and answer.bound > search.incumbent.bound:
         search.incumbent.raise_bound(answer.bound)
         search.watch.bound = search.problem.mip.sign * answer.bound
-    return Verdict(answer)
+    row = lap.row(
+        len(search.watch.trace) + 1,
+        objective,
+        lagrangian=answer.value,
+        merit=answer.value,
+        residuals=(),
+        exact=answer.exact,
+    )
+    search.watch.iteration(row, search.incumbent.x)
+    return Verdict(answer if proves else replace(answer, bound=-np.inf))

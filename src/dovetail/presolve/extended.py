@@ -84,6 +84,7 @@ class Writer:
         columns = np.concatenate([np.empty(0, dtype=np.int64), *self._columns])
         values = np.concatenate([np.empty(0), *self._values])
         new = sp.csr_array((values, (rows, columns)), shape=(count, width))
+        new.data[np.abs(new.data) < SMALLEST] = 0.0  # entries of a column read twice may cancel
         old = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.rows, width))
         return replace(
             mip,

@@ -92,7 +92,7 @@ def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, integer: Bool
     if np.prod(counts) > MOST_ROWS:
         return None
     ranges = [np.ceil(lower[j]) + np.arange(int(n)) for j, n in zip(columns, counts, strict=True)]
-    points = np.array(list(itertools.product(*ranges))).reshape(-1, columns.size)
+    points = np.array(list(itertools.product(*ranges))).reshape(int(np.prod(counts)), columns.size)
     rows = np.tile(low, (len(points), 1))
     rows[:, free] = points[:, np.searchsorted(columns, inputs[free])]
     return _Table(columns, points, rows, bool(np.all(counts == 2)))

@@ -46,6 +46,8 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
     if not computes(problem.mip, block, layers):
         return None
     if block.classifies:
+        width = block.inputs.shape[1]
+        layers = layers or (Dense(np.eye(width), np.zeros(width)),)  # an empty network hands its inputs on
         layers = thresholded(layers, block.outputs.shape[1], block.threshold, 0.0)
     if any(isinstance(layer, Activation) and layer.kind != "relu" for layer in layers):
         return None
@@ -55,7 +57,7 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
 def count_unstable(problem: Problem, box: Box) -> int | None:
     """How many neurons may change sign over the box, or None where some block cannot be written."""
     total = 0
-    reach = Box(box.lower.copy(), box.upper.copy())
+    reach = Box(*class_limits(problem, box.lower, box.upper)[:2])
     networks = {block.name: dense_layers(problem, block) for block in problem.blocks}
     for stage in problem.stages:
         for block, samples in stage:
@@ -91,7 +93,7 @@ def written(problem: Problem, box: Box, *, margin: bool = False) -> Written:
     for a bound. With each block's margin points keep clear of it: good for points, no bound.
     """
     writer = Writer(problem.mip.columns)
-    reach = Box(box.lower.copy(), box.upper.copy())
+    reach = Box(*class_limits(problem, box.lower, box.upper)[:2])
     fills: list[Fill] = []
     unstable = 0
     for stage in problem.stages:

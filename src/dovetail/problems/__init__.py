@@ -8,4 +8,8 @@ from __future__ import annotations
 PROBLEMS = {
     "water": "make as many water samples drinkable as a treatment budget allows (class outputs)",
     "tree": "plant four species on a grid so that most trees survive (networks tied to binaries)",
+    "wine": "blend vineyards into wines of the best mean quality (one network, several wines)",
+    "diet": "the cheapest diet that feeds and is palatable (a floor under a network's output)",
+    "function": "the least of one learnt function where another has a given value (an equality)",
+    "dispatch": "share out jobs so that the least efficient machine does best (many binaries)",
 }

@@ -11,9 +11,11 @@ import itertools
 import re
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError
 
 KINDS = "LxW such as 2x16, conv1d, residual, residual-LxW, lstm"
@@ -125,3 +127,50 @@ class Recurrent(nn.Module):
         states, _ = self.lstm(x.unsqueeze(2))
         result: Tensor = self.head(states[:, -1])
         return result
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Mean and standard deviation, per column (or of one vector)."""
+
+    mean: FloatArray
+    deviation: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Scale:
+        """Of the rows of `values`; a constant column is only shifted, there is nothing to divide by."""
+        mean, deviation = values.mean(axis=0), values.std(axis=0)
+        constant = deviation <= 1e-9 * np.maximum(1.0, np.abs(mean))
+        return cls(np.asarray(mean), np.where(constant, 1.0, deviation))
+
+    def standard(self, values: FloatArray) -> FloatArray:
+        """`values` in standard units."""
+        return (values - self.mean) / self.deviation
+
+
+def ends(network: nn.Module) -> tuple[nn.Linear, nn.Linear]:
+    """The first and the last layer, where both are linear: the two that a scaling can be folded into."""
+    first: object = None
+    last: object = None
+    if isinstance(network, Residual):
+        first, last = network.stem, network.head
+    elif isinstance(network, nn.Sequential) and len(network) > 1:
+        first, last = network[0], network[-1]
+    if not (isinstance(first, nn.Linear) and isinstance(last, nn.Linear)):
+        raise OptionError(
+            f"{type(network).__name__}: a scaling cannot be folded into this network, whose first and last "
+            "layers are not both linear; give LxW such as 2x16, or residual."
+        )
+    return first, last
+
+
+def fold(network: nn.Module, into: Scale, out: Scale) -> None:
+    """Change, in place, a network of standard units into the same one of raw units, in float64."""
+    first, last = ends(network)
+    network.double()
+    shift, width = torch.as_tensor(into.mean), torch.as_tensor(into.deviation)
+    with torch.no_grad():
+        first.weight.div_(width)
+        first.bias.sub_(first.weight @ shift)
+        last.weight.mul_(float(out.deviation))
+        last.bias.mul_(float(out.deviation)).add_(float(out.mean))
