@@ -31,12 +31,14 @@ class Scene:
     networks: Networks
     spread: FloatArray
     """(m,) the length that each output's value is measured in."""
+    width: FloatArray
+    """How far each column typically moves: what trust regions are measured in; never 0."""
     penalty: FloatArray
     """(m,) what a unit of |y - f(x)|, or of a missed class condition's logit, should cost at least."""
 
     @classmethod
-    def of(cls, search: Search) -> Scene:
-        """Measure the problem of a search."""
+    def of(cls, search: Search, *, scaled: bool = True) -> Scene:
+        """Measure the problem of a search; not `scaled`, all inputs share one width."""
         problem = search.problem
         box = tightened_box(problem, search.budget, seed=search.seed, threads=search.threads)
         reach = stretch(problem, box, search.seed)
@@ -44,12 +46,9 @@ class Scene:
         spread = _spread(problem, networks, reach, search.seed)
         lower, upper, integer = class_limits(problem, box.lower, box.upper)
         host = replace(problem.mip.minimised(), lower=lower, upper=upper, integer=integer)
-        return cls(problem, host, box, reach, networks, spread, _penalty(host, networks, reach, spread))
-
-    @property
-    def width(self) -> FloatArray:
-        """How far each column typically moves; never 0."""
-        return self.reach.width
+        width = reach.width if scaled else np.full(host.columns, reach.width[networks.inputs].mean())
+        penalty = _penalty(host, networks, reach, spread)
+        return cls(problem, host, box, reach, networks, spread, width, penalty)
 
     @property
     def inputs(self) -> IntArray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import StopReason
 from dovetail.core.engine import MipStatus
 from dovetail.core.incumbent import ExtendedIncumbent
-from dovetail.core.options import require_count
+from dovetail.core.options import require_choice, require_count
 from dovetail.core.search import Outcome, Search, Start
 from dovetail.local.scene import Scene
 from dovetail.local.starts import Starts
@@ -51,6 +52,10 @@ class Auto:
     tables: bool = True
     exact: bool = True
     columns: bool = True
+    memory: int = 8
+    """Views that the walks keep as cuts (see `SequentialLinear`)."""
+    scaling: Literal["box", "none"] = "box"
+    """Trust regions in units of each input's own box, or of one width for all."""
 
     name = "auto"
 
@@ -58,6 +63,8 @@ class Auto:
         if self.effort is not None:
             require_count("Auto: effort", self.effort, at_least=1)
         require_count("Auto: patience", self.patience, at_least=1)
+        require_count("Auto: memory", self.memory, at_least=0)
+        require_choice("Auto: scaling", self.scaling, ("box", "none"))
 
     def solve(self, search: Search) -> Outcome:
         """Tables first; what is left goes to the methods that suit it."""
@@ -91,7 +98,7 @@ class _Plan:
 
     def __init__(self, options: Auto, search: Search) -> None:
         self._options, self._search = options, search
-        self._scene = Scene.of(search)
+        self._scene = Scene.of(search, scaled=options.scaling == "box")
         self._bound = -np.inf
         self._notes: list[str] = []
         self._seen: list[FloatArray] = []
@@ -169,7 +176,8 @@ class _Plan:
         self, share: float, starts: int | None, seen: Callable[[FloatArray], object] | None = None
     ) -> StopReason:
         """Go on with the starts where the last walk stopped."""
-        method = SequentialLinear(starts=starts, patience=self._options.patience)
+        options = self._options
+        method = SequentialLinear(starts=starts, patience=options.patience, memory=options.memory)
         search = self._part(share) if share < 1.0 else self._search
         return method.run(search, self._scene, starts=self._starts, seen=seen).stop_reason
 

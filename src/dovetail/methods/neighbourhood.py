@@ -26,6 +26,7 @@ from dovetail.local.step import StepProgram
 from dovetail.presolve.components import NOBODY, components
 
 WHOLE = 1e-6
+RELAXED_STARTS, RELAX_SHARE = 4, 0.15
 RENS_SHARE = 0.2
 LNS_SECONDS, LNS_RADIUS = 2.0, 0.3
 FIRST_COMPANY, MORE_AFTER, QUICK = 5, 8, 1.0
@@ -95,12 +96,12 @@ class _Hunt:
         options = Options(tolerance=1e-5, hold_integers=False)
         descent = Descent(search, scene, self._relaxed, options)
         best = None
-        for z in (self._starts.cheapest(), self._starts.random()):
-            if z is None or search.budget.over:
-                continue
-            place = descent.run(z, 0.2, search.budget.part(0.3 * search.budget.left), "relaxed")
-            if best is None or place.merit < best.merit:
-                best = place
+        part = search.budget.part(RELAX_SHARE * search.budget.left)
+        for k in range(RELAXED_STARTS):
+            z = self._starts.random() if k else self._starts.cheapest()
+            if z is not None and not (best is not None and part.over):
+                place = descent.run(z, 0.2, part, "relaxed")
+                best = place if best is None or place.merit < best.merit else best
         if best is None:
             return float("nan")
         whole = np.abs(best.z - np.round(best.z)) <= WHOLE

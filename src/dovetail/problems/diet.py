@@ -10,8 +10,8 @@ SurrogateLIB's palatable diet (Maragno et al.'s World Food Programme case). Ther
 shuffled without a seed and features are not scaled; here every draw is seeded, and features are standardised
 for the training, with the scaling folded into the network. Two things are left as they are, since they are
 the problem: x goes to 10 while no food of the data goes past 6 (the fortified ones not past 0.2), so the
-network is asked about diets it has never seen; and the real nutrition table has a slip, 360 g of protein in
-100 g of fortified sorghum grits (its energy, copied), which makes that food a cheap source of protein.
+network is asked about diets it has never seen; and the real nutrition table has a slip (the protein of
+fortified sorghum grits repeats their energy), which makes that food a cheap source of protein.
 
 In the look-alike the nutrition table, the prices and the requirements are made up as well: the requirements
 are nine tenths of what its most palatable diet gives, so that there is a diet which meets them all.

@@ -5,11 +5,10 @@
          sum_i m_ik <= l_k,   sum_ik c_k m_ik <= 1.7 I            stock of each vineyard, money for all
          q_i = f(x_i),   q <= q_i <= 10,   0 <= m_ik <= l_k
 
-SurrogateLIB's wine problem. Its networks are trained on raw features (a total of sulphur dioxide up to 289
-beside a density that varies in its third decimal), and learn little: here they are trained on
-standardised features, with the scaling folded into the network, so that the model keeps its raw units. Every
-draw is seeded. The library minimises 10 minus the mean; the mean is maximised here. The host is linear: there
-is no integer in it.
+SurrogateLIB's wine problem. Its networks are trained on raw features (sulphur dioxide in the hundreds beside
+a density that varies in its third decimal); here they are trained on standardised features, with the scaling
+folded into the network, so that the model keeps its raw units. Every draw is seeded. The library minimises 10
+minus the mean; the mean is maximised here. The host is linear: there is no integer in it.
 
 The real file repeats many wines, so that some held-out rows were also trained on; its quality is a taster's
 whole number, of which a third or so can be learnt. Wines are alike: any two may change places.
