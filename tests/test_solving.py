@@ -49,9 +49,10 @@ def test_an_input_without_a_box_is_refused_only_where_a_scale_is_needed():
     problem = dt.Problem(mip)
     problem.add_predictor(lambda X: X[:, 0] ** 2, ["u"], ["y"])
     with pytest.raises(dt.ModelError, match="u is the input of a network"):
-        dt.solve(problem, log=False)
-    result = dt.solve(problem, "paper", log=False)
-    assert result.objective == pytest.approx(-0.25, abs=1e-2)
+        dt.solve(problem, "dual-decomposition", log=False)
+    for method in ("paper", "auto"):
+        result = dt.solve(problem, method, log=False)
+        assert result.objective == pytest.approx(-0.25, abs=1e-2)
 
 
 def test_a_missing_engine_says_how_to_install_it(monkeypatch):
@@ -111,7 +112,7 @@ def test_infeasible_is_not_believed_at_once(monkeypatch):
         return TRUE_RUN(self, budget, gap)
 
     monkeypatch.setattr(LiveHighs, "run", once)
-    result = dt.solve(knapsack(), log=False)
+    result = dt.solve(knapsack(), "dual-decomposition", log=False)
     assert result.status == "feasible"
     assert "did not confirm" in result.message
 
@@ -128,7 +129,7 @@ def test_an_engine_that_breaks_down_ends_the_search_and_keeps_the_point(monkeypa
         return true_step(self, *arguments)
 
     monkeypatch.setattr(Coupled, "mip_step", third_time_unlucky)
-    result = dt.solve(bowl(), log=False)
+    result = dt.solve(bowl(), "dual-decomposition", log=False)
     assert result.stop_reason == "error"
     assert result.status == "feasible"
     assert "it broke" in result.message

@@ -117,9 +117,12 @@ def test_a_column_that_follows_a_free_output(free):
             0.01 * k - (3.0 * network(torch.full((1, 1), float(k)).double()).item() + 1.0) for k in range(5)
         )
     p.add_predictor(network, [0], [1])
-    result = dt.solve(p, log=False)
+    result = dt.solve(p, "dual-decomposition", log=False)
     assert result.status == "feasible"
     assert best - 1e-6 <= result.objective <= best + 0.1 * abs(best)
+    exact = dt.solve(p, log=False)  # few values: a table
+    assert exact.status == "optimal"
+    assert exact.objective == pytest.approx(best, abs=1e-6)
 
 
 def test_an_equivalent_model_reaches_the_same_optimum():
@@ -320,7 +323,7 @@ def test_a_box_that_is_no_box_is_refused_by_name():
     p = problem([0.0, 1.0], lower=[-1e15, -inf], upper=[1e15, inf], names=["far", "y"])
     p.add_predictor(net(), ["far"], ["y"])
     with pytest.raises(dt.ModelError, match=r"far .* no useful box"):
-        dt.solve(p, log=False)
+        dt.solve(p, "dual-decomposition", log=False)
 
 
 def test_silence_is_silence():

@@ -43,10 +43,10 @@ def _root(
 
 @app.command()
 def demo(
-    samples: Annotated[int, typer.Option(help="Number of water samples.")] = 25,
+    samples: Annotated[int, typer.Option(help="Number of water samples.")] = 50,
     network: Annotated[str, typer.Option(help="LxW such as 2x16, conv1d, residual or lstm.")] = "2x16",
     data: DataFolder = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds for the solve.")] = 30.0,
+    time_limit: Annotated[float, typer.Option(help="Seconds for the solve.")] = 15.0,
     seed: Annotated[int, typer.Option(help="For data, training and solve.")] = 42,
     report: Annotated[Path | None, typer.Option(help="Write the result as an HTML page.")] = None,
 ) -> None:

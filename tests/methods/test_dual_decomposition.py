@@ -150,14 +150,14 @@ def test_a_start_with_multipliers_goes_on_where_it_left_off():
 def test_a_start_that_does_not_fit_is_refused():
     other = dt.solve(knapsack(), dt.DualDecomposition(iterations=1), log=False)
     with pytest.raises(dt.OptionError, match="another problem"):
-        dt.solve(bowl(), start=other, log=False)
+        dt.solve(bowl(), "dual-decomposition", start=other, log=False)
     mine = dt.solve(bowl(), dt.DualDecomposition(iterations=1), log=False)
     broken = replace(mine, multipliers=replace(mine.multipliers, inputs={"bowl": np.full((1, 2), np.nan)}))
     with pytest.raises(dt.OptionError, match="multipliers.*'bowl'"):
-        dt.solve(bowl(), start=broken, log=False)
+        dt.solve(bowl(), "dual-decomposition", start=broken, log=False)
     empty = replace(mine, multipliers=replace(mine.multipliers, inputs={}))
     with pytest.raises(dt.OptionError, match="no multipliers for the inputs of 'bowl'"):
-        dt.solve(bowl(), start=empty, log=False)
+        dt.solve(bowl(), "dual-decomposition", start=empty, log=False)
 
 
 def test_equality_on_an_output_is_for_projection_and_refused_by_the_barrier():

@@ -1,14 +1,17 @@
 """Boxes: hold every feasible point, and are finite wherever the host makes them so."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 from tests.conftest import FULL
+from tests.opened import by_scipy
 from tests.small import linear_net
 
 import dovetail as dt
 from dovetail.core.budget import Budget
-from dovetail.presolve.boxes import input_box, propagate
+from dovetail.presolve.boxes import input_box, propagate, tightened_box
 
 
 def test_budgets_bound_what_has_no_bounds():
@@ -85,3 +88,76 @@ def test_an_infeasible_host_leaves_sane_boxes():
     mip = dt.Mip(cost=[0.0], A=[[1.0]], row_lower=[5.0], row_upper=[6.0], lower=0.0, upper=1.0)
     box = propagate(mip)
     assert np.all(box.lower <= box.upper)
+
+
+def random_program(chance):
+    """A bounded LP with a network over all its columns but the last, and some integers."""
+    n, m = int(chance.integers(3, 7)), int(chance.integers(2, 6))
+    A = chance.normal(size=(m, n)) * (chance.random((m, n)) < 0.7)
+    A[:, -1] = 0.0
+    integer = chance.random(n) < 0.3
+    inside = chance.uniform(-2, 2, n)
+    inside[integer] = np.round(inside[integer])
+    side = A @ inside
+    mip = dt.Mip(
+        cost=np.zeros(n),
+        A=A,
+        row_lower=np.where(chance.random(m) < 0.5, side - 0.5, -np.inf),
+        row_upper=side + 0.5,
+        lower=-3.0,
+        upper=3.0,
+        integer=np.append(integer[:-1], False),
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net(np.ones(n - 1)), np.arange(n - 1), [n - 1])
+    return problem
+
+
+def test_a_tightened_box_holds_every_feasible_point_and_is_no_wider():
+    """Vertices in random directions, integers and all, found by scipy."""
+    chance = np.random.default_rng(1)
+    shrunk = 0
+    for _ in range(60 if FULL else 12):
+        problem = random_program(chance)
+        mip = problem.mip
+        box, plain = tightened_box(problem, Budget(60.0)), input_box(problem, Budget(60.0))
+        assert np.all(box.lower >= plain.lower) and np.all(box.upper <= plain.upper)
+        assert np.all(box.lower >= mip.lower) and np.all(box.upper <= mip.upper)
+        shrunk += int(np.any(box.upper - box.lower < plain.upper - plain.lower - 1e-3))
+        for _ in range(12):
+            found = by_scipy(replace(mip, cost=chance.normal(size=mip.columns)))
+            assert found is not None
+            assert np.all(found[1] >= box.lower - 1e-7)
+            assert np.all(found[1] <= box.upper + 1e-7)
+    assert shrunk > 0
+
+
+def test_a_tightened_box_is_the_relaxations_own():
+    chance = np.random.default_rng(2)
+    for _ in range(5):
+        problem = random_program(chance)
+        mip = replace(problem.mip, integer=np.zeros(problem.mip.columns, dtype=bool))
+        box = tightened_box(problem.derived(mip, problem.blocks), Budget(60.0))
+        for j in problem.inputs:
+            cost = np.zeros(mip.columns)
+            cost[j] = 1.0
+            least, most = (by_scipy(replace(mip, cost=cost, sense=sense))[0] for sense in ("min", "max"))
+            assert box.lower[j] == pytest.approx(least, abs=1e-5)
+            assert box.upper[j] == pytest.approx(most, abs=1e-5)
+
+
+def test_a_tightened_box_of_an_infeasible_host_is_sane():
+    mip = dt.Mip(
+        cost=np.zeros(3), A=[[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]], row_lower=[3.0, -np.inf],
+        row_upper=[np.inf, 2.0], lower=-9.0, upper=9.0,
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0, 1.0]), [0, 1], [2])
+    box = tightened_box(problem, Budget(10.0))
+    assert np.all(box.lower <= box.upper)
+
+
+def test_without_time_a_tightened_box_is_the_plain_one():
+    problem = random_program(np.random.default_rng(3))
+    box, plain = tightened_box(problem, Budget(0.0)), propagate(problem.mip)
+    assert np.array_equal(box.lower, plain.lower) and np.array_equal(box.upper, plain.upper)

@@ -182,7 +182,9 @@ class Descent:
                 place = Place(place.z, self._merit(place.z, view.values, penalty), False)
             promised = place.merit - self._model_value(step, penalty)
             if promised < options.tolerance * (1.0 + abs(place.merit)):
-                break
+                if place.feasible or not np.any((step.missed > 1e-7) & (penalty < DEAREST)):
+                    break
+                continue  # it stands still because missing is cheap: the penalty rises
             trials = place.z + LENGTHS[:, None] * (step.z - place.z)  # host rows are convex: each keeps them
             candidate, best, whole = self._best_of(trials, penalty, source)
             ratio = (place.merit - whole) / promised

@@ -71,7 +71,8 @@ class Networks:
         self._forwards: list[Forward] = [
             block.predictor.snapshot(place) for block, place in zip(problem.blocks, self._places, strict=True)
         ]
-        self._whole = problem.mip.integer
+        self._whole = problem.mip.integer.copy()
+        self._whole[[j for b in problem.blocks if b.classifies for j in b.outputs.ravel()]] = True
         self._limits = problem.mip.lower, problem.mip.upper
         nothing = np.empty(0, dtype=np.int64)
         self.outputs: IntArray = np.concatenate([nothing, *(b.outputs.ravel() for b in problem.blocks)])

@@ -37,10 +37,11 @@ class Scene:
     """(m,) what a unit of |y - f(x)|, or of a missed class condition's logit, should cost at least."""
 
     @classmethod
-    def of(cls, search: Search, *, scaled: bool = True) -> Scene:
-        """Measure the problem of a search; not `scaled`, all inputs share one width."""
+    def of(cls, search: Search, *, box: Box | None = None, scaled: bool = True) -> Scene:
+        """Measure the problem of a search, `box` if it is known; not `scaled`, all inputs share one width."""
         problem = search.problem
-        box = tightened_box(problem, search.budget, seed=search.seed, threads=search.threads)
+        if box is None:
+            box = tightened_box(problem, search.budget, seed=search.seed, threads=search.threads)
         reach = stretch(problem, box, search.seed)
         networks = Networks(problem, search.stopwatch, search.device)
         spread = _spread(problem, networks, reach, search.seed)

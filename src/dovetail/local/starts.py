@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import Budget
-from dovetail.core.engine import MipSession, Quadratic
+from dovetail.core.engine import Bounds, MipSession, Quadratic
 from dovetail.core.errors import EngineError
 from dovetail.core.search import Search
 from dovetail.local.scene import Scene
@@ -89,13 +88,21 @@ class Starts:
         return np.asarray(self._chance.dirichlet(np.ones(len(corners))) @ np.array(corners))
 
     def vertex(self, cost: FloatArray) -> FloatArray | None:
-        """The relaxed host's best point for a cost."""
-        return _solved(self._relaxed, cost, self._search.budget, self._search)
+        """The relaxed host's best point for a cost, within the stretch where it would fall for ever."""
+        host, reach = self._scene.host, self._scene.reach
+        found = _solved(self._relaxed, cost, self._search)
+        if found is not None:
+            return found
+        lower = np.where(np.isfinite(host.lower), host.lower, reach.lower)
+        upper = np.where(np.isfinite(host.upper), host.upper, reach.upper)
+        return _solved(self._relaxed, cost, self._search, (lower, upper))
 
 
-def _solved(session: MipSession, cost: FloatArray, budget: Budget, search: Search) -> FloatArray | None:
+def _solved(
+    session: MipSession, cost: FloatArray, search: Search, bounds: Bounds | None = None
+) -> FloatArray | None:
     with search.stopwatch.measure("engine"):
         try:
-            return session.solve(Quadratic.linear(cost), budget=budget, gap=0.1).x
+            return session.solve(Quadratic.linear(cost), budget=search.budget, gap=0.1, bounds=bounds).x
         except EngineError:
             return None

@@ -28,7 +28,7 @@ from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.methods.whole import solve_whole
-from dovetail.presolve.boxes import tightened_box
+from dovetail.presolve.boxes import Box, tightened_box
 from dovetail.presolve.components import components
 from dovetail.presolve.extended import Extended
 from dovetail.presolve.tabulation import tabulate
@@ -38,7 +38,7 @@ MANY_INTEGERS = 2000
 EASY_NEURONS, MOST_NEURONS = 64, 400
 """Neurons that may change sign: up to the first the exact leg comes early, beyond the second not at all."""
 EARLY_SHARE, LATE_SHARE = 0.5, 0.3
-FIRST_STARTS = 3
+FIRST_STARTS, FIRST_SHARE = 3, 0.15
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ class Auto:
         box = tightened_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
         table = tabulate(search.problem, box) if self.tables else None
         if table is None:
-            return _Plan(self, search).run()
+            return _Plan(self, search, box).run()
         count = sum(b.samples for b in search.problem.blocks) - sum(b.samples for b in table.problem.blocks)
         search.watch.say(
             f"  tables: {count} samples have few inputs to choose from and became rows "
             f"(+{table.problem.mip.columns - search.problem.mip.columns} columns)"
         )
         if table.problem.blocks:
-            return _Plan(self, _through(search, table)).run()
+            return _Plan(self, _through(search, table), table.widen(box)).run()
         verdict = solve_whole(search, table, search.budget, "tables")
         reason = StopReason.PROVED if search.incumbent.proved else search.budget.over or StopReason.STALLED
         note = verdict.note or "all networks became tables; the MIP is exact"
@@ -96,9 +96,9 @@ def _through(search: Search, extended: Extended) -> Search:
 class _Plan:
     """What is done, in which order, and why."""
 
-    def __init__(self, options: Auto, search: Search) -> None:
+    def __init__(self, options: Auto, search: Search, box: Box) -> None:
         self._options, self._search = options, search
-        self._scene = Scene.of(search, scaled=options.scaling == "box")
+        self._scene = Scene.of(search, box=box, scaled=options.scaling == "box")
         self._bound = -np.inf
         self._notes: list[str] = []
         self._seen: list[FloatArray] = []
@@ -164,7 +164,7 @@ class _Plan:
     def _first_walk(self) -> StopReason:
         effort = self._options.effort
         starts = FIRST_STARTS if effort is None else min(FIRST_STARTS, effort)
-        return self._walk(0.2, starts, self._seen.append)
+        return self._walk(FIRST_SHARE, starts, self._seen.append)
 
     def _middle_walk(self) -> StopReason:
         return self._walk(0.5, self._options.effort)

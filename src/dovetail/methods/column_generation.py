@@ -128,7 +128,8 @@ class Exchange:
         start = self._start(blend, number)
         if start is not None:
             self._pricing.answer(cost, start, options.steps, budget, self.pool.add)
-        if blend is not None and number % options.join_every == options.join_every - 1:
+        last = options.rounds is not None and number == options.rounds - 1
+        if blend is not None and (last or number % options.join_every == options.join_every - 1):
             self._join()
         self._thin(blend)
         return float("nan") if blend is None else blend.value + self._scene.host.offset

@@ -25,8 +25,8 @@ LP_SHARE = 0.25
 """Part of the time left that the LPs may use."""
 TIGHTEN_SHARE, TIGHTEN_SECONDS = 0.08, 2.0
 """The same where they only make finite boxes tighter."""
-TRIAL, WORTH = 32, 0.01
-"""After so many LPs tightening goes on only if boxes shrank by this part."""
+TRIAL, WORTH = 8, 0.01
+"""After so many inputs tightening goes on only if boxes shrank by this part."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,78 @@
+"""A problem taken apart for tests: a search without `solve`, and what scipy and enumeration say of it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from dovetail.core.budget import Budget
+from dovetail.core.incumbent import Incumbent
+from dovetail.core.search import Search, Start
+from dovetail.core.stopwatch import Stopwatch
+from dovetail.core.watch import Watch
+from dovetail.mip.highs import HighsEngine
+
+
+def search_of(problem, seconds=60.0, seed=0, start=None) -> Search:
+    """What a method is given, without the method."""
+    budget, stopwatch = Budget(seconds), Stopwatch()
+    incumbent = Incumbent(problem, HighsEngine(), budget, stopwatch, seed=seed)
+    return Search(problem, incumbent, budget, Watch(budget), stopwatch, Start(start), seed)
+
+
+def by_scipy(mip) -> tuple[float, np.ndarray] | None:
+    """Objective (in the user's sense) and point that scipy's own HiGHS finds, or None if infeasible."""
+    low = mip.minimised()
+    limits = [] if low.rows == 0 else [LinearConstraint(low.A, low.row_lower, low.row_upper)]
+    found = milp(
+        low.cost,
+        constraints=limits,
+        integrality=low.integer.astype(int),
+        bounds=Bounds(low.lower, low.upper),
+        options={"mip_rel_gap": 0.0, "presolve": True},
+    )
+    if found.x is None:
+        assert found.status == 2, found.message
+        return None
+    return mip.objective(found.x), found.x
+
+
+def choices(problem) -> np.ndarray:
+    """(T, columns) every point of a problem whose decisions are all integers, outputs as predicted."""
+    mip = problem.mip
+    decisions = np.setdiff1d(np.arange(mip.columns), problem.outputs)
+    ranges = [np.arange(np.ceil(mip.lower[j]), np.floor(mip.upper[j]) + 1) for j in decisions]
+    points = np.zeros((int(np.prod([r.size for r in ranges])), mip.columns))
+    points[:, decisions] = list(itertools.product(*ranges))
+    return np.array([problem.predict(x) for x in points])
+
+
+def breach(mip, x) -> float:
+    """By how much a point misses rows, bounds and integers."""
+    activity = mip.A @ x
+    return float(
+        np.max(
+            np.concatenate(
+                [
+                    mip.row_lower - activity,
+                    activity - mip.row_upper,
+                    mip.lower - x,
+                    x - mip.upper,
+                    np.abs(x - np.round(x))[mip.integer],
+                    [0.0],
+                ]
+            )
+        )
+    )
+
+
+def best_of(problem, points) -> tuple[float, np.ndarray] | None:
+    """The best feasible one of some completed points, in the user's sense, or None."""
+    mip = problem.mip
+    kept = [x for x in points if breach(mip, x) <= 1e-9]
+    if not kept:
+        return None
+    best = min(kept, key=lambda x: mip.sign * mip.objective(x))
+    return mip.objective(best), best

@@ -1,0 +1,239 @@
+"""Tables: the extended MIP, solved by scipy, says what enumeration through the networks says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.conftest import FULL
+from tests.opened import best_of, breach, by_scipy, choices
+from tests.small import linear_net, random_mlp
+
+import dovetail as dt
+from dovetail.presolve import tabulation
+from dovetail.presolve.boxes import propagate
+from dovetail.presolve.tabulation import tabulate
+
+ROUNDS = 6 if FULL else 2
+
+
+def host(lower, upper, outputs, chance, *, sense="min", rows=1, classes=0):
+    """Integers between `lower` and `upper`, then free outputs (the last `classes` of them 0 or 1)."""
+    k = len(lower)
+    columns = k + outputs
+    A = np.zeros((rows, columns))
+    A[:, :k] = chance.normal(size=(rows, k))
+    middle = A[:, :k] @ np.round(0.5 * (np.asarray(lower) + np.asarray(upper)))
+    free = np.full(outputs, np.inf)
+    low, high = -free, free.copy()
+    if classes:
+        low[-classes:], high[-classes:] = 0.0, 1.0
+    return dt.Mip(
+        cost=np.concatenate([chance.normal(0, 0.3, k), chance.normal(0, 1.0, outputs)]),
+        A=A,
+        row_lower=-np.inf,
+        row_upper=middle + 0.5,
+        lower=np.concatenate([lower, low]),
+        upper=np.concatenate([upper, high]),
+        integer=np.concatenate([np.ones(k, bool), np.zeros(outputs, bool)]),
+        sense=sense,
+    )
+
+
+def binaries(chance):
+    problem = dt.Problem(host(np.zeros(4), np.ones(4), 1, chance))
+    problem.add_predictor(random_mlp(4, seed=int(chance.integers(1000))), [0, 1, 2, 3], [4])
+    return problem
+
+
+def one_binary_each(chance):
+    problem = dt.Problem(host(np.zeros(3), np.ones(3), 3, chance, sense="max"))
+    problem.add_predictor(random_mlp(1, seed=int(chance.integers(1000))), [[0], [1], [2]], [[3], [4], [5]])
+    return problem
+
+
+def general_integers(chance):
+    problem = dt.Problem(host([-1.0, 2.0], [2.0, 5.0], 1, chance))
+    problem.add_predictor(random_mlp(2, seed=int(chance.integers(1000))), [1, 0], [2])
+    return problem
+
+
+def integers_of_two_values(chance):
+    """3 or 4 and -2 or -1: as good as binaries."""
+    problem = dt.Problem(host([3.0, -2.0], [4.0, -1.0], 2, chance))
+    problem.add_predictor(random_mlp(2, seed=int(chance.integers(1000))), [0, 1], [2])
+    problem.add_predictor(random_mlp(1, seed=int(chance.integers(1000))), [1], [3])
+    return problem
+
+
+def fixed_inputs(chance):
+    lower, upper = np.zeros(4), np.ones(4)
+    lower[1] = upper[1] = 1.0
+    problem = dt.Problem(host(lower, upper, 2, chance))
+    problem.add_predictor(random_mlp(3, seed=int(chance.integers(1000))), [0, 1, 3], [4])
+    problem.add_predictor(random_mlp(1, seed=int(chance.integers(1000))), [1], [5])
+    return problem
+
+
+def repeated_columns(chance):
+    problem = dt.Problem(host(np.zeros(2), [1.0, 2.0], 2, chance))
+    inputs = [[0, 1, 0], [1, 1, 0]]
+    problem.add_predictor(random_mlp(3, seed=int(chance.integers(1000))), inputs, [[2], [3]])
+    return problem
+
+
+def several_outputs(chance):
+    problem = dt.Problem(host(np.zeros(3), [1.0, 1.0, 2.0], 3, chance))
+    problem.add_predictor(random_mlp(3, 3, seed=int(chance.integers(1000))), [2, 0, 1], [3, 4, 5])
+    return problem
+
+
+def a_class(chance):
+    problem = dt.Problem(host(np.zeros(3), np.ones(3), 1, chance, classes=1))
+    net = random_mlp(3, seed=int(chance.integers(1000)))
+    problem.add_predictor(net, [0, 1, 2], [3], output_type="classification")
+    return problem
+
+
+def three_classes(chance):
+    problem = dt.Problem(host(np.zeros(3), np.ones(3), 3, chance, classes=3))
+    net = random_mlp(3, 3, seed=int(chance.integers(1000)))
+    problem.add_predictor(net, [0, 1, 2], [3, 4, 5], output_type="classification")
+    return problem
+
+
+def a_class_that_feeds_another_block(chance):
+    problem = dt.Problem(host(np.zeros(3), np.ones(3), 2, chance, classes=1))
+    problem.add_predictor(
+        random_mlp(3, seed=int(chance.integers(1000))), [0, 1, 2], [4], output_type="classification"
+    )
+    problem.add_predictor(random_mlp(2, seed=int(chance.integers(1000))), [4, 0], [3])
+    return problem
+
+
+KINDS = (
+    binaries,
+    one_binary_each,
+    general_integers,
+    integers_of_two_values,
+    fixed_inputs,
+    repeated_columns,
+    several_outputs,
+    a_class,
+    three_classes,
+    a_class_that_feeds_another_block,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_the_table_is_the_problem(kind, seed):
+    problem = kind(np.random.default_rng(seed))
+    extended = tabulate(problem, propagate(problem.mip))
+    assert extended is not None
+    assert extended.problem.blocks == ()
+    mip = extended.problem.mip
+    assert mip.columns - problem.mip.columns <= tabulation.MOST_COLUMNS
+    points = choices(problem)
+    truth = best_of(problem, points)
+    found = by_scipy(mip)
+    assert (truth is None) == (found is None)
+    if truth is None:
+        return
+    assert found[0] == pytest.approx(truth[0], abs=1e-5)
+    # the MIP's point is true to the networks, not only its objective
+    x = extended.cut(found[1])
+    assert problem.predict(np.where(problem.mip.integer, np.round(x), x)) == pytest.approx(x, abs=1e-5)
+    # and every feasible point of the problem is one of the extended MIP
+    feasible = [x for x in points if breach(problem.mip, x) <= 1e-9]
+    for x in feasible[:: max(1, len(feasible) // 20)]:
+        lifted = extended.lift(x)
+        assert lifted.size == mip.columns
+        assert extended.cut(lifted) is not x and np.array_equal(extended.cut(lifted), x)
+        assert breach(mip, lifted) <= 1e-9
+
+
+def test_the_table_has_no_other_points():
+    """Weights of a table over binaries are continuous: with x whole they leave y no choice."""
+    problem = several_outputs(np.random.default_rng(5))
+    mip = tabulate(problem, propagate(problem.mip)).problem.mip
+    chance = np.random.default_rng(0)
+    for x in choices(problem)[::3]:
+        held, upper = mip.lower.copy(), mip.upper.copy()
+        held[:3] = upper[:3] = x[:3]
+        cost = np.zeros(mip.columns)
+        cost[3:6] = chance.normal(size=3)
+        open_host = np.where(np.arange(mip.rows) < 1, np.inf, mip.row_upper)
+        free = replace(mip, cost=cost, lower=held, upper=upper, row_upper=open_host)
+        objective, _ = by_scipy(free)
+        assert objective == pytest.approx(cost[3:6] @ x[3:6], abs=1e-6)
+
+
+def test_continuous_inputs_are_left_alone():
+    mip = dt.Mip(
+        cost=np.zeros(6), lower=0.0, upper=[1.0, 1.0, 1.0, np.inf, np.inf, np.inf],
+        integer=[True, True, False, False, False, False],
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    net = random_mlp(2)
+    block = problem.add_predictor(net, [[0, 1], [0, 2], [1, 1]], [[3], [4], [5]])
+    extended = tabulate(problem, propagate(mip))
+    (left,) = extended.problem.blocks
+    assert left.predictor is block.predictor
+    assert left.inputs.tolist() == [[0, 2]]
+    assert left.outputs.tolist() == [[4]]
+    assert extended.problem.outputs.tolist() == [4]
+    x = problem.predict(np.array([1.0, 0.0, 0.3, 0.0, 0.0, 0.0]))
+    assert breach(replace_lower(extended.problem.mip), extended.lift(x)) <= 1e-9
+    assert extended.problem.predict(extended.lift(x)) == pytest.approx(extended.lift(x))
+
+
+def replace_lower(mip):
+    """Outputs without a lower bound: only rows are asked about."""
+    lower = mip.lower.copy()
+    lower[3:6] = -np.inf
+    return replace(mip, lower=lower)
+
+
+def test_without_a_table_there_is_nothing():
+    mip = dt.Mip(cost=np.zeros(3), lower=0.0, upper=[1.0, 1.0, 9.0], integer=[True, False, False])
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0, 1.0]), [0, 1], [2])
+    assert tabulate(problem, propagate(mip)) is None
+
+
+def test_integers_without_bounds_are_left_alone():
+    mip = dt.Mip(cost=np.zeros(2), lower=[0.0, -np.inf], integer=[True, False])
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0]), [0], [1])
+    assert tabulate(problem, propagate(mip)) is None
+
+
+@pytest.mark.parametrize(("size", "written"), [(8, True), (9, False)])
+def test_a_table_has_at_most_so_many_rows(size, written):
+    mip = dt.Mip(
+        cost=np.zeros(size + 1),
+        lower=np.append(np.zeros(size), -np.inf), upper=np.append(np.ones(size), np.inf),
+        integer=np.append(np.ones(size, bool), False),
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net(np.arange(size)), np.arange(size), [size])
+    extended = tabulate(problem, propagate(mip))
+    assert (extended is not None) == written
+    if written:
+        assert extended.problem.mip.columns - mip.columns == tabulation.MOST_ROWS
+
+
+def test_tables_together_add_at_most_so_many_columns(monkeypatch):
+    monkeypatch.setattr(tabulation, "MOST_COLUMNS", 10)
+    n = 5
+    x, y = np.arange(2 * n).reshape(n, 2), 2 * n + np.arange(n)[:, None]
+    mip = dt.Mip(
+        cost=np.ones(3 * n), lower=np.repeat([0.0, -np.inf], [2 * n, n]),
+        upper=np.repeat([1.0, np.inf], [2 * n, n]), integer=np.repeat([True, False], [2 * n, n]),
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(random_mlp(2), x, y)
+    extended = tabulate(problem, propagate(mip))
+    assert extended.problem.mip.columns == 3 * n + 8  # two tables of four rows
+    (left,) = extended.problem.blocks
+    assert left.outputs.ravel().tolist() == y[2:].ravel().tolist()
