@@ -35,6 +35,8 @@ from dovetail.presolve.tabulation import tabulate
 from dovetail.presolve.writing import count_unstable, written
 
 MANY_INTEGERS = 2000
+MANY_COMPONENTS = 200
+"""With more of them columns come first: a MILP step over all their classes takes longer than ten pricings."""
 EASY_NEURONS, MOST_NEURONS = 64, 400
 """Neurons that may change sign: up to the first the exact leg comes early, beyond the second not at all."""
 EARLY_SHARE, LATE_SHARE = 0.5, 0.3
@@ -132,16 +134,17 @@ class _Plan:
         easy = neurons is not None and neurons <= EASY_NEURONS and integers <= MANY_INTEGERS
         possible = neurons is not None and neurons <= MOST_NEURONS and integers <= MANY_INTEGERS
         steps: list[Callable[[], StopReason | None]] = []
+        by_columns = classes and coupled and options.columns
         if integers > MANY_INTEGERS:
             self._say(f"{integers} integers: relax, fix, large neighbourhoods")
             steps.append(self._neighbourhood)
-        else:
+        elif not by_columns or parts.count <= MANY_COMPONENTS:
             self._say("sequential linear steps from a few starts")
             steps.append(self._first_walk)
         if easy:
             self._say(f"{neurons} neurons may change sign: few enough to be written out for a proof, early")
             steps.append(lambda: self._exact(EARLY_SHARE))
-        if classes and coupled and options.columns:
+        if by_columns:
             self._say(f"class outputs, {parts.count} components that share rows: columns and prices")
             steps.append(self._columns)
         elif possible and not easy:

@@ -128,11 +128,16 @@ class Exchange:
         start = self._start(blend, number)
         if start is not None:
             self._pricing.answer(cost, start, options.steps, budget, self.pool.add)
-        last = options.rounds is not None and number == options.rounds - 1
-        if blend is not None and (last or number % options.join_every == options.join_every - 1):
+        if blend is not None and self._time_to_join(number):
             self._join()
         self._thin(blend)
         return float("nan") if blend is None else blend.value + self._scene.host.offset
+
+    def _time_to_join(self, number: int) -> bool:
+        """After two rounds, for a first point; then every few, and in the last one."""
+        options = self._options
+        last = options.rounds is not None and number == options.rounds - 1
+        return number == 1 or last or number % options.join_every == options.join_every - 1
 
     def _prices(self, blend: Blend | None, number: int) -> Prices:
         """Of the master; in odd rounds, and where those vanish, of the level program."""
