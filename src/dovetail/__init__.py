@@ -43,6 +43,7 @@ _PUBLIC = {
     "SingleStepGradient": "dovetail.methods.single_step_gradient",
     "Status": "dovetail.core.result",
     "StopReason": "dovetail.core.budget",
+    "Switching": "dovetail.methods.switching",
     "Trace": "dovetail.core.trace",
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood
     from dovetail.methods.sequential_linear import SequentialLinear as SequentialLinear
     from dovetail.methods.single_step_gradient import SingleStepGradient as SingleStepGradient
+    from dovetail.methods.switching import Switching as Switching
     from dovetail.models.highs import read as read
     from dovetail.nn import LogBarrier as LogBarrier
     from dovetail.nn import ProjectedGradient as ProjectedGradient

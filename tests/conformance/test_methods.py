@@ -176,7 +176,7 @@ def endless(name):
     """The method with options under which it ends only when it is told to."""
     if name == "big-m":
         return method_named(name)  # sixty samples keep SCIP busy for longer than anybody waits
-    if name in ("auto", "sequential-linear", "column-generation", "neighbourhood"):
+    if name in ("auto", "sequential-linear", "column-generation", "neighbourhood", "switching"):
         return replace(method_named(name), patience=1_000_000)
     method = replace(method_named(name), iterations=1_000_000)
     if isinstance(method, dt.DualDecomposition):

@@ -134,16 +134,20 @@ class Networks:
         if len(self._stages) == 1:
             Z[:, self.outputs] = np.where(self.classes, self._decided(values), values)
             return Z
-        with self._watch.measure("nn"), self._watch.measure("network"), torch.no_grad():
-            for stage in self._stages:
-                for block, samples in stage:
-                    b = self._blocks.index(block)
-                    inputs, outputs = block.inputs[samples], block.outputs[samples]
-                    found = self._forward(b, Z[:, inputs].reshape(-1, inputs.shape[1]))
-                    if block.classifies:
-                        found = _classes(found)
-                    Z[:, outputs] = found.reshape(len(Z), *outputs.shape)
+        for number in range(len(self._stages)):
+            self.settle_stage(Z, number)
         return Z
+
+    def settle_stage(self, Z: FloatArray, number: int) -> None:
+        """The outputs of one stage, in place."""
+        with self._watch.measure("nn"), self._watch.measure("network"), torch.no_grad():
+            for block, samples in self._stages[number]:
+                b = self._blocks.index(block)
+                inputs, outputs = block.inputs[samples], block.outputs[samples]
+                found = self._forward(b, Z[:, inputs].reshape(-1, inputs.shape[1]))
+                if block.classifies:
+                    found = _classes(found)
+                Z[:, outputs] = found.reshape(len(Z), *outputs.shape)
 
     def _decided(self, values: FloatArray) -> FloatArray:
         """(T, m) classes where outputs are classes, values elsewhere."""

@@ -16,6 +16,7 @@ METHODS = {
     "big-m": "AutoLinearized: networks written out neuron by neuron, one MILP for SCIP (PySCIPOpt-ML)",
     "sequential-linear": "trust-region sequential (MI)LP with one-sided cuts, from many starts",
     "column-generation": "prices on coupling rows, columns from every component, joined by a master",
+    "switching": "local search over integers, neighbours evaluated by the networks in batches",
     "neighbourhood": "for many integers: relax, fix, large neighbourhoods of critical components",
     "single-step-gradient": "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
 }
@@ -31,6 +32,10 @@ def method_named(name: str) -> Method:
         from dovetail.methods.auto import Auto
 
         return Auto()
+    if name == "switching":
+        from dovetail.methods.switching import Switching
+
+        return Switching()
     if name == "neighbourhood":
         from dovetail.methods.neighbourhood import Neighbourhood
 

@@ -3,6 +3,7 @@
 tables   blocks whose inputs take few values become rows; nothing left: one exact MIP
 walk     sequential (MI)LP from a few starts: first points, soon good ones
 exact    small ReLU networks written out after all, for a proof (and sometimes a better point)
+switch   local search over integers, neighbours evaluated by the networks in batches
 columns  prices on coupling rows, where several components share them
 many     relax, fix, large neighbourhoods, where integers are too many for the above
 walk     more starts, while there is time and they bring something
@@ -27,6 +28,7 @@ from dovetail.local.starts import Starts
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.sequential_linear import SequentialLinear
+from dovetail.methods.switching import Switching
 from dovetail.methods.whole import solve_whole
 from dovetail.presolve.boxes import Box, tightened_box
 from dovetail.presolve.components import components
@@ -40,7 +42,7 @@ MANY_COMPONENTS = 200
 EASY_NEURONS, MOST_NEURONS = 64, 400
 """Neurons that may change sign: up to the first the exact leg comes early, beyond the second not at all."""
 EARLY_SHARE, LATE_SHARE = 0.5, 0.3
-FIRST_STARTS, FIRST_SHARE = 3, 0.15
+FIRST_STARTS, FIRST_SHARE, LAST_SWITCH_SHARE = 3, 0.15, 0.5
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Auto:
     tables: bool = True
     exact: bool = True
     columns: bool = True
+    switching: bool = True
     memory: int = 8
     """Views that the walks keep as cuts (see `SequentialLinear`)."""
     scaling: Literal["box", "none"] = "box"
@@ -137,10 +140,15 @@ class _Plan:
         by_columns = classes and coupled and options.columns
         if integers > MANY_INTEGERS:
             self._say(f"{integers} integers: relax, fix, large neighbourhoods")
-            steps.append(self._neighbourhood)
+            steps.append(self._relaxation)
         elif not by_columns or parts.count <= MANY_COMPONENTS:
             self._say("sequential linear steps from a few starts")
             steps.append(self._first_walk)
+        choices = int(np.count_nonzero(scene.free_integers)) - int(scene.networks.classes.sum())
+        switchable = choices > 0 and options.switching
+        if switchable:
+            self._say(f"{choices} integers beside classes: local search over them by the networks themselves")
+            steps.append(lambda: self._switch(FIRST_SHARE))
         if easy:
             self._say(f"{neurons} neurons may change sign: few enough to be written out for a proof, early")
             steps.append(lambda: self._exact(EARLY_SHARE))
@@ -152,8 +160,9 @@ class _Plan:
         if possible and not easy:
             self._say(f"{neurons} neurons may change sign: written out for a proof, late")
             steps.append(lambda: self._exact(LATE_SHARE))
-        if integers <= MANY_INTEGERS:
-            steps.append(self._last_walk)
+        if switchable:
+            steps.append(lambda: self._switch(LAST_SWITCH_SHARE))
+        steps.append(self._last_walk if integers <= MANY_INTEGERS else self._neighbourhoods)
         return steps
 
     def _say(self, text: str) -> None:
@@ -184,12 +193,20 @@ class _Plan:
         search = self._part(share) if share < 1.0 else self._search
         return method.run(search, self._scene, starts=self._starts, seen=seen).stop_reason
 
+    def _switch(self, share: float) -> StopReason:
+        method = Switching(rounds=self._options.effort, patience=self._options.patience)
+        return method.run(self._part(share), self._scene, starts=self._starts).stop_reason
+
     def _columns(self) -> StopReason:
         method = ColumnGeneration(rounds=self._options.effort)
         return method.run(self._search, self._scene, self._seen).stop_reason
 
-    def _neighbourhood(self) -> StopReason:
-        return Neighbourhood(rounds=self._options.effort).run(self._search, self._scene).stop_reason
+    def _relaxation(self) -> StopReason:
+        return Neighbourhood(rounds=1).run(self._search, self._scene).stop_reason
+
+    def _neighbourhoods(self) -> StopReason:
+        method = Neighbourhood(rounds=self._options.effort)
+        return method.run(self._search, self._scene, relax=False).stop_reason
 
     def _exact(self, share: float) -> StopReason | None:
         """Small networks as one MIP: with classes once with margins for a point, then without for a bound."""

@@ -52,14 +52,13 @@ class Neighbourhood:
         """Measure the problem, then relax, fix and search."""
         return self.run(search, Scene.of(search))
 
-    def run(self, search: Search, scene: Scene) -> Outcome:
-        """The same on a problem that is measured already."""
+    def run(self, search: Search, scene: Scene, *, relax: bool = True) -> Outcome:
+        """The same on a problem that is measured already; without `relax` from the incumbent on."""
         hunt = _Hunt(search, scene)
         done, idle = 0, 0
-        steps = [hunt.relax, hunt.search]
         while True:
             lap = Lap(search)
-            merit = steps[min(done, 1)]()
+            merit = hunt.relax() if relax and done == 0 else hunt.search()
             done += 1
             row = lap.row(
                 len(search.watch.trace) + 1, float("nan"), lagrangian=merit, merit=merit, residuals=()

@@ -1,0 +1,77 @@
+"""Local search over the integers, judged by the networks themselves, from many starts.
+
+    repeat from a start, or from the best point so far
+        descend: all neighbours (a binary turned, two of one choice exchanged, an integer moved by one) are
+                 completed by the equality rows and evaluated in one batch; the best one is taken
+        kick:    a few random moves away from the local optimum, and descend again
+
+Idea: across whole steps slopes mislead, but a thousand network evaluations cost a millisecond. Advice: for
+problems in which integers choose what the networks see (configurations, selections, chained predictors).
+Weakness: what continuous columns could do beside is left to others; nothing is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.budget import StopReason
+from dovetail.core.lap import Lap
+from dovetail.core.options import require_count
+from dovetail.core.search import Outcome, Search
+from dovetail.local.scene import Scene
+from dovetail.local.starts import Starts
+from dovetail.local.switching import SwitchSearch
+
+
+@dataclass(frozen=True)
+class Switching:
+    """Options of the method."""
+
+    rounds: int | None = None
+    """Starts; None: until the time is over or `patience` of them brought nothing."""
+    patience: int = 20
+    kicks: int = 50
+    """Local optima looked at from one start."""
+
+    name = "switching"
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None:
+            require_count("Switching: rounds", self.rounds, at_least=1)
+        require_count("Switching: patience", self.patience, at_least=1)
+        require_count("Switching: kicks", self.kicks, at_least=0)
+
+    def solve(self, search: Search) -> Outcome:
+        """Measure the problem, then search."""
+        return self.run(search, Scene.of(search))
+
+    def run(
+        self, search: Search, scene: Scene, *, starts: Iterator[tuple[FloatArray, str]] | None = None
+    ) -> Outcome:
+        """The same on a problem that is measured already; `starts` goes on where another run stopped."""
+        local = SwitchSearch(search, scene)
+        idle, done = 0, 0
+        for z, _ in starts if starts is not None else iter(Starts(search, scene)):
+            lap, best = Lap(search), search.incumbent.x
+            begin = best if best is not None and done % 2 else z
+            merit = local.run(begin, self.kicks, search.budget, "switch")
+            done += 1
+            row = lap.row(
+                len(search.watch.trace) + 1, float("nan"), lagrangian=merit, merit=merit, residuals=()
+            )
+            search.watch.iteration(row, search.incumbent.x)
+            idle = 0 if row.source else idle + 1
+            stop = self._stop(search, local, done, idle)
+            if stop is not None:
+                return Outcome(stop, done)
+        return Outcome(search.budget.over or StopReason.STALLED, done)
+
+    def _stop(self, search: Search, local: SwitchSearch, done: int, idle: int) -> StopReason | None:
+        if search.incumbent.proved:
+            return StopReason.PROVED
+        if self.rounds is not None and done >= self.rounds:
+            return StopReason.ITERATIONS
+        stalled = idle >= self.patience or not local.useful
+        return search.budget.over or (StopReason.STALLED if stalled else None)
