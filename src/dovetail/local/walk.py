@@ -14,6 +14,8 @@ from dovetail.local.step import Step, StepProgram
 MIP_SECONDS = 2.5
 SMALLEST_RADIUS, SHRINK = 1e-2, 0.4
 INNER_RADIUS = 0.2
+PATIENCE = 8
+"""Outer steps in a row that may bring nothing: a region may shrink and grow for ever."""
 
 
 class Walk:
@@ -33,9 +35,11 @@ class Walk:
         if self._outer is None:
             return self._descent.run(z, radius, budget, source)
         penalty, best = self._scene.penalty, self._descent.place(z, self._scene.penalty, source)
+        failures = 0
         for _ in range(steps):
-            if budget.over or self._search.incumbent.proved:
+            if budget.over or self._search.incumbent.proved or failures > PATIENCE:
                 break
+            failures += 1
             step = self._outer_step(best.z, radius, penalty, budget)
             if step is None:
                 radius *= 3.0
@@ -47,7 +51,7 @@ class Walk:
                 self._descent.run(step.z, min(radius, INNER_RADIUS), budget, source), source
             )
             if _better(inner, best, self._scene):
-                best = inner
+                best, failures = inner, 0
                 continue
             radius *= SHRINK
             if radius < SMALLEST_RADIUS:

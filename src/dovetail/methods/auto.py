@@ -146,12 +146,12 @@ class _Plan:
             steps.append(self._first_walk)
         choices = int(np.count_nonzero(scene.free_integers)) - int(scene.networks.classes.sum())
         switchable = choices > 0 and options.switching
-        if switchable:
-            self._say(f"{choices} integers beside classes: local search over them by the networks themselves")
-            steps.append(lambda: self._switch(FIRST_SHARE))
         if easy:
             self._say(f"{neurons} neurons may change sign: few enough to be written out for a proof, early")
             steps.append(lambda: self._exact(EARLY_SHARE))
+        if switchable:
+            self._say(f"{choices} integers beside classes: local search over them by the networks themselves")
+            steps.append(lambda: self._switch(FIRST_SHARE))
         if by_columns:
             self._say(f"class outputs, {parts.count} components that share rows: columns and prices")
             steps.append(self._columns)

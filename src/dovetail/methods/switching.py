@@ -55,7 +55,7 @@ class Switching:
         idle, done = 0, 0
         for z, _ in starts if starts is not None else iter(Starts(search, scene)):
             lap, best = Lap(search), search.incumbent.x
-            begin = best if best is not None and done % 2 else z
+            begin = z if best is None or done % 2 else best
             merit = local.run(begin, self.kicks, search.budget, "switch")
             done += 1
             row = lap.row(

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
-from dovetail.presolve.boxes import Box
+from dovetail.presolve.boxes import Box, propagate
 
 Fill = Callable[[FloatArray], FloatArray]
 """The values of one piece's new columns, given the original's columns."""
@@ -33,7 +33,8 @@ class Extended:
         """A box of the original as one of the new problem."""
         first, mip = self.original.mip.columns, self.problem.mip
         lower = np.concatenate([box.lower, mip.lower[first:]])
-        return Box(lower, np.concatenate([box.upper, mip.upper[first:]]), box.complete)
+        upper = np.concatenate([box.upper, mip.upper[first:]])
+        return propagate(replace(mip.minimised(), lower=lower, upper=upper))  # tables bound what they write
 
     def lift(self, x: FloatArray) -> FloatArray:
         """A point of the original as one of the new problem."""
