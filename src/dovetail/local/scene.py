@@ -46,6 +46,11 @@ class Scene:
         networks = Networks(problem, search.stopwatch, search.device)
         spread = _spread(problem, networks, reach, search.seed)
         lower, upper, integer = class_limits(problem, box.lower, box.upper)
+        own_lower, own_upper, _ = class_limits(problem, problem.mip.lower, problem.mip.upper)
+        crossed = (
+            lower > upper
+        )  # no class fits the box: nothing is feasible, but the search has to find that out
+        lower, upper = np.where(crossed, own_lower, lower), np.where(crossed, own_upper, upper)
         host = replace(problem.mip.minimised(), lower=lower, upper=upper, integer=integer)
         width = reach.width if scaled else np.full(host.columns, reach.width[networks.inputs].mean())
         penalty = _penalty(host, networks, reach, spread)
