@@ -12,7 +12,7 @@ from dovetail.core.problem import Problem
 from dovetail.core.search import Search
 from dovetail.local.networks import Networks
 from dovetail.presolve.boxes import Box, tightened_box
-from dovetail.presolve.host import class_limits
+from dovetail.presolve.host import limits_within
 from dovetail.presolve.stretch import Stretch, stretch
 
 GLANCES = 16
@@ -45,12 +45,7 @@ class Scene:
         reach = stretch(problem, box, search.seed)
         networks = Networks(problem, search.stopwatch, search.device)
         spread = _spread(problem, networks, reach, search.seed)
-        lower, upper, integer = class_limits(problem, box.lower, box.upper)
-        own_lower, own_upper, _ = class_limits(problem, problem.mip.lower, problem.mip.upper)
-        crossed = (
-            lower > upper
-        )  # no class fits the box: nothing is feasible, but the search has to find that out
-        lower, upper = np.where(crossed, own_lower, lower), np.where(crossed, own_upper, upper)
+        lower, upper, integer = limits_within(problem, box.lower, box.upper)
         host = replace(problem.mip.minimised(), lower=lower, upper=upper, integer=integer)
         width = reach.width if scaled else np.full(host.columns, reach.width[networks.inputs].mean())
         penalty = _penalty(host, networks, reach, spread)

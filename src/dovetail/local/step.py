@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.budget import Budget
 from dovetail.core.engine import MipStatus
+from dovetail.core.errors import EngineError
 from dovetail.core.stopwatch import Stopwatch
 from dovetail.local.networks import View
 from dovetail.local.scene import Scene
@@ -138,7 +139,10 @@ class StepProgram:
             if start is not None:
                 self._live.set_start(self._lift(start, view))
         with self._watch.measure("engine"):
-            status, x, _ = self._live.run(budget, gap)
+            try:
+                status, x, _ = self._live.run(budget, gap)
+            except EngineError:
+                return None  # an engine in trouble costs a step, not the search
         if x is None or status in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED):
             return None
         return self._step(x, cost, penalty)

@@ -211,10 +211,14 @@ class _Plan:
     def _exact(self, share: float) -> StopReason | None:
         """Small networks as one MIP: with classes once with margins for a point, then without for a bound."""
         search, box, budget = self._search, self._scene.box, self._part(share).budget
-        if self._scene.networks.classes.any():
+        classes = bool(self._scene.networks.classes.any())
+        if classes:
             clear = written(search.problem, box, margin=True).extended
             solve_whole(search, clear, budget.part(0.5 * budget.left), "exact", proves=False)
-        verdict = solve_whole(search, written(search.problem, box).extended, budget, "exact")
+        # without margins a point may lie on a class boundary, where rounding decides: good for a bound only
+        verdict = solve_whole(
+            search, written(search.problem, box).extended, budget, "exact", offers=not classes
+        )
         self._bound = max(self._bound, verdict.bound)
         answer = verdict.answer
         if answer is not None and answer.status is MipStatus.INFEASIBLE and search.incumbent.x is None:

@@ -34,9 +34,15 @@ class Verdict:
 
 
 def solve_whole(
-    search: Search, extended: Extended, budget: Budget, source: str, *, proves: bool = True
+    search: Search,
+    extended: Extended,
+    budget: Budget,
+    source: str,
+    *,
+    offers: bool = True,
+    proves: bool = True,
 ) -> Verdict:
-    """Solve the extended problem's MIP from the incumbent, offer its point, keep its bound if it `proves`."""
+    """Solve the extended problem's MIP from the incumbent; offer its point, keep its bound, or one of these."""
     mip = extended.problem.mip.minimised()
     nothing = np.empty(0, dtype=np.int64)
     lap, known = Lap(search), search.incumbent.x
@@ -52,7 +58,7 @@ def solve_whole(
         except EngineError as trouble:
             return Verdict(None, f"the MIP of the whole problem failed: {trouble}")
     objective = float("nan")
-    if answer.x is not None:
+    if answer.x is not None and offers:
         objective = search.incumbent.offer(extended.cut(answer.x), source)
     if proves and answer.bound > search.incumbent.bound:
         search.incumbent.raise_bound(answer.bound)

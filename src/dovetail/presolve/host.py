@@ -85,6 +85,19 @@ def class_limits(
     return lower, upper, integer
 
 
+def limits_within(
+    problem: Problem, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """`class_limits` of a box that rows made; where no class fits it, those of the problem itself.
+
+    Then nothing is feasible, but that is the host's to prove and not a box's.
+    """
+    low, high, integer = class_limits(problem, lower, upper)
+    own_low, own_high, _ = class_limits(problem, problem.mip.lower, problem.mip.upper)
+    crossed = low > high
+    return np.where(crossed, own_low, low), np.where(crossed, own_high, high), integer
+
+
 def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:
     cost = mip.cost.copy()
     cost[problem.outputs] = 0.0

@@ -21,7 +21,7 @@ from dovetail.core.block import Block
 from dovetail.core.problem import Problem
 from dovetail.presolve.boxes import Box
 from dovetail.presolve.extended import Extended, Fill, Writer
-from dovetail.presolve.host import class_limits
+from dovetail.presolve.host import limits_within
 
 MOST_ROWS = 256
 """The largest table of one sample."""
@@ -50,7 +50,7 @@ class _Table:
 
 def tabulate(problem: Problem, box: Box) -> Extended | None:
     """The problem with every sample that allows it as a table, or None if there is none."""
-    lower, upper, integer = class_limits(problem, box.lower, box.upper)
+    lower, upper, integer = limits_within(problem, box.lower, box.upper)
     writer = Writer(problem.mip.columns)
     fills: list[Fill] = []
     blocks = []

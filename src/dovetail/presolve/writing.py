@@ -21,7 +21,7 @@ from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.presolve.boxes import Box
 from dovetail.presolve.extended import Extended, Fill, Writer
-from dovetail.presolve.host import class_limits
+from dovetail.presolve.host import class_limits, limits_within
 
 LARGEST = 1e6
 """Neurons with bounds beyond this make rows that engines get wrong."""
@@ -57,7 +57,7 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
 def count_unstable(problem: Problem, box: Box) -> int | None:
     """How many neurons may change sign over the box, or None where some block cannot be written."""
     total = 0
-    reach = Box(*class_limits(problem, box.lower, box.upper)[:2])
+    reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
     networks = {block.name: dense_layers(problem, block) for block in problem.blocks}
     for stage in problem.stages:
         for block, samples in stage:
@@ -93,7 +93,7 @@ def written(problem: Problem, box: Box, *, margin: bool = False) -> Written:
     for a bound. With each block's margin points keep clear of it: good for points, no bound.
     """
     writer = Writer(problem.mip.columns)
-    reach = Box(*class_limits(problem, box.lower, box.upper)[:2])
+    reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
     fills: list[Fill] = []
     unstable = 0
     for stage in problem.stages:
