@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import ablation, device, equal_time, memory, network_size, reference, swaps, timers
+from benchmarks import ablation, default, device, equal_time, memory, network_size, reference, swaps, timers
 from dovetail.experiments.table import Table
 
 
@@ -18,7 +18,9 @@ def main() -> None:
         prog="python -m benchmarks", description="Measure; nothing passes or fails."
     )
     parser.add_argument("--data", type=Path, default=os.environ.get("DOVETAIL_DATA") or None)
-    parser.add_argument("--jobs", type=int, default=1, help="processes at a time (ablation, equal_time)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes at a time (default, ablation, equal_time)"
+    )
     parser.add_argument(
         "--results", type=Path, default=Path("docs/results.jsonl"), help="rows of dovetail bench"
     )
@@ -29,6 +31,7 @@ def main() -> None:
         "memory": memory.run,
         "swaps": swaps.run,
         "device": device.run,
+        "default": lambda: default.run(Path(options.data) if options.data else None, options.jobs),
         "ablation": lambda: ablation.run(Path(options.data) if options.data else None, options.jobs),
         "equal_time": lambda: equal_time.run(
             Path(options.data) if options.data else None, options.results, options.jobs

@@ -42,7 +42,7 @@ def solve_whole(
     offers: bool = True,
     proves: bool = True,
 ) -> Verdict:
-    """Solve the extended problem's MIP from the incumbent; offer its point, keep its bound, or one of these."""
+    """Solve the extended problem's MIP from the incumbent; offer its point, keep its bound, or either."""
     mip = extended.problem.mip.minimised()
     nothing = np.empty(0, dtype=np.int64)
     lap, known = Lap(search), search.incumbent.x
