@@ -43,8 +43,8 @@ def run(data: Path | None, jobs: int) -> Table:
         f"The default method on the reference problems (seeds {', '.join(map(str, SEEDS))})",
         ["file", "seconds", "objective, mean", "worst seed", "best known before", "proved optimal", "CPU s"],
         reading=(
-            "Lower is better. *Seconds* is the time limit, *CPU s* what the process used on average. Every point "
-            "was re-evaluated by code that knows only the arrays of the file."
+            "Lower is better. *Seconds* is the time limit, *CPU s* what the process used on average. Every "
+            "point was re-evaluated by code that knows only the arrays of the file."
         ),
     )
     if data is None or not (data / "reference").is_dir():
