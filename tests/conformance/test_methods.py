@@ -152,7 +152,8 @@ def test_optimal_where_the_hosts_bound_is_met(name):
     assert result.bound == 2.0
     met = result.objective == 2.0
     assert (result.status == "optimal") == met
-    assert met or name == "single-step-gradient"  # its hundred short steps do not cross this box
+    # SSG's hundred short steps do not cross this box; switching has no integer to switch here
+    assert met or name in ("single-step-gradient", "switching")
 
 
 def test_a_good_start_is_never_lost(name):

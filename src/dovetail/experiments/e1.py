@@ -30,7 +30,7 @@ from dovetail.experiments.verdict import Verdict, judged
 NAME = "e1"
 METHODS = ("paper", "dual-decomposition", "auto", "big-m", "big-m-sos")
 DEFAULT = ("paper", "dual-decomposition", "big-m")
-"""`auto` uses all the time it is given, so it is added by `--methods`; docs/benchmarks has it at equal time."""
+"""`auto` uses all the time it is given: `--methods` adds it, and docs/benchmarks has it at equal time."""
 NETWORKS, SIZES = ("2x16", "4x32", "6x64", "6x128"), (25, 50, 100, 200, 400)
 HEADLINE = {"network": "6x128", "n": 500, "budgets": "total"}
 PER_SAMPLE = {"network": "2x16", "n": 50, "budgets": "per sample"}

@@ -16,8 +16,8 @@ from dovetail.core.search import Search
 from dovetail.local.propagation import Propagation
 from dovetail.local.scene import Scene
 
-MOST_CELLS = 4_000_000
-"""Neighbours times columns that are looked at in one batch."""
+MOST_CELLS, MOST_NEIGHBOURS = 4_000_000, 2_000
+"""Neighbours times columns, and neighbours, that are looked at in one batch."""
 KICKS = (2, 6)
 """Least and most random moves that lead on from a local optimum."""
 
@@ -41,12 +41,7 @@ class SwitchSearch:
         size = abs(host.A).max(axis=1).toarray().ravel() if host.rows else np.empty(0)
         self._row_scale = np.where(size > 0, size, 1.0)
         self._weight = 10.0 * float(np.sqrt(np.sum((host.cost * np.minimum(scene.width, 1e6)) ** 2)) or 1.0)
-        self._batch = max(16, MOST_CELLS // host.columns)
-
-    @property
-    def useful(self) -> bool:
-        """Whether there is an integer to move."""
-        return bool(np.any(self._free))
+        self._batch = min(MOST_NEIGHBOURS, max(16, MOST_CELLS // host.columns))
 
     def _choice_rows(self) -> list[IntArray]:
         """Equality rows over free binaries alone with equal entries: one of them on, or several."""
@@ -65,7 +60,7 @@ class SwitchSearch:
     def run(self, z: FloatArray, kicks: int, budget: Budget, source: str) -> float:
         """Search from `z`, offering what may beat the incumbent; returns the best merit."""
         best, best_merit = self._descend(self._rounded(z), budget, source)
-        for _ in range(kicks):
+        for _ in range(kicks if np.any(self._free) else 0):
             if budget.over or self._search.incumbent.proved:
                 break
             place, merit = self._descend(self._kicked(best), budget, source)

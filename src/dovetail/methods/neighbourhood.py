@@ -39,7 +39,7 @@ class Neighbourhood:
 
     rounds: int | None = None
     """Neighbourhoods to search; None: until the time is over."""
-    patience: int = 200
+    patience: int = 40
 
     name = "neighbourhood"
 

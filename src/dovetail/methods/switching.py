@@ -7,7 +7,8 @@
 
 Idea: across whole steps slopes mislead, but a thousand network evaluations cost a millisecond. Advice: for
 problems in which integers choose what the networks see (configurations, selections, chained predictors).
-Weakness: what continuous columns could do beside is left to others; nothing is proved.
+Weakness: what continuous columns could do beside is left to others (without integers it only looks at the
+starts); nothing is proved.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Switching:
 
     rounds: int | None = None
     """Starts; None: until the time is over or `patience` of them brought nothing."""
-    patience: int = 20
+    patience: int = 100
     kicks: int = 50
     """Local optima looked at from one start."""
 
@@ -63,15 +64,14 @@ class Switching:
             )
             search.watch.iteration(row, search.incumbent.x)
             idle = 0 if row.source else idle + 1
-            stop = self._stop(search, local, done, idle)
+            stop = self._stop(search, done, idle)
             if stop is not None:
                 return Outcome(stop, done)
         return Outcome(search.budget.over or StopReason.STALLED, done)
 
-    def _stop(self, search: Search, local: SwitchSearch, done: int, idle: int) -> StopReason | None:
+    def _stop(self, search: Search, done: int, idle: int) -> StopReason | None:
         if search.incumbent.proved:
             return StopReason.PROVED
         if self.rounds is not None and done >= self.rounds:
             return StopReason.ITERATIONS
-        stalled = idle >= self.patience or not local.useful
-        return search.budget.over or (StopReason.STALLED if stalled else None)
+        return search.budget.over or (StopReason.STALLED if idle >= self.patience else None)
