@@ -110,7 +110,6 @@ class StepProgram:
         )
         self._order = np.lexsort((columns, rows))
         self._indices = columns[self._order]
-        self._length = np.bincount(rows, minlength=r)
         self._row_of = rows[self._order]
 
     def solve(

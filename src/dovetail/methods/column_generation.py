@@ -22,9 +22,8 @@ from dovetail.columns.master import Blend, Master, Prices
 from dovetail.columns.pool import Coupling, Pool
 from dovetail.columns.pricing import Pricing
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.budget import StopReason
-from dovetail.core.lap import Lap
 from dovetail.core.options import require_count
+from dovetail.core.rounds import Rounds
 from dovetail.core.search import Outcome, Search
 from dovetail.local.descent import Options
 from dovetail.local.scene import Scene
@@ -71,25 +70,11 @@ class ColumnGeneration:
         for z in seen or ():
             exchange.pool.add(z)
         exchange.begin()
-        idle, done = 0, 0
+        rounds = Rounds(search, self.rounds, self.patience * self.join_every)
         while True:
-            lap = Lap(search)
-            value = exchange.round(done)
-            done += 1
-            row = lap.row(
-                len(search.watch.trace) + 1, float("nan"), lagrangian=value, merit=value, residuals=()
-            )
-            search.watch.iteration(row, search.incumbent.x)
-            idle = 0 if row.source else idle + 1
-            if search.incumbent.proved:
-                return Outcome(StopReason.PROVED, done)
-            if self.rounds is not None and done >= self.rounds:
-                return Outcome(StopReason.ITERATIONS, done)
-            stop = search.budget.over or (
-                StopReason.STALLED if idle >= self.patience * self.join_every else None
-            )
-            if stop is not None:
-                return Outcome(stop, done)
+            outcome = rounds.ended(exchange.round(rounds.done))
+            if outcome is not None:
+                return outcome
 
 
 class Exchange:
@@ -105,7 +90,6 @@ class Exchange:
         self._starts = Starts(search, scene)
         self._walk = Walk(search, scene, Options(seen=self.pool.add))
         self._chance = np.random.default_rng(search.seed + 2)
-        self._last: FloatArray | None = None
         self._polished: FloatArray | None = None
 
     def begin(self) -> None:

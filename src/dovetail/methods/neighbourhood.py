@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.budget import StopReason
-from dovetail.core.lap import Lap
 from dovetail.core.options import require_count
+from dovetail.core.rounds import Rounds
 from dovetail.core.search import Outcome, Search
 from dovetail.local.descent import Descent, Options
 from dovetail.local.scene import Scene
@@ -55,23 +54,12 @@ class Neighbourhood:
     def run(self, search: Search, scene: Scene, *, relax: bool = True) -> Outcome:
         """The same on a problem that is measured already; without `relax` from the incumbent on."""
         hunt = _Hunt(search, scene)
-        done, idle = 0, 0
+        rounds = Rounds(search, self.rounds, self.patience)
         while True:
-            lap = Lap(search)
-            merit = hunt.relax() if relax and done == 0 else hunt.search()
-            done += 1
-            row = lap.row(
-                len(search.watch.trace) + 1, float("nan"), lagrangian=merit, merit=merit, residuals=()
-            )
-            search.watch.iteration(row, search.incumbent.x)
-            idle = 0 if row.source else idle + 1
-            if search.incumbent.proved:
-                return Outcome(StopReason.PROVED, done)
-            if self.rounds is not None and done >= self.rounds:
-                return Outcome(StopReason.ITERATIONS, done)
-            stop = search.budget.over or (StopReason.STALLED if idle >= self.patience else None)
-            if stop is not None:
-                return Outcome(stop, done)
+            first = relax and rounds.done == 0
+            outcome = rounds.ended(hunt.relax() if first else hunt.search())
+            if outcome is not None:
+                return outcome
 
 
 class _Hunt:

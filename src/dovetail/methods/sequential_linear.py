@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import StopReason
-from dovetail.core.lap import Lap
 from dovetail.core.options import require_count, require_number
+from dovetail.core.rounds import Rounds
 from dovetail.core.search import Outcome, Search
 from dovetail.local.descent import Options
 from dovetail.local.scene import Scene
@@ -68,30 +67,12 @@ class SequentialLinear:
         `starts` goes on where another run stopped; `seen` gets the points on the way, settled.
         """
         walk = Walk(search, scene, Options(steps=self.steps, memory=self.memory, seen=seen))
-        idle, done = 0, 0
+        rounds = Rounds(search, self.starts, self.patience)
         for z, kind in starts if starts is not None else iter(Starts(search, scene)):
-            lap = Lap(search)
             radius = self.radius if kind != "near" else 0.5 * self.radius
             place = walk.descend(z, radius, search.budget, kind)
-            done += 1
             objective = search.problem.mip.sign * (place.merit + scene.host.offset)
-            row = lap.row(
-                len(search.watch.trace) + 1,
-                objective if place.feasible else float("nan"),
-                lagrangian=place.merit,
-                merit=place.merit,
-                residuals=(),
-            )
-            search.watch.iteration(row, search.incumbent.x)
-            idle = 0 if row.source else idle + 1
-            stop = self._stop(search, done, idle)
-            if stop is not None:
-                return Outcome(stop, done)
-        return Outcome(search.budget.over or StopReason.STALLED, done)
-
-    def _stop(self, search: Search, done: int, idle: int) -> StopReason | None:
-        if search.incumbent.proved:
-            return StopReason.PROVED
-        if self.starts is not None and done >= self.starts:
-            return StopReason.ITERATIONS
-        return search.budget.over or (StopReason.STALLED if idle >= self.patience else None)
+            outcome = rounds.ended(place.merit, objective if place.feasible else float("nan"))
+            if outcome is not None:
+                return outcome
+        return rounds.exhausted()

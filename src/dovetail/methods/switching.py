@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import StopReason
-from dovetail.core.lap import Lap
 from dovetail.core.options import require_count
+from dovetail.core.rounds import Rounds
 from dovetail.core.search import Outcome, Search
 from dovetail.local.scene import Scene
 from dovetail.local.starts import Starts
@@ -53,25 +52,11 @@ class Switching:
     ) -> Outcome:
         """The same on a problem that is measured already; `starts` goes on where another run stopped."""
         local = SwitchSearch(search, scene)
-        idle, done = 0, 0
+        rounds = Rounds(search, self.rounds, self.patience)
         for z, _ in starts if starts is not None else iter(Starts(search, scene)):
-            lap, best = Lap(search), search.incumbent.x
-            begin = z if best is None or done % 2 else best
-            merit = local.run(begin, self.kicks, search.budget, "switch")
-            done += 1
-            row = lap.row(
-                len(search.watch.trace) + 1, float("nan"), lagrangian=merit, merit=merit, residuals=()
-            )
-            search.watch.iteration(row, search.incumbent.x)
-            idle = 0 if row.source else idle + 1
-            stop = self._stop(search, done, idle)
-            if stop is not None:
-                return Outcome(stop, done)
-        return Outcome(search.budget.over or StopReason.STALLED, done)
-
-    def _stop(self, search: Search, done: int, idle: int) -> StopReason | None:
-        if search.incumbent.proved:
-            return StopReason.PROVED
-        if self.rounds is not None and done >= self.rounds:
-            return StopReason.ITERATIONS
-        return search.budget.over or (StopReason.STALLED if idle >= self.patience else None)
+            best = search.incumbent.x
+            begin = z if best is None or rounds.done % 2 else best
+            outcome = rounds.ended(local.run(begin, self.kicks, search.budget, "switch"))
+            if outcome is not None:
+                return outcome
+        return rounds.exhausted()

@@ -64,15 +64,7 @@ def solve_whole(
     if proves and answer.bound > search.incumbent.bound:
         search.incumbent.raise_bound(answer.bound)
         search.watch.bound = search.problem.mip.sign * answer.bound
-    row = lap.row(
-        len(search.watch.trace) + 1,
-        objective,
-        lagrangian=answer.value,
-        merit=answer.value,
-        residuals=(),
-        exact=answer.exact,
-    )
-    search.watch.iteration(row, search.incumbent.x)
+    lap.tell(answer.value, objective, exact=answer.exact)
     return Verdict(answer if proves else replace(answer, bound=-np.inf))
 
 
