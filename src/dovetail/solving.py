@@ -70,7 +70,7 @@ def solve(
         host = examine(problem, budget, seed=seed, threads=n_jobs)
         searched = _without_cost(problem) if host.ray else problem
         incumbent = Incumbent(searched, HighsEngine(), budget, stopwatch, seed=seed, threads=n_jobs)
-        incumbent.bound = host.bound
+        incumbent.raise_bound(host.bound)
         watch.bound = _in_users_sense(problem, host.bound)
         search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, n_jobs, device)
         outcome = _run(chosen, search, host)
@@ -193,7 +193,7 @@ def _pack(problem: Problem, method: Method, search: Search, host: Host, outcome:
     x = search.incumbent.x
     violation = None if x is None else _checked_again(problem, search, x)
     objective = None if x is None or host.ray else problem.mip.objective(x)
-    bound, doubt = _bound(problem, objective, max(host.bound, outcome.bound))
+    bound, doubt = _bound(problem, objective, search.incumbent.bound)
     status = _status(search, host, outcome, objective, bound)
     proved = status in (Status.OPTIMAL, Status.UNBOUNDED, Status.INFEASIBLE)
     stop_reason = StopReason.PROVED if proved else outcome.stop_reason

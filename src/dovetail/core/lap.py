@@ -44,11 +44,23 @@ class Lap:
             residuals=residuals,
         )
 
-    def tell(self, value: float, objective: float = float("nan"), *, exact: bool = True) -> Row:
-        """Record the iteration of a method without a coupling, which thinks its point is worth `value`."""
+    def tell(
+        self,
+        value: float,
+        objective: float = float("nan"),
+        *,
+        residuals: tuple[Residual, ...] = (),
+        exact: bool = True,
+    ) -> Row:
+        """Record the iteration of a method without multipliers, which thinks its point is worth `value`."""
         search = self._search
         row = self.row(
-            len(search.watch.trace) + 1, objective, lagrangian=value, merit=value, residuals=(), exact=exact
+            len(search.watch.trace) + 1,
+            objective,
+            lagrangian=value,
+            merit=value,
+            residuals=residuals,
+            exact=exact,
         )
         search.watch.iteration(row, search.incumbent.x)
         return row

@@ -50,8 +50,6 @@ class Outcome:
     message: str = ""
     residual: float | None = None
     multipliers: Multipliers | None = None
-    bound: float = float("-inf")
-    """A proven bound in minimisation form, if the method has one."""
 
 
 class Method(Protocol):

@@ -84,10 +84,9 @@ class Auto:
         )
         if table.problem.blocks:
             return _Plan(self, _through(search, table), table.widen(box)).run()
-        verdict = solve_whole(search, table, search.budget, "tables")
+        _, trouble = solve_whole(search, table, search.budget, "tables")
         reason = StopReason.PROVED if search.incumbent.proved else search.budget.over or StopReason.STALLED
-        note = verdict.note or "all networks became tables; the MIP is exact"
-        return Outcome(reason, 1, note, bound=verdict.bound)
+        return Outcome(reason, 1, trouble or "all networks became tables; the MIP is exact")
 
 
 def _through(search: Search, extended: Extended) -> Search:
@@ -104,7 +103,6 @@ class _Plan:
     def __init__(self, options: Auto, search: Search, box: Box) -> None:
         self._options, self._search = options, search
         self._scene = Scene.of(search, box=box, scaled=options.scaling == "box")
-        self._bound = -np.inf
         self._notes: list[str] = []
         self._seen: list[FloatArray] = []
         self._starts = iter(Starts(search, self._scene))
@@ -124,7 +122,6 @@ class _Plan:
             reason or StopReason.STALLED,
             len(self._search.watch.trace),
             "; ".join(self._notes),
-            bound=self._bound,
         )
 
     def _steps(self) -> list[Callable[[], StopReason | None]]:
@@ -216,11 +213,11 @@ class _Plan:
             clear = written(search.problem, box, margin=True).extended
             solve_whole(search, clear, budget.part(0.5 * budget.left), "exact", proves=False)
         # without margins a point may lie on a class boundary, where rounding decides: good for a bound only
-        verdict = solve_whole(
+        answer, trouble = solve_whole(
             search, written(search.problem, box).extended, budget, "exact", offers=not classes
         )
-        self._bound = max(self._bound, verdict.bound)
-        answer = verdict.answer
+        if trouble:
+            self._notes.append(trouble)
         if answer is not None and answer.status is MipStatus.INFEASIBLE and search.incumbent.x is None:
             self._notes.append("HiGHS finds no solution of the problem with its networks written out")
             search.budget.stop(StopReason.STALLED)

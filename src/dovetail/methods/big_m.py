@@ -191,9 +191,7 @@ class _Teller:
             self._tell(math.nan, math.nan, ())
 
     def _tell(self, objective: float, raw: float, errors: tuple[Residual, ...]) -> None:
-        watch = self._search.watch
-        row = self._lap.row(len(watch.trace) + 1, objective, lagrangian=raw, merit=raw, residuals=errors)
-        watch.iteration(row, self._search.incumbent.x)
+        self._lap.tell(raw, objective, residuals=errors)
         self._lap = Lap(self._search)
 
 
@@ -223,13 +221,14 @@ def _concluded(
         notes.append(
             f"its bound {mip.sign * bound:.8g} is not taken over: the verified objective does not meet it"
         )
+    if met:
+        incumbent.raise_bound(bound)
     reason = search.budget.over or ENDED[said]
     return Outcome(
         reason,
         len(search.watch.trace),
         "; ".join(notes),
         residual=max(error.primal for error in _errors(search.problem, points[0])) if points else None,
-        bound=bound if met else -np.inf,
     )
 
 

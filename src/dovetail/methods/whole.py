@@ -5,7 +5,7 @@ Used where tables replaced every network, or where the networks are small enough
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -24,18 +24,8 @@ FIRST_SHARE = 0.25
 in twenty (tree planting), on others it is the other way round."""
 SETTLED = (MipStatus.OPTIMAL, MipStatus.INFEASIBLE)
 
-
-@dataclass(frozen=True, eq=False)
-class Verdict:
-    """What the MIP said; the incumbent has seen its point."""
-
-    answer: MipAnswer | None
-    note: str = ""
-
-    @property
-    def bound(self) -> float:
-        """In minimisation form; -infinity where nothing was proved."""
-        return -np.inf if self.answer is None else self.answer.bound
+Asked = tuple[MipAnswer | None, str]
+"""An answer, or None and why there is none."""
 
 
 def solve_whole(
@@ -46,18 +36,18 @@ def solve_whole(
     *,
     offers: bool = True,
     proves: bool = True,
-) -> Verdict:
+) -> Asked:
     """Solve the extended problem's MIP from the incumbent; offer its point, keep its bound, or either."""
     lap = Lap(search)
     second = find_spec("pyscipopt") is not None
-    answer, note = _asked(
+    answer, trouble = _asked(
         "highs", search, extended, budget.part(FIRST_SHARE * budget.left) if second else budget
     )
     if second and not (answer is not None and answer.status in SETTLED) and not budget.over:
         other, _ = _asked("scip", search, extended, budget)
         answer = _better(answer, other)
     if answer is None:
-        return Verdict(None, note)
+        return None, trouble
     objective = float("nan")
     if answer.x is not None and offers:
         objective = search.incumbent.offer(extended.cut(answer.x), source)
@@ -65,10 +55,10 @@ def solve_whole(
         search.incumbent.raise_bound(answer.bound)
         search.watch.bound = search.problem.mip.sign * answer.bound
     lap.tell(answer.value, objective, exact=answer.exact)
-    return Verdict(answer if proves else replace(answer, bound=-np.inf))
+    return answer, ""
 
 
-def _asked(engine: str, search: Search, extended: Extended, budget: Budget) -> tuple[MipAnswer | None, str]:
+def _asked(engine: str, search: Search, extended: Extended, budget: Budget) -> Asked:
     """One engine's answer, or why there is none."""
     mip = extended.problem.mip.minimised()
     nothing = np.empty(0, dtype=np.int64)
@@ -86,12 +76,14 @@ def _asked(engine: str, search: Search, extended: Extended, budget: Budget) -> t
 
 
 def _better(first: MipAnswer | None, second: MipAnswer | None) -> MipAnswer | None:
-    """The second engine's answer where it is done and has a point; else the first's, if it has one.
+    """The second engine's answer where it is done and has a point; else the better point of the two.
 
-    SCIP has been seen to call a feasible problem infeasible: without a point its word counts for nothing.
+    SCIP has been seen to call a feasible problem infeasible: without a point its word counts for nothing,
+    and its bound counts only where it is done. The first engine's bound is never lost.
     """
     if second is None or second.x is None:
         return first
-    if first is None or second.exact or second.value < first.value:
-        return second
-    return first
+    known = -np.inf if first is None else first.bound
+    if second.exact:
+        return replace(second, bound=max(second.bound, known))
+    return replace(second, bound=known) if first is None or second.value < first.value else first
