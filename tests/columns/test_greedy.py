@@ -1,18 +1,25 @@
 """Joining by hand: rows are never left, cost never rises, and easy cases are solved."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dovetail.columns import greedy
+from dovetail.columns.pool import Pool
 
 
 def pool_of(owner, cost, activity):
-    """All that the functions read of a pool."""
-    return SimpleNamespace(
-        owner=np.array(owner), cost=np.array(cost, float), activity=np.array(activity, float)
+    """All that the functions read of a pool, ranked as the real one ranks."""
+    pool = SimpleNamespace(
+        owner=np.array(owner),
+        cost=np.array(cost, float),
+        activity=np.array(activity, float),
+        _parts=SimpleNamespace(count=1 + max(owner, default=-1)),
     )
+    pool.ranked = partial(Pool.ranked, pool)
+    return pool
 
 
 def random_pool(chance):

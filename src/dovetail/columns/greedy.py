@@ -36,7 +36,9 @@ def improve(pool: Pool, chosen: IntArray, room: FloatArray, prices: FloatArray) 
 
 def least_use(pool: Pool, prices: FloatArray, count: int) -> IntArray | None:
     """The column of each component that uses least at these prices, or None while one has no column."""
-    return _first(pool, pool.activity @ prices, count)
+    order, rank = pool.ranked(pool.activity @ prices)
+    best = order[rank == 0]
+    return best if best.size == count else None
 
 
 def favourites(
@@ -53,14 +55,3 @@ def favourites(
         if pool.cost[k] <= pool.cost[chosen[c]] + HAIR and np.all(after <= room + HAIR):
             chosen[c], total = k, after
     return improve(pool, chosen, room, prices)
-
-
-def _first(pool: Pool, key: FloatArray, count: int) -> IntArray | None:
-    order = np.lexsort((key, pool.owner))
-    owner = pool.owner[order]
-    first = np.searchsorted(owner, np.arange(count))
-    if first.size and (
-        first[-1] >= owner.size or np.any(owner[np.minimum(first, owner.size - 1)] != np.arange(count))
-    ):
-        return None
-    return order[first]

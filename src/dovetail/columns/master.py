@@ -199,10 +199,7 @@ class Master:
     def _worth_joining(self, blend: Blend, known: IntArray, most: int) -> IntArray:
         pool = self._pool
         reduced = blend.reduced_cost(pool)
-        order = np.lexsort((reduced, pool.owner))
-        owner = pool.owner[order]
-        first = np.searchsorted(owner, np.arange(self._parts.count))
-        rank = np.arange(order.size) - first[owner]
+        order, rank = pool.ranked(reduced)
         kept = order[rank < most]
         incumbent = self._search.incumbent
         if known.size == self._parts.count and blend.elastic < 1e-9 and incumbent.x is not None:

@@ -108,6 +108,13 @@ class Pool:
         valid[parts.row_owner[beyond & parts.private_rows]] = False
         return valid
 
+    def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
+        """All columns, component by component and by `key` within each; and each one's place in its own."""
+        order = np.lexsort((key, self.owner))
+        owner = self.owner[order]
+        first = np.searchsorted(owner, np.arange(self._parts.count))
+        return order, np.arange(order.size) - first[owner]
+
     def keep(self, which: IntArray) -> None:
         """Forget all other columns."""
         self.owner, self.cost, self.activity = self.owner[which], self.cost[which], self.activity[which]

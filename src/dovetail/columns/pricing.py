@@ -59,9 +59,7 @@ class Pricing:
                 return
             reach = radius[np.maximum(self._parts.owner, 0)] * scene.width
             near_low, near_high = lower.copy(), upper.copy()
-            j = scene.inputs
-            near_low[j] = np.minimum(np.maximum(lower[j], z[j] - reach[j]), upper[j])
-            near_high[j] = np.maximum(np.minimum(upper[j], z[j] + reach[j]), near_low[j])
+            scene.narrow(near_low, near_high, z, reach, whole=True)
             step = self._program.solve(cost, near_low, near_high, view, penalty, budget=budget)
             if step is None:
                 radius *= 2.0

@@ -215,10 +215,7 @@ class Descent:
         if self._options.hold_integers:
             whole = scene.host.integer
             lower[whole] = upper[whole] = np.round(z[whole])
-        reach = radius * scene.width
-        inputs = scene.inputs
-        lower[inputs] = np.minimum(np.maximum(lower[inputs], z[inputs] - reach[inputs]), upper[inputs])
-        upper[inputs] = np.maximum(np.minimum(upper[inputs], z[inputs] + reach[inputs]), lower[inputs])
+        scene.narrow(lower, upper, z, radius * scene.width, whole=True)
         return lower, upper
 
 

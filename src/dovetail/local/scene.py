@@ -61,20 +61,24 @@ class Scene:
         """Integer columns that can take more than one value; class outputs among them."""
         return np.asarray(self.host.integer & (self.host.upper - self.host.lower > 0.5))
 
+    def narrow(
+        self, lower: FloatArray, upper: FloatArray, z: FloatArray, reach: FloatArray, *, whole: bool
+    ) -> None:
+        """A trust region, in place: inputs within `reach` of `z`; integer inputs too only with `whole`."""
+        near = self.inputs if whole else self.inputs[~self.host.integer[self.inputs]]
+        low, high = lower[near], upper[near]
+        lower[near] = np.minimum(np.maximum(low, z[near] - reach[near]), high)
+        upper[near] = np.maximum(np.minimum(high, z[near] + reach[near]), lower[near])
+
 
 def _spread(problem: Problem, networks: Networks, reach: Stretch, seed: int) -> FloatArray:
     """Standard deviation of each output's value over the box, never below a thousandth of its size."""
     chance = np.random.default_rng(seed)
     Z = reach.lower + chance.random((GLANCES, problem.mip.columns)) * (reach.upper - reach.lower)
-    values = networks.values(problem_points(problem, Z))
+    Z[:, problem.mip.integer] = np.round(Z[:, problem.mip.integer])
+    values = networks.values(Z)
     spread = np.maximum(values.std(axis=0), 1e-3 * np.abs(values).max(axis=0))
     return np.where(np.isfinite(spread) & (spread > 1e-12), spread, 1.0)
-
-
-def problem_points(problem: Problem, Z: FloatArray) -> FloatArray:
-    """`Z` with whole numbers in the integer columns."""
-    Z[:, problem.mip.integer] = np.round(Z[:, problem.mip.integer])
-    return Z
 
 
 def _penalty(host: Mip, networks: Networks, reach: Stretch, spread: FloatArray) -> FloatArray:

@@ -50,7 +50,7 @@ class Walk:
             inner = self._settled(
                 self._descent.run(step.z, min(radius, INNER_RADIUS), budget, source), source
             )
-            if _better(inner, best, self._scene):
+            if _better(inner, best):
                 best, failures = inner, 0
                 continue
             radius *= SHRINK
@@ -70,10 +70,7 @@ class Walk:
         assert self._outer is not None
         scene = self._scene
         lower, upper = scene.host.lower.copy(), scene.host.upper.copy()
-        near = scene.inputs[~scene.host.integer[scene.inputs]]
-        reach = radius * scene.width[near]
-        lower[near] = np.minimum(np.maximum(lower[near], z[near] - reach), upper[near])
-        upper[near] = np.maximum(np.minimum(upper[near], z[near] + reach), lower[near])
+        scene.narrow(lower, upper, z, radius * scene.width, whole=False)
         whole = bool(np.all(np.abs(z - np.round(z))[scene.host.integer] < 1e-6))
         view = scene.networks.look(z, whole=whole)
         part = budget.part(MIP_SECONDS)
@@ -82,7 +79,7 @@ class Walk:
         )
 
 
-def _better(inner: Place, best: Place, scene: Scene) -> bool:
+def _better(inner: Place, best: Place) -> bool:
     """A feasible place beats any other; among equals the merit must really fall."""
     if inner.feasible != best.feasible:
         return inner.feasible

@@ -207,10 +207,7 @@ class Exchange:
         blend = self._master.blend(self._search.budget)
         if blend is None:
             return
-        reduced = blend.reduced_cost(pool)
-        order = np.lexsort((reduced, pool.owner))
-        owner = pool.owner[order]
-        rank = np.arange(order.size) - np.searchsorted(owner, np.arange(count))[owner]
+        order, rank = pool.ranked(blend.reduced_cost(pool))
         kept = order[(rank < THINNED) | (blend.theta[order] > VANISHED)]
         best = self._search.incumbent.x
         known = self._add(best) if best is not None else np.empty(0, dtype=np.int64)

@@ -128,10 +128,7 @@ class _Hunt:
         lower, upper = scene.host.lower.copy(), scene.host.upper.copy()
         held = self._integers[~free[self._integers]]
         lower[held] = upper[held] = np.clip(np.round(z[held]), lower[held], upper[held])
-        near = scene.inputs[~scene.host.integer[scene.inputs]]
-        reach = radius * scene.width[near]
-        lower[near] = np.minimum(np.maximum(lower[near], z[near] - reach), upper[near])
-        upper[near] = np.maximum(np.minimum(upper[near], z[near] + reach), lower[near])
+        scene.narrow(lower, upper, z, radius * scene.width, whole=False)
         step = self._whole.solve(
             scene.host.cost,
             lower,
