@@ -12,7 +12,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.presolve.boxes import propagate
-from dovetail.presolve.writing import count_unstable, dense_layers, written
+from dovetail.presolve.writing import dense_layers, writable
 
 SEEDS = range(6 if FULL else 2)
 
@@ -79,11 +79,11 @@ KINDS = (regression, one_logit, three_classes, chained, twice)
 
 
 def as_mip(problem, **options):
-    box = propagate(problem.mip)
-    result = written(problem, box, **options)
-    assert result.unstable == count_unstable(problem, box)
-    assert result.extended.problem.blocks == ()
-    return result.extended
+    plan = writable(problem, propagate(problem.mip))
+    extended = plan.program(**options)
+    assert extended.problem.mip.integer[problem.mip.columns :].sum() == plan.unstable
+    assert extended.problem.blocks == ()
+    return extended
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -189,7 +189,7 @@ def test_networks_that_cannot_be_written_are_none(last):
     net = nn.Sequential(nn.Linear(2, 4, dtype=torch.float64), last, nn.Linear(4, 1, dtype=torch.float64))
     block = problem.add_predictor(net, [0, 1], [2])
     assert dense_layers(problem, block) is None
-    assert count_unstable(problem, propagate(problem.mip)) is None
+    assert writable(problem, propagate(problem.mip)) is None
 
 
 def test_a_plain_function_and_a_regression_that_ends_in_a_sigmoid_are_none():
@@ -212,7 +212,7 @@ def test_a_network_that_computes_something_else_is_none():
 def test_inputs_without_a_box_are_none():
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=-np.inf))
     problem.add_predictor(random_mlp(1), [0], [1])
-    assert count_unstable(problem, propagate(problem.mip)) is None
+    assert writable(problem, propagate(problem.mip)) is None
 
 
 def test_neurons_that_cannot_change_sign_need_no_binary():
@@ -223,7 +223,7 @@ def test_neurons_that_cannot_change_sign_need_no_binary():
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[1.0, -np.inf], upper=[2.0, np.inf]))
     problem.add_predictor(net, [0], [1])
     extended = as_mip(problem)
-    assert written(problem, propagate(problem.mip)).unstable == 1
+    assert writable(problem, propagate(problem.mip)).unstable == 1
     assert extended.problem.mip.integer.sum() == 1
     assert by_scipy(extended.problem.mip)[0] == pytest.approx(0.5)  # at x = 2: 2 - 1.5
     assert by_scipy(replace(extended.problem.mip, sense="max"))[0] == pytest.approx(1.5)  # at the kink
@@ -306,4 +306,4 @@ def test_a_class_without_bounds_that_feeds_a_network_is_known_to_be_0_or_1():
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0]), [0], [1], output_type="classification")
     problem.add_predictor(random_mlp(2, width=3, layers=1), [0, 1], [2])
-    assert count_unstable(problem, propagate(mip)) is not None
+    assert writable(problem, propagate(mip)) is not None

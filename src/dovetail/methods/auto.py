@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -34,7 +35,7 @@ from dovetail.presolve.boxes import Box, tightened_box
 from dovetail.presolve.components import components
 from dovetail.presolve.extended import Extended
 from dovetail.presolve.tabulation import tabulate
-from dovetail.presolve.writing import count_unstable, written
+from dovetail.presolve.writing import Writable, writable
 
 MANY_INTEGERS = 2000
 MANY_COMPONENTS = 200
@@ -130,9 +131,10 @@ class _Plan:
         parts = components(self._search.problem)
         classes = bool(scene.networks.classes.any())
         coupled = parts.count > 1 and not np.all(parts.private_rows)
-        neurons = count_unstable(self._search.problem, scene.box) if options.exact else None
-        easy = neurons is not None and neurons <= EASY_NEURONS and integers <= MANY_INTEGERS
-        possible = neurons is not None and neurons <= MOST_NEURONS and integers <= MANY_INTEGERS
+        exact = writable(self._search.problem, scene.box) if options.exact else None
+        if exact is not None and (integers > MANY_INTEGERS or exact.unstable > MOST_NEURONS):
+            exact = None
+        early = exact is not None and exact.unstable <= EASY_NEURONS
         steps: list[Callable[[], StopReason | None]] = []
         by_columns = classes and coupled and options.columns
         if integers > MANY_INTEGERS:
@@ -143,20 +145,20 @@ class _Plan:
             steps.append(self._first_walk)
         choices = int(np.count_nonzero(scene.free_integers)) - int(scene.networks.classes.sum())
         switchable = choices > 0 and options.switching
-        if easy:
-            self._say(f"{neurons} neurons may change sign: few enough to be written out for a proof, early")
-            steps.append(lambda: self._exact(EARLY_SHARE))
+        if exact is not None and early:
+            self._say(f"{exact.unstable} neurons may change sign: few enough to be written out, early")
+            steps.append(partial(self._exact, exact, EARLY_SHARE))
         if switchable:
             self._say(f"{choices} integers beside classes: local search over them by the networks themselves")
             steps.append(lambda: self._switch(FIRST_SHARE))
         if by_columns:
             self._say(f"class outputs, {parts.count} components that share rows: columns and prices")
             steps.append(self._columns)
-        elif possible and not easy:
+        elif exact is not None and not early:
             steps.append(self._middle_walk)
-        if possible and not easy:
-            self._say(f"{neurons} neurons may change sign: written out for a proof, late")
-            steps.append(lambda: self._exact(LATE_SHARE))
+        if exact is not None and not early:
+            self._say(f"{exact.unstable} neurons may change sign: written out for a proof, late")
+            steps.append(partial(self._exact, exact, LATE_SHARE))
         if switchable:
             steps.append(lambda: self._switch(LAST_SWITCH_SHARE))
         steps.append(self._last_walk if integers <= MANY_INTEGERS else self._neighbourhoods)
@@ -205,17 +207,15 @@ class _Plan:
         method = Neighbourhood(rounds=self._options.effort)
         return method.run(self._search, self._scene, relax=False).stop_reason
 
-    def _exact(self, share: float) -> StopReason | None:
+    def _exact(self, exact: Writable, share: float) -> StopReason | None:
         """Small networks as one MIP: with classes once with margins for a point, then without for a bound."""
-        search, box, budget = self._search, self._scene.box, self._part(share).budget
+        search, budget = self._search, self._part(share).budget
         classes = bool(self._scene.networks.classes.any())
         if classes:
-            clear = written(search.problem, box, margin=True).extended
+            clear = exact.program(margin=True)
             solve_whole(search, clear, budget.part(0.5 * budget.left), "exact", proves=False)
         # without margins a point may lie on a class boundary, where rounding decides: good for a bound only
-        answer, trouble = solve_whole(
-            search, written(search.problem, box).extended, budget, "exact", offers=not classes
-        )
+        answer, trouble = solve_whole(search, exact.program(), budget, "exact", offers=not classes)
         if trouble:
             self._notes.append(trouble)
         if answer is not None and answer.status is MipStatus.INFEASIBLE and search.incumbent.x is None:

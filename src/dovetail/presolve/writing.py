@@ -27,14 +27,6 @@ LARGEST = 1e6
 """Neurons with bounds beyond this make rows that engines get wrong."""
 
 
-@dataclass(frozen=True, eq=False)
-class Written:
-    """The problem as one MIP, and how many binaries its neurons took."""
-
-    extended: Extended
-    unstable: int
-
-
 def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
     """A block's layers if all of them can be written exactly: dense, ReLU, a class at the end."""
     if not isinstance(block.predictor, Layered):
@@ -54,69 +46,74 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
     return layers
 
 
-def count_unstable(problem: Problem, box: Box) -> int | None:
-    """How many neurons may change sign over the box, or None where some block cannot be written."""
-    total = 0
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Samples of one block, with their layers and the bounds their inputs have when their turn comes."""
+
+    block: Block
+    samples: IntArray
+    layers: tuple[Layer, ...]
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Writable:
+    """A problem whose networks can all be written, before any is."""
+
+    problem: Problem
+    pieces: tuple[_Piece, ...]
+    unstable: int
+    """Neurons that may change sign over the box: binaries that writing takes."""
+
+    def program(self, *, margin: bool = False) -> Extended:
+        """The whole problem as one MIP.
+
+        Without a margin a point may sit on a class boundary, where the network itself may say otherwise:
+        good for a bound. With each block's margin points keep clear of it: good for points, no bound.
+        """
+        problem = self.problem
+        writer = Writer(problem.mip.columns)
+        fills: list[Fill] = []
+        for piece in self.pieces:
+            block = piece.block
+            for i, lower, upper in zip(piece.samples, piece.lower, piece.upper, strict=True):
+                sample = _Sample(writer, block.inputs[i], lower, upper)
+                for layer in piece.layers:
+                    sample.apply(layer)
+                if block.classifies:
+                    sample.classify(block.outputs[i], block.epsilon if margin else 0.0)
+                else:
+                    sample.output(block.outputs[i])
+                fills.append(sample.fill)
+        low, high, integer = class_limits(problem, problem.mip.lower, problem.mip.upper)
+        mip = writer.extend(replace(problem.mip, lower=low, upper=high, integer=integer))
+        return Extended(problem.derived(mip, ()), problem, tuple(fills))
+
+
+def writable(problem: Problem, box: Box) -> Writable | None:
+    """How the problem's networks would be written, or None where some block cannot be."""
     reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
     networks = {block.name: dense_layers(problem, block) for block in problem.blocks}
+    pieces, unstable = [], 0
     for stage in problem.stages:
         for block, samples in stage:
             layers = networks[block.name]
             lower, upper = reach.lower[block.inputs[samples]], reach.upper[block.inputs[samples]]
             if layers is None or not np.all(np.isfinite(upper - lower)):
                 return None
+            pieces.append(_Piece(block, samples, layers, lower, upper))
             for layer in layers:
                 if isinstance(layer, Activation):
-                    total += int(np.count_nonzero((lower < 0) & (upper > 0)))
+                    unstable += int(np.count_nonzero((lower < 0) & (upper > 0)))
                 lower, upper = layer.range(lower, upper)
-                if (
-                    np.max(np.abs(upper), initial=0.0) > LARGEST
-                    or np.max(np.abs(lower), initial=0.0) > LARGEST
-                ):
+                if max(np.max(np.abs(upper), initial=0.0), np.max(np.abs(lower), initial=0.0)) > LARGEST:
                     return None
-            _pass_on(block, samples, lower, upper, reach)
-    return total
-
-
-def _pass_on(block: Block, samples: IntArray, lower: FloatArray, upper: FloatArray, reach: Box) -> None:
-    """What is known of a regression's outputs, for the networks that read them."""
-    if not block.classifies:
-        outputs = block.outputs[samples]
-        reach.lower[outputs] = np.maximum(reach.lower[outputs], lower)
-        reach.upper[outputs] = np.minimum(reach.upper[outputs], upper)
-
-
-def written(problem: Problem, box: Box, *, margin: bool = False) -> Written:
-    """The whole problem as one MIP; every block must have passed `count_unstable`.
-
-    Without a margin a point may sit on a class boundary, where the network itself may say otherwise: good
-    for a bound. With each block's margin points keep clear of it: good for points, no bound.
-    """
-    writer = Writer(problem.mip.columns)
-    reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
-    fills: list[Fill] = []
-    unstable = 0
-    for stage in problem.stages:
-        for block, samples in stage:
-            layers = dense_layers(problem, block)
-            assert layers is not None
-            lower, upper = reach.lower[block.inputs[samples]], reach.upper[block.inputs[samples]]
-            for k, i in enumerate(samples):
-                sample = _Sample(writer, block.inputs[i], lower[k], upper[k])
-                for layer in layers:
-                    sample.apply(layer)
-                if block.classifies:
-                    sample.classify(block.outputs[i], block.epsilon if margin else 0.0)
-                else:
-                    sample.output(block.outputs[i])
-                unstable += sample.unstable
-                fills.append(sample.fill)
-            for layer in layers:
-                lower, upper = layer.range(lower, upper)
-            _pass_on(block, samples, lower, upper, reach)
-    low, high, integer = class_limits(problem, problem.mip.lower, problem.mip.upper)
-    mip = writer.extend(replace(problem.mip, lower=low, upper=high, integer=integer))
-    return Written(Extended(problem.derived(mip, ()), problem, tuple(fills)), unstable)
+            if not block.classifies:  # what is known of outputs, for the networks that read them
+                outputs = block.outputs[samples]
+                reach.lower[outputs] = np.maximum(reach.lower[outputs], lower)
+                reach.upper[outputs] = np.minimum(reach.upper[outputs], upper)
+    return Writable(problem, tuple(pieces), unstable)
 
 
 class _Sample:
@@ -129,7 +126,6 @@ class _Sample:
         self._weight, self._bias = np.eye(inputs.size), np.zeros(inputs.size)
         self._lower, self._upper = lower, upper
         self._steps: list[tuple[FloatArray, FloatArray, IntArray]] = []
-        self.unstable = 0
 
     def apply(self, layer: Layer) -> None:
         """Pass on bounds; a dense layer changes the map, a ReLU writes columns."""
@@ -157,7 +153,6 @@ class _Sample:
             )
             writer.row([v[k], switch[k]], np.array([1.0, -high[k]]), -np.inf, 0.0)
         self._steps.append((self._weight, self._bias, open_ones))
-        self.unstable += open_ones.size
         self._columns = v
         self._weight, self._bias = np.eye(low.size), np.zeros(low.size)
         self._lower, self._upper = np.maximum(low, 0.0), np.maximum(high, 0.0)
