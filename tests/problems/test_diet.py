@@ -149,8 +149,8 @@ def tables():
     }
 
 
-def write_diets(folder, leave_out=None):
-    X, liked, _ = look_alike(3, 200)
+def write_diets(folder, rows=200, leave_out=None):
+    X, liked, _ = look_alike(3, rows)
     table = {**dict(zip(FOODS, X.T, strict=True)), "label": liked}
     table.pop(leave_out, None)
     lines = [",".join(table)] + [
@@ -159,11 +159,15 @@ def write_diets(folder, leave_out=None):
     (folder / "palatable_data.csv").write_text("\n".join(lines) + "\n")
 
 
+def write_folder(path, rows=200):
+    (path / "WFP").mkdir()
+    write_diets(path / "WFP", rows)
+    write_xlsx(path / "WFP" / "instance_data.xlsx", tables())
+
+
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "WFP").mkdir()
-    write_diets(tmp_path / "WFP")
-    write_xlsx(tmp_path / "WFP" / "instance_data.xlsx", tables())
+    write_folder(tmp_path)
     return tmp_path
 
 
@@ -215,8 +219,14 @@ def test_a_sheet_is_read_by_its_cells(tmp_path):
     ]
 
 
-def test_the_real_data(real):
+def test_a_folder_of_data(named):
+    """The real files where there are some, look-alike ones in their layout elsewhere."""
+    if not named.real:
+        write_folder(named.path, rows=5000)
     instance = diet(epochs=8)
+    amounts, _ = module._read_diets(named.path / module.DIETS)
+    assert not named.real or len(amounts) == 5000
+    assert (amounts[:, FOODS.index("Salt")] == 0.05).all()
     assert instance.training.r2 > 0.8
     assert instance.needs.nutrition.shape == (25, 12)
     assert np.isfinite(instance.needs.nutrition).all() and (instance.needs.price > 0).all()
