@@ -5,18 +5,14 @@ The reference files are not part of the project: give their folder by --data or 
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 
-import numpy as np
-
 import dovetail as dt
-from benchmarks.reference import build, judge
+from benchmarks.parallel import each
+from benchmarks.reference import SEEDS, Solved, Task, folder_of_files, solved
 from dovetail.experiments.table import Table
 
-SEEDS = (0, 1, 2)
 PROBLEMS = {
     "wine_2x16": 10.0,
     "wine_3x16": 10.0,
@@ -50,29 +46,25 @@ def run(data: Path | None, jobs: int) -> Table:
             "'one start' makes one descent and one pricing round in each phase and then stops."
         ),
     )
-    if data is None or not (data / "reference").is_dir():
-        table.reading = (
-            "Nothing was measured: give the folder that holds reference/ by --data or DOVETAIL_DATA."
-        )
+    folder = folder_of_files(data, table)
+    if folder is None:
         return table
-    tasks = [(data, name, variant, seed) for variant in VARIANTS for name in PROBLEMS for seed in SEEDS]
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        found = dict(zip(tasks, pool.map(_solve, tasks, chunksize=1), strict=True))
-    for variant in VARIANTS:
-        cells = [[found[data, name, variant, seed] for seed in SEEDS] for name in PROBLEMS]
-        table.rows.append([variant, *(_cell(runs) for runs in cells)])
+    tasks = [
+        Task(folder, name, method, seconds, seed)
+        for method in VARIANTS.values()
+        for name, seconds in PROBLEMS.items()
+        for seed in SEEDS
+    ]
+    found = list(zip(tasks, each(solved, tasks, jobs), strict=True))
+    for variant, method in VARIANTS.items():
+        mine = [(task.file, run) for task, run in found if task.method is method]
+        cells = [_cell([run for file, run in mine if file == name]) for name in PROBLEMS]
+        table.rows.append([variant, *cells])
     return table
 
 
-def _solve(task: tuple[Path, str, str, int]) -> tuple[float, bool]:
-    data, name, variant, seed = task
-    arrays = dict(np.load(data / "reference" / f"{name}.npz", allow_pickle=False))
-    result = dt.solve(build(arrays), VARIANTS[variant], time_limit=PROBLEMS[name], seed=seed, log=False)
-    return (np.nan if result.x is None else judge(arrays, result.x)), result.status == "optimal"
-
-
-def _cell(runs: list[tuple[float, bool]]) -> str:
-    values = [value for value, _ in runs if np.isfinite(value)]
+def _cell(runs: list[Solved]) -> str:
+    values = [run.objective for run in runs if run.found]
     missing = f" ({len(runs) - len(values)} without)" if len(values) < len(runs) else ""
-    star = "*" if all(proved for _, proved in runs) else ""
+    star = "*" if all(run.proved for run in runs) else ""
     return (f"{mean(values):.6g}" if values else "none") + star + missing

@@ -5,16 +5,11 @@ The reference files are not part of the project: give their folder by --data or 
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 
-import numpy as np
-
-import dovetail as dt
-from benchmarks.reference import KNOWN, SEEDS, build, judge
+from benchmarks.parallel import each
+from benchmarks.reference import KNOWN, SEEDS, Task, folder_of_files, solved
 from dovetail.experiments.table import Table
 
 SECONDS = {
@@ -47,27 +42,16 @@ def run(data: Path | None, jobs: int) -> Table:
             "point was re-evaluated by code that knows only the arrays of the file."
         ),
     )
-    if data is None or not (data / "reference").is_dir():
-        table.reading = (
-            "Nothing was measured: give the folder that holds reference/ by --data or DOVETAIL_DATA."
-        )
+    folder = folder_of_files(data, table)
+    if folder is None:
         return table
-    tasks = [(data, name, seed) for name in SECONDS for seed in SEEDS]
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        found = dict(zip(tasks, pool.map(_solve, tasks, chunksize=1), strict=True))
+    tasks = [Task(folder, name, "auto", SECONDS[name], seed) for name in SECONDS for seed in SEEDS]
+    found = list(zip(tasks, each(solved, tasks, jobs), strict=True))
     for name, seconds in SECONDS.items():
-        objective, proved, used = zip(*(found[data, name, seed] for seed in SEEDS), strict=True)
+        runs = [run for task, run in found if task.file == name]
+        objective = [run.objective for run in runs]
         best = KNOWN[name][2] if name in KNOWN else BEST[name]
         cells = [f"{seconds:g}", f"{mean(objective):.6g}", f"{max(objective):.6g}", best]
-        table.rows.append([name, *cells, f"{sum(proved)} of {len(SEEDS)}", f"{mean(used):.1f}"])
+        proved, used = sum(run.proved for run in runs), mean(run.seconds for run in runs)
+        table.rows.append([name, *cells, f"{proved} of {len(SEEDS)}", f"{used:.1f}"])
     return table
-
-
-def _solve(task: tuple[Path, str, int]) -> tuple[float, bool, float]:
-    data, name, seed = task
-    arrays = dict(np.load(data / "reference" / f"{name}.npz", allow_pickle=False))
-    problem = build(arrays)
-    before = time.process_time()
-    result = dt.solve(problem, time_limit=SECONDS[name], seed=seed, log=False)
-    used = time.process_time() - before
-    return (np.nan if result.x is None else judge(arrays, result.x)), result.status == "optimal", used

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from benchmarks.parallel import each
 from dovetail.experiments.e1 import E1
 from dovetail.experiments.e2 import E2
 from dovetail.experiments.e3 import E3
@@ -49,8 +48,7 @@ def run(data: Path | None, results: Path, jobs: int) -> Table:
     tasks = [(e, cell, seed) for e in (E1, E2, E3, E4, E5) for cell in _cells(e, settings) for seed in SEEDS]
     tasks.sort(key=lambda task: -float(dict(task[1]).get("n", 0)))  # long ones first
     arguments = [(e.name, cell, seed, settings) for e, cell, seed in tasks]
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        pairs = list(pool.map(_pair, arguments, chunksize=1))
+    pairs = each(_pair, arguments, jobs)
     found: dict[tuple[str, Any], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     for (name, cell, _, _), pair in zip(arguments, pairs, strict=True):
         found.setdefault((name, cell), []).append(pair)

@@ -6,6 +6,7 @@ They are not part of the project: give their folder by --data or DOVETAIL_DATA (
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -15,6 +16,7 @@ import scipy.sparse as sp
 import torch
 
 import dovetail as dt
+from dovetail.core.search import Method
 from dovetail.experiments.table import Table
 
 METHODS = ("paper", "paper-adaptive", "dual-decomposition", "single-step-gradient")
@@ -56,16 +58,12 @@ def run(data: Path | None) -> Table:
             "best known",
         ],
     )
-    if data is None or not (data / "reference").is_dir():
-        table.reading = (
-            "Nothing was measured: give the folder that holds reference/ by --data or DOVETAIL_DATA."
-        )
+    folder = folder_of_files(data, table)
+    if folder is None:
         return table
     for name, known in KNOWN.items():
-        arrays = dict(np.load(data / "reference" / f"{name}.npz", allow_pickle=False))
-        problem = build(arrays)
         for method in METHODS:
-            runs = [_solve(problem, arrays, method, seed) for seed in SEEDS]
+            runs = [solved(Task(folder, name, method, LIMIT, seed)) for seed in SEEDS]
             table.rows.append([name, method, *_summary(runs), *known])
     table.reading = (
         "Water's objective is the number of samples that are not potable at the end. Every point was "
@@ -76,27 +74,66 @@ def run(data: Path | None) -> Table:
     return table
 
 
-def _summary(runs: list[tuple[float, float, int, float]]) -> list[str]:
-    objective, residual, iterations, seconds = (list(column) for column in zip(*runs, strict=True))
-    found = [value for value in objective if np.isfinite(value)]
-    missing = f" ({len(objective) - len(found)} without)" if len(found) < len(objective) else ""
+def folder_of_files(data: Path | None, table: Table) -> Path | None:
+    """Where the reference files are; None where there are none, and the table says so."""
+    if data is not None and (data / "reference").is_dir():
+        return data / "reference"
+    table.reading = "Nothing was measured: give the folder that holds reference/ by --data or DOVETAIL_DATA."
+    return None
+
+
+def _summary(runs: list[Solved]) -> list[str]:
+    found = [run.objective for run in runs if run.found]
+    missing = f" ({len(runs) - len(found)} without)" if len(found) < len(runs) else ""
     return [
         (f"{mean(found):.5g}" if found else "none") + missing,
         f"{max(found):.5g}" if found else "none",
-        f"{mean(residual):.1e}",
-        f"{mean(iterations):.0f}",
-        f"{mean(seconds):.1f}",
+        f"{mean(run.residual for run in runs):.1e}",
+        f"{mean(run.iterations for run in runs):.0f}",
+        f"{mean(run.seconds for run in runs):.1f}",
     ]
 
 
-def _solve(
-    problem: dt.Problem, arrays: dict[str, Any], method: str, seed: int
-) -> tuple[float, float, int, float]:
+@dataclass(frozen=True)
+class Task:
+    """One run on one file."""
+
+    folder: Path
+    file: str
+    method: str | Method
+    limit: float
+    """Seconds."""
+    seed: int
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What came of it."""
+
+    objective: float
+    """NaN without a point."""
+    proved: bool
+    residual: float
+    iterations: int
+    seconds: float
+    """Of the CPU."""
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a point."""
+        return not np.isnan(self.objective)
+
+
+def solved(task: Task) -> Solved:
+    """Build the problem of a file, solve it, and judge the point by numpy alone."""
+    arrays = dict(np.load(task.folder / f"{task.file}.npz", allow_pickle=False))
+    problem = build(arrays)
     before = time.process_time()
-    result = dt.solve(problem, method, time_limit=LIMIT, seed=seed, log=False)
+    result = dt.solve(problem, task.method, time_limit=task.limit, seed=task.seed, log=False)
     seconds = time.process_time() - before
-    objective = np.nan if result.x is None else judge(arrays, result.x)
-    return objective, result.residual or 0.0, result.iterations, seconds
+    objective = float("nan") if result.x is None else judge(arrays, result.x)
+    proved = result.status == "optimal"
+    return Solved(objective, proved, result.residual or 0.0, result.iterations, seconds)
 
 
 # --- the files, by numpy alone -------------------------------------------------------------------
