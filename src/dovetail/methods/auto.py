@@ -34,6 +34,7 @@ from dovetail.methods.whole import solve_whole
 from dovetail.presolve.boxes import Box, tightened_box
 from dovetail.presolve.components import components
 from dovetail.presolve.extended import Extended
+from dovetail.presolve.switches import unswitched
 from dovetail.presolve.tabulation import tabulate
 from dovetail.presolve.writing import Writable, writable
 
@@ -85,7 +86,7 @@ class Auto:
         )
         if table.problem.blocks:
             return _Plan(self, _through(search, table), table.widen(box)).run()
-        _, trouble = solve_whole(search, table, search.budget, "tables")
+        _, trouble = solve_whole(search, unswitched(table), search.budget, "tables")
         reason = StopReason.PROVED if search.incumbent.proved else search.budget.over or StopReason.STALLED
         return Outcome(reason, 1, trouble or "all networks became tables; the MIP is exact")
 
