@@ -30,6 +30,8 @@ AGREEMENT, HAIR = 1e-6, 1e-9
 """An objective meets a bound when they are this close: relative to the objective, or absolute."""
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
+MIP_SHARE = 0.1
+"""Of the time left, and no more than that, for one such MIP."""
 
 
 def meets(mip: Mip, objective: float, bound: float) -> bool:
@@ -118,8 +120,9 @@ class Incumbent:
             return x, violation
         if not self._settled(x):
             return x, violation
-        for session, kept, seconds in self._repairs:
-            repaired = self._resolve(session, kept, seconds, x)
+        for session, kept, seconds, share in self._repairs:
+            part = self._budget.part(min(seconds, share * self._budget.left))
+            repaired = self._resolve(session, kept, part, x)
             if repaired is not None:
                 verdict = self._checker.violation(repaired)
                 worse = violation.within() and self._value(repaired) > self._value(x)
@@ -158,28 +161,29 @@ class Incumbent:
         return not np.any(beyond[closed] > TOLERANCE)
 
     @cached_property
-    def _repairs(self) -> list[tuple[MipSession, np.ndarray, float]]:
+    def _repairs(self) -> list[tuple[MipSession, np.ndarray, float, float]]:
+        """Sessions, the columns each keeps, its seconds, and the most of the time left that it may use."""
         nothing = np.empty(0, dtype=np.int64)
         host = self._host
         load = self._engine.load
         repairs = []
         if not np.all(self._fixed):
             session = load(host.relaxed(), nothing, seed=self._seed, threads=self._threads)
-            repairs.append((session, self._fixed, LP_SECONDS))
+            repairs.append((session, self._fixed, LP_SECONDS, 1.0))
         loose_integers = int(np.count_nonzero(host.integer & ~self._tied))
         if 0 < loose_integers <= FEW_INTEGERS:
             session = load(host, nothing, seed=self._seed, threads=self._threads)
-            repairs.append((session, self._tied, MIP_SECONDS))
+            repairs.append((session, self._tied, MIP_SECONDS, MIP_SHARE))
         return repairs
 
     def _resolve(
-        self, session: MipSession, kept: np.ndarray, seconds: float, x: FloatArray
+        self, session: MipSession, kept: np.ndarray, budget: Budget, x: FloatArray
     ) -> FloatArray | None:
         host = self._host
         lower, upper = np.where(kept, x, host.lower), np.where(kept, x, host.upper)
         objective = Quadratic.linear(host.cost, host.offset)
         try:
-            answer = session.solve(objective, budget=self._budget.part(seconds), bounds=(lower, upper))
+            answer = session.solve(objective, budget=budget, bounds=(lower, upper))
         except EngineError:
             return None  # an engine in trouble here costs a candidate, not the solve
         if answer.x is None:
