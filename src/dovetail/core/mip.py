@@ -133,6 +133,27 @@ class Mip:
         """Columns by name, if they have names."""
         return None if self.names is None else {name: j for j, name in enumerate(self.names)}
 
+    def with_columns(
+        self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]
+    ) -> Mip:
+        """The same program with more columns at its end, which cost nothing and are in no row."""
+        more = len(names)
+        return replace(
+            self,
+            cost=np.concatenate([self.cost, np.zeros(more)]),
+            A=sp.hstack([self.A, sp.csr_array((self.rows, more))], format="csr"),
+            lower=np.concatenate([self.lower, lower]),
+            upper=np.concatenate([self.upper, upper]),
+            integer=np.concatenate([self.integer, integer]),
+            names=None if self.names is None else self._with_names(names),
+        )
+
+    def _with_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        assert self.names is not None
+        taken = set(self.names)
+        fresh = [name if name not in taken else f"{name}#{self.columns + k}" for k, name in enumerate(names)]
+        return (*self.names, *fresh)
+
     def relaxed(self) -> Mip:
         """The same program without integrality."""
         return replace(self, integer=np.zeros(self.columns, dtype=bool))

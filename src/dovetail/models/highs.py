@@ -1,14 +1,17 @@
-"""Models that HiGHS reads or holds: .mps, .mps.gz and .lp files."""
+"""Models that HiGHS reads or holds: .mps, .mps.gz and .lp files, and `highspy.Highs` objects."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import highspy
 import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.errors import ModelError
+from dovetail.core.foreign import ObjectArray, Reading, distinct, table
 from dovetail.core.mip import Mip
 
 SUFFIXES = (".mps", ".mps.gz", ".lp")
@@ -36,7 +39,58 @@ def read(path: str | Path) -> Mip:
     return as_mip(highs, path.name)
 
 
-def as_mip(highs: highspy.Highs, called: str = "the model") -> Mip:
+class HighsModel:
+    """A `highspy.Highs`; its variables are `highs_var` objects, or columns by their names."""
+
+    tool = "highspy model"
+    heavy = (highspy.HighspyArray,)
+
+    def __init__(self, model: highspy.Highs) -> None:
+        self._model = model
+
+    def read(self, *, rows: bool = True) -> Reading:
+        """The program; columns are known by their place."""
+        mip = as_mip(self._model, rows=rows)
+        return Reading(mip, tuple(range(mip.columns)))
+
+    def unpack(self, given: Any) -> ObjectArray:
+        """`HighspyArray`, dictionaries and lists of variables."""
+        return table(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
+
+    def key(self, variable: Any) -> Hashable:
+        """The place of the column now: highspy keeps it up to date only where it was asked to."""
+        if isinstance(variable, str):
+            status, place = self._model.getColByName(variable)
+            if status == highspy.HighsStatus.kOk:
+                return int(place)
+        elif isinstance(variable, highspy.highs.highs_var) and _holder(variable) is self._model:
+            return int(variable.index)
+        raise ModelError(
+            f"{variable!r} is not a variable of this highspy model; pass what its addVariable gave you, "
+            "or the name of a column."
+        )
+
+    def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
+        """New columns, as highspy itself would make them."""
+        kind = highspy.HighsVarType.kInteger if binary else highspy.HighsVarType.kContinuous
+        low, high = (0.0, 1.0) if binary else (-highspy.kHighsInf, highspy.kHighsInf)
+        return self._model.addVariables(*shape, lb=low, ub=high, type=kind, name_prefix=f"{name}_")
+
+    def discard(self, created: Any) -> None:
+        """Delete the columns, last first."""
+        for variable in sorted(created.ravel(), key=lambda variable: -int(variable.index)):
+            self._model.deleteVariable(variable)
+
+
+def _holder(variable: Any) -> Any:
+    """The model behind the weak proxy that a variable holds; None if it is gone."""
+    try:
+        return variable.highs.getLp.__self__
+    except ReferenceError:
+        return None
+
+
+def as_mip(highs: highspy.Highs, called: str = "the model", *, rows: bool = True) -> Mip:
     """The program a HiGHS object holds; the object is not changed."""
     if highs.getHessianNumNz() > 0:
         raise ModelError(
@@ -47,6 +101,9 @@ def as_mip(highs: highspy.Highs, called: str = "the model") -> Mip:
     if lp.num_col_ == 0:
         raise ModelError(f"{called} has no columns; HiGHS reads text that is no model as an empty one.")
     integer = _integrality(lp, called)
+    names = distinct(lp.col_names_)
+    if not rows:
+        return Mip(lp.col_cost_, lower=lp.col_lower_, upper=lp.col_upper_, integer=integer, names=names)
     matrix = lp.a_matrix_
     layout = sp.csr_array if matrix.format_ == highspy.MatrixFormat.kRowwise else sp.csc_array
     A = layout(
@@ -63,8 +120,8 @@ def as_mip(highs: highspy.Highs, called: str = "the model") -> Mip:
         integer=integer,
         sense="max" if lp.sense_ == highspy.ObjSense.kMaximize else "min",
         offset=lp.offset_,
-        names=lp.col_names_ or None,
-        row_names=lp.row_names_ or None,
+        names=names,
+        row_names=distinct(lp.row_names_),
     )
 
 

@@ -1,0 +1,239 @@
+"""Models written with gurobipy.
+
+gurobipy writes down changes late, so a model is brought up to date before it is looked at; that changes
+nothing its owner can see but the indices of variables that were still waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gurobipy as gp
+import numpy as np
+import scipy.sparse as sp
+from gurobipy import GRB
+
+from dovetail.core.arrays import IntArray
+from dovetail.core.errors import ModelError, UnsupportedError
+from dovetail.core.foreign import Itself, ObjectArray, Reading, distinct, table
+from dovetail.core.mip import Mip
+from dovetail.models.indicators import Indicator, with_indicators
+
+
+class GurobiModel:
+    """A `gurobipy.Model`; its variables are `Var`, `MVar`, and the containers that gurobipy makes of them."""
+
+    tool = "gurobipy model"
+    heavy = ()
+
+    def __init__(self, model: gp.Model) -> None:
+        self._model = model
+
+    def read(self, *, rows: bool = True) -> Reading:
+        """The program; columns are known by their `Var` objects, of which gurobipy keeps one each."""
+        model = self._model
+        model.update()
+        _refuse_what_is_not_linear(model)
+        variables = model.getVars()
+        if not variables:
+            raise ModelError("the gurobipy model has no variables; add them first.")
+        indicators = [_indicator(model, constraint) for constraint in model.getGenConstrs()]
+        slacks = _range_slacks(model, variables, {j for i in indicators for j in (i.binary, *i.columns)})
+        own = np.setdiff1d(np.arange(len(variables)), slacks.column)
+        mip = _columns(model, variables, own)
+        if rows:
+            mip = with_indicators(_with_rows(model, mip, own, slacks), _moved(indicators, own))
+        return Reading(mip, tuple(Itself(variables[j]) for j in own))
+
+    def unpack(self, given: Any) -> ObjectArray:
+        """`MVar`, `tupledict`, frames and lists; variables just added are brought into the model."""
+        self._model.update()
+        return table(given, _unfold)
+
+    def key(self, variable: Any) -> Hashable:
+        """The `Var` itself; gurobipy says so if it is another model's or was removed."""
+        if isinstance(variable, gp.Var):
+            try:
+                self._model.getAttr("LB", [variable])
+                return Itself(variable)
+            except (gp.GurobiError, AttributeError):  # the latter if its own model is gone
+                pass
+        if isinstance(variable, (gp.LinExpr, gp.QuadExpr, gp.MLinExpr, gp.MQuadExpr)):
+            raise ModelError(
+                f"{_shown(variable)} is an expression, not a variable; add a variable, a constraint that "
+                "makes it equal to the expression, and pass the variable."
+            )
+        raise ModelError(
+            f"{_shown(variable)} is not a variable of this gurobipy model (any more); pass what its addVar, "
+            "addVars or addMVar gave you."
+        )
+
+    def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
+        """An `MVar`."""
+        made = (
+            self._model.addMVar(shape, vtype=GRB.BINARY, name=name)
+            if binary
+            else self._model.addMVar(shape, lb=-GRB.INFINITY, name=name)
+        )
+        self._model.update()
+        return made
+
+    def discard(self, created: Any) -> None:
+        """Remove the variables, also from the rows that hold them."""
+        self._model.remove(created)
+        self._model.update()
+
+
+def _unfold(item: Any) -> Any:
+    return item.tolist() if isinstance(item, gp.MVar) else item
+
+
+def _shown(item: Any) -> str:
+    """How messages call something; variables whose model is gone cannot even be shown."""
+    try:
+        return repr(item)
+    except Exception:
+        return f"a {type(item).__name__}"
+
+
+def _refuse_what_is_not_linear(model: gp.Model) -> None:
+    """An `UnsupportedError` that names the first item that a linear program with integers cannot hold."""
+    if model.NumQConstrs:
+        name = model.getQConstrs()[0].QCName
+        raise UnsupportedError(f"constraint {name} is quadratic; dovetail's host is linear: linearise it.")
+    if model.NumQNZs:
+        one, other = (int(index[0]) for index in model.getQ().nonzero())
+        pair = f"{model.getVars()[one].VarName} * {model.getVars()[other].VarName}"
+        raise UnsupportedError(
+            f"the objective has the quadratic term {pair}; dovetail's host is linear: linearise it, or "
+            "compute it in a predictor."
+        )
+    if model.NumSOS:
+        kind, members, _ = model.getSOS(model.getSOSs()[0])
+        raise UnsupportedError(
+            f"there is an SOS constraint of type {kind} that starts with {members[0].VarName}; write it "
+            "with binary variables and linear rows."
+        )
+    if model.NumPWLObjVars:
+        name = next(v.VarName for v in model.getVars() if model.getPWLObj(v))
+        raise UnsupportedError(
+            f"the objective is piecewise linear in {name}; write it with binary variables and linear rows."
+        )
+    if model.NumObj > 1 or model.IsMultiObj:  # setObjectiveN gives a weight to a single one, too
+        raise UnsupportedError(
+            f"the model has {model.NumObj} objectives set by setObjectiveN; set model.NumObj = 0, and the "
+            "objective, or the weighted sum of several, with setObjective."
+        )
+    if model.NumScenarios:
+        raise UnsupportedError(
+            f"the model has {model.NumScenarios} scenarios; solve one at a time (singleScenarioModel)."
+        )
+
+
+def _indicator(model: gp.Model, constraint: gp.GenConstr) -> Indicator:
+    if constraint.GenConstrType != GRB.GENCONSTR_INDICATOR:
+        raise UnsupportedError(
+            f"{constraint.GenConstrName} is a general constraint, and of those only indicators are taken; "
+            "write it with binary variables and linear rows."
+        )
+    binary, active, body, sense, limit = model.getGenConstrIndicator(constraint)
+    terms = range(body.size())
+    return Indicator(
+        binary.index,
+        int(active),
+        [body.getVar(k).index for k in terms],
+        [body.getCoeff(k) for k in terms],
+        -np.inf if sense == GRB.LESS_EQUAL else limit - body.getConstant(),
+        np.inf if sense == GRB.GREATER_EQUAL else limit - body.getConstant(),
+        constraint.GenConstrName,
+    )
+
+
+def _moved(indicators: list[Indicator], own: IntArray) -> list[Indicator]:
+    """The same with places among `own` instead of indices."""
+    return [
+        replace(
+            indicator,
+            binary=int(np.searchsorted(own, indicator.binary)),
+            columns=np.searchsorted(own, np.array(indicator.columns, dtype=np.int64)).tolist(),
+        )
+        for indicator in indicators
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Slacks:
+    """Columns that gurobipy made for two-sided rows (addRange), where row + slack = right-hand side."""
+
+    column: IntArray
+    row: IntArray
+
+
+def _range_slacks(model: gp.Model, variables: list[gp.Var], needed: set[int]) -> _Slacks:
+    """The slacks of two-sided rows, but for columns that are `needed` elsewhere.
+
+    gurobipy gives no other sign of them than their names, "Rg" and the name of the row, so what else they
+    have to be is looked at too. A variable of that kind is a slack whoever made it: leaving it out says
+    the same with one column less.
+    """
+    found: dict[int, int] = {}  # column by row
+    for j, name in enumerate(model.getAttr("VarName", variables)):
+        if name.startswith("Rg") and j not in needed:
+            row = _only_row(model, variables[j])
+            if row is not None and name == f"Rg{row.ConstrName}":
+                found.setdefault(row.index, j)
+    return _Slacks(np.array(list(found.values()), dtype=np.int64), np.array(list(found), dtype=np.int64))
+
+
+def _only_row(model: gp.Model, variable: gp.Var) -> gp.Constr | None:
+    """The equation that a variable is a slack of: it is in no other row, and costs nothing."""
+    held = model.getCol(variable)
+    if held.size() != 1 or held.getCoeff(0) != 1.0 or variable.Obj != 0.0:
+        return None
+    if variable.VType != GRB.CONTINUOUS or held.getConstr(0).Sense != GRB.EQUAL:
+        return None
+    return held.getConstr(0)
+
+
+def _columns(model: gp.Model, variables: list[gp.Var], own: IntArray) -> Mip:
+    """The program without rows: the columns `own`."""
+    names = model.getAttr("VarName", variables)
+    kinds = np.array(model.getAttr("VType", variables))
+    for j in np.flatnonzero(np.isin(kinds, [GRB.SEMICONT, GRB.SEMIINT]))[:1]:
+        raise UnsupportedError(
+            f"{names[j]} is semi-continuous or semi-integer; write it with a binary variable and two rows."
+        )
+    lower = np.array(model.getAttr("LB", variables))
+    upper = np.array(model.getAttr("UB", variables))
+    binary = kinds == GRB.BINARY  # is 0 or 1 whatever its bounds say
+    return Mip(
+        np.array(model.getAttr("Obj", variables))[own],
+        lower=np.where(binary, np.maximum(lower, 0.0), lower)[own],
+        upper=np.where(binary, np.minimum(upper, 1.0), upper)[own],
+        integer=(kinds != GRB.CONTINUOUS)[own],
+        sense="max" if model.ModelSense == GRB.MAXIMIZE else "min",
+        offset=model.ObjCon,
+        names=distinct([names[j] for j in own]),
+    )
+
+
+def _with_rows(model: gp.Model, columns: Mip, own: IntArray, slacks: _Slacks) -> Mip:
+    """The program with its rows; what the slacks were for becomes limits of their rows."""
+    rows = model.getConstrs()
+    sense = np.array(model.getAttr("Sense", rows), dtype=str)
+    limit = np.array(model.getAttr("RHS", rows), dtype=np.float64)
+    row_lower = np.where(sense == GRB.LESS_EQUAL, -np.inf, limit)
+    row_upper = np.where(sense == GRB.GREATER_EQUAL, np.inf, limit)
+    variables = [model.getVars()[j] for j in slacks.column]
+    if variables:
+        row_lower[slacks.row] -= model.getAttr("UB", variables)
+        row_upper[slacks.row] -= model.getAttr("LB", variables)
+    return replace(
+        columns,
+        A=sp.csr_array(model.getA())[:, own],
+        row_lower=row_lower,
+        row_upper=row_upper,
+        row_names=distinct(model.getAttr("ConstrName", rows)),
+    )

@@ -1,0 +1,251 @@
+"""Models written with linopy.
+
+linopy numbers its variables ("labels") and never uses a number again, so columns are known by labels. A
+`linopy.Variable` holds its model; what is kept of it here is labels and a weak reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, cast
+from weakref import ReferenceType, ref
+
+import linopy
+import numpy as np
+import scipy.sparse as sp
+import xarray as xr
+from linopy.expressions import ScalarLinearExpression
+from linopy.variables import ScalarVariable
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import ModelError, UnsupportedError
+from dovetail.core.foreign import ObjectArray, Reading, distinct, table
+from dovetail.core.mip import Mip
+from dovetail.models.indicators import Indicator, with_indicators
+
+MASKED = -1
+"""The label of an entry that a mask left out."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """One variable: its label in its model, which is not kept alive."""
+
+    number: int
+    model: ReferenceType[Any]
+
+    def __str__(self) -> str:
+        model = self.model()
+        if model is None:
+            return "a variable of a linopy model that is gone"
+        try:
+            name, place = model.variables.get_label_position(self.number)
+        except ValueError:
+            return f"a variable that was removed (label {self.number})"
+        return f"{name}[{', '.join(map(str, place.values()))}]" if place else str(name)
+
+
+class LinopyModel:
+    """A `linopy.Model`; its variables are `linopy.Variable` of any dimensions, and scalars of them."""
+
+    tool = "linopy model"
+    heavy = (object,)
+
+    def __init__(self, model: linopy.Model) -> None:
+        self._model = model
+
+    def read(self, *, rows: bool = True) -> Reading:
+        """The program; without rows, also without costs. Columns are known by their labels."""
+        _refuse_what_is_not_linear(self._model)
+        mip, labels = _columns(self._model)
+        if rows:
+            mip = _with_rows(self._model, mip, labels)
+        return Reading(mip, tuple(labels.tolist()))
+
+    def unpack(self, given: Any) -> ObjectArray:
+        """Variables as arrays of labels, in their shape; arrays of numbers stay numbers."""
+        return table(given, _unfold)
+
+    def key(self, variable: Any) -> Hashable:
+        """Its label."""
+        if isinstance(variable, Label):
+            if variable.number == MASKED:
+                raise ModelError("a masked entry of a linopy variable was passed; select those that exist.")
+            if variable.model() is self._model:
+                return variable.number
+        if isinstance(
+            variable, (linopy.LinearExpression, linopy.QuadraticExpression, ScalarLinearExpression)
+        ):
+            raise ModelError(
+                f"{_in_one_line(variable)} is not a variable; add a variable, a constraint that makes it "
+                "equal to the expression, and pass the variable."
+            )
+        raise ModelError(
+            f"{_in_one_line(variable)} is not a variable of this linopy model; pass what its add_variables "
+            "gave you."
+        )
+
+    def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
+        """A variable under a name that is free, with dimensions of its own."""
+        names = (name, *(f"{name}_{k}" for k in range(len(self._model.variables))))
+        free = next(name for name in names if name not in self._model.variables)
+        coords = [range(size) for size in shape]
+        dims = [f"{free}_sample", f"{free}_output"]
+        return self._model.add_variables(coords=coords, dims=dims, name=free, binary=binary)
+
+    def discard(self, created: Any) -> None:
+        """Remove the variable; linopy removes constraints that hold it too, and warns."""
+        self._model.remove_variables(created.name)
+
+
+def _unfold(item: Any) -> Any:
+    """linopy's and xarray's containers as arrays."""
+    if isinstance(item, linopy.Variable):
+        model = ref(item.model)
+        labels = item.labels.values
+        result = np.empty(labels.shape, dtype=object)
+        for place, label in enumerate(labels.flat):
+            result.flat[place] = Label(int(label), model)
+        return result
+    if isinstance(item, ScalarVariable):
+        return Label(int(item.label), ref(item.model))
+    if isinstance(item, xr.DataArray):
+        if item.name == "labels":
+            raise ModelError("labels of a linopy variable were passed; pass the variable itself.")
+        return item.values
+    return item
+
+
+def _in_one_line(item: Any) -> str:
+    """linopy shows an expression in as many lines as it has entries."""
+    return " ".join(str(item).replace("---", "").split())[:80]
+
+
+def _refuse_what_is_not_linear(model: linopy.Model) -> None:
+    if model.is_quadratic:
+        raise UnsupportedError(
+            "the objective is quadratic; dovetail's host is linear: linearise it, or compute it in a "
+            "predictor."
+        )
+    for name in model.variables.sos:
+        raise UnsupportedError(
+            f"there is an SOS constraint on {name}; call apply_sos_reformulation() on the model first."
+        )
+    for name in model.variables.semi_continuous:
+        raise UnsupportedError(f"{name} is semi-continuous; write it with a binary variable and two rows.")
+
+
+def _columns(model: linopy.Model) -> tuple[Mip, IntArray]:
+    """The program without rows, and the labels of its columns."""
+    labels, lower, upper, integer, names = [], [], [], [], []
+    for name, variable in model.variables.items():
+        there = (variable.labels.values != MASKED).ravel()
+        binary = bool(variable.attrs.get("binary"))  # is 0 or 1 whatever its bounds say
+        labels.append(variable.labels.values.ravel()[there])
+        lower.append(np.maximum(variable.lower.values.ravel()[there], 0.0 if binary else -np.inf))
+        upper.append(np.minimum(variable.upper.values.ravel()[there], 1.0 if binary else np.inf))
+        integer.append(np.full(np.count_nonzero(there), binary or bool(variable.attrs.get("integer"))))
+        names.append(_names(name, variable.labels)[there])
+    if not sum(map(len, labels)):
+        raise ModelError("the linopy model has no variables; add them first.")
+    mip = Mip(
+        np.zeros(sum(map(len, labels))),
+        lower=np.concatenate(lower),
+        upper=np.concatenate(upper),
+        integer=np.concatenate(integer),
+        names=distinct(np.concatenate(names).tolist()),
+    )
+    return mip, np.concatenate(labels).astype(np.int64)
+
+
+def _with_rows(model: linopy.Model, columns: Mip, labels: IntArray) -> Mip:
+    """The program with its rows and costs, in the units of the owner: linopy hands them out scaled."""
+    try:
+        matrices = model.matrices
+    except ValueError as reason:  # a row holds a variable that was removed
+        raise ModelError(f"linopy cannot put the model together: {reason}") from None
+    place = np.full(int(labels.max()) + 1, MASKED)
+    place[labels] = np.arange(labels.size)
+    layout = _Layout(place[matrices.vlabels], matrices.var_scaling)
+    plain = [(name, row) for name, row in model.constraints.items() if not row.is_indicator]
+    switched = [(name, row) for name, row in model.constraints.items() if row.is_indicator]
+    A = layout.matrix(matrices.A, _row_scaling(plain))
+    limit = np.asarray(matrices.b, dtype=np.float64) / _row_scaling(plain)
+    cost = np.zeros(labels.size)
+    cost[layout.column] = matrices.c * layout.scaling / model.objective.scaling
+    mip = replace(
+        columns,
+        cost=cost,
+        A=A,
+        row_lower=np.where(matrices.sense == "<", -np.inf, limit),
+        row_upper=np.where(matrices.sense == ">", np.inf, limit),
+        sense="max" if model.objective.sense == "max" else "min",
+        offset=float(np.nan_to_num(model.objective.expression.const.values)),
+        row_names=distinct(_row_names(plain)),
+    )
+    return with_indicators(mip, _indicators(matrices, layout, switched))
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Where linopy's columns are in the `Mip`, and what linopy multiplied their variables by."""
+
+    column: IntArray
+    scaling: FloatArray
+
+    def matrix(self, given: Any, row_scaling: FloatArray) -> sp.csr_array:
+        """A matrix of linopy's in the columns and units of the `Mip`."""
+        size = self.column.size
+        if given is None:
+            return sp.csr_array((0, size))
+        entries = sp.coo_array(given)
+        data = entries.data * self.scaling[entries.col] / row_scaling[entries.row]
+        return sp.csr_array((data, (entries.row, self.column[entries.col])), shape=(given.shape[0], size))
+
+
+_Rows = Sequence[tuple[str, Any]]
+"""Constraints by name."""
+
+
+def _row_scaling(rows: _Rows) -> FloatArray:
+    """What linopy multiplied the rows by, of those that are not masked."""
+    parts = [row.scaling.values.ravel()[row.active_row_mask()] for _, row in rows]
+    return cast(FloatArray, np.concatenate([np.ones(0), *parts]))
+
+
+def _row_names(rows: _Rows) -> list[str]:
+    parts = [_names(name, row.labels)[row.active_row_mask()] for name, row in rows]
+    return [name for part in parts for name in part]
+
+
+def _names(name: str, labels: xr.DataArray) -> ObjectArray:
+    """What linopy itself calls the entries of a variable or constraint, in their order."""
+    result = np.empty(labels.size, dtype=object)
+    indexes = [labels.get_index(dim) for dim in labels.dims]
+    for place, index in enumerate(product(*indexes)):
+        result[place] = f"{name}[{', '.join(map(str, index))}]" if index else name
+    return result
+
+
+def _indicators(matrices: Any, layout: _Layout, rows: _Rows) -> list[Indicator]:
+    if not rows:
+        return []
+    A = layout.matrix(matrices.indicator_A, _row_scaling(rows))
+    limits = matrices.indicator_b / _row_scaling(rows)
+    result = []
+    for i, name in enumerate(_row_names(rows)):
+        part = slice(A.indptr[i], A.indptr[i + 1])
+        result.append(
+            Indicator(
+                int(layout.column[matrices.indicator_binvar[i]]),
+                int(matrices.indicator_binval[i]),
+                A.indices[part].tolist(),
+                A.data[part].tolist(),
+                -np.inf if matrices.indicator_sense[i] == "<" else float(limits[i]),
+                np.inf if matrices.indicator_sense[i] == ">" else float(limits[i]),
+                name,
+            )
+        )
+    return result

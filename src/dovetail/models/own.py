@@ -1,0 +1,71 @@
+"""`dovetail.Problem` behind the same face as the models of other tools.
+
+Columns are integers or names; a number with a decimal point is a fixed feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.errors import ModelError
+from dovetail.core.foreign import ObjectArray, Reading, table
+from dovetail.core.problem import Problem
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column by its index; a bare integer would be taken for a number."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return f"column {self.index}"
+
+
+class OwnModel:
+    """A `dovetail.Problem`."""
+
+    tool = "Problem"
+    heavy = ()
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    def read(self, *, rows: bool = True) -> Reading:
+        """The problem's own host, which needs no reading."""
+        mip = self._problem.mip
+        return Reading(mip, tuple(range(mip.columns)))
+
+    def unpack(self, given: Any) -> ObjectArray:
+        """Indices and names as columns."""
+        entries = table(given, lambda item: item)
+        for place, entry in enumerate(entries.flat):
+            if isinstance(entry, Integral) and not isinstance(entry, bool):
+                entries.flat[place] = Column(int(entry))
+        return entries
+
+    def key(self, variable: Any) -> Hashable:
+        """The column's index."""
+        if isinstance(variable, Column):
+            return variable.index
+        if isinstance(variable, str):
+            return int(self._problem.mip.resolve("variables", np.array(variable)))
+        raise ModelError(f"{variable!r} is no column of the problem; give its index or its name.")
+
+    def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
+        """New columns at the end."""
+        size = shape[0] * shape[1]
+        low, high = (0.0, 1.0) if binary else (-np.inf, np.inf)
+        names = [f"{name}_{i}_{o}" for i in range(shape[0]) for o in range(shape[1])]
+        added = self._problem.add_columns(
+            np.full(size, low), np.full(size, high), np.full(size, binary), names
+        )
+        return added.reshape(shape)
+
+    def discard(self, created: Any) -> None:
+        """Columns of a problem keep their indices, so they stay: nothing refers to them any more."""

@@ -1,0 +1,261 @@
+"""Models written with Pyomo: a `ConcreteModel`, or a `Block` of one.
+
+Rows come from Pyomo's own view of an expression as a linear one. Its compiler to standard form is not
+used: it makes two rows of a range, leaves out variables that are in no row, and stops at rows that fixed
+variables have broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyomo.environ as pyo
+import scipy.sparse as sp
+from pyomo.common.modeling import unique_component_name
+from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
+from pyomo.core.base.param import ParamData
+from pyomo.core.base.var import VarData
+from pyomo.repn import generate_standard_repn
+
+from dovetail.core.errors import ModelError, UnsupportedError
+from dovetail.core.foreign import Itself, ObjectArray, Reading, distinct, table
+from dovetail.core.mip import Mip
+
+_TAKEN = frozenset(
+    {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
+     "Suffix", "BuildAction", "BuildCheck", "BooleanVar", "ExternalFunction", "Port"}
+)  # fmt: skip
+"""Components that are rows and columns, or mean nothing by themselves."""
+
+_WITH_BINARIES = "write it with binary variables and linear rows, or deactivate it."
+
+_FIXES = {
+    "Disjunct": "apply pyo.TransformationFactory('gdp.bigm') to the model first.",
+    "Disjunction": "apply pyo.TransformationFactory('gdp.bigm') to the model first.",
+    "LogicalConstraint": "apply pyo.TransformationFactory('core.logical_to_linear') to the model first.",
+    "Arc": "apply pyo.TransformationFactory('network.expand_arcs') to the model first.",
+    "DerivativeVar": "discretise the model first, for instance with 'dae.finite_difference'.",
+}
+"""What to do about some of the others."""
+
+
+class PyomoModel:
+    """A `ConcreteModel` or `Block`; its variables are `Var`, members of them, slices and references."""
+
+    tool = "Pyomo model"
+    heavy = ()
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def read(self, *, rows: bool = True) -> Reading:
+        """The program; without rows, also without costs. Columns are known by their variable objects."""
+        _require_taken(self._model)
+        columns = _Columns(self._model.component_data_objects(pyo.Var, active=True, descend_into=True))
+        lines = _Lines(columns)
+        objective = lines.add_objective(self._model) if rows else None
+        if rows:
+            lines.add_constraints(self._model)
+        if not columns.variables:
+            raise ModelError("the Pyomo model has no variables; add them first.")
+        mip = _mip(columns, lines, objective)
+        return Reading(mip, tuple(map(Itself, columns.variables)))
+
+    def unpack(self, given: Any) -> ObjectArray:
+        """Indexed variables (with two indices as rows and columns), slices, references, lists, frames."""
+        entries = table(given, _unfold)
+        for place, entry in enumerate(entries.flat):
+            if isinstance(entry, ParamData):  # its value now; containers are unpacked again at each solve
+                entries.flat[place] = float(_number(entry.name, entry))
+        return entries
+
+    def key(self, variable: Any) -> Hashable:
+        """The variable itself, if it belongs to this model."""
+        if isinstance(variable, VarData):
+            if variable.model() is self._model.model():
+                return Itself(variable)
+            raise ModelError(
+                f"{variable.name} is not a variable of this Pyomo model (any more); pass variables of the "
+                "model itself that have not been deleted."
+            )
+        if getattr(variable, "is_expression_type", bool)():
+            raise ModelError(
+                f"{variable} is an expression, not a variable; add a variable, a constraint that makes it "
+                "equal to the expression, and pass the variable."
+            )
+        raise ModelError(f"{variable!r} is not a variable of this Pyomo model; pass its Var components.")
+
+    def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
+        """An indexed `Var` under a name that is free."""
+        name = unique_component_name(self._model, name)
+        made = pyo.Var(range(shape[0]), range(shape[1]), domain=pyo.Binary if binary else pyo.Reals)
+        self._model.add_component(name, made)
+        return made
+
+    def discard(self, created: Any) -> None:
+        """Delete the component; rows that its owner wrote with it are left to the owner."""
+        self._model.del_component(created)
+
+
+def _unfold(item: Any) -> Any:
+    if isinstance(item, IndexedComponent_slice):
+        item = pyo.Reference(item)
+    if isinstance(item, VarData) or not hasattr(item, "is_indexed"):
+        return item
+    return dict(item.items()) if item.is_indexed() else item
+
+
+def _require_taken(model: Any) -> None:
+    """Refuse components that are no linear rows, by name."""
+    if not model.is_constructed():
+        raise UnsupportedError(
+            f"{model.name} is an abstract Pyomo model without data; pass model.create_instance(...)."
+        )
+    kinds = model.collect_ctypes(active=True, descend_into=True)
+    for kind in sorted(kinds, key=lambda kind: str(kind.__name__)):
+        if kind.__name__ not in _TAKEN:
+            found = next(model.component_objects(kind, active=True, descend_into=True))
+            fix = _FIXES.get(kind.__name__, _WITH_BINARIES)
+            raise UnsupportedError(f"{found.name} is a {kind.__name__}, which is not a linear row; {fix}")
+
+
+class _Columns:
+    """The variables in the order they are met, each once."""
+
+    def __init__(self, variables: Iterable[Any]) -> None:
+        self._places: dict[int, int] = {}
+        self.variables: list[Any] = []
+        for variable in variables:
+            self.place(variable)
+
+    def place(self, variable: Any) -> int:
+        """The column of a variable; a new one for what only rows know, such as a parent block's."""
+        place = self._places.setdefault(id(variable), len(self.variables))
+        if place == len(self.variables):
+            self.variables.append(variable)
+        return place
+
+
+@dataclass(eq=False)
+class _Lines:
+    """Linear rows, as far as they have been read."""
+
+    columns: _Columns
+    data: list[float] = field(default_factory=list)
+    indices: list[int] = field(default_factory=list)
+    indptr: list[int] = field(default_factory=lambda: [0])
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def add_constraints(self, model: Any) -> None:
+        """All active ones; fixed variables are numbers in them."""
+        for constraint in model.component_data_objects(pyo.Constraint, active=True, descend_into=True):
+            name = constraint.name
+            try:
+                low, body, high = constraint.lb, constraint.body, constraint.ub
+            except ValueError as reason:  # for instance limits that hold variables
+                raise UnsupportedError(
+                    f"constraint {name} has no limits that are numbers ({reason})."
+                ) from None
+            line = _linear(f"constraint {name}", body)
+            self.data.extend(line.linear_coefs)
+            self.indices.extend(map(self.columns.place, line.linear_vars))
+            self.indptr.append(len(self.data))
+            self.lower.append(-np.inf if low is None else low - line.constant)
+            self.upper.append(np.inf if high is None else high - line.constant)
+            self.names.append(name)
+
+    def add_objective(self, model: Any) -> _Objective:
+        """The active one; no objective is one of zero."""
+        active = list(model.component_data_objects(pyo.Objective, active=True, descend_into=True))
+        if len(active) > 1:
+            raise UnsupportedError(
+                f"the Pyomo model has {len(active)} active objectives, {active[0].name} and "
+                f"{active[1].name} among them; deactivate all but one."
+            )
+        if not active:
+            return _Objective()
+        line = _linear(f"objective {active[0].name}", active[0].expr)
+        return _Objective(
+            "min" if active[0].is_minimizing() else "max",
+            float(line.constant),
+            list(map(self.columns.place, line.linear_vars)),
+            list(line.linear_coefs),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Objective:
+    sense: Literal["min", "max"] = "min"
+    offset: float = 0.0
+    columns: list[int] = field(default_factory=list)
+    coefficients: list[float] = field(default_factory=list)
+
+
+def _linear(what: str, expression: Any) -> Any:
+    """An expression as a constant and coefficients of variables that are not fixed."""
+    try:
+        line = generate_standard_repn(expression, compute_values=True, quadratic=False)
+    except ValueError as reason:  # a parameter or a fixed variable without a value
+        raise ModelError(f"{what} cannot be computed ({reason}).") from None
+    if line.nonlinear_expr is not None:
+        raise UnsupportedError(
+            f"{what} is not linear; dovetail's host is linear: linearise it, or compute it in a predictor."
+        )
+    return line
+
+
+def _mip(columns: _Columns, lines: _Lines, objective: _Objective | None) -> Mip:
+    variables = columns.variables
+    size = len(variables)
+    objective = objective or _Objective()
+    cost = np.zeros(size)
+    np.add.at(cost, objective.columns, objective.coefficients)
+    limits = np.array([_limits(variable) for variable in variables])
+    return Mip(
+        cost,
+        A=sp.csr_array((lines.data, lines.indices, lines.indptr), shape=(len(lines.names), size)),
+        row_lower=lines.lower,
+        row_upper=lines.upper,
+        lower=limits[:, 0],
+        upper=limits[:, 1],
+        integer=[_integer(variable) for variable in variables],
+        sense=objective.sense,
+        offset=objective.offset,
+        names=distinct([variable.name for variable in variables]),
+        row_names=distinct(lines.names),
+    )
+
+
+def _limits(variable: Any) -> tuple[float, float]:
+    """Bounds and domain together; a fixed variable is what it is fixed to, wherever its bounds are."""
+    if variable.fixed:
+        value = _number(variable.name, variable)
+        return value, value
+    try:
+        low, high = variable.lb, variable.ub
+    except ValueError as reason:  # a parameter without a value
+        raise ModelError(f"the bounds of {variable.name} cannot be computed ({reason}).") from None
+    return -np.inf if low is None else low, np.inf if high is None else high
+
+
+def _integer(variable: Any) -> bool:
+    if variable.fixed or variable.is_continuous():
+        return False
+    if not variable.is_integer():
+        raise UnsupportedError(
+            f"{variable.name} has the domain {variable.domain}, which is neither an interval nor all the "
+            "integers in one; give it such a domain, and binary variables for the rest."
+        )
+    return True
+
+
+def _number(name: str, item: Any) -> float:
+    value = pyo.value(item, exception=False)
+    if value is None:
+        raise ModelError(f"{name} is fixed or a parameter, but has no value; give it one.")
+    return float(value)
