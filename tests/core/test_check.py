@@ -132,19 +132,27 @@ def test_a_class_that_hangs_on_the_dtype_is_refused():
     assert "differs between its own dtype and float64" in violation.prediction.name
 
 
-def test_a_module_that_insists_on_float32_is_said_to():
-    class Insists(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = linear_net([1.0, 1.0], dtype=torch.float32)
+class Insists(nn.Module):
+    """Float32 is written into its code."""
 
-        def forward(self, x):
-            return self.inner(x.float() * torch.ones(2, dtype=torch.float32))
+    def __init__(self):
+        super().__init__()
+        self.inner = linear_net([1.0, 1.0], dtype=torch.float32)
 
+    def forward(self, x):
+        return self.inner(x.float() * torch.ones(2, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("scripted", [False, True])
+def test_a_module_with_float32_in_its_code(scripted):
     mip = dt.Mip(cost=[0.0, 0.0, 1.0], lower=-1.0, upper=[1.0, 1.0, 9.0])
     problem = dt.Problem(mip)
-    problem.add_predictor(Insists(), [0, 1], [2], name="fixed")
+    net = torch.jit.script(Insists()) if scripted else Insists()
+    problem.add_predictor(net, [0, 1], [2], name="fixed")
     violation = dt.check(problem, problem.predict(np.array([0.1, 0.2, 0.0])))
     assert violation.within()
-    assert np.isnan(violation.precision.amount)
-    assert "no float64 copy" in violation.precision.name
+    if scripted:  # nobody can reach into compiled code
+        assert np.isnan(violation.precision.amount)
+        assert "no float64 copy" in violation.precision.name
+    else:
+        assert 0.0 < violation.precision.amount < 1e-7

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import DovetailError, PredictorError
 
 if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy or torch
     import torch
@@ -60,6 +60,29 @@ class Predictor(Protocol):
         ...
 
 
+@runtime_checkable
+class Formed(Protocol):
+    """A predictor that has several forms, or knows before it is evaluated what it cannot be used for.
+
+    Optional. A binary classifier, for one, gives the probability of its second class in one column, or of
+    both in two: which one is meant only shows when it is tied to columns.
+    """
+
+    def formed(self, inputs: int, outputs: int, *, classifies: bool) -> Predictor:
+        """The form with these numbers of columns; a `PredictorError` where it has no such form."""
+        ...
+
+
+@runtime_checkable
+class Rounded(Protocol):
+    """A predictor that says how coarse its own arithmetic is, where that is coarser than float32."""
+
+    @property
+    def rounding(self) -> float:
+        """By how much two evaluations of the same row may differ, relative to 1 + |value|."""
+        ...
+
+
 @dataclass(frozen=True)
 class Traits:
     """Facts about a predictor that change how it is treated."""
@@ -71,9 +94,12 @@ class Traits:
 
 
 Recogniser = Callable[[object], bool]
-Builder = Callable[[Any], Predictor]
+Builder = Callable[[Any], object]
 
 _register: list[tuple[Recogniser, Builder]] = []
+
+LONGEST = 8
+"""Builders may hand on to each other; more steps than this are taken for a circle."""
 
 
 def register(recognises: Recogniser, build: Builder) -> None:
@@ -81,15 +107,87 @@ def register(recognises: Recogniser, build: Builder) -> None:
     _register.insert(0, (recognises, build))
 
 
+def register_predictor(recognises: type | Recogniser, build: Builder) -> None:
+    """Teach dovetail a class of your own: `add_predictor` then takes its objects.
+
+    `recognises` is the class, or a function that says True to the objects meant (and False to any other).
+    `build(obj)` returns something dovetail knows already: a `torch.nn.Module`, a function f(X) -> Y on
+    numpy batches, an estimator, a path, or a `dovetail.core.predictor.Predictor`. What is registered last
+    is asked first, and before all that dovetail knows by itself.
+    """
+    if not callable(recognises) or not callable(build):
+        raise PredictorError(
+            "register_predictor takes a class (or a function that recognises objects) and a function "
+            f"build(obj); it was given {_class_of(recognises)} and {_class_of(build)}."
+        )
+    if isinstance(recognises, type):
+        cls = recognises
+        register(lambda foreign: isinstance(foreign, cls), build)
+    else:
+        register(recognises, build)
+
+
 def as_predictor(foreign: object) -> Predictor:
     """The predictor for a foreign object, by the first registered recogniser that accepts it."""
-    if isinstance(foreign, Predictor):
-        return foreign
+    built, way = foreign, list[Builder]()
+    while not isinstance(built, Predictor):
+        build = _builder(built)
+        if build is None:
+            raise PredictorError(_unknown(built, way))
+        if len(way) == LONGEST:
+            raise PredictorError(
+                f"{_name(build)}, registered for {_class_of(foreign)}, never comes to an end: what it builds "
+                "is recognised again. Let it return a torch.nn.Module or a function that is not."
+            )
+        way.append(build)
+        built = _built(build, built)
+    return built
+
+
+def _builder(foreign: object) -> Builder | None:
     for recognises, build in _register:
-        if recognises(foreign):
-            return build(foreign)
-    raise PredictorError(
-        f"{type(foreign).__module__}.{type(foreign).__qualname__} is not a predictor dovetail knows. "
-        "Pass a torch.nn.Module or a callable f(X) -> Y on numpy batches; for a class of your own, "
-        "write an object with predict, snapshot and examine (dovetail.core.predictor.Predictor)."
+        try:
+            recognised = recognises(foreign)
+        except Exception as reason:
+            raise PredictorError(
+                f"{_name(recognises)}, registered to recognise predictors, failed on {_class_of(foreign)} "
+                f"({type(reason).__name__}: {reason}); it must answer True or False to any object."
+            ) from reason
+        if recognised:
+            return build
+    return None
+
+
+def _built(build: Builder, foreign: object) -> object:
+    try:
+        return build(foreign)
+    except (DovetailError, MemoryError):
+        raise
+    except Exception as reason:
+        raise PredictorError(
+            f"{_name(build)}, registered for {_class_of(foreign)}, failed: {type(reason).__name__}: {reason}."
+        ) from reason
+
+
+def _unknown(built: object, way: list[Builder]) -> str:
+    if way:
+        return (
+            f"{_name(way[-1])}, registered with register_predictor, returned {_class_of(built)}, which is no "
+            "predictor; it must return a torch.nn.Module, a function f(X) -> Y on numpy batches, or "
+            "another object dovetail knows."
+        )
+    return (
+        f"{_class_of(built)} is not a predictor dovetail knows. Pass a torch.nn.Module, a scikit-learn "
+        "estimator, the path of a file (.onnx, say) or a function f(X) -> Y on numpy batches; or teach "
+        "dovetail the class once: "
+        f"dovetail.register_predictor({type(built).__qualname__}, build), where build(obj) returns a "
+        "torch.nn.Module or such a function that computes what obj does."
     )
+
+
+def _class_of(thing: object) -> str:
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__qualname__", None) or _class_of(function)

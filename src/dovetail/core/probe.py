@@ -16,7 +16,7 @@ from dovetail.core.errors import PredictorError
 from dovetail.core.layers import Layer, evaluate
 from dovetail.core.mip import Mip
 from dovetail.core.options import require_number
-from dovetail.core.predictor import Predictor, Traits
+from dovetail.core.predictor import Formed, Predictor, Rounded, Traits
 
 PROBES = 16
 REACH = 10.0
@@ -40,6 +40,7 @@ def accept(
     require_number(f"{name}: epsilon", epsilon, at_least=0.0)
     if threshold is not None:
         require_number(f"{name}: threshold", threshold)
+    predictor = _formed(name, predictor, inputs.shape[1], outputs.shape[1], classifies)
     points = probe_points(mip, inputs)
     values = _evaluate(name, predictor, points)
     if values.shape != (len(points), outputs.shape[1]):
@@ -59,6 +60,21 @@ def accept(
     if one_column and threshold is None:
         threshold = _threshold(name, traits, values)
     return Block(name, predictor, traits, inputs, outputs, classifies, float(threshold or 0.0), epsilon)
+
+
+def outputs_of(name: str, predictor: Predictor, mip: Mip, inputs: IntArray) -> int:
+    """How many outputs a predictor gives per sample."""
+    return int(_evaluate(name, predictor, probe_points(mip, inputs)).shape[1])
+
+
+def _formed(name: str, predictor: Predictor, inputs: int, outputs: int, classifies: bool) -> Predictor:
+    """The form of the predictor that these columns ask for."""
+    if not isinstance(predictor, Formed):
+        return predictor
+    try:
+        return predictor.formed(inputs, outputs, classifies=classifies)
+    except PredictorError as reason:
+        raise PredictorError(f"{name}: {reason}") from reason
 
 
 def require_unchanged(mip: Mip, block: Block) -> None:
@@ -107,13 +123,15 @@ def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray
     return values
 
 
-def _differ(a: FloatArray, b: FloatArray, exact: bool) -> bool:
-    tolerance = 1e-9 if exact else 1e-4
+def _differ(a: FloatArray, b: FloatArray, predictor: Predictor) -> bool:
+    tolerance = 1e-9 if predictor.exact else 1e-4
+    if isinstance(predictor, Rounded):
+        tolerance = max(tolerance, predictor.rounding)
     return not np.all(np.abs(a - b) <= tolerance * (1.0 + np.abs(a)))  # so that NaN differs
 
 
 def _require_determinism(name: str, predictor: Predictor, points: FloatArray, values: FloatArray) -> None:
-    if _differ(values, _evaluate(name, predictor, points), predictor.exact):
+    if _differ(values, _evaluate(name, predictor, points), predictor):
         raise PredictorError(
             f"{name}: the predictor gives different values for the same inputs; "
             "a predictor must be deterministic (fix its random draws)."
@@ -127,9 +145,7 @@ def _require_independent_rows(
     try:
         alone = _evaluate(name, predictor, points[:1])
         elsewhere = _evaluate(name, predictor, points[::-1])[::-1]
-        same = not (
-            _differ(values[:1], alone, predictor.exact) or _differ(values, elsewhere, predictor.exact)
-        )
+        same = not (_differ(values[:1], alone, predictor) or _differ(values, elsewhere, predictor))
     except PredictorError as failure:  # it answered the whole batch, and fails on a part of it
         same, reason = False, failure
     if not same:

@@ -2,13 +2,15 @@
 
 `predict` runs the owner's module where it lives, in its own dtype, in evaluation mode;
 the mode is restored after every call. Gradients never touch the owner's module: they
-run through a float64 copy in evaluation mode with frozen parameters.
+run through a float64 copy in evaluation mode with frozen parameters. Where the code itself
+asks for a lower precision (`x.half()`, say), the copy is given float64 instead.
 """
 
 from __future__ import annotations
 
 import copy
 import itertools
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
@@ -35,6 +38,14 @@ PASSING = ("Squeeze", "Unsqueeze", "View", "Reshape", "Alias", "Clone", "ToCopy"
 LINEAR = ("Addmm", "Mm", "Linear", "Convolution")
 """Autograd nodes that a logit comes from and a probability does not (a sum may be a mean of sigmoids)."""
 
+LOWER = (torch.float32, torch.float16, torch.bfloat16)
+"""Dtypes that a float64 copy stands in for."""
+
+ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 0.15}
+"""By how much a small batch may differ from a large one, whose sums are taken in another order."""
+
+_log = logging.getLogger("dovetail")
+
 _mode = threading.RLock()
 """Held while a module is in evaluation mode: it may be switched back under another thread otherwise."""
 
@@ -46,74 +57,124 @@ class TorchPredictor:
         self._module = module
         self.name = type(module).__name__
         self.doubles = True
+        self._redirects = False
+        """Whether the copy needs `Doubles` to compute in float64."""
         self._recurrent = any(isinstance(part, nn.RNNBase) for part in module.modules())
+        self._entry: torch.dtype | None = None
+        """The dtype the module was last seen to take."""
         _require_usable(module)
+
+    @property
+    def module(self) -> nn.Module:
+        """The owner's module."""
+        return self._module
 
     @property
     def device(self) -> str:
         """Where the module lives now."""
-        return str(self._tensor.device)
+        return str(next((tensor.device for tensor in self._tensors()), "cpu"))
 
     @property
     def exact(self) -> bool:
-        """Whether the module computes in float64."""
-        return self._tensor.dtype == torch.float64
+        """Whether the module computes in float64, all of it."""
+        return all(dtype == torch.float64 for dtype in self._dtypes())
 
     @property
-    def _tensor(self) -> Tensor:
-        """The first number of the module: it shows dtype and device."""
-        tensors = itertools.chain(self._module.parameters(), self._module.buffers())
-        nothing = torch.empty(0, dtype=torch.float64)
-        return next((tensor for tensor in tensors if tensor.is_floating_point()), nothing)
+    def rounding(self) -> float:
+        """How coarse the coarsest part is."""
+        return max(ROUNDING.get(dtype, ROUNDING[torch.bfloat16]) for dtype in self._dtypes())
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The module's own answer."""
-        with _mode, _evaluation_mode(self._module), torch.no_grad():
-            first = self._tensor
-            # a copy, since a module may change its input in place
-            batch = torch.tensor(np.ascontiguousarray(X), dtype=first.dtype, device=first.device)
-            outputs = _table(self._module(batch), len(X))
+        with _mode, _evaluation_mode(self.module), torch.no_grad():
+            outputs = _table(self._answer(X), len(X))
         return np.asarray(outputs.to(dtype=torch.float64, device="cpu").numpy())
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
         """A frozen copy for gradients: float64 in and out, and inside wherever the module allows it."""
-        dtype = torch.float64 if self.doubles else self._tensor.dtype
-        module = _frozen_copy(self._module, dtype if self.doubles else None, device)
+        dtype = torch.float64 if self.doubles else self._entry_dtypes()[0]
+        copied, redirects = self._frozen(torch.float64 if self.doubles else None, device), self._redirects
 
         def forward(inputs: Tensor) -> Tensor:
             # cuDNN's recurrent kernels have no input gradients in evaluation mode, and code that
             # makes its own zeros (an LSTM's first state) makes them in the default dtype.
             plain = torch.backends.cudnn.flags(enabled=False) if self._recurrent else nullcontext()
-            with plain, _default_dtype(dtype):
-                return _table(module(inputs.to(dtype, copy=True)), len(inputs)).to(torch.float64)
+            redirected = Doubles() if redirects else nullcontext()
+            with plain, _default_dtype(dtype), redirected:
+                outputs = copied(inputs.to(dtype, copy=True))
+            return _table(outputs, len(inputs)).to(torch.float64)
 
         return forward
 
     def examine(self, X: FloatArray) -> Traits:
         """Smoothness and last operation, read off the autograd graph of one evaluation."""
-        try:
-            outputs = self._with_graph(X)
-        except PredictorError:
-            raise
-        except Exception:
-            self.doubles = False  # the module has its own dtype written into its code
-            try:
-                outputs = self._with_graph(X)
-            except Exception as reason:
-                raise PredictorError(
-                    f"{self.name} has no gradient that torch can follow ({type(reason).__name__}: {reason}); "
-                    "give a plain function of numpy batches instead, whose gradient is taken by differences."
-                ) from reason
+        outputs = self._first_graph(X)
+        if not self.exact:
+            own = " and ".join(str(dtype).removeprefix("torch.") for dtype in self._dtypes())
+            copied = "a float64 copy" if self.doubles else "that dtype too: its code allows no other"
+            _log.info("%s computes in %s; gradients use %s", self.name, own, copied)
         names = [node.name() for node in _graph(outputs)]
         smooth = not any(name.startswith(KINKED) for name in names)
-        last = next((name for name in names if not name.startswith(PASSING)), "")
+        last = _last_operation(outputs)
         if last.startswith("Sigmoid"):
             return Traits(smooth, ends_in_sigmoid=True)
         return Traits(smooth, ends_in_sigmoid=False if last.startswith(LINEAR) else None)
 
     def layers(self) -> tuple[Layer, ...]:
         """The module written out, if it is a plain sequence of dense layers and common activations."""
-        return tuple(_layers(self._module))
+        return tuple(_layers(self.module))
+
+    def _run(self, batch: Tensor) -> Any:
+        """The owner's module on one batch."""
+        return self.module(batch)
+
+    def _frozen(self, dtype: torch.dtype | None, device: str) -> Callable[[Tensor], Any]:
+        """A copy with frozen parameters, in `dtype` (None: its own)."""
+        return _frozen_copy(self.module, dtype, device)
+
+    def _tensors(self) -> Iterator[Tensor]:
+        """The numbers of the module: they show dtype and device."""
+        tensors = itertools.chain(self.module.parameters(), self.module.buffers())
+        return (tensor for tensor in tensors if tensor.is_floating_point())
+
+    def _dtypes(self) -> tuple[torch.dtype, ...]:
+        """The dtypes of the module, in the order they are met."""
+        return tuple(dict.fromkeys(tensor.dtype for tensor in self._tensors())) or (torch.float64,)
+
+    def _entry_dtypes(self) -> list[torch.dtype]:
+        """The dtypes that inputs may have to have, likeliest first."""
+        return sorted(self._dtypes(), key=lambda dtype: dtype != self._entry)
+
+    def _answer(self, X: FloatArray) -> Any:
+        """What the module says of `X`, in the first of its own dtypes that it takes."""
+        dtypes, device = self._entry_dtypes(), self.device
+        for dtype in dtypes:
+            # a copy, since a module may change its input in place
+            batch = torch.tensor(np.ascontiguousarray(X), dtype=dtype, device=device)
+            try:
+                outputs = self._run(batch)
+            except RuntimeError:
+                if dtype is dtypes[-1]:
+                    raise
+                continue
+            self._entry = dtype
+            return outputs
+        raise AssertionError("a module has at least one dtype")
+
+    def _first_graph(self, X: FloatArray) -> Tensor:
+        """One evaluation with its graph: in float64, else with `Doubles`, else in the module's own dtype."""
+        for doubles, redirects in ((True, False), (True, True), (False, False)):
+            self.doubles, self._redirects = doubles, redirects
+            try:
+                return self._with_graph(X)
+            except PredictorError:
+                raise
+            except Exception as failure:
+                reason = failure
+        raise PredictorError(
+            f"{self.name} has no gradient that torch can follow ({type(reason).__name__}: {reason}); "
+            "give a plain function of numpy batches instead, whose gradient is taken by differences."
+        ) from reason
 
     def _with_graph(self, X: FloatArray) -> Tensor:
         with torch.inference_mode(False), torch.enable_grad():
@@ -122,6 +183,25 @@ class TorchPredictor:
             if outputs.requires_grad:
                 torch.autograd.grad(outputs.sum(), inputs, allow_unused=True, retain_graph=True)
         return outputs
+
+
+class Doubles(TorchFunctionMode):
+    """Within it, code that asks torch for a lower floating precision is given float64."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Every call of torch comes through here."""
+        func = torch.Tensor.double if func in _CASTS else func
+        return func(*map(_double, args), **{key: _double(value) for key, value in (kwargs or {}).items()})
+
+
+_CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
+
+
+def _double(argument: Any) -> Any:
+    """float64 in place of a lower floating dtype, anything else as it is."""
+    return torch.float64 if isinstance(argument, torch.dtype) and argument in LOWER else argument
 
 
 def _layers(module: nn.Module, path: str = "") -> Iterator[Layer]:
@@ -160,8 +240,13 @@ def _require_usable(module: nn.Module) -> None:
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if isinstance(tensor, lazy):
             raise PredictorError(f"{type(module).__name__}: {name} has no shape yet; run a batch through it.")
+        if tensor.is_complex():
+            raise PredictorError(
+                f"{type(module).__name__}: {name} holds complex numbers, which dovetail cannot copy into "
+                "float64; give a plain function of numpy batches that calls the module."
+            )
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor.to(torch.float64)).all()):
             raise PredictorError(
                 f"{type(module).__name__}: {name} holds NaN or infinity; train or load it again."
             )
@@ -204,6 +289,18 @@ def _frozen_copy(module: nn.Module, dtype: torch.dtype | None, device: str) -> n
     for parameter in frozen.parameters():  # a ScriptModule has no requires_grad_ of its own
         parameter.requires_grad_(False)
     return frozen.to(device=device, dtype=dtype).eval()
+
+
+def _last_operation(outputs: Tensor) -> str:
+    """The last real operation; adding a constant to a linear map (a bias) is looked through."""
+    for node in _graph(outputs):
+        name: str = node.name()
+        if name.startswith("Add") and not name.startswith("Addmm"):
+            varying = [source.name() for source, _ in node.next_functions if source is not None]
+            return str(varying[0]) if len(varying) == 1 and varying[0].startswith(LINEAR) else name
+        if not name.startswith(PASSING):
+            return name
+    return ""
 
 
 @contextmanager

@@ -1,0 +1,184 @@
+"""Predictors kept in files: what may come from strangers is read, what runs code when read is not.
+
+A pickle is a program: reading one runs it. `.pt` files are read by torch's loader of plain numbers alone, and
+there is no second attempt in another way; pickles, joblib files, TorchScript and `.pt2` archives are read
+only with `trust=True`, which says that the file comes from a source as good as one's own code.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from dovetail.core.errors import DovetailError, MissingDependencyError, PredictorError
+
+_log = logging.getLogger("dovetail")
+
+
+def load_predictor(path: str | Path, module: nn.Module | None = None, *, trust: bool = False) -> Any:
+    """The module, estimator or model kept in a file, ready for `add_predictor`.
+
+    `.pt`, `.pth` and `.safetensors` hold weights: give the `module` they belong to; it is filled and
+    returned. `.onnx` and `.skops` are read without running code. `.pkl`, `.pickle`, `.joblib`, `.pt2`, and
+    `.pt` files that hold a whole module or TorchScript, can run any code when they are loaded: they take
+    `trust=True`.
+    """
+    file = Path(path)
+    _require_file(file)
+    suffix = file.suffix.lower()
+    if suffix not in _READERS:
+        raise PredictorError(
+            f"{file} is no kind of file dovetail reads ({', '.join(sorted(_READERS))}); load it with the "
+            "library that wrote it, and pass the object."
+        )
+    if suffix in _PROGRAMS and not trust:
+        raise _untrusted(file)
+    try:
+        found = _READERS[suffix](file, trust)
+    except DovetailError:
+        raise
+    except Exception as reason:
+        raise PredictorError(
+            f"{file} cannot be read as {suffix} ({type(reason).__name__}: {_first_line(reason)}); "
+            "is it whole?"
+        ) from reason
+    if module is not None or isinstance(found, Mapping):
+        return _filled(file, module, found)
+    return found
+
+
+def _require_file(file: Path) -> None:
+    if not file.exists():
+        raise PredictorError(f"there is no file {file}; check the path.")
+    if not file.is_file():
+        raise PredictorError(f"{file} is a directory or the like, not a file; give the file itself.")
+
+
+def _untrusted(file: Path, because: str = "") -> PredictorError:
+    return PredictorError(
+        f"{file} {because}can run any code when it is loaded. If it comes from a source you trust as your "
+        f"own code, load it with dovetail.load_predictor({str(file)!r}, trust=True) and pass the result. For "
+        "exchange, keep a state dict (.pt), ONNX or skops instead."
+    )
+
+
+def _first_line(reason: Exception) -> str:
+    return (str(reason).splitlines() or [""])[0]
+
+
+# --- weights ----------------------------------------------------------------------------------------
+
+
+def _filled(file: Path, module: nn.Module | None, found: Any) -> nn.Module:
+    """The module with the weights in it, or as it was with an error."""
+    if not isinstance(found, Mapping):
+        raise PredictorError(f"{file} holds {type(found).__name__}, no weights; leave module= out.")
+    if not all(isinstance(value, torch.Tensor) for value in found.values()):
+        raise PredictorError(
+            f"{file} holds a dictionary ({', '.join(map(str, [*found][:5]))}), not weights alone; read it "
+            "with torch.load(path, weights_only=True), and give the part that is the state dict to the "
+            "module's load_state_dict."
+        )
+    if module is None:
+        raise PredictorError(
+            f"{file} holds weights, not the network they belong to; build the module and fill it: "
+            f"dovetail.load_predictor({str(file)!r}, module=net)."
+        )
+    if not isinstance(module, nn.Module):
+        raise PredictorError(f"module= is {type(module).__name__}; give the torch.nn.Module to fill.")
+    before = {name: value.detach().clone() for name, value in module.state_dict().items()}
+    try:
+        module.load_state_dict(dict(found))
+    except Exception as reason:
+        module.load_state_dict(before)
+        raise PredictorError(
+            f"the weights in {file} are not those of this {type(module).__name__}: {reason}"
+        ) from reason
+    cast = {str(found[name].dtype) for name in before if found[name].dtype != before[name].dtype}
+    if cast:
+        _log.info("%s: weights of %s cast to the dtype of the module", file, " and ".join(sorted(cast)))
+    return module
+
+
+def _torch_file(file: Path, trust: bool) -> Any:
+    """Plain numbers; with trust, whole modules and TorchScript."""
+    try:
+        return torch.load(file, map_location="cpu", weights_only=not trust)
+    except (pickle.UnpicklingError, RuntimeError) as reason:
+        if trust or not _is_program(reason):
+            raise
+        raise _untrusted(file, "holds more than weights (or is damaged), and ") from reason
+
+
+def _is_program(reason: Exception) -> bool:
+    """Whether torch refused a file because it holds more than numbers."""
+    return "weights_only" in str(reason)
+
+
+def _safetensors(file: Path, trust: bool) -> Any:
+    return _library("safetensors.torch", "safetensors").load_file(file, device="cpu")
+
+
+# --- whole objects ----------------------------------------------------------------------------------
+
+
+def _pickle(file: Path, trust: bool) -> Any:
+    with file.open("rb") as stream:
+        return pickle.load(stream)
+
+
+def _joblib(file: Path, trust: bool) -> Any:
+    return _library("joblib", "joblib").load(file)
+
+
+def _exported(file: Path, trust: bool) -> Any:
+    return torch.export.load(file).module()
+
+
+def _skops(file: Path, trust: bool) -> Any:
+    """skops builds what it knows to be harmless; with trust, all that is in the file."""
+    skops = _library("skops.io", "skops")
+    strange = skops.get_untrusted_types(file=file)
+    if strange and not trust:
+        raise PredictorError(
+            f"{file} holds types that skops does not know to be harmless ({', '.join(strange[:5])}); if you "
+            f"trust them, load it with dovetail.load_predictor({str(file)!r}, trust=True)."
+        )
+    return skops.load(file, trusted=strange)
+
+
+def _library(module: str, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as reason:
+        raise MissingDependencyError(f"reading this file takes {package}: pip install {package}") from reason
+
+
+def _onnx(file: Path, trust: bool) -> Any:
+    """Nothing in an ONNX file is run."""
+    from dovetail.predictors.onnx_model import OnnxPredictor
+
+    return OnnxPredictor(file)
+
+
+_READERS: dict[str, Callable[[Path, bool], Any]] = {
+    ".pt": _torch_file,
+    ".pth": _torch_file,
+    ".safetensors": _safetensors,
+    ".onnx": _onnx,
+    ".skops": _skops,
+    ".pkl": _pickle,
+    ".pickle": _pickle,
+    ".joblib": _joblib,
+    ".pt2": _exported,
+}
+
+_PROGRAMS = (".pkl", ".pickle", ".joblib", ".pt2")
+"""Files that are programs, whatever is in them."""

@@ -1,0 +1,114 @@
+"""Keras models on the torch backend.
+
+Such a model is a torch module, and its own answer is had like any module's. But Keras computes in its own
+dtype whatever it is given: a copy turned into float64 says float64 and still multiplies in float32. So
+gradients run the model's own code with frozen float64 variables in place of its own (`stateless_call`), and
+every cast it asks torch for is one to float64.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import keras
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dovetail.core.errors import PredictorError, UnsupportedError
+from dovetail.core.layers import FUNCTIONS, Activation, Dense, Layer
+from dovetail.predictors.torch_module import Doubles, TorchPredictor
+
+UNCHANGED = ("InputLayer", "Dropout", "GaussianDropout", "AlphaDropout", "GaussianNoise", "Identity")
+"""Layers that change nothing after training."""
+
+
+class KerasPredictor(TorchPredictor):
+    """A built Keras model (or layer) that maps (n, d) features to (n, q) outputs."""
+
+    def __init__(self, model: Any) -> None:
+        if not isinstance(model, nn.Module):
+            raise PredictorError(
+                f"{type(model).__name__} is a Keras model on the {keras.backend.backend()} backend, and "
+                "dovetail follows gradients through torch: set the environment variable "
+                "KERAS_BACKEND=torch before keras is imported and load it again, or pass a function: "
+                "lambda X: model.predict(X, verbose=0), whose gradient is taken by differences."
+            )
+        self._model: Any = cast(Any, model)
+        if not model.built:
+            raise PredictorError(f"{type(model).__name__} has no weights yet; run a batch through it.")
+        super().__init__(model)
+        self._recurrent = any(isinstance(part, keras.layers.RNN) for part in model.modules())
+        can = inspect.signature(self._model.call).parameters
+        self._options = {"training": False} if "training" in can else {}
+
+    def layers(self) -> tuple[Layer, ...]:
+        """The model written out, if it is a `keras.Sequential` of dense layers and common activations."""
+        if not isinstance(self._model, keras.Sequential):
+            raise UnsupportedError(
+                f"{self.name} cannot be written out, only keras.Sequential of Dense and common activations "
+                'can. method="auto" takes any model.'
+            )
+        return tuple(layer for part in self._model.layers for layer in _layers(part))
+
+    def _dtypes(self) -> tuple[torch.dtype, ...]:
+        """What its layers compute in; Keras multiplies in float32 at most, even under a float64 policy."""
+        named = dict.fromkeys(getattr(part, "compute_dtype", "float32") for part in self._model.modules())
+        found = (getattr(torch, name or "float32") for name in named)
+        return tuple(dict.fromkeys(torch.float32 if kind == torch.float64 else kind for kind in found))
+
+    def _entry_dtypes(self) -> list[torch.dtype]:
+        """Keras casts its inputs itself."""
+        return [torch.float64]
+
+    def _run(self, batch: Tensor) -> Any:
+        return self._model(batch, **self._options)
+
+    def _frozen(self, dtype: torch.dtype | None, device: str) -> Callable[[Tensor], Any]:
+        model, options = self._model, self._options
+        trained = [_copied(variable, dtype, device) for variable in model.trainable_variables]
+        others = [_copied(variable, dtype, device) for variable in model.non_trainable_variables]
+
+        def forward(inputs: Tensor) -> Any:
+            with keras.device(device):
+                return model.stateless_call(trained, others, inputs, **options)[0]
+
+        def forward_in_float64(inputs: Tensor) -> Any:
+            with Doubles():
+                return forward(inputs)
+
+        return forward if dtype is None else forward_in_float64
+
+
+def _copied(variable: Any, dtype: torch.dtype | None, device: str) -> Tensor:
+    value: Tensor = variable.value.detach().clone().to(device)
+    return value.to(dtype) if dtype is not None and value.is_floating_point() else value
+
+
+def _layers(part: Any) -> Iterator[Layer]:
+    if isinstance(part, keras.Sequential):
+        for inner in part.layers:
+            yield from _layers(inner)
+        return
+    kind = type(part).__name__
+    if isinstance(part, keras.layers.Dense):
+        kernel = keras.ops.convert_to_numpy(part.kernel).astype(np.float64)
+        bias = np.zeros(kernel.shape[1])
+        if part.bias is not None:
+            bias = keras.ops.convert_to_numpy(part.bias).astype(np.float64)
+        yield Dense(kernel.T.copy(), bias)
+    elif not isinstance(part, keras.layers.Activation) and kind not in UNCHANGED:
+        raise UnsupportedError(
+            f"Keras layer {kind} ({part.name!r}) cannot be written out; only Dense and common activations "
+            'can. method="auto" takes any model.'
+        )
+    activation = getattr(getattr(part, "activation", None), "__name__", "linear")
+    if activation not in (*FUNCTIONS, "linear"):
+        raise UnsupportedError(
+            f"the activation {activation!r} of Keras layer {part.name!r} cannot be written out; "
+            f'{", ".join(FUNCTIONS)} can. method="auto" takes any model.'
+        )
+    if activation != "linear":
+        yield Activation(activation)

@@ -1,0 +1,162 @@
+"""One node of an ONNX graph, and what an operator has to say about itself. Knows nothing of `onnx`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.core.errors import PredictorError, UnsupportedError
+
+Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Tensor
+
+Run = Callable[..., Any]
+"""What a node does: one tensor (or None) per input, to one tensor, or a tuple of them."""
+
+MANY = 1 << 31
+LARGEST = 1 << 28
+"""Elements of a tensor that a file may ask for by its shape alone (a few bytes can ask for terabytes)."""
+
+DTYPES = {
+    1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64,
+    9: torch.bool, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16,
+}  # fmt: skip
+"""ONNX's numbers for the element types taken here; the others belong to strings and quantised networks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node whose attributes are asked for by name and type; one nobody asked for is an error."""
+
+    operator: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    opset: int
+    attributes: dict[str, Attribute]
+    domain: str = ""
+    grain: torch.dtype = torch.float32
+    """The narrowest float type of the file: how a copy in another precision is told from the file itself."""
+    asked: set[str] = field(default_factory=set)
+
+    def __str__(self) -> str:
+        return f"node {self.name!r} ({self.operator})"
+
+    def has(self, name: str) -> bool:
+        """Whether the file sets an attribute."""
+        return name in self.attributes
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An attribute that is a whole number."""
+        value = self._ask(name, default)
+        if isinstance(value, int):
+            return value
+        raise self._wrong(name, "a whole number")
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """An attribute that is a float; a default, as in a file, has the digits of a float32."""
+        value = self._ask(name, None if default is None else float(np.float32(default)))
+        if isinstance(value, float):
+            return value
+        raise self._wrong(name, "a float")
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """An attribute that is a word."""
+        value = self._ask(name, default)
+        if isinstance(value, str):
+            return value
+        raise self._wrong(name, "a string")
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        """An attribute that is a list of whole numbers."""
+        value = self._ask(name, None if default is None else tuple(default))
+        if isinstance(value, tuple):
+            whole = tuple(item for item in value if isinstance(item, int))
+            if len(whole) == len(value):
+                return whole
+        raise self._wrong(name, "a list of whole numbers")
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """An attribute that is a list of floats."""
+        value = self._ask(name, None)
+        if isinstance(value, tuple):
+            floats = tuple(item for item in value if isinstance(item, float))
+            if len(floats) == len(value):
+                return floats
+        raise self._wrong(name, "a list of floats")
+
+    def texts(self, name: str, default: Sequence[str]) -> tuple[str, ...]:
+        """An attribute that is a list of words."""
+        value = self._ask(name, tuple(default))
+        if isinstance(value, tuple):
+            words = tuple(item for item in value if isinstance(item, str))
+            if len(words) == len(value):
+                return words
+        raise self._wrong(name, "a list of strings")
+
+    def tensor(self, name: str, default: Tensor | None = None) -> Tensor:
+        """An attribute that is a tensor."""
+        value = self._ask(name, default)
+        if isinstance(value, Tensor):
+            return value
+        raise self._wrong(name, "a tensor")
+
+    def passed_over(self, *names: str) -> None:
+        """Name attributes that say nothing about what is computed here."""
+        self.asked.update(names)
+
+    def dtype(self, name: str) -> torch.dtype:
+        """An attribute that names an element type."""
+        number = self.integer(name)
+        if number not in DTYPES:
+            raise UnsupportedError(
+                f"{self}: element type {number} is not supported; floats, signed integers and booleans are."
+            )
+        return DTYPES[number]
+
+    def here(self, declared: torch.dtype, grain: Tensor) -> torch.dtype:
+        """What a declared element type stands for: itself; for any float in a float64 copy, the copy's."""
+        if declared.is_floating_point and grain.dtype != self.grain:
+            return grain.dtype
+        return declared
+
+    def refused(self, what: str) -> UnsupportedError:
+        """The error for a feature of a known operator that is not taken."""
+        return UnsupportedError(f"{self}: {what} is not supported.")
+
+    def _ask(self, name: str, default: Attribute | None) -> Attribute:
+        self.asked.add(name)
+        value = self.attributes.get(name, default)
+        if value is None:
+            raise PredictorError(f"{self} lacks its attribute {name!r}; the file is damaged.")
+        return value
+
+    def _wrong(self, name: str, kind: str) -> PredictorError:
+        return PredictorError(f"{self}: attribute {name!r} is not {kind}; the file is damaged.")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """How to turn a node into a function of tensors, and what the graph must know of it."""
+
+    make: Callable[[Node], Run]
+    fewest: int
+    most: int
+    outputs: int = 1
+    slope: bool = True
+    """False where the result moves in steps, or not at all, as the inputs move: no gradient passes."""
+    grain: bool = False
+    """True for a function whose first argument is a tensor of the precision (and device) in use."""
+
+
+def require_room(sizes: Sequence[int]) -> None:
+    """Refuse a tensor of absurd size before it is made."""
+    if math.prod(sizes) > LARGEST or min(sizes, default=0) < 0:
+        raise PredictorError(
+            f"a tensor of shape {tuple(sizes)} is asked for; the limit is {LARGEST} numbers."
+        )

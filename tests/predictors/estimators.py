@@ -1,0 +1,137 @@
+"""Random trained scikit-learn estimators, with the shapes and options their users give them."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import (
+    ElasticNet,
+    ElasticNetCV,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    Ridge,
+    RidgeClassifier,
+    RidgeCV,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
+
+REGRESSORS = (
+    "mlp", "mlp", "mlp", "linear", "ridge", "ridge-cv", "lasso", "lasso-cv", "elastic-net",
+    "elastic-net-cv", "linear-svr",
+)  # fmt: skip
+CLASSIFIERS = ("mlp", "mlp", "mlp", "logistic", "logistic", "logistic-cv", "ovr", "ridge", "linear-svc")
+
+
+def data(chance, rows=60):
+    d = int(chance.integers(1, 7))
+    centre, spread = chance.normal(size=d) * 10.0 ** chance.integers(-1, 3), 10.0 ** chance.uniform(-1, 2, d)
+    return centre + spread * chance.normal(size=(rows, d)), centre, spread
+
+
+def scaler(chance):
+    return [
+        lambda: StandardScaler(
+            with_mean=bool(chance.integers(2)),
+            with_std=bool(chance.integers(2)),
+        ),
+        lambda: MinMaxScaler((-1.0, float(chance.uniform(0.5, 2))), clip=bool(chance.integers(2))),
+        lambda: MaxAbsScaler(),
+        lambda: RobustScaler(with_centering=bool(chance.integers(2))),
+        lambda: "passthrough",
+    ][int(chance.integers(5))]()
+
+
+def hidden(chance):
+    return tuple(int(width) for width in chance.integers(1, 9, int(chance.integers(1, 3))))
+
+
+def mlp_options(chance):
+    activation = ("relu", "tanh", "logistic", "identity")[int(chance.integers(4))]
+    return {
+        "hidden_layer_sizes": hidden(chance),
+        "activation": activation,
+        "max_iter": 8,
+        "random_state": int(chance.integers(1000)),
+    }
+
+
+def regressor(chance, kind):
+    if kind == "mlp":
+        return MLPRegressor(**mlp_options(chance))
+    return {
+        "linear": lambda: LinearRegression(fit_intercept=bool(chance.integers(2))),
+        "ridge": lambda: Ridge(fit_intercept=bool(chance.integers(2))),
+        "ridge-cv": RidgeCV,
+        "lasso": lambda: Lasso(alpha=0.01),
+        "lasso-cv": lambda: LassoCV(alphas=5, cv=2),
+        "elastic-net": lambda: ElasticNet(alpha=0.01),
+        "elastic-net-cv": lambda: ElasticNetCV(alphas=5, cv=2),
+        "linear-svr": lambda: LinearSVR(max_iter=50),
+    }[kind]()
+
+
+def classifier(chance, kind):
+    if kind == "mlp":
+        return MLPClassifier(**mlp_options(chance))
+    return {
+        "logistic": lambda: LogisticRegression(C=float(10 ** chance.uniform(-2, 2))),
+        "logistic-cv": lambda: LogisticRegressionCV(
+            Cs=2, cv=2, l1_ratios=(0.0,), scoring="accuracy", use_legacy_attributes=False
+        ),
+        "ovr": lambda: OneVsRestClassifier(LogisticRegression()),
+        "ridge": RidgeClassifier,
+        "linear-svc": lambda: LinearSVC(max_iter=50),
+    }[kind]()
+
+
+def piped(chance, last):
+    """The estimator alone, behind scalers, or behind scalers inside an inner pipeline."""
+    shape = int(chance.integers(4))
+    if shape == 0:
+        return last
+    first = [(f"scale{k}", scaler(chance)) for k in range(int(chance.integers(1, 3)))]
+    if shape == 3:
+        return Pipeline([("inner", Pipeline([*first, ("pass", None)])), ("last", last)])
+    return Pipeline([*first, ("last", last)])
+
+
+@functools.cache
+def trained(seed):
+    """An estimator and 100 points around its training data, inside and outside its range."""
+    chance = np.random.default_rng(seed)
+    X, centre, spread = data(chance)
+    points = centre + 2.0 * spread * chance.normal(size=(100, X.shape[1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        return _fitted(chance, X, (X - centre) / spread), points
+
+
+def _fitted(chance, X, Z):
+    if chance.integers(2):
+        kind = REGRESSORS[int(chance.integers(len(REGRESSORS)))]
+        outputs = int(chance.integers(1, 4))
+        several = outputs > 1 and kind in ("mlp", "linear", "ridge", "lasso", "elastic-net")
+        Y = np.sin(Z @ chance.normal(size=(Z.shape[1], outputs)))
+        model = piped(chance, regressor(chance, kind))
+        if chance.integers(5) == 0:
+            model = TransformedTargetRegressor(model, transformer=StandardScaler())
+        return model.fit(X, Y if several else Y[:, 0])
+    kind = CLASSIFIERS[int(chance.integers(len(CLASSIFIERS)))]
+    classes = int(chance.integers(2, 5))
+    labels = np.argmax(Z @ chance.normal(size=(Z.shape[1], classes)) + chance.normal(size=classes), axis=1)
+    labels[:classes] = np.arange(classes)  # each class is there
+    labels[-2 * classes :] = np.repeat(np.arange(classes), 2)
+    names = np.array(["a", "b", "c", "d"])[labels] if chance.integers(2) else labels
+    return piped(chance, classifier(chance, kind)).fit(X, names)

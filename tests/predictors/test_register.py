@@ -1,0 +1,276 @@
+"""Classes of the user's own, and predictors in dtypes other than float64."""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import dovetail as dt
+from dovetail.core import predictor as register
+from dovetail.core.predictor import Predictor, Traits, as_predictor
+from dovetail.predictors.torch_module import TorchPredictor
+
+X = np.random.default_rng(0).uniform(-1, 1, (6, 2))
+
+
+@pytest.fixture(autouse=True)
+def _restored(monkeypatch):
+    monkeypatch.setattr(register, "_register", [*register._register])
+
+
+class Recipe:
+    """A class dovetail knows nothing of."""
+
+    def __init__(self, weights):
+        self.weights = np.asarray(weights)
+
+    def cook(self, X):
+        return np.tanh(X @ self.weights)
+
+
+def as_module(recipe):
+    net = nn.Sequential(nn.Linear(2, 1, bias=False), nn.Tanh()).double()
+    net[0].weight.data = torch.tensor(recipe.weights[None])
+    return net
+
+
+def tied(predictor, outputs=1, **options):
+    d = X.shape[1]
+    limits = {"lower": [-1.0] * d + [-9.0] * outputs, "upper": [1.0] * d + [9.0] * outputs}
+    problem = dt.Problem(dt.Mip(cost=[0.0] * d + [1.0] * outputs, **limits))
+    return problem, problem.add_predictor(predictor, range(d), range(d, d + outputs), **options)
+
+
+class TestRegistering:
+    def test_a_class_and_a_function_that_makes_a_module(self):
+        dt.register_predictor(Recipe, as_module)
+        recipe = Recipe([0.5, -2.0])
+        problem, block = tied(recipe)
+        assert np.allclose(block.predictor.predict(X)[:, 0], recipe.cook(X))
+        result = dt.solve(problem, log=False)
+        assert result.objective == pytest.approx(np.tanh(-2.5), abs=1e-4)
+
+    def test_a_predicate_and_a_function_that_makes_a_function(self):
+        dt.register_predictor(lambda thing: hasattr(thing, "cook"), lambda recipe: recipe.cook)
+        assert np.array_equal(as_predictor(Recipe([1.0, 1.0])).predict(X)[:, 0], np.tanh(X.sum(axis=1)))
+
+    def test_a_full_predictor(self):
+        class Whole:
+            name, device, exact, doubles = "whole", "cpu", True, True
+
+            def __init__(self, recipe):
+                self.recipe = recipe
+
+            def predict(self, X):
+                return self.recipe.cook(X)[:, None]
+
+            def snapshot(self, device):
+                return lambda u: torch.tanh(u @ torch.tensor(self.recipe.weights))[:, None]
+
+            def examine(self, X):
+                return Traits(smooth=True, ends_in_sigmoid=False)
+
+        dt.register_predictor(Recipe, Whole)
+        built = as_predictor(Recipe([1.0, 2.0]))
+        assert isinstance(built, Whole) and isinstance(built, Predictor)
+
+    def test_what_is_built_may_be_registered_too(self):
+        class Book(list):
+            pass
+
+        dt.register_predictor(Recipe, as_module)
+        dt.register_predictor(Book, lambda book: book[0])
+        assert isinstance(as_predictor(Book([Recipe([1.0, 2.0])])), TorchPredictor)
+
+    def test_the_newest_is_asked_first_even_before_torch(self):
+        class Doubled(nn.Linear):
+            pass
+
+        dt.register_predictor(Doubled, lambda net: lambda X: X.sum(axis=1))
+        dt.register_predictor(Doubled, lambda net: lambda X: 7.0 * X.sum(axis=1))
+        assert np.array_equal(as_predictor(Doubled(2, 1)).predict(X)[:, 0], 7.0 * X.sum(axis=1))
+
+
+class TestMistakes:
+    def test_an_unknown_class_is_told_which_function_to_write(self):
+        with pytest.raises(dt.PredictorError) as raised:
+            tied(Recipe([1.0, 1.0]))
+        assert "tests.predictors.test_register.Recipe" in str(raised.value)
+        assert "dovetail.register_predictor(Recipe, build)" in str(raised.value)
+        assert "build(obj) returns a torch.nn.Module" in str(raised.value)
+
+    @pytest.mark.parametrize("nonsense", [None, 3, [1, 2], Recipe([1.0])], ids=lambda n: type(n).__name__)
+    def test_a_builder_that_returns_nonsense(self, nonsense):
+        class Other:
+            pass
+
+        def confused(thing):
+            return nonsense
+
+        dt.register_predictor(Other, confused)
+        with pytest.raises(dt.PredictorError, match=f"confused.*returned .*{type(nonsense).__name__}"):
+            as_predictor(Other())
+
+    def test_a_builder_that_returns_what_it_was_given(self):
+        def lazy(thing):
+            return thing
+
+        dt.register_predictor(Recipe, lazy)
+        with pytest.raises(dt.PredictorError, match="lazy, registered for .*Recipe, never comes to an end"):
+            as_predictor(Recipe([1.0]))
+
+    def test_a_circle_of_two(self):
+        class Other:
+            pass
+
+        dt.register_predictor(Recipe, lambda thing: Other())
+        dt.register_predictor(Other, lambda thing: Recipe([1.0]))
+        with pytest.raises(dt.PredictorError, match="never comes to an end"):
+            as_predictor(Recipe([1.0]))
+
+    def test_a_builder_that_fails(self):
+        def broken(recipe):
+            return recipe.missing
+
+        dt.register_predictor(Recipe, broken)
+        with pytest.raises(
+            dt.PredictorError, match="broken, registered for .*Recipe, failed: AttributeError"
+        ):
+            as_predictor(Recipe([1.0]))
+
+    def test_a_predicate_that_fails_is_named(self):
+        def careless(thing):
+            return thing.kind == "mine"
+
+        dt.register_predictor(careless, as_module)
+        with pytest.raises(dt.PredictorError, match="careless, registered to recognise.*AttributeError"):
+            as_predictor(nn.Linear(2, 1))
+
+    @pytest.mark.parametrize(
+        "arguments", [(Recipe, None), ("Recipe", as_module), (3, 4)], ids=["nothing", "text", "numbers"]
+    )
+    def test_arguments_that_are_no_functions(self, arguments):
+        with pytest.raises(dt.PredictorError, match="register_predictor takes a class"):
+            dt.register_predictor(*arguments)
+
+
+# --- dtypes -----------------------------------------------------------------------------------------
+
+
+def mlp():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.LSTM(1, 5, batch_first=True), nn.Linear(5, 1)
+
+    def forward(self, x):
+        return self.head(self.body(x.unsqueeze(2))[0][:, -1])
+
+
+class ExactHead(nn.Module):
+    """A float32 body under a float64 head, which comes first in the list of parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.head, self.body = nn.Linear(4, 1).double(), nn.Linear(2, 4)
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.body(x)).double())
+
+
+class HalfInside(nn.Module):
+    """Casts written into the code, in three ways."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(2, 4).half(), nn.Linear(4, 1)
+
+    def forward(self, x):
+        scale = torch.ones(1, dtype=torch.float16)
+        return self.head((self.body(x.half()) * scale).to(torch.float32))
+
+
+class Picks(nn.Module):
+    """An integer buffer beside float16 weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("order", torch.tensor([1, 0]))
+        self.body = nn.Linear(2, 1).half()
+
+    def forward(self, x):
+        return self.body(x[:, self.order])
+
+
+NETS = {
+    "float16": (lambda: mlp().half(), "float16", 5e-3),
+    "bfloat16": (lambda: mlp().bfloat16(), "bfloat16", 5e-2),
+    "float32": (mlp, "float32", 1e-6),
+    "float16 lstm": (lambda: Lstm().half(), "float16", 5e-3),
+    "float64 head on a float32 body": (ExactHead, "float64 and float32", 1e-6),
+    "float16 in the code": (HalfInside, "float16 and float32", 5e-3),
+    "integer buffer": (Picks, "float16", 5e-3),
+}
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_other_dtypes_are_taken_and_said_once(kind, caplog):
+    make, dtype, close = NETS[kind]
+    net = make()
+    with caplog.at_level(logging.INFO, "dovetail"):
+        problem, block = tied(net)
+    said = [record.message for record in caplog.records if "computes in" in record.message]
+    assert said == [f"{type(net).__name__} computes in {dtype}; gradients use a float64 copy"]
+    predictor = block.predictor
+    assert not predictor.exact and predictor.doubles
+    forward = predictor.snapshot("cpu")
+    u = torch.tensor(X, requires_grad=True)
+    values = forward(u)
+    assert values.dtype == torch.float64
+    assert np.allclose(values.detach().numpy(), predictor.predict(X), rtol=0, atol=close)
+    (slope,) = torch.autograd.grad(values.sum(), u)
+    with torch.no_grad():
+        step = torch.tensor([1e-6, 0.0], dtype=torch.float64)
+        rise = (forward(u + step) - forward(u - step))[:, 0] / 2e-6
+    assert torch.allclose(slope[:, 0], rise, atol=1e-8)  # it would be noise in float32
+    assert dt.solve(problem, log=False, time_limit=3).status in ("feasible", "optimal")
+
+
+def test_float64_is_not_worth_a_word(caplog):
+    with caplog.at_level(logging.INFO, "dovetail"):
+        tied(mlp().double())
+    assert not [record for record in caplog.records if "computes in" in record.message]
+
+
+def test_dtypes_that_do_not_fit_each_other():
+    broken = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1).double())
+    with pytest.raises(dt.PredictorError, match="failed on a batch.*same dtype"):
+        tied(broken)
+
+
+def test_complex_weights_are_refused_by_name():
+    class Phases(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.phase = nn.Parameter(torch.ones(2, 1, dtype=torch.complex64))
+
+        def forward(self, x):
+            return (x.to(torch.complex64) @ self.phase).real
+
+    with pytest.raises(dt.PredictorError, match="Phases: phase holds complex numbers"):
+        tied(Phases())
+
+
+def test_changed_to_another_dtype_after_it_was_added():
+    net = mlp()
+    _, block = tied(net)
+    block.predictor.predict(X)
+    net.double()
+    assert block.predictor.exact
+    assert np.allclose(block.predictor.predict(X), net(torch.tensor(X)).detach().numpy())
