@@ -26,12 +26,19 @@ ALLOWED = {
 """Which folders a folder may import; `solve`, `demo` and `cli` may import everything."""
 
 OPTIONAL = {
-    "pyscipopt": {"mip/scip.py"},
+    "pyscipopt": {"mip/scip.py", "models/scip.py"},
     "pyscipopt_ml": {"mip/written_out.py"},
     "pandas": {"core/trace.py"},
     "highspy": {"mip/live_highs.py", "models/highs.py"},
     "piqp": {"mip/live_piqp.py"},
+    "gurobipy": {"models/gurobi.py"},
+    "pyomo": {"models/pyomo_block.py"},
+    "linopy": {"models/linopy_model.py"},
+    "xarray": {"models/linopy_model.py"},
     "matplotlib": {"experiments/figures.py"},
+    "onnx": {"predictors/onnx_file.py"},
+    "sklearn": {"predictors/scikit_learn.py"},
+    "keras": {"predictors/keras_model.py"},
 }
 """The only files that may import a library."""
 
@@ -89,6 +96,18 @@ def modules_after(statement):
 def test_importing_dovetail_is_light():
     heavy = {"torch", "scipy", "numpy", "highspy", "piqp", "pyscipopt", "pandas", "rich", "typer"}
     assert not heavy & modules_after("import dovetail")
+
+
+def test_solving_imports_no_optional_library():
+    """All of dovetail's own names loaded, a problem solved: nothing that a user might not have."""
+    optional = {"pyscipopt", "pyscipopt_ml", "gurobipy", "gurobi_ml", "pyomo", "linopy", "xarray", "pandas"}
+    optional |= {"onnx", "onnxruntime", "sklearn", "skorch", "keras", "joblib", "matplotlib"}
+    solve = (
+        "import dovetail as dt; [getattr(dt, name) for name in dt.__all__]; "
+        "p = dt.Problem(dt.Mip([1.0, 1.0], lower=-1.0, upper=1.0)); "
+        "dt.add_predictor_constr(p, abs, [0], [1]); dt.solve(p, time_limit=0.5, log=False)"
+    )
+    assert not optional & modules_after(solve)
 
 
 def test_the_command_line_imports_neither_torch_nor_scipy():

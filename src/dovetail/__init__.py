@@ -35,6 +35,7 @@ _PUBLIC = {
     "Multipliers": "dovetail.core.result",
     "Neighbourhood": "dovetail.methods.neighbourhood",
     "OptionError": "dovetail.core.errors",
+    "PredictorConstr": "dovetail.drop_in",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
     "ProjectedGradient": "dovetail.nn",
@@ -47,8 +48,11 @@ _PUBLIC = {
     "Trace": "dovetail.core.trace",
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
+    "add_predictor_constr": "dovetail.drop_in",
     "check": "dovetail.core.check",
+    "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.highs",
+    "register_predictor": "dovetail.core.predictor",
     "solve": "dovetail.solving",
 }
 
@@ -82,6 +86,7 @@ if TYPE_CHECKING:
     from dovetail.core.errors import PredictorError as PredictorError
     from dovetail.core.errors import UnsupportedError as UnsupportedError
     from dovetail.core.mip import Mip as Mip
+    from dovetail.core.predictor import register_predictor as register_predictor
     from dovetail.core.problem import Problem as Problem
     from dovetail.core.result import Multipliers as Multipliers
     from dovetail.core.result import Result as Result
@@ -90,6 +95,8 @@ if TYPE_CHECKING:
     from dovetail.core.watch import Event as Event
     from dovetail.coupling.penalty import BalancedPenalty as BalancedPenalty
     from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
+    from dovetail.drop_in import PredictorConstr as PredictorConstr
+    from dovetail.drop_in import add_predictor_constr as add_predictor_constr
     from dovetail.methods.auto import Auto as Auto
     from dovetail.methods.big_m import BigM as BigM
     from dovetail.methods.column_generation import ColumnGeneration as ColumnGeneration
@@ -101,4 +108,5 @@ if TYPE_CHECKING:
     from dovetail.models.highs import read as read
     from dovetail.nn import LogBarrier as LogBarrier
     from dovetail.nn import ProjectedGradient as ProjectedGradient
+    from dovetail.predictors.files import load_predictor as load_predictor
     from dovetail.solving import solve as solve

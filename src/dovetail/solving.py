@@ -16,7 +16,7 @@ from dovetail import __version__
 from dovetail.core.arrays import FloatArray, require_finite, vector
 from dovetail.core.budget import Budget, StopReason
 from dovetail.core.check import Violation, check
-from dovetail.core.errors import DovetailError, EngineError, ModelError, OptionError, PredictorError
+from dovetail.core.errors import DovetailError, EngineError, OptionError, PredictorError
 from dovetail.core.incumbent import Incumbent, meets
 from dovetail.core.log import announce, conclude
 from dovetail.core.options import require_count, require_methods, require_number
@@ -24,16 +24,18 @@ from dovetail.core.probe import require_unchanged
 from dovetail.core.problem import Problem
 from dovetail.core.result import BoundKind, Result, Status
 from dovetail.core.search import Method, Outcome, Search, Start
+from dovetail.core.seen import outside
 from dovetail.core.stopwatch import Profile, Stopwatch
 from dovetail.core.surroundings import gradients, interrupts, threads
 from dovetail.core.watch import Callback, Watch
+from dovetail.drop_in import Opened, opened, remember
 from dovetail.methods import method_named
 from dovetail.mip.highs import HighsEngine
 from dovetail.presolve.host import Host, examine
 
 
 def solve(
-    model: Problem,
+    model: Any,
     method: str | Method = "auto",
     *,
     time_limit: float = 60.0,
@@ -46,6 +48,9 @@ def solve(
 ) -> Result:
     """The best verified point of `model` within `time_limit` seconds.
 
+    `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
+    predictors tied to it by `add_predictor_constr`; it is read, never changed.
+
     `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
     value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
     number of threads. `device="cuda"` moves the networks' gradients there; nothing else moves, and
@@ -55,14 +60,15 @@ def solve(
     Time limit, Ctrl-C and `stop()` end the search early and return the best point so far.
     """
     budget = Budget(time_limit) if isinstance(time_limit, (int, float)) else Budget()
-    problem = _require_problem(model)
+    session = opened(model)
+    problem = session.problem
     chosen = method_named(method) if isinstance(method, str) else _require_method(method)
     _require_options(time_limit, seed, n_jobs, device, callback)
     file = _log_file(log)
     for block in problem.blocks:
         require_unchanged(problem.mip, block)
     seed, n_jobs = int(seed), int(n_jobs)
-    begin = _read_start(problem, start)
+    begin = _read_start(session, start)
     stopwatch = Stopwatch()
     watch = Watch(budget, file, callback)
     with threads(n_jobs), interrupts(budget), gradients():
@@ -74,7 +80,8 @@ def solve(
         watch.bound = _in_users_sense(problem, host.bound)
         search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, n_jobs, device)
         outcome = _run(chosen, search, host)
-    result = _pack(problem, chosen, search, host, outcome)
+    result = _pack(session, chosen, search, host, outcome)
+    remember(model, session, result.x)
     conclude(watch, result)
     if watch.failure is not None:
         watch.failure.add_note(
@@ -87,15 +94,6 @@ def solve(
 
 
 # --- before the search ---------------------------------------------------------------------------
-
-
-def _require_problem(model: object) -> Problem:
-    if not isinstance(model, Problem):
-        raise ModelError(
-            f"solve takes a dovetail.Problem, not {type(model).__module__}.{type(model).__qualname__}; "
-            "build one with dovetail.Problem(dovetail.Mip(...)) and add_predictor."
-        )
-    return model
 
 
 def _require_method(method: object) -> Method:
@@ -126,11 +124,14 @@ def _require_options(time_limit: float, seed: int, n_jobs: int, device: str | No
             ) from None
 
 
-def _read_start(problem: Problem, start: Any) -> Start:
+def _read_start(session: Opened, start: Any) -> Start:
+    problem = session.problem
     if start is None:
         return Start()
     if isinstance(start, Result):
         x = start.x
+        if x is not None and start.origin is not None and session.origin is not None:
+            x = session.carry(x, start.origin)
         if x is not None and x.size != problem.mip.columns:
             raise OptionError(
                 f"start has {x.size} columns, the problem has {problem.mip.columns}: "
@@ -188,8 +189,9 @@ def _search(method: Method, search: Search, host: Host) -> Outcome:
 # --- after the search ----------------------------------------------------------------------------
 
 
-def _pack(problem: Problem, method: Method, search: Search, host: Host, outcome: Outcome) -> Result:
+def _pack(session: Opened, method: Method, search: Search, host: Host, outcome: Outcome) -> Result:
     """The result, from the incumbent checked once more and the bounds that were proved."""
+    problem = session.problem
     x = search.incumbent.x
     violation = None if x is None else _checked_again(problem, search, x)
     objective = None if x is None or host.ray else problem.mip.objective(x)
@@ -214,6 +216,8 @@ def _pack(problem: Problem, method: Method, search: Search, host: Host, outcome:
         message=_message(status, search, host, outcome, doubt),
         profile=Profile.of(search.stopwatch, search.budget.seconds),
         names=problem.mip.names,
+        outside=() if x is None else outside(problem, x),
+        origin=session.origin,
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.predictor import Predictor, Traits
+from dovetail.core.seen import Seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,8 @@ class Block:
     classifies: bool
     threshold: float
     epsilon: float
+    seen: Seen | None = None
+    """What the predictor was trained on, if its owner said."""
 
     @property
     def samples(self) -> int:

@@ -54,5 +54,9 @@ def conclude(watch: Watch, result: Result) -> None:
     if result.violation is not None:
         kinds = ("rows", "bounds", "integrality", "prediction", "precision")
         watch.say("checked    " + ", ".join(f"{k} {getattr(result.violation, k).amount:.1e}" for k in kinds))
+    if result.outside:
+        watch.say(
+            f"outside    the training data: {len(result.outside)} inputs; farthest: {result.outside[0]}"
+        )
     shares = ", ".join(f"{name} {100 * part:.0f} %" for name, part in result.profile.shares().items())
     watch.say(f"time       {result.seconds:.2f} s, {result.iterations} iterations: {shares}")

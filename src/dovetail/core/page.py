@@ -63,6 +63,7 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     if result.violation is not None:
         for kind in ("rows", "bounds", "integrality", "prediction", "precision"):
             facts.append((f"worst {kind}", str(getattr(result.violation, kind))))
+    facts += [("outside the training data", str(where)) for where in result.outside[:20]]
     return facts
 
 

@@ -6,17 +6,20 @@ min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from dovetail.core import probe
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.mip import Mip
 from dovetail.core.predictor import as_predictor
+from dovetail.core.seen import Seen
 
 OutputType = Literal["regression", "classification"]
 
@@ -48,6 +51,7 @@ class Problem:
         threshold: float | None = None,
         epsilon: float = 1e-4,
         name: str = "",
+        data: Any = None,
     ) -> Block:
         """Tie `outputs` to `inputs` through `predictor`, one row per sample.
 
@@ -56,6 +60,7 @@ class Problem:
         accepted. `threshold` belongs to a one-column classification: without it, it is
         0.5 for a predictor seen to end in a sigmoid and 0 (a logit) otherwise. `epsilon` is
         the margin the search keeps from a class boundary; answers are judged without it.
+        `data` may hold the (m, d) training inputs: the result then names what lies outside their range.
         """
         name = name or f"block{len(self.blocks)}"
         if name in (block.name for block in self.blocks):
@@ -81,6 +86,8 @@ class Problem:
             threshold=threshold,
             epsilon=epsilon,
         )
+        if data is not None:
+            block = replace(block, seen=Seen.of(name, data, into.shape[1]))
         self._require_single_writer(block)
         blocks = (*self.blocks, block)
         if self._may_close_a_cycle(block):
@@ -90,6 +97,23 @@ class Problem:
         self._read[block.inputs] = True
         self.__dict__.pop("stages", None)
         return block
+
+    def add_columns(
+        self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]
+    ) -> IntArray:
+        """More columns, which cost nothing and are in no row; their indices."""
+        first = self.mip.columns
+        self.mip = self.mip.with_columns(lower, upper, integer, names)
+        self._read = np.concatenate([self._read, np.zeros(len(names), dtype=bool)])
+        return np.arange(first, self.mip.columns)
+
+    def remove_predictor(self, name: str) -> None:
+        """Forget a block; its columns stay."""
+        if name not in (block.name for block in self.blocks):
+            raise PredictorError(f"there is no block called {name!r}.")
+        rest = self.derived(self.mip, tuple(block for block in self.blocks if block.name != name))
+        self.blocks, self._writer, self._read = rest.blocks, rest._writer, rest._read
+        self.__dict__.pop("stages", None)
 
     def derived(self, mip: Mip, blocks: tuple[Block, ...]) -> Problem:
         """Another problem over blocks that were accepted here, in whole or in part."""

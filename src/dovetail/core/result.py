@@ -17,6 +17,8 @@ from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.budget import StopReason
 from dovetail.core.check import Violation, Worst
 from dovetail.core.errors import DovetailError, OptionError
+from dovetail.core.foreign import Origin
+from dovetail.core.seen import Outside
 from dovetail.core.stopwatch import Profile
 from dovetail.core.trace import Residual, Row, Trace
 
@@ -74,6 +76,10 @@ class Result:
     message: str
     profile: Profile = field(default_factory=Profile)
     names: tuple[str, ...] | None = None
+    outside: tuple[Outside, ...] = ()
+    """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
+    origin: Origin | None = field(default=None, repr=False)
+    """The foreign model that was solved, if it was one; a result read from a file has none."""
 
     @property
     def gap(self) -> float | None:
@@ -84,9 +90,14 @@ class Result:
         return 0.0 if apart == 0.0 else apart / max(abs(self.objective), 1e-12)
 
     def value(self, columns: Any) -> Any:
-        """Values of columns given by index or name, in the shape they were given."""
+        """Values of columns given by index, name, or as variables of the model that was solved.
+
+        The values have the shape of what was given.
+        """
         if self.x is None:
             raise DovetailError(f"there is no point to read: the status is {self.status.value}.")
+        if self.origin is not None:
+            return self.origin.value(columns, self.x)
         picked = self.x[resolve("value()", columns, self.x.size, self._index)]
         return float(picked) if np.ndim(picked) == 0 else picked
 
@@ -122,6 +133,7 @@ class Result:
             "message": self.message,
             "profile": asdict(self.profile),
             "names": self.names,
+            "outside": [asdict(where) for where in self.outside],
         }
         return json.dumps(_sayable(record), allow_nan=False)
 
@@ -149,6 +161,7 @@ class Result:
                 message=str(record["message"]),
                 profile=Profile(**record["profile"]),
                 names=None if record["names"] is None else tuple(record["names"]),
+                outside=tuple(Outside(**where) for where in record.get("outside", ())),
             )
         except (KeyError, TypeError, ValueError) as reason:
             if isinstance(reason, OptionError):
