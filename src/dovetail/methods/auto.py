@@ -34,6 +34,7 @@ from dovetail.methods.whole import solve_whole
 from dovetail.presolve.boxes import Box, tightened_box
 from dovetail.presolve.components import components
 from dovetail.presolve.extended import Extended
+from dovetail.presolve.selection import selected
 from dovetail.presolve.switches import unswitched
 from dovetail.presolve.tabulation import tabulate
 from dovetail.presolve.writing import Writable, writable
@@ -59,6 +60,7 @@ class Auto:
     exact: bool = True
     columns: bool = True
     switching: bool = True
+    selection: bool = True
     memory: int = 8
     """Views that the walks keep as cuts (see `SequentialLinear`)."""
     scaling: Literal["box", "none"] = "box"
@@ -108,6 +110,18 @@ class _Plan:
         self._notes: list[str] = []
         self._seen: list[FloatArray] = []
         self._starts = iter(Starts(search, self._scene))
+        self._walked = search, self._scene, self._starts
+        """Where walks go: the problem itself, or one with its integer inputs spelled out."""
+        extended = selected(search.problem, box) if options.selection else None
+        if extended is not None:
+            self._spell_out(extended, extended.widen(box))
+
+    def _spell_out(self, extended: Extended, box: Box) -> None:
+        more = extended.problem.mip.columns - extended.original.mip.columns
+        self._say(f"integer inputs have few combinations: {more} binaries choose among them on walks")
+        search = _through(self._search, extended)
+        scene = Scene.of(search, box=box, scaled=self._options.scaling == "box")
+        self._walked = search, scene, iter(Starts(search, scene))
 
     def run(self) -> Outcome:
         """Until something is proved, the time is over, or nothing helps any more."""
@@ -176,7 +190,7 @@ class _Plan:
     def _first_walk(self) -> StopReason:
         effort = self._options.effort
         starts = FIRST_STARTS if effort is None else min(FIRST_STARTS, effort)
-        return self._walk(FIRST_SHARE, starts, self._seen.append)
+        return self._walk(FIRST_SHARE, starts, lambda z: self._seen.append(z[: self._scene.host.columns]))
 
     def _middle_walk(self) -> StopReason:
         return self._walk(0.5, self._options.effort)
@@ -190,8 +204,10 @@ class _Plan:
         """Go on with the starts where the last walk stopped."""
         options = self._options
         method = SequentialLinear(starts=starts, patience=options.patience, memory=options.memory)
-        search = self._part(share) if share < 1.0 else self._search
-        return method.run(search, self._scene, starts=self._starts, seen=seen).stop_reason
+        search, scene, starting = self._walked
+        if share < 1.0:
+            search = replace(search, budget=self._part(share).budget)
+        return method.run(search, scene, starts=starting, seen=seen).stop_reason
 
     def _switch(self, share: float) -> StopReason:
         method = Switching(rounds=self._options.effort, patience=self._options.patience)

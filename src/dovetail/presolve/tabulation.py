@@ -21,6 +21,7 @@ from dovetail.core.block import Block
 from dovetail.core.problem import Problem
 from dovetail.presolve.boxes import Box
 from dovetail.presolve.extended import Extended, Fill, Writer
+from dovetail.presolve.grid import grid
 from dovetail.presolve.host import limits_within
 
 MOST_ROWS = 256
@@ -88,11 +89,10 @@ def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, integer: Bool
     if np.any(free & ~integer[inputs]) or not np.all(np.isfinite(high - low)):
         return None
     columns = np.unique(inputs[free])
-    counts = np.floor(upper[columns]) - np.ceil(lower[columns]) + 1
-    if np.prod(counts) > MOST_ROWS:
+    points = grid(columns, lower, upper, MOST_ROWS)
+    if points is None:
         return None
-    ranges = [np.ceil(lower[j]) + np.arange(int(n)) for j, n in zip(columns, counts, strict=True)]
-    points = np.array(list(itertools.product(*ranges))).reshape(int(np.prod(counts)), columns.size)
+    counts = np.floor(upper[columns]) - np.ceil(lower[columns]) + 1
     rows = np.tile(low, (len(points), 1))
     rows[:, free] = points[:, np.searchsorted(columns, inputs[free])]
     return _Table(columns, points, rows, bool(np.all(counts == 2)))
