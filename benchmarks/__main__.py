@@ -9,7 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import ablation, default, device, equal_time, memory, network_size, reference, swaps, timers
+from benchmarks import (
+    ablation,
+    default,
+    device,
+    equal_time,
+    memory,
+    models,
+    network_size,
+    reference,
+    swaps,
+    timers,
+)
 from dovetail.experiments.table import Table
 
 
@@ -29,6 +40,7 @@ def main() -> None:
         "timers": timers.run,
         "network_size": network_size.run,
         "memory": memory.run,
+        "models": models.run,
         "swaps": swaps.run,
         "device": device.run,
         "default": lambda: default.run(Path(options.data) if options.data else None, options.jobs),

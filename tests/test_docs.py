@@ -25,7 +25,7 @@ def test_programs_run(page, tmp_path):
 
 
 def test_the_readme_has_a_short_example_that_ends_in_a_verified_point():
-    (program,) = programs(ROOT / "README.md")
+    program = next(program for program in programs(ROOT / "README.md") if "dt.Mip(" in program)
     statements = [line for line in program.splitlines() if line.strip() and not line.startswith("import")]
     assert len(statements) <= 15
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)

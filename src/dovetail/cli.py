@@ -118,9 +118,25 @@ def list_parts() -> None:
         },
     )
     _section(
+        "models that stay where they are",
+        {
+            "highspy.Highs": _installed("highspy", "and .mps, .mps.gz, .lp files by dovetail.read"),
+            "pyscipopt.Model": _installed("pyscipopt", "indicator, And and Or constraints too", extra="scip"),
+            "gurobipy.Model": _installed("gurobipy", "indicator constraints too", extra="gurobi"),
+            "Pyomo": _installed("pyomo", "a ConcreteModel or a Block", extra="pyomo"),
+            "linopy.Model": _installed("linopy", "indicator constraints too", extra="linopy"),
+        },
+    )
+    _section(
         "predictors",
         {
             "torch.nn.Module": _installed("torch", "any module that maps (n, d) to (n, q)"),
+            "ONNX": _installed("onnx", "a .onnx file or a ModelProto, opset 13 to 28", extra="onnx"),
+            "scikit-learn": _installed(
+                "scikit-learn", "MLPs, linear and logistic models, scalers, pipelines", extra="sklearn"
+            ),
+            "skorch": _installed("skorch", "a trained net, as its torch module"),
+            "Keras": _installed("keras", "models on the torch backend"),
             "callable": "any f(X) -> Y on numpy batches, gradients by differences",
         },
     )
