@@ -18,18 +18,21 @@ def improve(pool: Pool, chosen: IntArray, room: FloatArray, prices: FloatArray) 
     """
     chosen = chosen.copy()
     use = pool.activity @ prices
+    sparing = -1e-6 * (1.0 + np.abs(use))
     for _ in range(4 * chosen.size):
         total = pool.activity[chosen].sum(axis=0)
         current = chosen[pool.owner]
         gain = pool.cost[current] - pool.cost
         more = use - use[current]
-        fits = np.all(total + pool.activity - pool.activity[current] <= room + HAIR, axis=1)
-        better = fits & ((gain > HAIR) | ((gain > -HAIR) & (more < -1e-6 * (1.0 + np.abs(use)))))
-        if not np.any(better):
+        better = np.flatnonzero((gain > HAIR) | ((gain > -HAIR) & (more < sparing)))
+        after = total + pool.activity[better] - pool.activity[current[better]]
+        better = better[np.all(after <= room + HAIR, axis=1)]
+        if better.size == 0:
             break
         # something for nothing first; then the most gain per resource
+        gain, more = gain[better], more[better]
         score = np.where(more <= HAIR, 1e12 * (1.0 + gain) - more, gain / np.maximum(more, HAIR))
-        best = int(np.argmax(np.where(better, score, -np.inf)))
+        best = int(better[np.argmax(score)])
         chosen[pool.owner[best]] = best
     return chosen
 

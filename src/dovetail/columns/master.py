@@ -93,14 +93,14 @@ class Master:
             cost = np.zeros(own_cost.size)
             cost[shared + rows] = 1.0
             ceiling = level_at
-        live.set_row_limits(self._parts.count + rows, -np.inf, ceiling)
-        live.set_bounds(lower, upper)
-        live.set_objective(cost, 0.0)
         with self._search.stopwatch.measure("engine"):
+            live.set_row_limits(self._parts.count + rows, -np.inf, ceiling)
+            live.set_bounds(lower, upper)
+            live.set_objective(cost, 0.0)
             _, x, _ = live.run(budget, 1e-6)
-        if x is None:
-            return None
-        duals = live.row_duals()
+            if x is None:
+                return None
+            duals = live.row_duals()
         count = self._parts.count
         prices = Prices(
             1.0 if level_at is None else max(0.0, -float(duals[count + rows])),
@@ -122,7 +122,9 @@ class Master:
             self._in_it = 0
         if self._in_it < self._pool.size:
             new = np.arange(self._in_it, self._pool.size)
-            self._live.add_columns(self._columns(new))
+            columns = self._columns(new)
+            with self._search.stopwatch.measure("engine"):
+                self._live.add_columns(columns)
             self._in_it = self._pool.size
         return self._live
 
@@ -175,22 +177,21 @@ class Master:
         scaled = sp.csr_array(sp.diags_array(1.0 / coupling.scale) @ self._G_shared)
         left = sp.vstack([sp.csr_array((count, shared)), scaled], format="csr")
         whole = host.integer[self._shared]
-        live = LiveHighs(
+        program = (
             sp.csr_array(sp.hstack([left, body], format="csr")),
             np.concatenate([np.ones(count), np.full(rows, -np.inf)]),
             np.concatenate([np.ones(count), coupling.h / coupling.scale]),
             np.concatenate([host.lower[self._shared], np.zeros(which.size)]),
             np.concatenate([host.upper[self._shared], np.ones(which.size)]),
             np.concatenate([whole, np.ones(which.size, dtype=bool)]),
-            seed=self._search.seed,
-            threads=self._search.threads,
         )
-        live.set_objective(np.concatenate([host.cost[self._shared], pool.cost[which]]), 0.0)
-        if known.size == count:
-            incumbent = self._search.incumbent.x
-            begin = np.zeros(shared) if incumbent is None else incumbent[self._shared]
-            live.set_start(np.concatenate([begin, np.isin(which, known).astype(float)]))
         with self._search.stopwatch.measure("engine"):
+            live = LiveHighs(*program, seed=self._search.seed, threads=self._search.threads)
+            live.set_objective(np.concatenate([host.cost[self._shared], pool.cost[which]]), 0.0)
+            if known.size == count:
+                incumbent = self._search.incumbent.x
+                begin = np.zeros(shared) if incumbent is None else incumbent[self._shared]
+                live.set_start(np.concatenate([begin, np.isin(which, known).astype(float)]))
             _, x, _ = live.run(budget, 1e-6)
         if x is None:
             return None

@@ -68,11 +68,11 @@ class Pool:
         numbers = np.full(self._parts.count, -1)
         keys = self._keys(np.arange(self._parts.count), cost, activity)
         fresh: list[int] = []
-        for c in np.flatnonzero(self._valid(z)):
-            number = self._known.get(keys[c])
-            if number is None:
-                number = self._known[keys[c]] = self.size + len(fresh)
-                fresh.append(int(c))
+        valid, before = np.flatnonzero(self._valid(z)).tolist(), self.size
+        for c in valid:
+            number = self._known.setdefault(keys[c], before + len(fresh))
+            if number == before + len(fresh):
+                fresh.append(c)
                 self.points.append(z[self.members[c]])
             numbers[c] = number
         if fresh:
@@ -84,7 +84,8 @@ class Pool:
     def _keys(self, owner: IntArray, cost: FloatArray, activity: FloatArray) -> list[tuple[int, bytes]]:
         """What tells columns apart: whose they are, what they cost, what they use."""
         table = np.round(np.concatenate([cost[:, None], activity / self._coupling.scale], axis=1), 9) + 0.0
-        return [(int(c), row.tobytes()) for c, row in zip(owner, table, strict=True)]
+        raw, width = table.tobytes(), table.itemsize * table.shape[1]
+        return [(c, raw[k * width : (k + 1) * width]) for k, c in enumerate(owner.tolist())]
 
     def measure(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(C,) cost and (C, R) use of the coupling rows, component by component."""
@@ -93,9 +94,13 @@ class Pool:
         cost: FloatArray = np.bincount(
             owner[owned], (self._scene.host.cost * z)[owned], minlength=count
         ).astype(np.float64)
-        activity = np.zeros((count, self._coupling.h.size))
-        np.add.at(activity, (self._entry_owner, self._entry_row), self._entry_value * z[self._entry_column])
-        return cost, activity
+        rows = self._coupling.h.size
+        used: FloatArray = np.bincount(
+            self._entry_owner * rows + self._entry_row,
+            self._entry_value * z[self._entry_column],
+            minlength=count * rows,
+        ).astype(np.float64)
+        return cost, used.reshape(count, rows)
 
     def _valid(self, z: FloatArray) -> BoolArray:
         host, parts = self._scene.host, self._parts

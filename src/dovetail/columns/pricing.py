@@ -36,6 +36,9 @@ class Pricing:
         )
         self._owned = ~parts.shared
         self._output_owner = parts.owner[scene.networks.outputs]
+        groups = scene.networks.class_groups
+        self._single = np.array([group[0] for group in groups if group.size == 1], dtype=np.int64)
+        self._several = [group for group in groups if group.size > 1]
 
     def answer(
         self,
@@ -83,13 +86,15 @@ class Pricing:
 
     def _held(self, z: FloatArray, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bounds with shared columns and plain integers held, and each class set to the one that pays."""
-        host, networks = self._scene.host, self._scene.networks
+        host = self._scene.host
         lower, upper = host.lower.copy(), host.upper.copy()
         held = host.integer | ~self._owned
         lower[held] = upper[held] = np.clip(np.where(host.integer, np.round(z), z), lower, upper)[held]
-        for columns in networks.class_groups:
-            wanted = _wanted(cost, columns, host.lower, host.upper)
-            lower[columns] = upper[columns] = wanted
+        single = self._single  # hundreds of them: all at once
+        wanted = np.where(cost[single] <= 0.0, 1.0, 0.0)
+        lower[single] = upper[single] = np.clip(wanted, host.lower[single], host.upper[single])
+        for columns in self._several:
+            lower[columns] = upper[columns] = _wanted(cost, columns, host.lower, host.upper)
         return lower, upper
 
     def _penalty(self, cost: FloatArray) -> FloatArray:
@@ -110,7 +115,7 @@ class Pricing:
         conditions = networks.conditions
         if conditions.count:
             short = np.maximum(conditions.margin - conditions.form @ values, 0.0) * conditions.active(z)
-            weight = np.asarray(abs(conditions.form) @ penalty)
+            weight = np.asarray(conditions.weights @ penalty)
             merit += np.bincount(self._parts.owner[conditions.column], short * weight, minlength=count)
         return np.asarray(merit, dtype=np.float64)
 

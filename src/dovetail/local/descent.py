@@ -70,17 +70,17 @@ class Memory:
     def cuts(self, z: FloatArray, view: View, senses: FloatArray, radius: float) -> tuple[Cut, ...]:
         """The views that are near and lie on the right side of the values at `z`."""
         networks, width = self._scene.networks, self._scene.width
+        if not self._kept:
+            return ()
         here = z[networks.columns]
         slack = 1e-9 * np.maximum(1.0, np.abs(view.values))
-        cuts = []
-        for there, seen in self._kept:
-            apart = np.abs(there - here) / width[networks.columns]
-            near = np.maximum.reduceat(apart, networks.first_entry[:-1]) <= NEAR * radius
-            level = seen.offset + np.bincount(networks.rows, seen.entries * here, minlength=networks.count)
-            above = (senses < 0) & (level >= view.values - slack)
-            below = (senses > 0) & (level <= view.values + slack)
-            cuts.append(Cut(seen, near & (above | below)))
-        return tuple(cuts)
+        apart = np.abs(np.array([there for there, _ in self._kept]) - here) / width[networks.columns]
+        near = np.maximum.reduceat(apart, networks.first_entry[:-1], axis=1) <= NEAR * radius
+        level = np.array([networks.level(seen, here) for _, seen in self._kept])
+        above = (senses < 0) & (level >= view.values - slack)
+        below = (senses > 0) & (level <= view.values + slack)
+        used = near & (above | below)
+        return tuple(Cut(seen, mine) for (_, seen), mine in zip(self._kept, used, strict=True))
 
 
 class Descent:
@@ -150,7 +150,7 @@ class Descent:
         conditions = networks.conditions
         if conditions.count:
             short = np.maximum(conditions.margin - values @ conditions.form.T, 0.0) * conditions.active(Z)
-            merit += short @ np.asarray(abs(conditions.form) @ penalty)
+            merit += short @ np.asarray(conditions.weights @ penalty)
         return np.asarray(merit)
 
     def run(self, z: FloatArray, radius: float, budget: Budget, source: str) -> Place:

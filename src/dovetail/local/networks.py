@@ -56,6 +56,11 @@ class Conditions:
         """How many there are."""
         return int(self.column.size)
 
+    @cached_property
+    def weights(self) -> sp.csr_array:
+        """How much each value counts in each condition, whatever its sign."""
+        return abs(self.form)
+
     def active(self, z: FloatArray) -> BoolArray:
         """Which conditions the classes in `z` call for."""
         return np.asarray((z[..., self.column] > 0.5) == self.when)
@@ -117,6 +122,11 @@ class Networks:
     def jacobian(self, entries: FloatArray) -> sp.csr_array:
         """Slopes as a matrix over the host's columns."""
         return sp.csr_array((entries, self.columns, self.first_entry), shape=self.shape)
+
+    def level(self, view: View, entries: FloatArray) -> FloatArray:
+        """(m,) what a view's linear model says of a point, given by its value at each entry."""
+        slopes = np.bincount(self.rows, view.entries * entries, minlength=self.count)
+        return np.asarray(view.offset + slopes)
 
     def values(self, Z: FloatArray) -> FloatArray:
         """(T, m) the networks' values at each row of `Z`, one call per block."""
@@ -189,8 +199,7 @@ class Networks:
                 values.append(value.ravel())
                 slopes.append(slope.ravel())
         at, flat = np.concatenate(values), np.concatenate(slopes)
-        entries: FloatArray = np.zeros(self.columns.size)
-        np.add.at(entries, self._slot, flat)
+        entries = np.bincount(self._slot, flat, minlength=self.columns.size).astype(np.float64)
         entries[np.abs(entries) < SMALLEST] = 0.0
         linear = np.bincount(self.rows, entries * z[self.columns], minlength=self.count)
         return View(at, entries, at - linear)

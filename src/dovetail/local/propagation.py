@@ -16,6 +16,22 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.local.networks import Networks
 from dovetail.local.scene import Scene
 
+TILE = 64
+"""Columns that are turned at a time: few enough to stay in the cache."""
+
+
+def times(matrix: sp.csr_array, Z: FloatArray) -> FloatArray:
+    """(T, r) the matrix times each row of `Z`; turning `Z` is most of the work, so it is done in tiles."""
+    used = np.unique(matrix.indices)
+    if 2 * used.size < matrix.shape[1]:
+        places = np.searchsorted(used, matrix.indices)
+        matrix = sp.csr_array((matrix.data, places, matrix.indptr), shape=(matrix.shape[0], used.size))
+        Z = Z[:, used]
+    turned = np.empty((Z.shape[1], len(Z)))
+    for k in range(0, len(turned), TILE):
+        turned[k : k + TILE] = Z[:, k : k + TILE].T
+    return np.asarray((matrix @ turned).T)
+
 
 @dataclass(frozen=True, eq=False)
 class _Defined:
@@ -26,7 +42,7 @@ class _Defined:
     constant: FloatArray
 
     def fill(self, Z: FloatArray) -> None:
-        Z[:, self.columns] = self.constant + (self.matrix @ Z.T).T
+        Z[:, self.columns] = self.constant + times(self.matrix, Z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +70,7 @@ class _Pushed:
     cost: float
 
     def fill(self, Z: FloatArray) -> None:
-        others = (self.rows @ Z.T).T - np.outer(Z[:, self.column], self.coefficient)
+        others = times(self.rows, Z) - np.outer(Z[:, self.column], self.coefficient)
         one, two = (self.row_lower - others) / self.coefficient, (self.row_upper - others) / self.coefficient
         least = np.max(np.minimum(one, two), axis=1, initial=self.lower)
         most = np.min(np.maximum(one, two), axis=1, initial=self.upper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from dovetail.core.problem import Problem
 from dovetail.core.search import Search
 from dovetail.local.networks import Networks
 from dovetail.presolve.boxes import Box, tightened_box
+from dovetail.presolve.components import Components, components
 from dovetail.presolve.host import limits_within
 from dovetail.presolve.stretch import Stretch, stretch
 
@@ -41,9 +43,11 @@ class Scene:
         """Measure the problem of a search, `box` if it is known; not `scaled`, all inputs share one width."""
         problem = search.problem
         if box is None:
-            box = tightened_box(problem, search.budget, seed=search.seed, threads=search.threads)
-        reach = stretch(problem, box, search.seed)
-        networks = Networks(problem, search.stopwatch, search.device)
+            with search.stopwatch.measure("engine"):
+                box = tightened_box(problem, search.budget, seed=search.seed, threads=search.threads)
+        with search.stopwatch.measure("nn"), search.stopwatch.measure("network"):
+            reach = stretch(problem, box, search.seed)
+            networks = Networks(problem, search.stopwatch, search.device)
         spread = _spread(problem, networks, reach, search.seed)
         lower, upper, integer = limits_within(problem, box.lower, box.upper)
         host = replace(problem.mip.minimised(), lower=lower, upper=upper, integer=integer)
@@ -55,6 +59,11 @@ class Scene:
     def inputs(self) -> IntArray:
         """Columns that some network reads."""
         return self.networks.inputs
+
+    @cached_property
+    def parts(self) -> Components:
+        """What only coupling rows tie together."""
+        return components(self.problem)
 
     @property
     def free_integers(self) -> BoolArray:

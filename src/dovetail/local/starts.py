@@ -26,8 +26,10 @@ class Starts:
         self._search, self._scene = search, scene
         self._chance = np.random.default_rng(search.seed + 1)
         nothing = np.empty(0, dtype=np.int64)
-        engine = HighsEngine()
-        self._relaxed = engine.load(scene.host.relaxed(), nothing, seed=search.seed, threads=search.threads)
+        with search.stopwatch.measure("engine"):
+            self._relaxed = HighsEngine().load(
+                scene.host.relaxed(), nothing, seed=search.seed, threads=search.threads
+            )
         self._calm: FloatArray | None = None
 
     def __iter__(self) -> Iterator[tuple[FloatArray, str]]:

@@ -12,6 +12,7 @@ Host rows are loaded once; the rows of the networks are swapped in bulk and the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,11 +22,11 @@ from dovetail.core.budget import Budget
 from dovetail.core.engine import MipStatus
 from dovetail.core.errors import EngineError
 from dovetail.core.stopwatch import Stopwatch
-from dovetail.local.networks import View
+from dovetail.local.networks import Networks, View
 from dovetail.local.scene import Scene
-from dovetail.mip.live_highs import LiveHighs
+from dovetail.mip.live_highs import Lines, LiveHighs
 
-Rows = tuple[sp.csr_array, FloatArray, FloatArray]
+Rows = tuple[Lines, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ class StepProgram:
         wide = sp.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], self._width))
         empty = r * (1 + self._memory) + c
         open_ends = np.full(empty, np.inf)
-        self._live = LiveHighs(
+        program = (
             sp.csr_array(sp.vstack([wide, sp.csr_array((empty, self._width))], format="csr")),
             np.concatenate([row_lower, -open_ends]),
             np.concatenate([row_upper, open_ends]),
@@ -86,31 +87,35 @@ class StepProgram:
             np.concatenate(
                 [host.integer if integer else np.zeros(host.columns, bool), np.zeros(2 * r + c, bool)]
             ),
-            seed=seed,
-            threads=threads,
         )
+        with stopwatch.measure("engine"):
+            self._live = LiveHighs(*program, seed=seed, threads=threads)
         self._prepare_patterns()
 
     def _prepare_patterns(self) -> None:
         """Where the entries of a network's row stand, done once: slopes, then y, up and down."""
         networks, r = self._scene.networks, self._regression.size
+        spread = self._scene.spread[self._regression]
         place = np.full(networks.count, -1)
         place[self._regression] = np.arange(r)
-        mine = place[networks.rows] >= 0
-        self._entry = np.flatnonzero(mine)
-        self._entry_row = place[networks.rows[mine]]
-        rows = np.concatenate([self._entry_row, *[np.arange(r)] * 3])
+        entry = np.flatnonzero(place[networks.rows] >= 0)
+        rows = np.concatenate([place[networks.rows[entry]], *[np.arange(r)] * 3])
         columns = np.concatenate(
             [
-                networks.columns[mine],
+                networks.columns[entry],
                 networks.outputs[self._regression],
                 self._up + np.arange(r),
                 self._down + np.arange(r),
             ]
         )
-        self._order = np.lexsort((columns, rows))
-        self._indices = columns[self._order]
-        self._row_of = rows[self._order]
+        order = np.lexsort((columns, rows))
+        self._indices = columns[order]
+        self._row_of = rows[order]
+        ones = np.ones(r)
+        self._template = np.concatenate([np.zeros(entry.size), 1.0 / spread, -ones, ones])[order]
+        self._slope_at = np.flatnonzero(order < entry.size)
+        self._slope_entry = entry[order[self._slope_at]]
+        self._slope_spread = spread[self._row_of[self._slope_at]]
 
     def solve(
         self,
@@ -132,21 +137,24 @@ class StepProgram:
         """
         with self._watch.measure("assembly"):
             rows, low, high = self._network_rows(lower, upper, view, senses, cuts)
-            self._live.replace_rows(self._host_rows, rows, low, high)
-            self._live.set_bounds(*self._limits(lower, upper))
-            self._live.set_objective(self._costs(cost, penalty), 0.0)
-            if start is not None:
-                self._live.set_start(self._lift(start, view))
+            limits, costs = self._limits(lower, upper), self._costs(cost, penalty)
+            lifted = None if start is None else self._lift(start, view)
         with self._watch.measure("engine"):
             try:
+                self._live.replace_rows(self._host_rows, rows, low, high)
+                self._live.set_bounds(*limits)
+                self._live.set_objective(costs, 0.0)
+                if lifted is not None:
+                    self._live.set_start(lifted)
                 status, x, _ = self._live.run(budget, gap)
             except EngineError:
                 return None  # an engine in trouble costs a step, not the search
-        if x is None or status in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED):
-            return None
-        return self._step(x, cost, penalty)
+            if x is None or status in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED):
+                return None
+            duals = None if self._live.is_mip else self._live.row_duals()
+        return self._step(x, duals, cost, penalty)
 
-    def _step(self, x: FloatArray, cost: FloatArray, penalty: FloatArray) -> Step:
+    def _step(self, x: FloatArray, duals: FloatArray | None, cost: FloatArray, penalty: FloatArray) -> Step:
         networks, r = self._scene.networks, self._regression
         z = x[: self._scene.host.columns]
         missed, pull = np.zeros(networks.count), np.zeros(networks.count)
@@ -154,10 +162,9 @@ class StepProgram:
         conditions = networks.conditions
         if conditions.count:
             miss = x[self._miss :] * self._condition_spread
-            missed += np.asarray(abs(conditions.form).T @ miss) / self._scene.spread
-        if not self._live.is_mip:
+            missed += np.asarray(conditions.weights.T @ miss) / self._scene.spread
+        if duals is not None:
             first = self._host_rows
-            duals = self._live.row_duals()
             current = duals[first : first + r.size]
             held = duals[first + r.size : first + r.size * (1 + self._memory)].reshape(self._memory, r.size)
             pull[r] = current + held.sum(axis=0)
@@ -171,13 +178,13 @@ class StepProgram:
         scene = self._scene
         slack = (penalty * scene.spread)[self._regression]
         conditions = scene.networks.conditions
-        miss = (abs(conditions.form) @ penalty) * self._condition_spread if conditions.count else np.empty(0)
+        miss = (conditions.weights @ penalty) * self._condition_spread if conditions.count else np.empty(0)
         return np.concatenate([cost, slack, slack, miss])
 
-    @property
+    @cached_property
     def _condition_spread(self) -> FloatArray:
         """The length a condition is measured in: the mean spread of its logits."""
-        form = abs(self._scene.networks.conditions.form)
+        form = self._scene.networks.conditions.weights
         return np.asarray((form @ self._scene.spread) / (form @ np.ones(form.shape[1])))
 
     def _network_rows(
@@ -188,73 +195,60 @@ class StepProgram:
         senses: FloatArray | None,
         cuts: tuple[Cut, ...],
     ) -> Rows:
+        rows, low, high = self._regression_rows(view, senses, cuts)
+        if not self._scene.networks.conditions.count:
+            return rows, low, high
+        others, side = self._condition_rows(lower, upper, view)
+        together = Lines(
+            np.concatenate([rows.data, others.data]),
+            np.concatenate([rows.indices, others.indices]),
+            np.concatenate([rows.indptr, others.indptr[1:] + rows.data.size]),
+        )
+        return together, np.concatenate([low, side]), np.concatenate([high, np.full(side.size, np.inf)])
+
+    def _regression_rows(self, view: View, senses: FloatArray | None, cuts: tuple[Cut, ...]) -> Rows:
+        """The model of every output, then one-sided rows of each remembered view; empty where not used."""
         r = self._regression
-        spread = self._scene.spread[r]
         sense = np.zeros(r.size) if senses is None else senses[r]
-        low = np.where(sense < 0, -np.inf, view.offset[r] / spread)
-        high = np.where(sense > 0, np.inf, view.offset[r] / spread)
-        parts: list[Rows] = [(self._regression_rows(view, np.ones(r.size, bool)), low, high)]
-        for k in range(self._memory):
-            used = cuts[k].used[r] if k < len(cuts) else np.zeros(r.size, bool)
-            if not np.any(used):
-                open_ends = np.full(r.size, np.inf)
-                parts.append((sp.csr_array((r.size, self._width)), -open_ends, open_ends))
-                continue
-            side = cuts[k].view.offset[r] / spread
-            parts.append(
-                (
-                    self._regression_rows(cuts[k].view, used),
-                    np.where(used & (sense > 0), side, -np.inf),
-                    np.where(used & (sense < 0), side, np.inf),
-                )
-            )
-        if self._scene.networks.conditions.count:
-            parts.append(self._condition_rows(lower, upper, view))
-        return (
-            _stacked([part[0] for part in parts], self._width),
-            np.concatenate([p[1] for p in parts]),
-            np.concatenate([p[2] for p in parts]),
-        )
+        used = np.zeros((1 + self._memory, r.size), dtype=bool)
+        used[0] = True
+        views = [view]
+        for k, cut in enumerate(cuts[: self._memory]):
+            used[1 + k] = cut.used[r]
+            views.append(cut.view)
+        side = np.full(used.shape, np.nan)
+        side[: len(views)] = np.array([v.offset for v in views])[:, r] / self._scene.spread[r]
+        low = np.where(used & (sense > 0), side, -np.inf)
+        high = np.where(used & (sense < 0), side, np.inf)
+        both = sense == 0
+        low[0, both] = high[0, both] = side[0, both]
 
-    def _regression_rows(self, view: View, used: BoolArray) -> sp.csr_array:
-        ones = np.ones(self._regression.size)
-        spread = self._scene.spread[self._regression]
-        data = np.concatenate(
-            [-view.entries[self._entry] / spread[self._entry_row], 1.0 / spread, -ones, ones]
-        )
-        data = data[self._order]
-        kept = used[self._row_of] & (data != 0.0)
-        length = np.bincount(self._row_of[kept], minlength=used.size)
+        data = np.tile(self._template, (len(views), 1))
+        slopes = np.array([v.entries for v in views])[:, self._slope_entry]
+        data[:, self._slope_at] = -slopes / self._slope_spread
+        kept = used[: len(views), self._row_of] & (data != 0.0)
+        numbers = np.arange(len(views))[:, None] * r.size + self._row_of
+        length = np.bincount(numbers[kept], minlength=used.size)
         pointer = np.concatenate([[0], np.cumsum(length)])
-        return sp.csr_array((data[kept], self._indices[kept], pointer), shape=(used.size, self._width))
+        indices = np.broadcast_to(self._indices, data.shape)[kept]
+        return Lines(data[kept], indices, pointer), low.ravel(), high.ravel()
 
-    def _condition_rows(self, lower: FloatArray, upper: FloatArray, view: View) -> Rows:
+    @cached_property
+    def _forms(self) -> _Forms:
+        return _Forms(self._scene.networks, self._condition_spread, self._miss)
+
+    def _condition_rows(self, lower: FloatArray, upper: FloatArray, view: View) -> tuple[Lines, FloatArray]:
         """form'(slopes x) + miss - M active >= margin - form'offset - M, tight since M is local."""
-        networks, conditions = self._scene.networks, self._scene.networks.conditions
-        unit = self._condition_spread
-        slopes = sp.csr_array(sp.diags_array(1.0 / unit) @ conditions.form @ networks.jacobian(view.entries))
+        conditions, forms, unit = self._scene.networks.conditions, self._forms, self._condition_spread
+        slopes = forms.slopes(view.entries)
         constant = (conditions.form @ view.offset) / unit
         margin = conditions.margin / unit
-        positive, negative = slopes.maximum(0), slopes.minimum(0)
-        least = positive @ _finite(lower) + negative @ _finite(upper) + constant
+        least = forms.least(slopes, _finite(lower), _finite(upper)) + constant
         big = np.maximum(margin - least, 0.0) + 1e-3
-        count = conditions.count
-        rows = np.arange(count)
         # active is y, or 1 - y
         switch = np.where(conditions.when, -big, big)
-        extra = sp.csr_array(
-            (
-                np.concatenate([switch, np.ones(count)]),
-                (np.concatenate([rows, rows]), np.concatenate([conditions.column, self._miss + rows])),
-            ),
-            shape=(count, self._width),
-        )
-        wide = sp.csr_array((slopes.data, slopes.indices, slopes.indptr), shape=(count, self._width))
-        matrix = sp.csr_array(wide + extra)
-        matrix.data[np.abs(matrix.data) < 1e-9] = 0.0
-        matrix.eliminate_zeros()
         side = margin - constant - np.where(conditions.when, big, 0.0)
-        return matrix, side, np.full(count, np.inf)
+        return forms.lines(slopes, switch), side
 
     def _lift(self, z: FloatArray, view: View) -> FloatArray:
         """A host point with the slacks that make it a point of the program."""
@@ -271,16 +265,46 @@ class StepProgram:
         return np.concatenate(parts)
 
 
+class _Forms:
+    """Where the entries of the conditions' rows stand, found once: slopes, the class column, the miss."""
+
+    def __init__(self, networks: Networks, unit: FloatArray, miss: int) -> None:
+        conditions, width = networks.conditions, networks.shape[1]
+        form, self._count = conditions.form.tocoo(), conditions.count
+        length = np.diff(networks.first_entry)[form.col]
+        product = np.repeat(np.arange(form.nnz), length)  # of one entry of the form and one slope
+        first = np.repeat(networks.first_entry[form.col] - np.cumsum(length) + length, length)
+        entry = first + np.arange(product.size)
+        places, slot = np.unique(form.row[product] * width + networks.columns[entry], return_inverse=True)
+        coefficient = ((1.0 / unit)[form.row] * form.data)[product]
+        self._combine = sp.csr_array((coefficient, (slot, entry)), shape=(places.size, networks.columns.size))
+        row, column = np.divmod(places, width)
+        pointer = np.searchsorted(row, np.arange(self._count + 1))
+        self._sides = sp.csr_array((np.zeros(row.size), column, pointer), shape=(self._count, width))
+        own = np.arange(self._count)
+        rows = np.concatenate([row, own, own])
+        columns = np.concatenate([column, conditions.column, miss + own])
+        self._order = np.lexsort((columns, rows))
+        self._indices, self._row_of = columns[self._order], rows[self._order]
+
+    def slopes(self, entries: FloatArray) -> FloatArray:
+        """The slopes of the conditions."""
+        return np.asarray(self._combine @ entries)
+
+    def least(self, slopes: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(c,) the least that the slopes make of points between these limits."""
+        self._sides.data[:] = np.maximum(slopes, 0.0)
+        least = self._sides @ lower
+        self._sides.data[:] = np.minimum(slopes, 0.0)
+        return np.asarray(least + self._sides @ upper)
+
+    def lines(self, slopes: FloatArray, switch: FloatArray) -> Lines:
+        """The rows; entries of next to nothing are left out."""
+        data = np.concatenate([slopes, switch, np.ones(self._count)])[self._order]
+        kept = np.abs(data) >= 1e-9
+        length = np.bincount(self._row_of[kept], minlength=self._count)
+        return Lines(data[kept], self._indices[kept], np.concatenate([[0], np.cumsum(length)]))
+
+
 def _finite(limits: FloatArray) -> FloatArray:
     return np.clip(limits, -1e8, 1e8)
-
-
-def _stacked(parts: list[sp.csr_array], width: int) -> sp.csr_array:
-    """Matrices one above the other; scipy's own vstack costs more than the LP of a small problem."""
-    data = np.concatenate([part.data for part in parts])
-    indices = np.concatenate([part.indices for part in parts])
-    ends = np.cumsum([0, *(part.nnz for part in parts)])
-    pointer = np.concatenate(
-        [[0], *(part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True))]
-    )
-    return sp.csr_array((data, indices, pointer), shape=(pointer.size - 1, width))

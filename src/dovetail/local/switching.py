@@ -13,7 +13,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.budget import Budget
 from dovetail.core.search import Search
-from dovetail.local.propagation import Propagation
+from dovetail.local.propagation import Propagation, times
 from dovetail.local.scene import Scene
 
 MOST_CELLS, MOST_NEIGHBOURS = 4_000_000, 2_000
@@ -114,7 +114,7 @@ class SwitchSearch:
         self._propagation.fill(Z)
         missed = np.sum(np.maximum(0.0, np.maximum(host.lower - Z, Z - host.upper) - 1e-9), axis=1)
         if host.rows:
-            activity = (host.A @ Z.T).T
+            activity = times(host.A, Z)
             beyond = np.maximum(host.row_lower - activity, activity - host.row_upper) / self._row_scale
             missed += np.sum(np.maximum(0.0, beyond - 1e-9), axis=1)
         merit = Z @ host.cost + self._weight * (missed + (missed > 1e-7))

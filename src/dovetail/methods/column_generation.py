@@ -29,7 +29,6 @@ from dovetail.local.descent import Options
 from dovetail.local.scene import Scene
 from dovetail.local.starts import Starts
 from dovetail.local.walk import Walk
-from dovetail.presolve.components import components
 
 NOISE = (0.05, 0.3)
 """Prices are shaken by these factors in turn, so that columns differ."""
@@ -82,7 +81,7 @@ class Exchange:
 
     def __init__(self, search: Search, scene: Scene, options: ColumnGeneration) -> None:
         self._search, self._scene, self._options = search, scene, options
-        self._parts = components(search.problem)
+        self._parts = scene.parts
         self.coupling = Coupling.of(scene, self._parts)
         self.pool = Pool(scene, self._parts, self.coupling)
         self._master = Master(search, scene, self._parts, self.coupling, self.pool)

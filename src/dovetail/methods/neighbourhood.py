@@ -22,7 +22,7 @@ from dovetail.local.descent import Descent, Options
 from dovetail.local.scene import Scene
 from dovetail.local.starts import Starts
 from dovetail.local.step import StepProgram
-from dovetail.presolve.components import NOBODY, components
+from dovetail.presolve.components import NOBODY
 
 WHOLE = 1e-6
 RELAXED_STARTS, RELAX_SHARE = 4, 0.15
@@ -67,7 +67,7 @@ class _Hunt:
 
     def __init__(self, search: Search, scene: Scene) -> None:
         self._search, self._scene = search, scene
-        self._parts = components(search.problem)
+        self._parts = scene.parts
         self._integers = np.flatnonzero(scene.free_integers)
         seed, threads, watch = search.seed, search.threads, search.stopwatch
         self._relaxed = StepProgram(scene, watch, integer=False, memory=8, seed=seed, threads=threads)

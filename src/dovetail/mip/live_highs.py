@@ -10,13 +10,13 @@ issue 3262, mended after 1.15.1).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.budget import Budget
 from dovetail.core.engine import MipStatus
 from dovetail.core.errors import EngineError
@@ -41,6 +41,14 @@ STATUS = {
 }
 
 _threads_in_use: int | None = None
+
+
+class Lines(NamedTuple):
+    """Rows for a program: what a csr_array holds, without the time that scipy takes to make one."""
+
+    data: FloatArray
+    indices: IntArray
+    indptr: IntArray
 
 
 class LiveHighs:
@@ -98,12 +106,13 @@ class LiveHighs:
         lower, upper = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
         self._demand(self._highs.changeColsBounds(lower.size, self._columns, lower, upper), "bounds")
 
-    def add_rows(self, rows: sp.csr_array, lower: FloatArray, upper: FloatArray) -> None:
+    def add_rows(self, rows: sp.csr_array | Lines, lower: FloatArray, upper: FloatArray) -> None:
         """Append rows to the program."""
+        first = rows.indptr[:-1].astype(np.int32)
         self._demand(
             self._highs.addRows(
-                rows.shape[0], lower, upper, rows.nnz,
-                rows.indptr[:-1].astype(np.int32), rows.indices.astype(np.int32), rows.data,
+                first.size, lower, upper, rows.data.size,
+                first, rows.indices.astype(np.int32, copy=False), rows.data,
             ),
             "rows",
         )  # fmt: skip
@@ -115,10 +124,10 @@ class LiveHighs:
             return
         self._demand(self._highs.deleteRows(which.size, which), "removal of rows")
 
-    def replace_rows(self, first: int, rows: sp.csr_array, lower: FloatArray, upper: FloatArray) -> None:
+    def replace_rows(self, first: int, rows: Lines, lower: FloatArray, upper: FloatArray) -> None:
         """Swap all rows from `first` on for as many others; the basis stays, so the next solve is warm."""
         basis = self._highs.getBasis()
-        self.delete_rows(first, first + rows.shape[0])
+        self.delete_rows(first, first + lower.size)
         self.add_rows(rows, lower, upper)
         if basis.valid and not self.is_mip:
             self._highs.setBasis(basis)

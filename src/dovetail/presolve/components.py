@@ -11,8 +11,6 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from dovetail.core.arrays import BoolArray, IntArray
 from dovetail.core.problem import Problem
@@ -54,25 +52,35 @@ def components(problem: Problem) -> Components:
     A = problem.mip.A
     lengths = np.diff(A.indptr)
     waiting = np.argsort(lengths, kind="stable")
+    owner = _grown(owner, A.indices, A.indptr, waiting)
+    row_owner = np.full(problem.mip.rows, NOBODY, dtype=np.int64)
+    filled = np.flatnonzero(lengths)
+    if filled.size:
+        owners, first = owner[A.indices], A.indptr[:-1][filled]
+        least, most = np.minimum.reduceat(owners, first), np.maximum.reduceat(owners, first)
+        row_owner[filled] = np.where(least == most, least, NOBODY)
+    return Components(count, owner, row_owner)
+
+
+def _grown(owner: IntArray, indices: IntArray, pointer: IntArray, waiting: IntArray) -> IntArray:
+    """Owners with what rows of one component add; plain lists, since most rows have two or three entries."""
+    owned, columns, ends, rows = owner.tolist(), indices.tolist(), pointer.tolist(), waiting.tolist()
     grown = True
     while grown:
         grown, later = False, []
-        for i in waiting:
-            columns = A.indices[A.indptr[i] : A.indptr[i + 1]]
-            owners = owner[columns]
-            touched = owners[owners != NOBODY]
-            if touched.size == 0:
+        for i in rows:
+            mine = columns[ends[i] : ends[i + 1]]
+            owners = {owned[j] for j in mine}
+            touched = owners - {NOBODY}
+            if not touched:
                 later.append(i)
-            elif np.all(touched == touched[0]) and touched.size < owners.size:
-                owner[columns] = touched[0]
+            elif len(touched) == 1 and len(owners) == 2:
+                (only,) = touched
+                for j in mine:
+                    owned[j] = only
                 grown = True
-        waiting = np.array(later, dtype=np.int64)
-    row_owner = np.full(problem.mip.rows, NOBODY, dtype=np.int64)
-    for i in np.flatnonzero(lengths):
-        owners = owner[A.indices[A.indptr[i] : A.indptr[i + 1]]]
-        if owners[0] != NOBODY and np.all(owners == owners[0]):
-            row_owner[i] = owners[0]
-    return Components(count, owner, row_owner)
+        rows = later
+    return np.array(owned, dtype=np.int64)
 
 
 def _seeds(problem: Problem) -> tuple[IntArray, int]:
@@ -89,10 +97,21 @@ def _seeds(problem: Problem) -> tuple[IntArray, int]:
     kept = movable[columns]
     kept[np.isin(columns, problem.outputs)] = True  # every output has an owner, even a fixed one
     samples, columns = samples[kept], columns[kept]
-    size = first + mip.columns
-    graph = coo_array((np.ones(samples.size), (samples, first + columns)), shape=(size, size))
-    _, label = connected_components(graph, directed=False)
-    used, component = np.unique(label[:first], return_inverse=True)
+    used, component = np.unique(_joined(samples, columns, first, mip.columns), return_inverse=True)
     owner = np.full(mip.columns, NOBODY, dtype=np.int64)
     owner[columns] = component[samples]
     return owner, int(used.size)
+
+
+def _joined(samples: IntArray, columns: IntArray, count: int, width: int) -> IntArray:
+    """(count,) for each sample the first one that it is tied to, through columns that both touch."""
+    label = np.arange(count)
+    while True:
+        least = np.full(width, count)
+        np.minimum.at(least, columns, label[samples])
+        new = label.copy()
+        np.minimum.at(new, samples, least[columns])
+        new = new[new]  # a shortcut, so that a long chain takes few rounds
+        if np.array_equal(new, label):
+            return label
+        label = new
