@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pyscipopt
 import pytest
 import torch
 
@@ -47,6 +48,87 @@ def best_by_enumeration(instance):
             if np.all(per_species >= gamma - 1e-9):
                 best = max(best, picked.sum())
     return best
+
+
+def given(instance):
+    """The site's own numbers, read off the rows: a price per species, the money, beta and gamma."""
+    mip, (cells, kinds) = instance.problem.mip, instance.planted.shape
+    row = 2 * cells * kinds + cells
+    price = mip.A[[row]].toarray()[0][instance.planted[0]]
+    return price, mip.row_upper[row], mip.row_upper[row + 1], mip.row_lower[row + 2 :]
+
+
+def tables(instance):
+    """(2, cells, species) what the networks say of every cell, left alone and sterilised."""
+    cells = len(instance.sterilised)
+    return np.stack([survival(instance, np.full(cells, z)) for z in (0.0, 1.0)])
+
+
+def best_by_halves(instance):
+    """All plantings and all sterilisations of nine cells: 4^5 plantings of five joined to 4^4 of four."""
+    price, money, beta, gamma = given(instance)
+    table, cells = tables(instance), len(instance.sterilised)
+    parts = [np.arange(5), np.arange(5, cells)]
+    choices = [np.array(list(itertools.product(range(4), repeat=part.size))) for part in parts]
+    paid = [price[choice].sum(axis=1) for choice in choices]
+    affordable = paid[0][:, None] + paid[1] <= money
+    best = -np.inf
+    for z in itertools.product((0, 1), repeat=cells):
+        if sum(z) > beta:
+            continue
+        s = table[np.array(z), np.arange(cells)]
+        one, two = (
+            np.stack([np.where(choice == k, s[part, k], 0.0).sum(axis=1) for k in range(4)], axis=1)
+            for part, choice in zip(parts, choices, strict=True)
+        )
+        fits = affordable.copy()
+        for k in range(4):
+            fits &= one[:, k, None] + two[:, k] >= gamma[k] - 1e-9
+        total = one.sum(axis=1)[:, None] + two.sum(axis=1)
+        best = max(best, float(np.max(total, where=fits, initial=-np.inf)))
+    return best
+
+
+def best_by_tables(instance):
+    """The same by a program of its own: which species goes on which cell, sterilised or not."""
+    price, money, beta, gamma = given(instance)
+    table = tables(instance)
+    _, cells, kinds = table.shape
+    model = pyscipopt.Model()
+    model.hideOutput()
+    model.setParam("limits/gap", 0.0)
+    every = list(itertools.product((0, 1), range(cells), range(kinds)))
+    q = {place: model.addVar(vtype="B") for place in every}
+    for i in range(cells):
+        model.addCons(pyscipopt.quicksum(q[z, i, k] for z in (0, 1) for k in range(kinds)) == 1)
+    model.addCons(pyscipopt.quicksum(price[k] * q[z, i, k] for z, i, k in every) <= money)
+    model.addCons(pyscipopt.quicksum(q[1, i, k] for i in range(cells) for k in range(kinds)) <= beta)
+    for k in range(kinds):
+        mine = ((z, i) for z in (0, 1) for i in range(cells))
+        model.addCons(pyscipopt.quicksum(table[z, i, k] * q[z, i, k] for z, i in mine) >= gamma[k])
+    model.setObjective(pyscipopt.quicksum(table[place] * q[place] for place in every), "maximize")
+    model.optimize()
+    assert model.getStatus() == "optimal"
+    return model.getObjVal()
+
+
+@pytest.mark.parametrize("network", ["1x4", "2x16", "8x32", "16x64"])
+def test_three_by_three_against_enumeration(network):
+    """Whatever the depth of the networks, the proved optimum is the one of all plantings."""
+    instance = tree(3, network, seed=5, epochs=10, allow_constant=True)
+    assert np.ptp(tables(instance), axis=1).max() > 1e-3  # the networks say something
+    result = dt.solve(instance.problem, time_limit=60, log=False)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(best_by_halves(instance), rel=2e-6)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_six_by_six_against_a_program_of_its_own(seed):
+    instance = tree(6, "16x64", seed=seed, epochs=10, allow_constant=True)
+    assert np.ptp(tables(instance), axis=1).max() > 1e-3
+    result = dt.solve(instance.problem, time_limit=60, log=False)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(best_by_tables(instance), rel=2e-6)
 
 
 def test_it_is_the_papers_model(plot):
