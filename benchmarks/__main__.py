@@ -11,6 +11,7 @@ from rich.console import Console
 
 from benchmarks import (
     ablation,
+    assembly,
     default,
     device,
     equal_time,
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write each table there as Markdown")
     known: dict[str, Callable[[], Table]] = {
         "timers": timers.run,
+        "assembly": lambda: assembly.run(Path(options.data) if options.data else None),
         "network_size": network_size.run,
         "memory": memory.run,
         "models": models.run,
