@@ -22,6 +22,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import DovetailError, ModelError, PredictorError
 from dovetail.core.foreign import NUMBER, ForeignModel, ObjectArray, Origin, Places, Reading, locate
+from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.problem import OutputType, Problem
@@ -223,7 +224,22 @@ def opened(model: Any) -> Opened:
     for tie, (inputs, outputs) in zip(book.ties, places, strict=True):
         columns = _columns(problem.mip, reading.mip.columns, inputs)
         tie.block = _add(problem, tie, columns, outputs.column)
+    for indicator in reading.switched:
+        _add_switched(problem, indicator)
     return Opened(problem, Origin(foreign, reading))
+
+
+def _add_switched(problem: Problem, indicator: Indicator) -> None:
+    """An indicator without a finite big M, as a block whose output is 0."""
+    from dovetail.predictors.switched_row import SwitchedRow
+
+    name = f"indicator {indicator.name or len(problem.blocks)}"
+    nothing = np.zeros(1)
+    (output,) = problem.add_columns(nothing, nothing, np.zeros(1, dtype=bool), [name])
+    inputs = np.array([indicator.binary, *indicator.columns])
+    taken = {block.name for block in problem.blocks}
+    name = name if name not in taken else f"{name}#{len(taken)}"
+    problem.add_predictor(SwitchedRow(indicator), inputs, [output], name=name)
 
 
 def remember(model: Any, session: Opened, x: FloatArray | None) -> None:

@@ -7,7 +7,8 @@ import pytest
 from tests.conftest import FULL
 
 import dovetail as dt
-from dovetail.models.indicators import LARGEST_M, Indicator, with_indicators
+from dovetail.core.indicator import Indicator
+from dovetail.models.indicators import LARGEST_M, with_indicators
 
 SEEDS = range(400 if FULL else 40)
 
@@ -53,7 +54,7 @@ def test_the_same_points_are_feasible(seed):
     A = chance.integers(-2, 3, size=(2, 5))
     mip = dt.Mip(np.zeros(5), A, -np.inf, chance.integers(0, 6, size=2), lower, upper, True)
     indicators = [random_indicator(chance, 5, 2, k) for k in range(3)]
-    rows = with_indicators(mip, indicators)
+    rows, _ = with_indicators(mip, indicators)
     for x in points_of(mip):
         wanted = feasible(mip, x) and all(kept(indicator, x) for indicator in indicators)
         assert feasible(rows, x) == wanted, x
@@ -67,7 +68,7 @@ def test_bounds_that_only_rows_give(seed):
     box = [[0, 0, 1, 0], [0, 0, 0, 1]] if seed % 2 else [[0, 0, 1, 1], [0, 0, 1, -1]]
     mip = dt.Mip(np.zeros(4), box, -size, size, [0, 0, -np.inf, -np.inf], [1, 1, np.inf, np.inf], True)
     indicators = [random_indicator(chance, 4, 2, k) for k in range(3)]
-    rows = with_indicators(mip, indicators)
+    rows, _ = with_indicators(mip, indicators)
     for x in product((0, 1), (0, 1), range(-size, size + 1), range(-size, size + 1)):
         x = np.array(x, dtype=float)
         wanted = feasible(mip, x) and all(kept(indicator, x) for indicator in indicators)
@@ -76,10 +77,10 @@ def test_bounds_that_only_rows_give(seed):
 
 def test_m_is_as_small_as_bounds_allow():
     mip = dt.Mip([0, 0, 0], lower=[0, -1, 2], upper=[1, 3, 5], integer=[True, False, False])
-    rows = with_indicators(mip, [Indicator(0, 1, [1, 2], [2.0, -1.0], -np.inf, 1.0, "c")])
+    rows, _ = with_indicators(mip, [Indicator(0, 1, [1, 2], [2.0, -1.0], -np.inf, 1.0, "c")])
     assert rows.A.toarray()[0] == pytest.approx([3.0, 2.0, -1.0], rel=2e-6)  # 2 * 3 - 2 - 1
     assert rows.row_upper[0] == pytest.approx(4.0, rel=2e-6)
-    rows = with_indicators(mip, [Indicator(0, 0, [1, 2], [2.0, -1.0], 0.0, np.inf, "c")])
+    rows, _ = with_indicators(mip, [Indicator(0, 0, [1, 2], [2.0, -1.0], 0.0, np.inf, "c")])
     assert rows.A.toarray()[0] == pytest.approx([-7.0, -2.0, 1.0], rel=2e-6)  # at least -2 - 5
     assert rows.row_upper[0] == 0.0
 
@@ -87,13 +88,13 @@ def test_m_is_as_small_as_bounds_allow():
 def test_the_relaxation_is_asked_where_bounds_say_nothing():
     lower, upper = [0, -np.inf, -np.inf], [1, np.inf, np.inf]
     mip = dt.Mip(np.zeros(3), [[0, 1, 1], [0, 1, -1]], -np.inf, [4, 2], lower, upper, [True, False, False])
-    rows = with_indicators(mip, [Indicator(0, 1, [1], [1.0], -np.inf, 1.0, "c")])
+    rows, _ = with_indicators(mip, [Indicator(0, 1, [1], [1.0], -np.inf, 1.0, "c")])
     assert rows.A.toarray()[2] == pytest.approx([2.0, 1.0, 0.0], rel=1e-5)  # x <= 3
 
 
 def test_a_binary_that_cannot_be_switched_off():
     mip = dt.Mip(np.zeros(2), [[1, 0]], 1, 1, [0, -np.inf], [1, np.inf], [True, False])
-    rows = with_indicators(mip, [Indicator(0, 1, [1], [1.0], 2.0, 2.0, "c")])
+    rows, _ = with_indicators(mip, [Indicator(0, 1, [1], [1.0], 2.0, 2.0, "c")])
     assert feasible(rows, np.array([1.0, 2.0]))
     assert not feasible(rows, np.array([1.0, 2.1]))
     assert not feasible(rows, np.array([1.0, 1.9]))
@@ -102,26 +103,26 @@ def test_a_binary_that_cannot_be_switched_off():
 @pytest.mark.parametrize(("fixed", "active", "rows"), [(1, 1, 1), (0, 1, 0), (0, 0, 1), (1, 0, 0)])
 def test_a_fixed_binary_needs_no_m(fixed, active, rows):
     mip = dt.Mip([0, 0], lower=[fixed, -np.inf], upper=[fixed, np.inf], integer=[True, False])
-    written = with_indicators(mip, [Indicator(0, active, [1], [1.0], -np.inf, 3.0, "c")])
+    written, _ = with_indicators(mip, [Indicator(0, active, [1], [1.0], -np.inf, 3.0, "c")])
     assert written.rows == rows
     if rows:
         assert written.A.toarray().tolist() == [[0.0, 1.0]]
 
 
-def test_what_nothing_limits_is_named():
+def test_what_nothing_limits_is_handed_back():
     mip = dt.Mip(np.zeros(4), lower=[0, 0, -np.inf, 0], upper=[1, 1, np.inf, np.inf],
                  integer=[True, True, False, False], names=["on", "off", "flow", "stock"])  # fmt: skip
     fine = Indicator(0, 1, [3], [-1.0], -np.inf, 0.0, "fine")  # -stock <= 0 always holds
     lost = Indicator(0, 1, [1, 2], [1.0, 1.0], -np.inf, 0.0, "lost")
-    assert with_indicators(mip, [fine]).rows == 1
-    with pytest.raises(dt.UnsupportedError, match="constraint lost: .* give flow finite"):
-        with_indicators(mip, [fine, lost])
+    assert with_indicators(mip, [fine])[0].rows == 1
+    rows, left = with_indicators(mip, [fine, lost])
+    assert rows.rows == 1 and left == (lost,)
 
 
 def test_bounds_that_are_as_good_as_none():
     mip = dt.Mip([0, 0], lower=[0, -10 * LARGEST_M], upper=[1, 10 * LARGEST_M], integer=[True, False])
-    with pytest.raises(dt.UnsupportedError, match=r"give x\[1\] finite"):
-        with_indicators(mip, [Indicator(0, 1, [1], [1.0], -np.inf, 0.0, "c")])
+    far = Indicator(0, 1, [1], [1.0], -np.inf, 0.0, "c")
+    assert with_indicators(mip, [far])[1] == (far,)
 
 
 @pytest.mark.parametrize(("upper", "integer", "words"), [(2, True, "integer"), (1, False, "continuous")])
@@ -140,14 +141,14 @@ def test_refuses_nonsense(active, upper):
 
 def test_names_stay_distinct():
     mip = dt.Mip([0, 0], [[1, 1]], 0, 2, 0, [1, 5], [True, False], row_names=["c"])
-    rows = with_indicators(mip, [Indicator(0, 1, [1], [1.0], 2.0, 3.0, "c")])
+    rows, _ = with_indicators(mip, [Indicator(0, 1, [1], [1.0], 2.0, 3.0, "c")])
     assert rows.row_names == ("c", "c#2", "c#3")
-    assert with_indicators(mip, []) is mip
+    assert with_indicators(mip, [])[0] is mip
 
 
 def test_an_empty_row():
     mip = dt.Mip([0, 0], lower=0, upper=1, integer=True)
-    rows = with_indicators(mip, [Indicator(0, 1, [], [], 1.0, np.inf, "never")])
+    rows, _ = with_indicators(mip, [Indicator(0, 1, [], [], 1.0, np.inf, "never")])
     assert feasible(rows, np.array([0.0, 0.0]))
     assert not feasible(rows, np.array([1.0, 0.0]))
 
@@ -162,7 +163,7 @@ def test_ten_thousand():
         integer=[True] * count + [False] * count,
     )
     columns = chance.integers(count, 2 * count, size=(count, 3))
-    rows = with_indicators(
+    rows, _ = with_indicators(
         mip, [Indicator(k, k % 2, columns[k], [1, 2, 3], 3, 3, f"i{k}") for k in range(count)]
     )
     assert rows.rows == 2 * count

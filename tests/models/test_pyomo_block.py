@@ -154,7 +154,7 @@ def test_containers_of_pyomo_keep_their_shape(model):
     assert foreign.unpack(model.x).shape == (2, 3)
     assert foreign.unpack(model.single).shape == ()
     assert foreign.unpack(model.sparse).shape == (2,)
-    assert foreign.unpack(model.cube).shape == (8,)
+    assert foreign.unpack(model.cube).shape == (2, 2, 2)
     assert foreign.unpack(model.b[:].y[:]).shape == (2, 3)
     assert foreign.unpack([model.x[0, :], model.x[1, :]]).shape == (2, 3)
     assert foreign.unpack([model.single, 2.0]).shape == (2,)

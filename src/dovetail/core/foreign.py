@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import ModelError
+from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 
 ObjectArray = NDArray[np.object_]
@@ -36,6 +37,8 @@ class Reading:
 
     mip: Mip
     keys: tuple[Hashable, ...]
+    switched: tuple[Indicator, ...] = ()
+    """Indicator constraints that no row of the `Mip` can hold."""
 
     @cached_property
     def column(self) -> dict[Hashable, int]:

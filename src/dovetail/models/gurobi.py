@@ -18,8 +18,9 @@ from gurobipy import GRB
 from dovetail.core.arrays import IntArray
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import Itself, ObjectArray, Reading, distinct, table
+from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-from dovetail.models.indicators import Indicator, with_indicators
+from dovetail.models.indicators import with_indicators
 
 
 class GurobiModel:
@@ -43,9 +44,11 @@ class GurobiModel:
         slacks = _range_slacks(model, variables, {j for i in indicators for j in (i.binary, *i.columns)})
         own = np.setdiff1d(np.arange(len(variables)), slacks.column)
         mip = _columns(model, variables, own)
-        if rows:
-            mip = with_indicators(_with_rows(model, mip, own, slacks), _moved(indicators, own))
-        return Reading(mip, tuple(Itself(variables[j]) for j in own))
+        keys = tuple(Itself(variables[j]) for j in own)
+        if not rows:
+            return Reading(mip, keys)
+        mip, left = with_indicators(_with_rows(model, mip, own, slacks), _moved(indicators, own))
+        return Reading(mip, keys, left)
 
     def unpack(self, given: Any) -> ObjectArray:
         """`MVar`, `tupledict`, frames and lists; variables just added are brought into the model."""

@@ -2,7 +2,8 @@
 
 Every tool's indicators come here in one form. M is the most that the row can be exceeded by when it is
 switched off. The bounds of the columns say how much that is; where they do not, bounds that the rows
-imply do; and as a last resort the linear relaxation. A row that nothing limits cannot be written so.
+imply do; and as a last resort the linear relaxation. A row that nothing limits cannot be written so: it is
+handed back, to become a block (predictors/switched_row.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.errors import ModelError, UnsupportedError
+from dovetail.core.errors import ModelError
 from dovetail.core.foreign import distinct
+from dovetail.core.indicator import Indicator
 from dovetail.core.mip import INFINITY, Mip
 
 PAD = 1e-6
@@ -30,51 +32,30 @@ OPTIMAL, INFEASIBLE = 0, 2
 ROUNDING = 1e-14
 """Relative error of a sum, generously."""
 
+MOST_PROGRAMS = 50
+"""Linear programs that may be solved for missing limits: in a large model each takes seconds."""
+
 ROUNDS = 5
 """How often bounds implied by rows are followed from one row to the next."""
 
 
-@dataclass(frozen=True)
-class Indicator:
-    """If column `binary` is `active`, then lower <= coefficients'x[columns] <= upper; infinities allowed."""
-
-    binary: int
-    active: int
-    columns: Sequence[int]
-    coefficients: Sequence[float]
-    lower: float
-    upper: float
-    name: str
-
-
-def with_indicators(mip: Mip, indicators: Sequence[Indicator]) -> Mip:
-    """`mip` with the indicators as rows at its end; an `UnsupportedError` names one that has no finite M."""
+def with_indicators(mip: Mip, indicators: Sequence[Indicator]) -> tuple[Mip, tuple[Indicator, ...]]:
+    """`mip` with the indicators as rows at its end, and those that have no finite M."""
     if not indicators:
-        return mip
+        return mip, ()
     sides = _Sides.of(mip, indicators)
     extra = np.maximum(sides.most(*_implied_bounds(mip)) - sides.limit, 0.0)
     known = sides.always | (extra <= LARGEST_M)
     mip = _appended(mip, indicators, sides.some(known), _padded(extra[known]))
     if np.all(known):
-        return mip
+        return mip, ()
     sides, relaxation = sides.some(~known), _Relaxation(mip)
-    M = np.zeros(sides.count)
-    for k in range(sides.count):
+    M = np.full(sides.count, np.inf)
+    for k in range(min(sides.count, MOST_PROGRAMS)):
         M[k] = relaxation.big_m(sides, k)
-        if M[k] > LARGEST_M:  # at once: the next may take as long
-            raise _unlimited(mip, indicators[sides.indicator[k]])
-    return _appended(mip, indicators, sides, M)
-
-
-def _unlimited(mip: Mip, indicator: Indicator) -> UnsupportedError:
-    """Names what is to blame: columns of the row without a bound, or else with a very large one."""
-    size = {j: max(abs(mip.lower[j]), abs(mip.upper[j])) for j in indicator.columns}
-    worst = [mip.column_name(j) for j in size if size[j] == max(size.values())]
-    names = ", ".join(worst[:3]) + (f" and {len(worst) - 3} more" if len(worst) > 3 else "")
-    return UnsupportedError(
-        f"indicator constraint {indicator.name}: nothing limits its row to a size below {LARGEST_M:g} when "
-        f"it is switched off; give {names} finite lower and upper bounds."
-    )
+    limited = M <= LARGEST_M
+    left = np.unique(sides.indicator[~limited])
+    return _appended(mip, indicators, sides.some(limited), M[limited]), tuple(indicators[k] for k in left)
 
 
 def _padded(extra: FloatArray) -> FloatArray:

@@ -22,8 +22,9 @@ from linopy.variables import ScalarVariable
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import ObjectArray, Reading, distinct, table
+from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-from dovetail.models.indicators import Indicator, with_indicators
+from dovetail.models.indicators import with_indicators
 
 MASKED = -1
 """The label of an entry that a mask left out."""
@@ -60,9 +61,11 @@ class LinopyModel:
         """The program; without rows, also without costs. Columns are known by their labels."""
         _refuse_what_is_not_linear(self._model)
         mip, labels = _columns(self._model)
-        if rows:
-            mip = _with_rows(self._model, mip, labels)
-        return Reading(mip, tuple(labels.tolist()))
+        keys = tuple(labels.tolist())
+        if not rows:
+            return Reading(mip, keys)
+        mip, left = _with_rows(self._model, mip, labels)
+        return Reading(mip, keys, left)
 
     def unpack(self, given: Any) -> ObjectArray:
         """Variables as arrays of labels, in their shape; arrays of numbers stay numbers."""
@@ -160,7 +163,7 @@ def _columns(model: linopy.Model) -> tuple[Mip, IntArray]:
     return mip, np.concatenate(labels).astype(np.int64)
 
 
-def _with_rows(model: linopy.Model, columns: Mip, labels: IntArray) -> Mip:
+def _with_rows(model: linopy.Model, columns: Mip, labels: IntArray) -> tuple[Mip, tuple[Indicator, ...]]:
     """The program with its rows and costs, in the units of the owner: linopy hands them out scaled."""
     try:
         matrices = model.matrices

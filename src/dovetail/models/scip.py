@@ -19,8 +19,9 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import ObjectArray, Reading, distinct, table
+from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-from dovetail.models.indicators import Indicator, with_indicators
+from dovetail.models.indicators import with_indicators
 
 NO_PROBLEM, BEING_WRITTEN = 0, 1
 """Stages of SCIP: freed, and open for changes. All later ones have a transformed copy."""
@@ -365,7 +366,8 @@ def _with_rows(model: Any, columns: _Columns) -> Reading:
     indicators = [switch.indicator(rows, kept, place) for switch in switches]
     mip = columns.mip(model, rows.some(kept_rows), kept)
     keys = tuple(columns.keys[j] for j in np.flatnonzero(kept))
-    return Reading(with_indicators(mip, indicators), keys)
+    mip, left = with_indicators(mip, indicators)
+    return Reading(mip, keys, left)
 
 
 @dataclass(frozen=True, eq=False)
