@@ -73,7 +73,8 @@ def solve(
     watch = Watch(budget, file, callback)
     with threads(n_jobs), interrupts(budget), gradients():
         announce(watch, problem, f"dovetail {__version__}, {chosen.name}, seed {seed}")
-        host = examine(problem, budget, seed=seed, threads=n_jobs)
+        with stopwatch.measure("engine"):
+            host = examine(problem, budget, seed=seed, threads=n_jobs)
         searched = _without_cost(problem) if host.ray else problem
         incumbent = Incumbent(searched, HighsEngine(), budget, stopwatch, seed=seed, threads=n_jobs)
         incumbent.raise_bound(host.bound)

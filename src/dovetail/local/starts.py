@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.engine import Bounds, MipSession, Quadratic
 from dovetail.core.errors import EngineError
 from dovetail.core.search import Search
+from dovetail.local.merit import Merit
 from dovetail.local.scene import Scene
 from dovetail.mip.highs import HighsEngine
 
@@ -17,10 +19,18 @@ MIP_SECONDS = 2.0
 EARLY = 6
 """So many starts before half of them are taken near the incumbent."""
 SHARES = (0.1, 0.25, 0.5)
+CORNERS = 48
+"""Vertices of the host that are kept to blend from."""
+FIELDS = (4, 16, 64)
+"""How many blends are compared for one start."""
 
 
 class Starts:
-    """An endless supply of host points: cheapest, calmest, then random ones and blends with the incumbent."""
+    """An endless supply of host points: cheapest, calmest, then random ones and blends with the incumbent.
+
+    Every other random one is the best of a few by the networks' own values: a glance costs little beside a
+    descent. How many are compared varies, lest all starts lie in one valley.
+    """
 
     def __init__(self, search: Search, scene: Scene) -> None:
         self._search, self._scene = search, scene
@@ -31,6 +41,8 @@ class Starts:
                 scene.host.relaxed(), nothing, seed=search.seed, threads=search.threads
             )
         self._calm: FloatArray | None = None
+        self._corners: deque[FloatArray] = deque(maxlen=CORNERS)
+        self._merit = Merit(scene)
 
     def __iter__(self) -> Iterator[tuple[FloatArray, str]]:
         """Points with the name of their kind."""
@@ -46,7 +58,8 @@ class Starts:
         number = 2
         while not self._search.budget.over:
             number += 1
-            blend = self.random()
+            choosing = number == 3 or number % 4 == 0
+            blend = self.chosen(int(self._chance.choice(FIELDS))) if choosing else self.random()
             if blend is None:
                 return
             if number > EARLY and number % 2 and incumbent.x is not None:
@@ -87,6 +100,21 @@ class Starts:
             corners.append(corner)
         if not corners:
             return None
+        self._corners.extend(corners)
+        return self._blend(corners)
+
+    def chosen(self, count: int) -> FloatArray | None:
+        """The best of a random point and of `count` blends of corners seen before."""
+        first = self.random()
+        if first is None:
+            return None
+        picks = [self._chance.integers(0, len(self._corners), 3) for _ in range(count)]
+        Z = np.array([first, *(self._blend([self._corners[k] for k in pick]) for pick in picks)])
+        networks = self._scene.networks
+        true = networks.settle(Z, networks.values(Z))
+        return np.asarray(Z[int(np.argmin(self._merit.of(true)))])
+
+    def _blend(self, corners: list[FloatArray]) -> FloatArray:
         return np.asarray(self._chance.dirichlet(np.ones(len(corners))) @ np.array(corners))
 
     def vertex(self, cost: FloatArray) -> FloatArray | None:

@@ -13,7 +13,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.budget import Budget
 from dovetail.core.search import Search
-from dovetail.local.propagation import Propagation, times
+from dovetail.local.merit import Merit
+from dovetail.local.propagation import Propagation
 from dovetail.local.scene import Scene
 
 MOST_CELLS, MOST_NEIGHBOURS = 4_000_000, 2_000
@@ -37,11 +38,8 @@ class SwitchSearch:
         self._free = free
         self._choices = self._choice_rows()
         self._crossing = self._crossing_of()
-        host = scene.host
-        size = abs(host.A).max(axis=1).toarray().ravel() if host.rows else np.empty(0)
-        self._row_scale = np.where(size > 0, size, 1.0)
-        self._weight = 10.0 * float(np.sqrt(np.sum((host.cost * np.minimum(scene.width, 1e6)) ** 2)) or 1.0)
-        self._batch = min(MOST_NEIGHBOURS, max(16, MOST_CELLS // host.columns))
+        self._merit = Merit(scene)
+        self._batch = min(MOST_NEIGHBOURS, max(16, MOST_CELLS // scene.host.columns))
 
     def _choice_rows(self) -> list[IntArray]:
         """Equality rows over free binaries alone with equal entries: one of them on, or several."""
@@ -109,16 +107,9 @@ class SwitchSearch:
             incumbent.offer(z, source)
 
     def _merits(self, Z: FloatArray) -> FloatArray:
-        """(T,) the objective plus what rows and bounds are missed by; `Z` is filled in on the way."""
-        host = self._scene.host
+        """(T,) what the points are worth; `Z` is filled in on the way."""
         self._propagation.fill(Z)
-        missed = np.sum(np.maximum(0.0, np.maximum(host.lower - Z, Z - host.upper) - 1e-9), axis=1)
-        if host.rows:
-            activity = times(host.A, Z)
-            beyond = np.maximum(host.row_lower - activity, activity - host.row_upper) / self._row_scale
-            missed += np.sum(np.maximum(0.0, beyond - 1e-9), axis=1)
-        merit = Z @ host.cost + self._weight * (missed + (missed > 1e-7))
-        return np.where(np.isfinite(merit), merit, np.inf)
+        return self._merit.of(Z)
 
     def _moves(self, z: FloatArray) -> Moves:
         """Exchanges within a choice, or between two; single steps of integers that are in none."""

@@ -32,7 +32,6 @@ from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.methods.switching import Switching
 from dovetail.methods.whole import solve_whole
 from dovetail.presolve.boxes import Box, tightened_box
-from dovetail.presolve.components import components
 from dovetail.presolve.extended import Extended
 from dovetail.presolve.selection import selected
 from dovetail.presolve.switches import unswitched
@@ -77,7 +76,8 @@ class Auto:
 
     def solve(self, search: Search) -> Outcome:
         """Tables first; what is left goes to the methods that suit it."""
-        box = tightened_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
+        with search.stopwatch.measure("engine"):
+            box = tightened_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
         table = tabulate(search.problem, box) if self.tables else None
         if table is None:
             return _Plan(self, search, box).run()
@@ -143,7 +143,7 @@ class _Plan:
     def _steps(self) -> list[Callable[[], StopReason | None]]:
         scene, options = self._scene, self._options
         integers = int(np.count_nonzero(scene.free_integers))
-        parts = components(self._search.problem)
+        parts = scene.parts
         classes = bool(scene.networks.classes.any())
         coupled = parts.count > 1 and not np.all(parts.private_rows)
         exact = writable(self._search.problem, scene.box) if options.exact else None
