@@ -135,3 +135,37 @@ def _fitted(chance, X, Z):
     labels[-2 * classes :] = np.repeat(np.arange(classes), 2)
     names = np.array(["a", "b", "c", "d"])[labels] if chance.integers(2) else labels
     return piped(chance, classifier(chance, kind)).fit(X, names)
+
+
+def own_answer(model, X):
+    """What the library says, in the words of its users."""
+    if hasattr(model, "predict_proba"):
+        values = model.predict_proba(X)
+        return values[:, 1:] if values.shape[1] == 2 else values
+    values = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+    return values[:, None] if values.ndim == 1 else values
+
+
+def last_of(model):
+    """The estimator in a pipeline or around a transformed target that holds the coefficients."""
+    while isinstance(model, (Pipeline, TransformedTargetRegressor)):
+        model = model.steps[-1][1] if isinstance(model, Pipeline) else model.regressor_
+    return model
+
+
+def gives_shares(model):
+    """Whether probabilities are shares of a sum, which is no layer."""
+    last = last_of(model)
+    return isinstance(last, OneVsRestClassifier) and len(last.classes_) > 2
+
+
+def trained_again(model):
+    """Give a trained estimator other coefficients, in its place."""
+    last = last_of(model)
+    for one in getattr(last, "estimators_", [last]):
+        if hasattr(one, "coefs_"):
+            one.coefs_[-1] *= 1.5
+            one.intercepts_[-1] += np.arange(1, one.intercepts_[-1].size + 1)
+        else:
+            one.coef_ = 1.5 * one.coef_
+            one.intercept_ = one.intercept_ + np.arange(1, np.size(one.intercept_) + 1)

@@ -9,8 +9,9 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core import predictor as register
-from dovetail.core.predictor import Predictor, Traits, as_predictor
+from dovetail.core.predictor import as_predictor
 from dovetail.predictors.torch_module import TorchPredictor
+from tests.conformance import nets
 
 X = np.random.default_rng(0).uniform(-1, 1, (6, 2))
 
@@ -36,45 +37,18 @@ def as_module(recipe):
     return net
 
 
-def tied(predictor, outputs=1, **options):
-    d = X.shape[1]
-    limits = {"lower": [-1.0] * d + [-9.0] * outputs, "upper": [1.0] * d + [9.0] * outputs}
-    problem = dt.Problem(dt.Mip(cost=[0.0] * d + [1.0] * outputs, **limits))
-    return problem, problem.add_predictor(predictor, range(d), range(d, d + outputs), **options)
+def tied(predictor, outputs=1, features=2, **options):
+    limits = {"lower": [-1.0] * features + [-9.0] * outputs, "upper": [1.0] * features + [9.0] * outputs}
+    problem = dt.Problem(dt.Mip(cost=[0.0] * features + [1.0] * outputs, **limits))
+    return problem, problem.add_predictor(
+        predictor, range(features), range(features, features + outputs), **options
+    )
 
 
 class TestRegistering:
-    def test_a_class_and_a_function_that_makes_a_module(self):
-        dt.register_predictor(Recipe, as_module)
-        recipe = Recipe([0.5, -2.0])
-        problem, block = tied(recipe)
-        assert np.allclose(block.predictor.predict(X)[:, 0], recipe.cook(X))
-        result = dt.solve(problem, log=False)
-        assert result.objective == pytest.approx(np.tanh(-2.5), abs=1e-4)
-
     def test_a_predicate_and_a_function_that_makes_a_function(self):
         dt.register_predictor(lambda thing: hasattr(thing, "cook"), lambda recipe: recipe.cook)
         assert np.array_equal(as_predictor(Recipe([1.0, 1.0])).predict(X)[:, 0], np.tanh(X.sum(axis=1)))
-
-    def test_a_full_predictor(self):
-        class Whole:
-            name, device, exact, doubles = "whole", "cpu", True, True
-
-            def __init__(self, recipe):
-                self.recipe = recipe
-
-            def predict(self, X):
-                return self.recipe.cook(X)[:, None]
-
-            def snapshot(self, device):
-                return lambda u: torch.tanh(u @ torch.tensor(self.recipe.weights))[:, None]
-
-            def examine(self, X):
-                return Traits(smooth=True, ends_in_sigmoid=False)
-
-        dt.register_predictor(Recipe, Whole)
-        built = as_predictor(Recipe([1.0, 2.0]))
-        assert isinstance(built, Whole) and isinstance(built, Predictor)
 
     def test_what_is_built_may_be_registered_too(self):
         class Book(list):
@@ -164,82 +138,23 @@ def mlp():
     return nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
 
 
-class Lstm(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body, self.head = nn.LSTM(1, 5, batch_first=True), nn.Linear(5, 1)
-
-    def forward(self, x):
-        return self.head(self.body(x.unsqueeze(2))[0][:, -1])
-
-
-class ExactHead(nn.Module):
-    """A float32 body under a float64 head, which comes first in the list of parameters."""
-
-    def __init__(self):
-        super().__init__()
-        self.head, self.body = nn.Linear(4, 1).double(), nn.Linear(2, 4)
-
-    def forward(self, x):
-        return self.head(torch.tanh(self.body(x)).double())
-
-
-class HalfInside(nn.Module):
-    """Casts written into the code, in three ways."""
-
-    def __init__(self):
-        super().__init__()
-        self.body, self.head = nn.Linear(2, 4).half(), nn.Linear(4, 1)
-
-    def forward(self, x):
-        scale = torch.ones(1, dtype=torch.float16)
-        return self.head((self.body(x.half()) * scale).to(torch.float32))
-
-
-class Picks(nn.Module):
-    """An integer buffer beside float16 weights."""
-
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("order", torch.tensor([1, 0]))
-        self.body = nn.Linear(2, 1).half()
-
-    def forward(self, x):
-        return self.body(x[:, self.order])
-
-
-NETS = {
-    "float16": (lambda: mlp().half(), "float16", 5e-3),
-    "bfloat16": (lambda: mlp().bfloat16(), "bfloat16", 5e-2),
-    "float32": (mlp, "float32", 1e-6),
-    "float16 lstm": (lambda: Lstm().half(), "float16", 5e-3),
-    "float64 head on a float32 body": (ExactHead, "float64 and float32", 1e-6),
-    "float16 in the code": (HalfInside, "float16 and float32", 5e-3),
-    "integer buffer": (Picks, "float16", 5e-3),
+SAID = {
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float16-lstm": "float16",
+    "float64-head-on-a-float32-body": "float64 and float32",
+    "float16-in-the-code": "float16 and float32",
+    "integer-buffer": "float16",
 }
 
 
-@pytest.mark.parametrize("kind", NETS)
+@pytest.mark.parametrize("kind", nets.DTYPES)
 def test_other_dtypes_are_taken_and_said_once(kind, caplog):
-    make, dtype, close = NETS[kind]
-    net = make()
+    net = nets.DTYPES[kind][0]()
     with caplog.at_level(logging.INFO, "dovetail"):
-        problem, block = tied(net)
+        tied(net, features=nets.FEATURES)
     said = [record.message for record in caplog.records if "computes in" in record.message]
-    assert said == [f"{type(net).__name__} computes in {dtype}; gradients use a float64 copy"]
-    predictor = block.predictor
-    assert not predictor.exact and predictor.doubles
-    forward = predictor.snapshot("cpu")
-    u = torch.tensor(X, requires_grad=True)
-    values = forward(u)
-    assert values.dtype == torch.float64
-    assert np.allclose(values.detach().numpy(), predictor.predict(X), rtol=0, atol=close)
-    (slope,) = torch.autograd.grad(values.sum(), u)
-    with torch.no_grad():
-        step = torch.tensor([1e-6, 0.0], dtype=torch.float64)
-        rise = (forward(u + step) - forward(u - step))[:, 0] / 2e-6
-    assert torch.allclose(slope[:, 0], rise, atol=1e-8)  # it would be noise in float32
-    assert dt.solve(problem, log=False, time_limit=3).status in ("feasible", "optimal")
+    assert said == [f"{type(net).__name__} computes in {SAID[kind]}; gradients use a float64 copy"]
 
 
 def test_float64_is_not_worth_a_word(caplog):

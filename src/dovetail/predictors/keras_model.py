@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import keras
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import FUNCTIONS, Activation, Dense, Layer
-from dovetail.predictors.torch_module import Doubles, TorchPredictor
+from dovetail.predictors.torch_module import MODE, Doubles, TorchPredictor
 
 UNCHANGED = ("InputLayer", "Dropout", "GaussianDropout", "AlphaDropout", "GaussianNoise", "Identity")
 """Layers that change nothing after training."""
@@ -40,7 +41,7 @@ class KerasPredictor(TorchPredictor):
         if not model.built:
             raise PredictorError(f"{type(model).__name__} has no weights yet; run a batch through it.")
         super().__init__(model)
-        self._recurrent = any(isinstance(part, keras.layers.RNN) for part in model.modules())
+        self._recurrent = any(isinstance(part, keras.layers.RNN) for part in _parts(model))
         can = inspect.signature(self._model.call).parameters
         self._options = {"training": False} if "training" in can else {}
 
@@ -55,7 +56,7 @@ class KerasPredictor(TorchPredictor):
 
     def _dtypes(self) -> tuple[torch.dtype, ...]:
         """What its layers compute in; Keras multiplies in float32 at most, even under a float64 policy."""
-        named = dict.fromkeys(getattr(part, "compute_dtype", "float32") for part in self._model.modules())
+        named = dict.fromkeys(getattr(part, "compute_dtype", "float32") for part in _parts(self._model))
         found = (getattr(torch, name or "float32") for name in named)
         return tuple(dict.fromkeys(torch.float32 if kind == torch.float64 else kind for kind in found))
 
@@ -70,9 +71,15 @@ class KerasPredictor(TorchPredictor):
         model, options = self._model, self._options
         trained = [_copied(variable, dtype, device) for variable in model.trainable_variables]
         others = [_copied(variable, dtype, device) for variable in model.non_trainable_variables]
+        held = [
+            (vars(part), name, value.detach().clone().to(device))
+            for part in _parts(model)
+            for name, value in vars(part).items()
+            if isinstance(value, Tensor)
+        ]
 
         def forward(inputs: Tensor) -> Any:
-            with keras.device(device):
+            with keras.device(device), _put_back(held):
                 return model.stateless_call(trained, others, inputs, **options)[0]
 
         def forward_in_float64(inputs: Tensor) -> Any:
@@ -85,6 +92,28 @@ class KerasPredictor(TorchPredictor):
 def _copied(variable: Any, dtype: torch.dtype | None, device: str) -> Tensor:
     value: Tensor = variable.value.detach().clone().to(device)
     return value.to(dtype) if dtype is not None and value.is_floating_point() else value
+
+
+def _parts(model: Any) -> list[Any]:
+    """The model and all layers inside it, which are not all torch modules below it."""
+    return list(model._flatten_layers())
+
+
+@contextmanager
+def _put_back(held: list[tuple[dict[str, Any], str, Tensor]]) -> Iterator[None]:
+    """Tensors that layers keep beside their variables (Normalization's mean), as they were, for a while."""
+    if not held:
+        yield
+        return
+    with MODE:
+        now = [attributes.get(name) for attributes, name, _ in held]
+        try:
+            for attributes, name, value in held:
+                attributes[name] = value
+            yield
+        finally:
+            for (attributes, name, _), before in zip(held, now, strict=True):
+                attributes[name] = before
 
 
 def _layers(part: Any) -> Iterator[Layer]:

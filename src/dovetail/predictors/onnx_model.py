@@ -138,7 +138,7 @@ class OnnxModule(nn.Module):
                 f"{self._name} turns {len(x)} samples into an output of shape "
                 f"{None if y is None else tuple(y.shape)}; its first axis must be the samples."
             )
-        return y.reshape(len(x), math.prod(y.shape) // max(len(x), 1))
+        return y.reshape(len(x), math.prod(y.shape[1:]))
 
     def _values(self, x: Tensor, forgets: bool = True) -> list[Tensor | None]:
         """Every step in turn; what no later step reads is dropped on the way."""

@@ -46,7 +46,7 @@ ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch
 
 _log = logging.getLogger("dovetail")
 
-_mode = threading.RLock()
+MODE = threading.RLock()
 """Held while a module is in evaluation mode: it may be switched back under another thread otherwise."""
 
 
@@ -86,7 +86,7 @@ class TorchPredictor:
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The module's own answer."""
-        with _mode, _evaluation_mode(self.module), torch.no_grad():
+        with MODE, _evaluation_mode(self.module), torch.no_grad():
             outputs = _table(self._answer(X), len(X))
         return np.asarray(outputs.to(dtype=torch.float64, device="cpu").numpy())
 
