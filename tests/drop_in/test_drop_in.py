@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from tests.drop_in.kits import KITS
+from tests.tools import TOOLS, Linopy
 
 
 def network(inputs=2, outputs=1, seed=0):
@@ -32,9 +32,9 @@ def least_of(net, features, low=-2, high=2):
     return said(net, grid).min()
 
 
-@pytest.fixture(params=KITS)
+@pytest.fixture(params=TOOLS, ids=str)
 def kit(request):
-    return KITS[request.param]
+    return request.param
 
 
 def solve(model, **options):
@@ -122,7 +122,7 @@ def test_numbers_beside_variables_and_changed_later(kit):
     expected = least_of(net, [0.5, None, -1]) + least_of(net, [None, 0.25, 2])
     assert solve(model).objective == pytest.approx(expected)
     assert constr.input_values[0, 0] == 0.5 and constr.input_values[1, 2] == 2.0
-    if not isinstance(kit, type(KITS["linopy"])):
+    if not isinstance(kit, Linopy):
         features[0][0] = -0.75
         expected = least_of(net, [-0.75, None, -1]) + least_of(net, [None, 0.25, 2])
         assert solve(model).objective == pytest.approx(expected)

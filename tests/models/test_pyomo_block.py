@@ -4,21 +4,15 @@ import numpy as np
 import pyomo.environ as pyo
 import pyomo.gdp as gdp
 import pytest
+from tests.tools import named
 
 import dovetail as dt
-from dovetail.core.foreign import locate
 from dovetail.models import foreign_model
 
 
 @pytest.fixture
 def model():
     return pyo.ConcreteModel()
-
-
-def names(foreign, given):
-    reading = foreign.read()
-    places = locate(foreign, reading, "given", foreign.unpack(given))
-    return [reading.mip.names[j] for j in places.column.ravel()]
 
 
 def test_domains_and_bounds(model):
@@ -140,7 +134,7 @@ def test_references_are_no_columns_of_their_own(model):
     model.x = pyo.Var([1, 2])
     model.also = pyo.Reference(model.x)
     assert foreign_model(model).read().mip.names == ("x[1]", "x[2]")
-    assert names(foreign_model(model), model.also) == ["x[1]", "x[2]"]
+    assert named(foreign_model(model), model.also) == ["x[1]", "x[2]"]
 
 
 def test_containers_of_pyomo_keep_their_shape(model):
@@ -159,9 +153,9 @@ def test_containers_of_pyomo_keep_their_shape(model):
     assert foreign.unpack([model.x[0, :], model.x[1, :]]).shape == (2, 3)
     assert foreign.unpack([model.single, 2.0]).shape == (2,)
     assert foreign.unpack(model.constant).tolist() == [3.0, 4.0]
-    assert names(foreign, model.x) == [f"x[{i},{j}]" for i in range(2) for j in "abc"]
-    assert names(foreign, model.x[:, "b"]) == ["x[0,b]", "x[1,b]"]
-    assert names(foreign, [[model.b[1].y[2], model.single]]) == ["b[1].y[2]", "single"]
+    assert named(foreign, model.x) == [f"x[{i},{j}]" for i in range(2) for j in "abc"]
+    assert named(foreign, model.x[:, "b"]) == ["x[0,b]", "x[1,b]"]
+    assert named(foreign, [[model.b[1].y[2], model.single]]) == ["b[1].y[2]", "single"]
 
 
 def spoilt(kind, model):

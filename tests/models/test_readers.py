@@ -1,17 +1,12 @@
 """All readers alike: one program written in every tool comes out as the same arrays."""
 
-import logging
 from dataclasses import dataclass
 
-import gurobipy as gp
-import highspy
-import linopy
 import numpy as np
 import pandas
-import pyomo.environ as pyo
-import pyscipopt
 import pytest
-from scipy.optimize import Bounds, LinearConstraint, milp
+from tests.opened import by_scipy
+from tests.tools import TOOLS, Highs
 
 import dovetail as dt
 from dovetail.core.foreign import locate
@@ -64,218 +59,6 @@ def chance_program(seed, *, plain=False):
     return Arrays(cost, A, row_lower, row_upper, lower, upper, integer, sense, offset)
 
 
-class Tool:
-    """One modelling tool: how its users write, change and export a model."""
-
-    plain = False
-
-    def __str__(self):
-        return type(self).__name__
-
-
-class Highspy(Tool):
-    def write(self, arrays):
-        model = highspy.Highs()
-        model.setOptionValue("output_flag", False)
-        x = [
-            self.add(model, f"x{j}", arrays.lower[j], arrays.upper[j], arrays.integer[j])
-            for j in range(arrays.cost.size)
-        ]
-        for i, row in enumerate(arrays.A):
-            used = np.flatnonzero(row)
-            model.addRow(arrays.row_lower[i], arrays.row_upper[i], used.size, used, row[used])
-            model.passRowName(i, f"r{i}")
-        for j, cost in enumerate(arrays.cost):
-            model.changeColCost(j, cost)
-        model.changeObjectiveOffset(arrays.offset)
-        kinds = highspy.ObjSense
-        model.changeObjectiveSense(kinds.kMaximize if arrays.sense == "max" else kinds.kMinimize)
-        return model, x
-
-    def add(self, model, name, lower=0.0, upper=1.0, integer=False):
-        kind = highspy.HighsVarType.kInteger if integer else highspy.HighsVarType.kContinuous
-        return model.addVariable(lower, upper, type=kind, name=name)
-
-    def remove(self, model, variable, *kept):
-        model.deleteVariable(variable, *kept)  # highspy moves up only those it is told of
-
-    def set_upper(self, model, variable, value):
-        low = model.getLp().col_lower_[variable.index]
-        model.changeColBounds(variable.index, low, value)
-
-    def export(self, model, folder):
-        model.writeModel(str(folder / "model.mps"))
-        return (folder / "model.mps").read_text()
-
-    def optimum(self, model):
-        model.run()
-        return model.getObjectiveValue()
-
-
-class Scip(Tool):
-    def write(self, arrays):
-        model = pyscipopt.Model()
-        model.hideOutput()
-        x = [
-            self.add(model, f"x{j}", arrays.lower[j], arrays.upper[j], arrays.integer[j])
-            for j in range(arrays.cost.size)
-        ]
-        for i, row in enumerate(arrays.A):
-            body = pyscipopt.quicksum(row[j] * x[j] for j in np.flatnonzero(row))
-            low, high = arrays.row_lower[i], arrays.row_upper[i]
-            if low == high:
-                model.addCons(body == low, name=f"r{i}")
-            elif np.isinf(low):
-                model.addCons(body <= high, name=f"r{i}")
-            elif np.isinf(high):
-                model.addCons(body >= low, name=f"r{i}")
-            else:
-                model.addCons((low <= body) <= high, name=f"r{i}")
-        goal = pyscipopt.quicksum(c * v for c, v in zip(arrays.cost, x, strict=True)) + arrays.offset
-        model.setObjective(goal, "maximize" if arrays.sense == "max" else "minimize")
-        return model, x
-
-    def add(self, model, name, lower=0.0, upper=1.0, integer=False):
-        low, high = (None if np.isinf(bound) else bound for bound in (lower, upper))
-        return model.addVar(name, vtype="I" if integer else "C", lb=low, ub=high)
-
-    def remove(self, model, variable, *kept):
-        model.delVar(variable)
-
-    def set_upper(self, model, variable, value):
-        model.chgVarUb(variable, value)
-
-    def export(self, model, folder):
-        model.writeProblem(str(folder / "model.cip"), verbose=False)
-        return (folder / "model.cip").read_text()
-
-    def optimum(self, model):
-        model.optimize()
-        return model.getObjVal()
-
-
-class Gurobi(Tool):
-    def write(self, arrays):
-        model = gp.Model(env=gp.Env(params={"OutputFlag": 0}))
-        x = [
-            self.add(model, f"x{j}", arrays.lower[j], arrays.upper[j], arrays.integer[j])
-            for j in range(arrays.cost.size)
-        ]
-        for i, row in enumerate(arrays.A):
-            body = gp.LinExpr([(row[j], x[j]) for j in np.flatnonzero(row)])
-            low, high = arrays.row_lower[i], arrays.row_upper[i]
-            if low == high:
-                model.addConstr(body == low, name=f"r{i}")
-            elif np.isinf(low):
-                model.addConstr(body <= high, name=f"r{i}")
-            elif np.isinf(high):
-                model.addConstr(body >= low, name=f"r{i}")
-            else:
-                model.addRange(body, low, high, name=f"r{i}")
-        goal = gp.LinExpr(arrays.cost, x) + arrays.offset
-        model.setObjective(goal, gp.GRB.MAXIMIZE if arrays.sense == "max" else gp.GRB.MINIMIZE)
-        return model, x
-
-    def add(self, model, name, lower=0.0, upper=1.0, integer=False):
-        return model.addVar(lb=lower, ub=upper, vtype="I" if integer else "C", name=name)
-
-    def remove(self, model, variable, *kept):
-        model.remove(variable)
-
-    def set_upper(self, model, variable, value):
-        variable.UB = value
-
-    def export(self, model, folder):
-        model.update()
-        model.write(str(folder / "model.mps"))
-        return (folder / "model.mps").read_text()
-
-    def optimum(self, model):
-        model.optimize()
-        return model.ObjVal
-
-
-class Pyomo(Tool):
-    def write(self, arrays):
-        model = pyo.ConcreteModel()
-        x = [
-            self.add(model, f"x{j}", arrays.lower[j], arrays.upper[j], arrays.integer[j])
-            for j in range(arrays.cost.size)
-        ]
-        for i, row in enumerate(arrays.A):
-            body = pyo.quicksum(float(row[j]) * x[j] for j in np.flatnonzero(row))
-            low, high = float(arrays.row_lower[i]), float(arrays.row_upper[i])
-            model.add_component(
-                f"r{i}", pyo.Constraint(expr=body == low if low == high else (low, body, high))
-            )
-        goal = pyo.quicksum(float(c) * v for c, v in zip(arrays.cost, x, strict=True)) + arrays.offset
-        model.goal = pyo.Objective(expr=goal, sense=pyo.maximize if arrays.sense == "max" else pyo.minimize)
-        return model, x
-
-    def add(self, model, name, lower=0.0, upper=1.0, integer=False):
-        domain = pyo.Integers if integer else pyo.Reals
-        model.add_component(name, pyo.Var(domain=domain, bounds=(float(lower), float(upper))))
-        return model.component(name)
-
-    def remove(self, model, variable, *kept):
-        model.del_component(variable)
-
-    def set_upper(self, model, variable, value):
-        variable.setub(value)
-
-    def export(self, model, folder):
-        model.write(str(folder / "model.lp"), io_options={"symbolic_solver_labels": True})
-        return (folder / "model.lp").read_text()
-
-    def optimum(self, model):
-        solver = pyo.SolverFactory("appsi_highs")
-        solver.solve(model)
-        return pyo.value(model.goal)
-
-
-class Linopy(Tool):
-    plain = True
-
-    def write(self, arrays):
-        logging.getLogger("linopy").setLevel(logging.ERROR)
-        model = linopy.Model()
-        x = [
-            self.add(model, f"x{j}", arrays.lower[j], arrays.upper[j], arrays.integer[j])
-            for j in range(arrays.cost.size)
-        ]
-        for i, row in enumerate(arrays.A):
-            body = linopy.merge([row[j] * x[j] for j in np.flatnonzero(row)])
-            low, high = arrays.row_lower[i], arrays.row_upper[i]
-            if low == high:
-                model.add_constraints(body == low, name=f"r{i}")
-            elif np.isinf(low):
-                model.add_constraints(body <= high, name=f"r{i}")
-            else:
-                model.add_constraints(body >= low, name=f"r{i}")
-        goal = linopy.merge([c * v for c, v in zip(arrays.cost, x, strict=True)])
-        model.add_objective(goal, sense=arrays.sense)
-        return model, x
-
-    def add(self, model, name, lower=0.0, upper=1.0, integer=False):
-        return model.add_variables(lower=lower, upper=upper, integer=bool(integer), name=name)
-
-    def remove(self, model, variable, *kept):
-        model.remove_variables(variable.name)
-
-    def set_upper(self, model, variable, value):
-        variable.update(upper=value)
-
-    def export(self, model, folder):
-        model.to_file(folder / "model.lp", progress=False)
-        return (folder / "model.lp").read_text()
-
-    def optimum(self, model):
-        model.solve("highs", output_flag=False, progress=False)
-        return model.objective.value
-
-
-TOOLS = [Highspy(), Scip(), Gurobi(), Pyomo(), Linopy()]
-
 every_tool = pytest.mark.parametrize("tool", TOOLS, ids=str)
 
 
@@ -304,14 +87,6 @@ def assert_same(one, other):
         np.testing.assert_allclose(array, same, rtol=1e-12, atol=1e-12)
 
 
-def optimum(mip):
-    rows = LinearConstraint(mip.A, mip.row_lower, mip.row_upper)
-    bounds = Bounds(mip.lower, mip.upper)
-    answer = milp(mip.sign * mip.cost, constraints=rows, bounds=bounds, integrality=mip.integer)
-    assert answer.success
-    return mip.objective(answer.x)
-
-
 def written(tool, seed=0):
     arrays = chance_program(seed, plain=tool.plain)
     model, variables = tool.write(arrays)
@@ -337,7 +112,7 @@ def test_the_same_program_in_every_tool(tool, seed):
 def test_the_optimum_is_the_one_the_tool_finds(tool, seed):
     _, model, _, foreign = written(tool, seed)
     mip = foreign.read().mip
-    assert tool.optimum(model) == pytest.approx(optimum(mip), rel=1e-4, abs=1e-6)
+    assert tool.optimum(model) == pytest.approx(by_scipy(mip)[0], rel=1e-4, abs=1e-6)
     assert_same(foreign.read().mip, mip)  # a model that has been solved reads as before
 
 
@@ -355,17 +130,17 @@ def test_columns_alone_are_the_same_columns(tool):
 @every_tool
 def test_reading_leaves_the_model_as_it_was(tool, tmp_path):
     _, model, variables, foreign = written(tool)
-    before = tool.export(model, tmp_path)
+    before = tool.text(model, tmp_path)
     foreign.read()
     foreign.unpack([[variables[0], 1.0], [variables[1], variables[0]]])
-    assert tool.export(model, tmp_path) == before
+    assert tool.text(model, tmp_path) == before
 
 
 @every_tool
 @pytest.mark.parametrize("binary", [False, True])
 def test_what_is_made_can_be_taken_back(tool, binary, tmp_path):
     _, model, variables, foreign = written(tool)
-    before, mip = tool.export(model, tmp_path), foreign.read().mip
+    before, mip = tool.text(model, tmp_path), foreign.read().mip
     made = foreign.create((2, 3), binary=binary, name="out")
     entries = foreign.unpack(made)
     assert entries.shape == (2, 3)
@@ -379,7 +154,7 @@ def test_what_is_made_can_be_taken_back(tool, binary, tmp_path):
     assert np.all(more.mip.upper[columns] == (1.0 if binary else np.inf))
     foreign.discard(made)
     assert_same(foreign.read().mip, mip)
-    assert tool.export(model, tmp_path) == before
+    assert tool.text(model, tmp_path) == before
 
 
 @every_tool
@@ -412,7 +187,7 @@ def test_changes_between_two_readings_are_seen(tool):
     assert [reading.mip.names[j] for j in columns] == [f"x{j}" for j in range(len(variables))]
 
 
-@pytest.mark.parametrize("tool", [t for t in TOOLS if not isinstance(t, Highspy)], ids=str)
+@pytest.mark.parametrize("tool", [t for t in TOOLS if not isinstance(t, Highs)], ids=str)
 def test_variables_keep_their_keys(tool):
     """All but highspy, which knows columns by their places only."""
     _, model, variables, foreign = written(tool)

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pyscipopt
 import pytest
-from scipy.optimize import Bounds, LinearConstraint, milp
 from tests.conftest import FULL
+from tests.opened import by_scipy
 
 import dovetail as dt
 from dovetail.core.foreign import locate
@@ -99,11 +99,8 @@ class Written:
 
 def optimum(mip):
     """The best objective value by scipy; None where there is none."""
-    rows = LinearConstraint(mip.A, mip.row_lower, mip.row_upper) if mip.rows else ()
-    answer = milp(
-        mip.sign * mip.cost, constraints=rows, bounds=Bounds(mip.lower, mip.upper), integrality=mip.integer
-    )
-    return mip.objective(answer.x) if answer.status == 0 else None
+    found = by_scipy(mip)
+    return None if found is None else found[0]
 
 
 def scip_optimum(model):
