@@ -49,7 +49,7 @@ _PUBLIC = {
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
     "add_predictor_constr": "dovetail.drop_in",
-    "check": "dovetail.core.check",
+    "check": "dovetail.drop_in",
     "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.highs",
     "register_predictor": "dovetail.core.predictor",
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from dovetail.core.block import Block as Block
     from dovetail.core.budget import StopReason as StopReason
     from dovetail.core.check import Violation as Violation
-    from dovetail.core.check import check as check
     from dovetail.core.errors import DovetailError as DovetailError
     from dovetail.core.errors import EngineError as EngineError
     from dovetail.core.errors import MissingDependencyError as MissingDependencyError
@@ -97,6 +96,7 @@ if TYPE_CHECKING:
     from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
     from dovetail.drop_in import PredictorConstr as PredictorConstr
     from dovetail.drop_in import add_predictor_constr as add_predictor_constr
+    from dovetail.drop_in import check as check
     from dovetail.methods.auto import Auto as Auto
     from dovetail.methods.big_m import BigM as BigM
     from dovetail.methods.column_generation import ColumnGeneration as ColumnGeneration

@@ -9,23 +9,28 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dovetail.core import check as judge
 from dovetail.core import probe
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.errors import DovetailError, ModelError, PredictorError
+from dovetail.core.check import Violation
+from dovetail.core.errors import DovetailError, ModelError, OptionError, PredictorError
 from dovetail.core.foreign import NUMBER, ForeignModel, ObjectArray, Origin, Places, Reading, locate
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.problem import OutputType, Problem
+from dovetail.core.result import Result
 from dovetail.models import foreign_model
 from dovetail.models.own import OwnModel
 
@@ -36,6 +41,8 @@ PEER_OPTIONS = frozenset(
 """Keywords of PySCIPOpt-ML and gurobi-machinelearning; all but the first say how to write a network out."""
 
 _log = logging.getLogger("dovetail")
+
+Found = TypeVar("Found")
 
 
 @dataclass(eq=False)
@@ -53,16 +60,24 @@ class _Tie:
     data: Any
     block: Block | None = None
     """As it was accepted, over columns of that moment."""
+    values: tuple[FloatArray, FloatArray] | None = None
+    """Inputs and outputs at the point of the last solve, in the shapes they were passed."""
+    trouble: str = "there is no solution yet; call dovetail.solve(model) first"
+    """Why there are no values."""
 
 
 @dataclass(eq=False)
 class _Book:
-    """What is known about one foreign model."""
+    """What is tied to one model."""
 
     ties: list[_Tie] = field(default_factory=list)
-    reading: Reading | None = None
-    x: FloatArray | None = None
-    """The point of the last solve, over the columns of `reading`."""
+    read: set[Hashable] = field(default_factory=set)
+    written: set[Hashable] = field(default_factory=set)
+    """Keys of variables that some tie reads or writes: most new ties have nothing to do with older ones."""
+
+    def involves(self, inputs: set[Hashable], outputs: set[Hashable]) -> bool:
+        """Whether a new tie may clash with the others, or close a cycle."""
+        return bool(outputs & (self.read | self.written | inputs))
 
 
 _books: WeakKeyDictionary[Any, _Book] = WeakKeyDictionary()
@@ -104,16 +119,20 @@ def add_predictor_constr(
     truth = as_predictor(predictor)
     book = _books.setdefault(model, _Book())
     kind = _output_type(truth, output_type)
-    tie = _Tie(
-        name or _free_name(model, book), truth, input_vars, output_vars, kind, threshold, epsilon, data
-    )
-    draft = _Draft(foreign, book.ties, model.blocks if isinstance(model, Problem) else None)
+    name = _free_name(model, book, str(name))
+    tie = _Tie(name, truth, input_vars, output_vars, kind, threshold, epsilon, data)
+    _require_order(name, truth, input_vars, data)
+    draft = _Draft(foreign, book, model.blocks if isinstance(model, Problem) else None)
     created = None
     if output_vars is None:
         shape = draft.try_fresh_outputs(tie)
+        _require_probability(tie, output_type)
         tie.outputs = created = foreign.create(shape, binary=kind == "classification", name=tie.name)
     else:
         draft.try_tie(tie)
+        _require_probability(tie, output_type)
+    book.read |= draft.keys(tie.inputs)
+    book.written |= draft.keys(tie.outputs)
     if isinstance(model, Problem):
         _keep_in(model, foreign, tie)
     constr = PredictorConstr(model, foreign, tie, created)
@@ -141,12 +160,12 @@ class PredictorConstr:
     @property
     def input_values(self) -> FloatArray:
         """Values of the inputs, in the shape they were passed."""
-        return self._values("inputs", self.input)
+        return self._values[0]
 
     @property
     def output_values(self) -> FloatArray:
         """Values of the outputs, in the shape they were passed."""
-        return self._values("outputs", self.output)
+        return self._values[1]
 
     def get_error(self, eps: float | None = None) -> FloatArray:
         """|what the predictor says of the inputs - the outputs|, in the shape of the outputs.
@@ -176,21 +195,20 @@ class PredictorConstr:
 
     def remove(self) -> None:
         """Untie it: later solves do not see it. Outputs that were made for it are removed from the model."""
-        book = _books[self._model]
+        book = _books.get(self._model, _Book())
         if self._tie not in book.ties:
             raise PredictorError(f"{self.name} has been removed before.")
-        book.ties.remove(self._tie)
-        if isinstance(self._model, Problem):
-            self._model.remove_predictor(self.name)
         if self._created is not None:
             self._foreign.discard(self._created)
+        if isinstance(self._model, Problem):
+            self._model.remove_predictor(self.name)
+        book.ties.remove(self._tie)
 
-    def _values(self, what: str, given: Any) -> FloatArray:
-        book = _books[self._model]
-        if book.reading is None or book.x is None:
-            raise DovetailError(f"{self.name}: there is no solution yet; call dovetail.solve(model) first.")
-        places = locate(self._foreign, book.reading, f"{self.name}: {what}", self._foreign.unpack(given))
-        return places.values(book.x)
+    @property
+    def _values(self) -> tuple[FloatArray, FloatArray]:
+        if self._tie.values is None:
+            raise DovetailError(f"{self.name}: {self._tie.trouble}.")
+        return self._tie.values
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +217,20 @@ class Opened:
 
     problem: Problem
     origin: Origin | None = None
+    places: tuple[tuple[_Tie, Places, Places], ...] = ()
+    """Where each tie's inputs and outputs are, in the shapes they were passed."""
 
     def carry(self, x: FloatArray, before: Origin) -> FloatArray:
         """A point of an earlier reading, over the columns of this one; new ones as near 0 as they can be."""
         assert self.origin is not None
         mip = self.problem.mip
+        if before.model.moved(before.reading):
+            raise OptionError(
+                "start is the result of a model that variables were deleted from since: nobody knows which "
+                "value belongs where. Leave start= out once."
+            )
+        if not set(before.reading.keys) & set(self.origin.reading.keys):
+            raise OptionError("start is the result of another model; give one of this model.")
         carried = np.clip(np.zeros(mip.columns), mip.lower, mip.upper)
         for value, key in zip(x, before.reading.keys, strict=False):
             j = self.origin.reading.column.get(key)
@@ -214,40 +241,51 @@ class Opened:
 
 def opened(model: Any) -> Opened:
     """The problem that `model` and all that was tied to it are now."""
-    if isinstance(model, Problem):
-        return Opened(model)
     foreign = _require_foreign(model)
-    book = _books.get(model, _Book())
     reading = foreign.read()
-    places = [_places(foreign, reading, tie) for tie in book.ties]
+    ties = [tie for part in foreign.enclosed() for tie in _books.get(part, _Book()).ties]
+    found = tuple((tie, *_as_passed(foreign, reading, tie)) for tie in ties)
+    if isinstance(model, Problem):
+        return Opened(model, None, found)
+    places = [_places(foreign, reading, tie) for tie in ties]
     problem = Problem(_with_numbers(reading.mip, [inputs for inputs, _ in places]))
-    for tie, (inputs, outputs) in zip(book.ties, places, strict=True):
+    for tie, (inputs, outputs) in zip(ties, places, strict=True):
         columns = _columns(problem.mip, reading.mip.columns, inputs)
         tie.block = _add(problem, tie, columns, outputs.column)
     for indicator in reading.switched:
         _add_switched(problem, indicator)
-    return Opened(problem, Origin(foreign, reading))
+    if not ties:
+        _log.info("no predictor is tied to this %s; a copy of a model has none of its ties", foreign.tool)
+    return Opened(problem, Origin(foreign, reading), found)
+
+
+def check(model: Any, x: ArrayLike) -> Violation:
+    """How far `x` (a value for every column) is from satisfying a problem, or a model with its ties."""
+    return judge.check(opened(model).problem, x)
 
 
 def _add_switched(problem: Problem, indicator: Indicator) -> None:
     """An indicator without a finite big M, as a block whose output is 0."""
     from dovetail.predictors.switched_row import SwitchedRow
 
-    name = f"indicator {indicator.name or len(problem.blocks)}"
+    name = _untaken(problem, f"indicator {indicator.name or len(problem.blocks)}")
     nothing = np.zeros(1)
     (output,) = problem.add_columns(nothing, nothing, np.zeros(1, dtype=bool), [name])
     inputs = np.array([indicator.binary, *indicator.columns])
-    taken = {block.name for block in problem.blocks}
-    name = name if name not in taken else f"{name}#{len(taken)}"
     problem.add_predictor(SwitchedRow(indicator), inputs, [output], name=name)
 
 
-def remember(model: Any, session: Opened, x: FloatArray | None) -> None:
+def _untaken(problem: Problem, name: str) -> str:
+    """The name, or one like it if another block of the problem has it."""
+    taken = {block.name for block in problem.blocks}
+    return name if name not in taken else f"{name}#{len(taken)}"
+
+
+def remember(session: Opened, result: Result) -> None:
     """Let the model's `PredictorConstr` objects read the point that a solve found."""
-    book = _books.get(model)
-    if book is not None:
-        book.reading = session.origin.reading if session.origin else OwnModel(session.problem).read()
-        book.x = x
+    for tie, inputs, outputs in session.places:
+        tie.values = None if result.x is None else (inputs.values(result.x), outputs.values(result.x))
+        tie.trouble = f"the last solve found no point: {result.status.value}"
 
 
 # --- before anything is kept ---------------------------------------------------------------------
@@ -256,34 +294,48 @@ def remember(model: Any, session: Opened, x: FloatArray | None) -> None:
 class _Draft:
     """The model's columns and all ties so far, to see whether one more fits; nothing of the owner's moves."""
 
-    def __init__(self, foreign: ForeignModel, ties: Sequence[_Tie], own: tuple[Block, ...] | None) -> None:
-        self._foreign, self._ties, self._own = foreign, ties, own
+    def __init__(self, foreign: ForeignModel, book: _Book, own: tuple[Block, ...] | None) -> None:
+        self._foreign, self._book, self._own = foreign, book, own
         self._reading = foreign.read(rows=False)
+
+    def keys(self, given: Any) -> set[Hashable]:
+        """What the variables in a container are known by."""
+        entries = self._foreign.unpack(given)
+        return {self._foreign.key(entry) for entry in entries.flat if not isinstance(entry, (Real, np.bool_))}
 
     def try_tie(self, tie: _Tie) -> None:
         """Accept `tie`, or raise what is wrong with it."""
-        inputs, outputs = _places(self._foreign, self._reading, tie)
-        problem, columns = self._problem(inputs)
+        inputs, outputs = self._found(tie, _places)
+        involved = self._book.involves(self.keys(tie.inputs), self.keys(tie.outputs))
+        problem, columns = self._problem(inputs, self._book.ties if involved else ())
         tie.block = _add(problem, tie, columns, outputs.column)
 
     def try_fresh_outputs(self, tie: _Tie) -> tuple[int, int]:
         """Accept `tie` with new columns as its outputs, and say how many it needs."""
-        problem, columns = self._problem(_input_places(self._foreign, self._reading, tie))
+        problem, columns = self._problem(self._found(tie, _input_places), ())
         shape = len(columns), probe.outputs_of(tie.name, tie.predictor, problem.mip, columns)
         outputs = OwnModel(problem).create(shape, binary=tie.output_type == "classification", name=tie.name)
         tie.block = _add(problem, tie, columns, outputs)
         return shape
 
-    def _problem(self, inputs: Places) -> tuple[Problem, IntArray]:
+    def _found(self, tie: _Tie, find: Callable[[ForeignModel, Reading, _Tie], Found]) -> Found:
+        """What `find` finds among the columns, or among those that only rows know."""
+        try:
+            return find(self._foreign, self._reading, tie)
+        except ModelError:
+            self._reading = self._foreign.read()
+            return find(self._foreign, self._reading, tie)
+
+    def _problem(self, inputs: Places, ties: Sequence[_Tie]) -> tuple[Problem, IntArray]:
         """The columns with earlier blocks over them, and where the new inputs are."""
         host = self._reading.mip
         if self._own is not None:
             mip = _with_numbers(host, [inputs])
             return Problem(mip).derived(mip, self._own), _columns(mip, host.columns, inputs)
-        before = [_places(self._foreign, self._reading, tie) for tie in self._ties]
+        before = [_places(self._foreign, self._reading, tie) for tie in ties]
         mip = _with_numbers(host, [inputs, *(into for into, _ in before)])
         blocks = []
-        for tie, (into, out) in zip(self._ties, before, strict=True):
+        for tie, (into, out) in zip(ties, before, strict=True):
             assert tie.block is not None
             columns = _columns(mip, host.columns, into)
             blocks.append(replace(tie.block, inputs=columns, outputs=out.column))
@@ -307,7 +359,7 @@ def _add(problem: Problem, tie: _Tie, inputs: IntArray, outputs: IntArray) -> Bl
         output_type=tie.output_type,
         threshold=tie.threshold,
         epsilon=tie.epsilon,
-        name=tie.name,
+        name=_untaken(problem, tie.name),
         data=tie.data,
     )
 
@@ -320,6 +372,12 @@ def _places(foreign: ForeignModel, reading: Reading, tie: _Tie) -> tuple[Places,
     what = f"{tie.name}: output_vars"
     found = locate(foreign, reading, what, foreign.unpack(tie.outputs))
     return inputs, _output_samples(found, len(inputs.column), tie.name)
+
+
+def _as_passed(foreign: ForeignModel, reading: Reading, tie: _Tie) -> tuple[Places, Places]:
+    """Inputs and outputs in the shapes they were passed."""
+    inputs = locate(foreign, reading, f"{tie.name}: input_vars", foreign.unpack(tie.inputs))
+    return inputs, locate(foreign, reading, f"{tie.name}: output_vars", foreign.unpack(tie.outputs))
 
 
 def _input_places(foreign: ForeignModel, reading: Reading, tie: _Tie) -> Places:
@@ -386,11 +444,40 @@ def _peer_name(peer_options: dict[str, Any]) -> str:
     return str(peer_options.get("unique_naming_prefix", "")).rstrip("_")
 
 
-def _free_name(model: Any, book: _Book) -> str:
+def _free_name(model: Any, book: _Book, name: str) -> str:
     taken = {tie.name for tie in book.ties}
     if isinstance(model, Problem):
         taken |= {block.name for block in model.blocks}
-    return next(name for k in range(len(taken) + 1) if (name := f"block{k}") not in taken)
+    if name in taken:
+        raise PredictorError(f"there is already a block called {name!r}; give another name=.")
+    return name or next(name for k in range(len(taken) + 1) if (name := f"block{k}") not in taken)
+
+
+def _require_order(name: str, predictor: Predictor, inputs: Any, data: Any) -> None:
+    """Refuse a frame whose columns are not the features the predictor was trained on, in their order."""
+    expected = getattr(predictor, "feature_names", None)
+    for what, given in (("input_vars", inputs), ("data", data)):
+        columns = getattr(given, "columns", getattr(given, "index", None))
+        if expected is None or columns is None or callable(columns):
+            continue
+        found = list(columns)
+        if found != list(expected) and all(isinstance(column, str) for column in found):
+            raise PredictorError(
+                f"{name}: {what} has the columns {', '.join(found)}, but the predictor was trained on "
+                f"{', '.join(map(str, expected))}; give these, in this order."
+            )
+
+
+def _require_probability(tie: _Tie, asked: str | None) -> None:
+    assert tie.block is not None
+    if asked == "probability_1" and not (
+        tie.block.traits.ends_in_sigmoid and tie.block.outputs.shape[1] == 1
+    ):
+        raise PredictorError(
+            f"{tie.name}: {tie.predictor.name} has no probability of one class out of two; output_type "
+            '"probability_1" needs a classifier of two classes with predict_proba, or a network that ends in '
+            "a sigmoid."
+        )
 
 
 def _output_type(predictor: Predictor, asked: str | None) -> OutputType:

@@ -82,7 +82,7 @@ def solve(
         search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, n_jobs, device)
         outcome = _run(chosen, search, host)
     result = _pack(session, chosen, search, host, outcome)
-    remember(model, session, result.x)
+    remember(session, result)
     conclude(watch, result)
     if watch.failure is not None:
         watch.failure.add_note(

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Protocol
 from weakref import ref
 
@@ -88,6 +88,14 @@ class ForeignModel(Protocol):
         """What a variable is known by; a `ModelError` for anything that is no variable of this model."""
         ...
 
+    def enclosed(self) -> Iterable[Any]:
+        """The model itself, and models inside it that predictors may have been tied to."""
+        ...
+
+    def moved(self, reading: Reading) -> bool:
+        """Whether variables may mean other columns now than when the model was read."""
+        ...
+
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New variables in the owner's model, free or binary, in a container that tool's users expect."""
         ...
@@ -114,8 +122,8 @@ def locate(model: ForeignModel, reading: Reading, what: str, entries: ObjectArra
     column = np.full(entries.shape, NUMBER, dtype=np.int64)
     number = np.zeros(entries.shape)
     for place, entry in enumerate(entries.flat):
-        if isinstance(entry, Real):
-            number.flat[place] = _finite(what, float(entry))
+        if isinstance(entry, (Real, np.bool_)):
+            number.flat[place] = _finite(what, entry)
             continue
         found = reading.column.get(model.key(entry))
         if found is None:
@@ -135,16 +143,25 @@ class Origin:
     reading: Reading
 
     def value(self, given: Any, x: FloatArray) -> Any:
-        """Values of the model's variables (or of columns by name) at `x`, in the shape they were given."""
+        """Values of the model's variables, or of columns by name or index, in the shape they were given."""
         entries = self.model.unpack(given)
-        if all(isinstance(entry, str) for entry in entries.flat):
+        if all(isinstance(entry, (str, Integral)) for entry in entries.flat):
             picked = x[self.reading.mip.resolve("value()", entries)]
+        elif self.model.moved(self.reading):
+            raise ModelError(
+                f"variables of this {self.model.tool} were deleted since it was solved, and others may have "
+                "taken their places; solve it again, or ask by name."
+            )
         else:
             picked = locate(self.model, self.reading, "value()", entries).values(x)
         return float(picked) if picked.ndim == 0 else picked
 
 
-def _finite(what: str, number: float) -> float:
+def _finite(what: str, entry: Any) -> float:
+    try:
+        number = float(entry)
+    except OverflowError:
+        number = np.inf
     if not np.isfinite(number):
         raise ModelError(f"{what} holds {number}; give variables or finite numbers.")
     return number
@@ -167,8 +184,8 @@ def _leaves(item: Any, unfold: Callable[[Any], Any]) -> tuple[tuple[int, ...], l
     item = unfold(item)
     if isinstance(item, dict):
         item = _in_order(item)
-    elif hasattr(item, "to_numpy"):  # a pandas frame or series
-        item = item.to_numpy(dtype=object)
+    elif hasattr(item, "to_numpy"):  # a frame or series of pandas, an array of xarray
+        item = item.to_numpy()
     if isinstance(item, np.ndarray) and item.dtype != object:
         return item.shape, item.ravel().tolist()
     if isinstance(item, np.ndarray):

@@ -41,6 +41,7 @@ def accept(
     if threshold is not None:
         require_number(f"{name}: threshold", threshold)
     predictor = _formed(name, predictor, inputs.shape[1], outputs.shape[1], classifies)
+    _require_features(name, predictor, inputs)
     points = probe_points(mip, inputs)
     values = _evaluate(name, predictor, points)
     if values.shape != (len(points), outputs.shape[1]):
@@ -64,6 +65,7 @@ def accept(
 
 def outputs_of(name: str, predictor: Predictor, mip: Mip, inputs: IntArray) -> int:
     """How many outputs a predictor gives per sample."""
+    _require_features(name, predictor, inputs)
     return int(_evaluate(name, predictor, probe_points(mip, inputs)).shape[1])
 
 
@@ -75,6 +77,15 @@ def _formed(name: str, predictor: Predictor, inputs: int, outputs: int, classifi
         return predictor.formed(inputs, outputs, classifies=classifies)
     except PredictorError as reason:
         raise PredictorError(f"{name}: {reason}") from reason
+
+
+def _require_features(name: str, predictor: Predictor, inputs: IntArray) -> None:
+    features = getattr(predictor, "features", None)
+    if features is not None and features != inputs.shape[1]:
+        raise PredictorError(
+            f"{name}: inputs has {inputs.shape[1]} columns per sample (shape {inputs.shape}), but "
+            f"{predictor.name} takes {features} features; give one column per feature."
+        )
 
 
 def require_unchanged(mip: Mip, block: Block) -> None:

@@ -105,6 +105,10 @@ class Result:
     def _index(self) -> dict[str, int] | None:
         return None if self.names is None else {name: j for j, name in enumerate(self.names)}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the model that was solved: most tools' models cannot be pickled or copied."""
+        return {**self.__dict__, "origin": None}
+
     def __repr__(self) -> str:
         objective = "no point" if self.objective is None else f"objective {self.objective:.8g}"
         bound = "" if self.bound is None else f", bound {self.bound:.8g} ({self.bound_kind.value})"

@@ -6,7 +6,7 @@ nothing its owner can see but the indices of variables that were still waiting.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,6 +72,14 @@ class GurobiModel:
             f"{_shown(variable)} is not a variable of this gurobipy model (any more); pass what its addVar, "
             "addVars or addMVar gave you."
         )
+
+    def enclosed(self) -> Iterable[Any]:
+        """Nothing but the model itself."""
+        return (self._model,)
+
+    def moved(self, reading: Reading) -> bool:
+        """Never: variables are known by what they are."""
+        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """An `MVar`."""

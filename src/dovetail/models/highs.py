@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,14 @@ class HighsModel:
             "or the name of a column."
         )
 
+    def enclosed(self) -> Iterable[Any]:
+        """Nothing but the model itself."""
+        return (self._model,)
+
+    def moved(self, reading: Reading) -> bool:
+        """After a deletion: columns are known by their places, and those behind have moved up."""
+        return int(self._model.getNumCol()) < reading.mip.columns
+
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New columns, as highspy itself would make them."""
         kind = highspy.HighsVarType.kInteger if binary else highspy.HighsVarType.kContinuous
@@ -77,9 +85,14 @@ class HighsModel:
         return self._model.addVariables(*shape, lb=low, ub=high, type=kind, name_prefix=f"{name}_")
 
     def discard(self, created: Any) -> None:
-        """Delete the columns, last first."""
-        for variable in sorted(created.ravel(), key=lambda variable: -int(variable.index)):
-            self._model.deleteVariable(variable)
+        """Delete the columns if they are the last; else fix them at 0, or variables behind would move."""
+        places = sorted((int(variable.index) for variable in created.ravel()), reverse=True)
+        if places[-1] + len(places) == self._model.getNumCol():
+            self._model.deleteVars(len(places), places[::-1])
+            return
+        for place in places:
+            self._model.changeColBounds(place, 0.0, 0.0)
+            self._model.changeColCost(place, 0.0)
 
 
 def _holder(variable: Any) -> Any:

@@ -6,7 +6,7 @@ linopy numbers its variables ("labels") and never uses a number again, so column
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, cast
@@ -89,6 +89,14 @@ class LinopyModel:
             f"{_in_one_line(variable)} is not a variable of this linopy model; pass what its add_variables "
             "gave you."
         )
+
+    def enclosed(self) -> Iterable[Any]:
+        """Nothing but the model itself."""
+        return (self._model,)
+
+    def moved(self, reading: Reading) -> bool:
+        """Never: variables are known by what they are."""
+        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """A variable under a name that is free, with dimensions of its own."""

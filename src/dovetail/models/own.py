@@ -5,7 +5,7 @@ Columns are integers or names; a number with a decimal point is a fixed feature.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -56,6 +56,14 @@ class OwnModel:
         if isinstance(variable, str):
             return int(self._problem.mip.resolve("variables", np.array(variable)))
         raise ModelError(f"{variable!r} is no column of the problem; give its index or its name.")
+
+    def enclosed(self) -> Iterable[Any]:
+        """Nothing but the model itself."""
+        return (self._problem,)
+
+    def moved(self, reading: Reading) -> bool:
+        """Never: variables are known by what they are."""
+        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New columns at the end."""

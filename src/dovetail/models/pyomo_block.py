@@ -88,6 +88,15 @@ class PyomoModel:
             )
         raise ModelError(f"{variable!r} is not a variable of this Pyomo model; pass its Var components.")
 
+    def enclosed(self) -> Iterable[Any]:
+        """The block and all active blocks in it."""
+        blocks: Iterable[Any] = self._model.block_data_objects(active=True)
+        return blocks
+
+    def moved(self, reading: Reading) -> bool:
+        """Never: variables are known by what they are."""
+        return False
+
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """An indexed `Var` under a name that is free."""
         name = unique_component_name(self._model, name)

@@ -7,7 +7,7 @@ variable may outlive its model: what is asked of SCIP here is asked only where i
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -100,6 +100,14 @@ class ScipModel:
         raise ModelError(
             f"{variable!r} is not a variable of this {self.tool}; pass what its addVar or addMatrixVar gave."
         )
+
+    def enclosed(self) -> Iterable[Any]:
+        """Nothing but the model itself."""
+        return (self._model,)
+
+    def moved(self, reading: Reading) -> bool:
+        """Never: variables are known by what they are."""
+        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New variables, as `addMatrixVar` makes them."""

@@ -63,7 +63,14 @@ class ScikitLearnPredictor:
     @property
     def exact(self) -> bool:
         """Whether the estimator answers float64 inputs in float64."""
-        return bool(self._answer(np.zeros((1, self._features))).dtype == np.float64)
+        features = getattr(self._estimator, "n_features_in_", self._features)  # it may be trained again
+        return bool(self._answer(np.zeros((1, features))).dtype == np.float64)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """What the estimator calls its features, if it was trained on a frame."""
+        names = getattr(self._estimator, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
 
     def formed(self, inputs: int, outputs: int, *, classifies: bool) -> ScikitLearnPredictor:
         """One column or two for a binary classifier; refuses columns that do not fit the estimator."""

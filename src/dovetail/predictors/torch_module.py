@@ -84,6 +84,14 @@ class TorchPredictor:
         """How coarse the coarsest part is."""
         return max(ROUNDING.get(dtype, ROUNDING[torch.bfloat16]) for dtype in self._dtypes())
 
+    @property
+    def features(self) -> int | None:
+        """How many features the module takes, where its first layer shows it."""
+        first: nn.Module = self._module
+        while type(first).forward is nn.Sequential.forward and len(list(first.children())):
+            first = next(first.children())
+        return first.in_features if isinstance(first, nn.Linear) else None
+
     def predict(self, X: FloatArray) -> FloatArray:
         """The module's own answer."""
         with MODE, _evaluation_mode(self.module), torch.no_grad():

@@ -113,12 +113,11 @@ def _which(columns: IntArray, points: FloatArray, x: FloatArray) -> FloatArray:
 class Mixture:
     """sum_c theta_c f(c, x) as a predictor of rows (theta, x)."""
 
-    exact = True
-
     def __init__(self, predictor: Predictor, points: FloatArray, places: IntArray, features: int) -> None:
         self._predictor, self._points, self._places = predictor, points.copy(), places
         self._others = np.setdiff1d(np.arange(features), places)
-        self.name, self.device, self.doubles = predictor.name, predictor.device, predictor.doubles
+        self.name, self.device = predictor.name, predictor.device
+        self.exact, self.doubles = predictor.exact, predictor.doubles
 
     def predict(self, X: FloatArray) -> FloatArray:
         """What the owner's predictor says of each combination, mixed."""
@@ -148,5 +147,5 @@ class Mixture:
 def _mixed(inputs: Tensor, values: Tensor) -> Tensor:
     """(n, q) the mean of (n k, q) values with the first k inputs of each row as weights."""
     n = len(inputs)
-    table = values.reshape(n, len(values) // max(1, n), -1)
+    table = values.reshape(n, len(values) // max(1, n), values.shape[1])
     return torch.einsum("nk,nkq->nq", inputs[:, : table.shape[1]], table)
