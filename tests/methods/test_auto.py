@@ -213,6 +213,73 @@ def test_general_integers_beside_reals(smooth):
         assert result.status == "optimal"
 
 
+def periods(count=6, levels=5):
+    """What a plant makes by its level 0..4 and its temperature, and a stock that must not run out.
+
+    What is made rises with the temperature at every level, so that for given levels it may be anything
+    between the coldest and the hottest.
+    """
+    chance = np.random.default_rng(11)
+    hump = nn.Sequential(linear_net(np.eye(2)[[0, 0, 0, 1]], [0.0, -1.0, -2.5, 0.0]), nn.ReLU(),
+                         linear_net([[1.0, 0.8, -1.9, 0.5]], 0.2))  # fmt: skip
+    price, demand = chance.uniform(0.5, 1.5, count), chance.uniform(0.8, 2.2, count)
+    first, most = 1.0, 3.0
+    level, heat, made, stock = np.arange(4 * count).reshape(4, count)
+    A = np.zeros((count, 4 * count))
+    for t in range(count):  # stock[t] = stock[t-1] + made[t] - demand[t]
+        A[t, stock[t]], A[t, made[t]] = 1.0, -1.0
+        if t:
+            A[t, stock[t - 1]] = -1.0
+    right = -demand + first * (np.arange(count) == 0)
+    mip = dt.Mip(
+        cost=np.concatenate([price, np.zeros(count), np.zeros(count), np.full(count, 0.05)]),
+        A=A, row_lower=right, row_upper=right,
+        lower=np.repeat([0.0, 0.0, -np.inf, 0.0], count),
+        upper=np.repeat([levels - 1.0, 1.0, np.inf, most], count),
+        integer=np.repeat([True, False, False, False], count),
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(hump, np.column_stack([level, heat]), made[:, None])
+    return problem, hump, (price, demand, first, most, levels)
+
+
+def least_cost(net, price, demand, first, most, levels):
+    """Over every sequence of levels: the cheapest stocks are then the smallest that never run out."""
+    with torch.no_grad():
+        cold, hot = (
+            net(torch.tensor([[k, heat] for k in range(levels)], **DOUBLE))[:, 0].numpy()
+            for heat in (0.0, 1.0)
+        )
+    best = np.inf
+    for chosen in itertools.product(range(levels), repeat=len(price)):
+        low, high = cold[list(chosen)], hot[list(chosen)]
+        cost, stock = price @ chosen, first
+        if cost >= best:
+            continue
+        need = np.zeros(len(price) + 1)
+        for t in range(len(price))[::-1]:
+            need[t] = max(0.0, need[t + 1] + demand[t] - high[t])
+        for t in range(len(price)):
+            stock = max(stock + low[t] - demand[t], need[t + 1])
+            cost += 0.05 * stock
+            if stock > most:
+                cost = np.inf
+        best = min(best, cost if need[0] <= first else np.inf)
+    return best
+
+
+def test_levels_and_temperatures_of_six_periods():
+    """General integers beside reals in each network, and rows that tie the periods together."""
+    problem, net, numbers = periods()
+    truth = least_cost(net, *numbers)
+    for method, status in ((Auto(effort=4, exact=False), "feasible"), (Auto(effort=4), "optimal")):
+        result = dt.solve(problem, method, time_limit=600.0, log=False)
+        assert result.status == status
+        assert result.objective == pytest.approx(truth, abs=1e-5)
+        assert dt.check(problem, result.x).within()
+        assert "30 binaries choose among them" in result.message
+
+
 def test_a_concave_network_is_solved_to_a_proof_where_it_can_be_written():
     net = nn.Sequential(linear_net([[1.0], [-1.0]], [-0.5, 0.5]), nn.ReLU(), linear_net([-1.0, -1.0], 1.0))
     mip = dt.Mip(cost=[0.1, 1.0], lower=[-2.0, -9.0], upper=[2.0, 9.0], sense="max")

@@ -141,7 +141,7 @@ class Mixture:
         whole = points.expand(n, k, points.shape[1])
         rest = inputs[:, None, k:].expand(n, k, self._others.size)
         order = np.argsort(np.concatenate([self._places, self._others]))
-        return torch.cat([whole, rest], dim=2)[:, :, order].reshape(n * k, -1)
+        return torch.cat([whole, rest], dim=2)[:, :, order].reshape(n * k, order.size)
 
 
 def _mixed(inputs: Tensor, values: Tensor) -> Tensor:
