@@ -15,6 +15,7 @@ from benchmarks import (
     default,
     device,
     equal_time,
+    integers,
     memory,
     models,
     network_size,
@@ -47,6 +48,7 @@ def main() -> None:
         "device": device.run,
         "default": lambda: default.run(Path(options.data) if options.data else None, options.jobs),
         "ablation": lambda: ablation.run(Path(options.data) if options.data else None, options.jobs),
+        "integers": lambda: integers.run(options.jobs),
         "equal_time": lambda: equal_time.run(
             Path(options.data) if options.data else None, options.results, options.jobs
         ),

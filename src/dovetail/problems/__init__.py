@@ -11,5 +11,6 @@ PROBLEMS = {
     "wine": "blend vineyards into wines of the best mean quality (one network, several wines)",
     "diet": "the cheapest diet that feeds and is palatable (a floor under a network's output)",
     "function": "the least of one learnt function where another has a given value (an equality)",
+    "heat": "run a heat pump at whole levels through a day (integer and continuous inputs together)",
     "dispatch": "share out jobs so that the least efficient machine does best (many binaries)",
 }

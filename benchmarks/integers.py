@@ -1,0 +1,65 @@
+"""What the parts that are there for integers buy: the same problems with one part taken away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import mean
+
+import dovetail as dt
+from benchmarks.parallel import each
+from dovetail.experiments.table import Table
+
+PROBLEMS = {"heat, 24 hours": 10.0, "heat, 48 hours": 20.0, "dispatch 240 x 24": 30.0}
+"""Seconds for each."""
+VARIANTS = {
+    "all of it": dt.Auto(),
+    "integer inputs not spelled out": dt.Auto(selection=False),
+    "no switching": dt.Auto(switching=False),
+    "neither": dt.Auto(selection=False, switching=False),
+}
+SEEDS = (0, 1, 2)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One solve."""
+
+    problem: str
+    variant: str
+    seed: int
+
+
+def run(jobs: int) -> Table:
+    limits = ", ".join(f"{name} {seconds:g} s" for name, seconds in PROBLEMS.items())
+    table = Table(
+        "integers",
+        f"Parts for integers, one taken away (mean of instances {', '.join(map(str, SEEDS))})",
+        ["variant", *PROBLEMS],
+        reading=(
+            "Heat: cost, lower is better. Dispatch: smallest efficiency, higher is better. "
+            f"Time limits: {limits}."
+        ),
+    )
+    tasks = [Run(name, variant, seed) for variant in VARIANTS for name in PROBLEMS for seed in SEEDS]
+    found = dict(zip(tasks, each(_solve, tasks, jobs), strict=True))
+    for variant in VARIANTS:
+        cells = []
+        for name in PROBLEMS:
+            values = [found[Run(name, variant, seed)] for seed in SEEDS]
+            known = [value for value in values if value is not None]
+            missing = f" ({len(values) - len(known)} without)" if len(known) < len(values) else ""
+            cells.append((f"{mean(known):.5g}" if known else "none") + missing)
+        table.rows.append([variant, *cells])
+    return table
+
+
+def _solve(task: Run) -> float | None:
+    from dovetail.problems.dispatch import dispatch
+    from dovetail.problems.heat import heat
+
+    if task.problem.startswith("heat"):
+        problem = heat(int(task.problem.split()[1]), "3x32", seed=task.seed).problem
+    else:
+        problem = dispatch(seed=task.seed).problem
+    method = VARIANTS[task.variant]
+    return dt.solve(problem, method, time_limit=PROBLEMS[task.problem], log=False).objective
