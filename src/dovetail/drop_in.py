@@ -110,7 +110,7 @@ def add_predictor_constr(
     can run code when it is loaded (pickles). Options of the peers that say how a network should be written
     out are accepted and mean nothing here.
     """
-    name = name or _peer_name(peer_options)
+    prefix = _peer_name(peer_options)
     foreign = _require_foreign(model)
     if trust and isinstance(predictor, (str, Path)):
         from dovetail.predictors.files import load_predictor
@@ -119,7 +119,7 @@ def add_predictor_constr(
     truth = as_predictor(predictor)
     book = _books.setdefault(model, _Book())
     kind = _output_type(truth, output_type)
-    name = _free_name(model, book, str(name))
+    name = _free_name(model, book, str(name), prefix)
     tie = _Tie(name, truth, input_vars, output_vars, kind, threshold, epsilon, data)
     _require_order(name, truth, input_vars, data)
     draft = _Draft(foreign, book, model.blocks if isinstance(model, Problem) else None)
@@ -444,13 +444,16 @@ def _peer_name(peer_options: dict[str, Any]) -> str:
     return str(peer_options.get("unique_naming_prefix", "")).rstrip("_")
 
 
-def _free_name(model: Any, book: _Book, name: str) -> str:
+def _free_name(model: Any, book: _Book, name: str, prefix: str) -> str:
+    """The name asked for, which must be free; else one made of the peers' prefix, which need not be."""
     taken = {tie.name for tie in book.ties}
     if isinstance(model, Problem):
         taken |= {block.name for block in model.blocks}
     if name in taken:
         raise PredictorError(f"there is already a block called {name!r}; give another name=.")
-    return name or next(name for k in range(len(taken) + 1) if (name := f"block{k}") not in taken)
+    if name or (prefix and prefix not in taken):
+        return name or prefix
+    return next(free for k in range(len(taken) + 1) if (free := f"{prefix or 'block'}{k}") not in taken)
 
 
 def _require_order(name: str, predictor: Predictor, inputs: Any, data: Any) -> None:

@@ -253,3 +253,14 @@ def test_many_small_ties_do_not_slow_each_other_down(monkeypatch):
         dt.add_predictor_constr(model, times(1.0), x[i])
         calls.append(len(counted) - before)
     assert set(calls[1:]) == {calls[1]}
+
+
+def test_a_name_must_be_free_but_a_peers_prefix_need_not():
+    model = in_gurobi()
+    x = model.addMVar((3, 1), ub=1)
+    names = [
+        dt.add_predictor_constr(model, times(1.0), x[i], unique_naming_prefix="p_").name for i in range(3)
+    ]
+    assert len(set(names)) == 3 and names[0] == "p"
+    with pytest.raises(dt.PredictorError, match="already a block called 'p'"):
+        dt.add_predictor_constr(model, times(1.0), x[0], name="p")
