@@ -1,10 +1,14 @@
 """`solve`: options, refusals, and what happens when a sub-solver lies."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
 import dovetail as dt
 from dovetail.core.engine import MipAnswer, MipStatus, Quadratic, certified
+from dovetail.core.search import Outcome
 from dovetail.mip.live_highs import LiveHighs
 from tests.small import bowl, knapsack, linear_net
 
@@ -212,3 +216,16 @@ def test_class_probabilities_are_searched_as_logits():
     result = dt.solve(problem, log=False)
     assert result.status == "optimal"
     assert result.x[0] >= 0.75
+
+
+def test_ctrl_c_in_the_last_moment_of_a_search_is_not_lost():
+    """The search ends by itself; whoever calls in a loop must still hear of the interrupt."""
+
+    class AboutToEnd:
+        name = "about-to-end"
+
+        def solve(self, search):
+            os.kill(os.getpid(), signal.SIGINT)
+            return Outcome(dt.StopReason.ITERATIONS, 1)
+
+    assert dt.solve(knapsack(), AboutToEnd(), log=False).stop_reason == "interrupt"

@@ -200,6 +200,8 @@ def _pack(session: Opened, method: Method, search: Search, host: Host, outcome: 
     status = _status(search, host, outcome, objective, bound)
     proved = status in (Status.OPTIMAL, Status.UNBOUNDED, Status.INFEASIBLE)
     stop_reason = StopReason.PROVED if proved else outcome.stop_reason
+    if search.budget.stopped is StopReason.INTERRUPT and not proved:
+        stop_reason = StopReason.INTERRUPT  # Ctrl-C, though the search was about to end by itself
     return Result(
         status=status,
         stop_reason=stop_reason,
