@@ -53,6 +53,7 @@ def quick(tmp_path_factory):
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("quick")  # in one worker: the fixture takes minutes
 class TestQuick:
     """`dovetail bench all --quick`, from nothing to the page."""
 
