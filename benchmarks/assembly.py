@@ -40,8 +40,7 @@ def run(data: Path | None, seconds: float = SECONDS) -> Table:
     table.reading = (
         "*Engines*: HiGHS and SCIP, loading and reading their programs included. *Networks*: forward and "
         "backward passes of the search. *Door*: completing and checking candidates, the predictors' own "
-        "passes included. *Python*: everything else, the LPs before the search (the host alone, boxes of "
-        "inputs) among it. Wanted of Python: at most 20 %; above it: "
+        "passes included. *Python*: everything else. Wanted of Python: at most 20 %; above it: "
         f"{', '.join(above) or 'none'}. "
         "Repeat with `python -m benchmarks assembly [--data DIR]`."
     )
