@@ -9,10 +9,10 @@ demo: .venv/.core
 	$(BIN)/dovetail demo
 
 test: .venv/.dev lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-full: .venv/.dev lint
-	DOVETAIL_FULL=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+	DOVETAIL_FULL=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

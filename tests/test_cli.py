@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import dovetail as dt
+from tests.processes import hear_ctrl_c
 
 
 def dovetail(*arguments, **options):
@@ -89,7 +90,9 @@ def test_ctrl_c_ends_the_demo_with_its_best_point_and_exit_code_130():
         "--samples",
         "400",
     ]
-    with subprocess.Popen([*command, "--network", "6x128"], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*command, "--network", "2x16"], stdout=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
+    ) as process:
         for line in process.stdout:
             if line.startswith("    3 "):  # the third iteration has been printed
                 break

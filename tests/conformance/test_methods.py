@@ -13,6 +13,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.methods import METHODS, method_named
+from tests.processes import hear_ctrl_c
 from tests.small import bowl, knapsack, linear_net, random_mlp
 
 
@@ -202,7 +203,9 @@ def test_ctrl_c_returns_the_best_point(name):
         print(result.stop_reason, result.status, dt.check(busy(60), result.x).within(), flush=True)
         """
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
+    ) as process:
         assert process.stdout.readline().strip() == "running"
         process.send_signal(signal.SIGINT)
         out = process.stdout.read().split()

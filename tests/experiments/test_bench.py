@@ -18,6 +18,7 @@ from dovetail.experiments.bench import experiment_named
 from dovetail.experiments.ledger import Ledger
 from dovetail.experiments.run import QUICK_SEEDS, Settings
 from dovetail.experiments.verdict import Word
+from tests.processes import hear_ctrl_c
 from tests.test_cli import dovetail
 
 PROGRAM = [sys.executable, "-c", "from dovetail.cli import main; main()"]
@@ -52,9 +53,7 @@ def quick(tmp_path_factory):
     return folder, done
 
 
-@pytest.mark.long
-@pytest.mark.xdist_group("quick")  # in one worker: the fixture takes minutes
-class TestQuick:
+class Quick:
     """`dovetail bench all --quick`, from nothing to the page."""
 
     def test_it_runs_clean_and_makes_every_run(self, quick):
@@ -126,6 +125,14 @@ class TestQuick:
 
 
 @pytest.mark.long
+def test_all_of_it_quickly(quick):
+    """One test, since the bench takes minutes and workers do not share it."""
+    for name, check in vars(Quick).items():
+        if name.startswith("test_"):
+            check(None, quick)
+
+
+@pytest.mark.long
 def test_killed_and_resumed_it_has_the_same_rows_and_objectives(tmp_path):
     assert dovetail(*SHORT, "--out", str(tmp_path / "whole")).returncode == 0
     whole = rows_of(tmp_path / "whole")
@@ -147,7 +154,9 @@ def test_killed_and_resumed_it_has_the_same_rows_and_objectives(tmp_path):
 
 def test_ctrl_c_keeps_the_rows_prints_the_table_and_can_be_resumed(tmp_path):
     command = [*PROGRAM, "bench", "sensitivity", "--quick", "--out", str(tmp_path)]
-    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
+    ) as process:
         path = tmp_path / "results.jsonl"
         while not path.exists() or path.read_text().count("\n") < 3:
             time.sleep(0.02)
