@@ -17,10 +17,11 @@ ALLOWED = {
     "nn": {"core"},
     "coupling": {"core"},
     "problems": {"core"},
-    "presolve": {"core", "mip"},
-    "local": {"core", "mip", "presolve"},
+    "bounds": {"core", "mip"},
+    "presolve": {"core", "mip", "bounds"},
+    "local": {"core", "mip", "bounds", "presolve"},
     "columns": {"core", "mip", "presolve", "local"},
-    "methods": {"core", "presolve", "coupling", "mip", "nn", "local", "columns"},
+    "methods": {"core", "bounds", "presolve", "coupling", "mip", "nn", "local", "columns"},
     "experiments": {"problems"},
 }
 """Which folders a folder may import; `solve`, `demo` and `cli` may import everything."""

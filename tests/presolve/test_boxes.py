@@ -10,8 +10,9 @@ from tests.opened import by_scipy
 from tests.small import linear_net
 
 import dovetail as dt
+from dovetail.bounds.box import propagate
 from dovetail.core.budget import Budget
-from dovetail.presolve.boxes import input_box, propagate, tightened_box
+from dovetail.presolve.boxes import input_box, tightened_box
 
 
 def test_budgets_bound_what_has_no_bounds():

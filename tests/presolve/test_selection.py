@@ -12,9 +12,9 @@ from tests.small import random_mlp
 from torch import nn
 
 import dovetail as dt
+from dovetail.bounds.box import propagate
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.presolve import selection
-from dovetail.presolve.boxes import propagate
 from dovetail.presolve.grid import grid
 from dovetail.presolve.selection import Mixture, selected
 

@@ -10,8 +10,8 @@ from tests.opened import breach, by_scipy
 from tests.small import linear_net, random_mlp
 
 import dovetail as dt
+from dovetail.bounds.box import propagate
 from dovetail.presolve import switches
-from dovetail.presolve.boxes import propagate
 from dovetail.presolve.extended import Extended
 from dovetail.presolve.switches import unswitched
 from dovetail.presolve.tabulation import tabulate

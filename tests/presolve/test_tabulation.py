@@ -9,8 +9,8 @@ from tests.opened import best_of, breach, by_scipy, choices
 from tests.small import linear_net, random_mlp
 
 import dovetail as dt
+from dovetail.bounds.box import propagate
 from dovetail.presolve import tabulation
-from dovetail.presolve.boxes import propagate
 from dovetail.presolve.tabulation import tabulate
 
 ROUNDS = 6 if FULL else 2

@@ -11,7 +11,7 @@ from tests.small import linear_net, random_mlp
 from torch import nn
 
 import dovetail as dt
-from dovetail.presolve.boxes import propagate
+from dovetail.bounds.box import propagate
 from dovetail.presolve.writing import dense_layers, writable
 
 SEEDS = range(6 if FULL else 2)

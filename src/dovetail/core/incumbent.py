@@ -34,9 +34,14 @@ MIP_SHARE = 0.1
 """Of the time left, and no more than that, for one such MIP."""
 
 
+def agreement(mip: Mip, objective: float) -> float:
+    """How close a bound has to come: a constant in the objective does not make the two closer."""
+    return AGREEMENT * abs(objective - mip.offset) + HAIR
+
+
 def meets(mip: Mip, objective: float, bound: float) -> bool:
-    """Whether a bound proves an objective: a constant in the objective does not make them closer."""
-    return abs(objective - bound) <= AGREEMENT * abs(objective - mip.offset) + HAIR
+    """Whether a bound proves an objective."""
+    return abs(objective - bound) <= agreement(mip, objective)
 
 
 class Incumbent:

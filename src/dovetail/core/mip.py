@@ -30,6 +30,12 @@ from dovetail.core.errors import ModelError
 INFINITY = 1e20
 """Limits at or beyond this size mean "no limit", as in HiGHS and SCIP."""
 
+TOLERANCE, HAIR = 1e-6, 1e-9
+"""Rows, bounds and integers are held to the first, absolute, in the user's own units, when a point is judged;
+engines hold what they are given to the second."""
+FINE = 1e3 * TOLERANCE
+"""Rows whose entries are smaller meet the tolerance on purpose; others only by a coincidence of digits."""
+
 SMALLEST, LARGEST = 1e-9, 1e15
 """HiGHS drops matrix entries below the first with a mere warning and refuses those above the second."""
 
@@ -84,6 +90,7 @@ class Mip:
         put(self, "names", _names("names", names, columns))
         put(self, "row_names", _names("row_names", row_names, rows))
         self._validate()
+        self._round_integer_bounds()
 
     def _validate(self) -> None:
         if self.columns == 0:
@@ -96,6 +103,20 @@ class Mip:
         require_interval("the interval", self.lower, self.upper, self.column_name)
         require_interval("the interval", self.row_lower, self.row_upper, self.row_name)
         _require_usable_entries(self)
+
+    def _round_integer_bounds(self) -> None:
+        """Bounds of integers become whole, inwards: HiGHS's presolve draws false conclusions from others.
+
+        A column between whose bounds no whole number lies keeps them: it makes the program infeasible,
+        which is for a solve to say.
+        """
+        low = np.where(self.integer, np.ceil(self.lower - TOLERANCE), self.lower)
+        high = np.where(self.integer, np.floor(self.upper + TOLERANCE), self.upper)
+        empty = low > high
+        for name, rounded, own in (("lower", low, self.lower), ("upper", high, self.upper)):
+            limits = np.where(empty, own, rounded)
+            limits.flags.writeable = False
+            object.__setattr__(self, name, limits)
 
     @property
     def columns(self) -> int:
@@ -111,6 +132,35 @@ class Mip:
     def sign(self) -> float:
         """1 when minimising, -1 when maximising: `sign * objective` is always to be made small."""
         return 1.0 if self.sense == "min" else -1.0
+
+    @cached_property
+    def sides_as_checked(self) -> tuple[FloatArray, FloatArray]:
+        """The rows' limits; of rows that whole points cross in tiny steps, as far out as the check accepts.
+
+        Such a row (over integers alone, with an entry below `FINE`) has whole points within the check's
+        tolerance of its limit. They count, so every search and every proof has to know them.
+        """
+        row = np.repeat(np.arange(self.rows), np.diff(self.A.indptr))
+        mixed = np.bincount(row, ~self.integer[self.A.indices], self.rows) > 0
+        fine = np.bincount(row, np.abs(self.A.data) < FINE, self.rows) > 0
+        room = np.where(fine & ~mixed, TOLERANCE - HAIR, 0.0)
+        return self.row_lower - room, self.row_upper + room
+
+    def as_checked(self) -> Mip:
+        """The same program with `sides_as_checked`."""
+        row_lower, row_upper = self.sides_as_checked
+        return replace(self, row_lower=row_lower, row_upper=row_upper)
+
+    def loosened(self) -> Mip:
+        """Rows and continuous columns as far out as the check accepts: every point that passes is in it."""
+        room = np.where(self.integer, 0.0, TOLERANCE)
+        return replace(
+            self,
+            row_lower=self.row_lower - TOLERANCE,
+            row_upper=self.row_upper + TOLERANCE,
+            lower=self.lower - room,
+            upper=self.upper + room,
+        )
 
     def objective(self, x: FloatArray) -> float:
         """The objective at `x`, in the user's sense."""

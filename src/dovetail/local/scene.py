@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.core.search import Search
 from dovetail.local.networks import Networks
-from dovetail.presolve.boxes import Box, tightened_box
+from dovetail.presolve.boxes import tightened_box
 from dovetail.presolve.components import Components, components
 from dovetail.presolve.host import limits_within
 from dovetail.presolve.stretch import Stretch, stretch

@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import StopReason
 from dovetail.core.engine import MipStatus
@@ -31,7 +32,7 @@ from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.methods.switching import Switching
 from dovetail.methods.whole import solve_whole
-from dovetail.presolve.boxes import Box, tightened_box
+from dovetail.presolve.boxes import tightened_box
 from dovetail.presolve.extended import Extended
 from dovetail.presolve.selection import selected
 from dovetail.presolve.switches import unswitched

@@ -24,6 +24,7 @@ from typing import Literal
 
 import numpy as np
 
+from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.budget import StopReason
@@ -38,7 +39,7 @@ from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search
 from dovetail.core.trace import Residual
 from dovetail.mip import Size, WrittenOut, engine_for, written_size
-from dovetail.presolve.boxes import Box, input_box
+from dovetail.presolve.boxes import input_box
 
 FIRST_NODES, GROWTH = 10, 1.1
 """The first nodes are all reported; after them each time their number has grown by a tenth."""

@@ -28,6 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import StopReason
 from dovetail.core.lap import Lap
@@ -38,7 +39,7 @@ from dovetail.core.trace import Residual
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.split import split
 from dovetail.nn import Adam, steepest
-from dovetail.presolve.boxes import Box, input_box
+from dovetail.presolve.boxes import input_box
 from dovetail.presolve.stretch import Stretch, stretch
 
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from dovetail.bounds.confirmed import Asking, stands
 from dovetail.core.budget import Budget
 from dovetail.core.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.core.errors import EngineError
@@ -48,19 +49,23 @@ def solve_whole(
         answer = _better(answer, other)
     if answer is None:
         return None, trouble
+    with search.stopwatch.measure("engine"):
+        mip = extended.problem.mip.minimised().as_checked()
+        found = stands(mip, answer, Asking(search.seed, search.threads), budget) if proves else None
     objective = float("nan")
-    if answer.x is not None and offers:
-        objective = search.incumbent.offer(extended.cut(answer.x), source)
-    if proves and answer.bound > search.incumbent.bound:
-        search.incumbent.raise_bound(answer.bound)
-        search.watch.bound = search.problem.mip.sign * answer.bound
+    for x in (answer.x, None if found is None else found.x):
+        if x is not None and offers:
+            objective = search.incumbent.offer(extended.cut(x), source)
+    if found is not None and found.bound > search.incumbent.bound:
+        search.incumbent.raise_bound(found.bound)
+        search.watch.bound = search.problem.mip.sign * found.bound
     lap.tell(answer.value, objective, exact=answer.exact)
     return answer, ""
 
 
 def _asked(engine: str, search: Search, extended: Extended, budget: Budget) -> Asked:
     """One engine's answer, or why there is none."""
-    mip = extended.problem.mip.minimised()
+    mip = extended.problem.mip.minimised().as_checked()
     nothing = np.empty(0, dtype=np.int64)
     known = search.incumbent.x
     start = None if known is None else extended.lift(known)

@@ -23,6 +23,8 @@ from dovetail.core.errors import EngineError
 
 FEASIBILITY = 1e-9
 INTEGRALITY = 1e-7
+SMALL_COST, LARGE_COST = 1e-3, 1e6
+"""Largest costs beyond these are scaled: to smaller ones the tolerance is coarse, larger ones lose digits."""
 LONG_LP = 50_000
 """An LP with more nonzeros than this may run for seconds: it gets the callback that lets Ctrl-C in."""
 
@@ -51,6 +53,17 @@ class Lines(NamedTuple):
     indptr: IntArray
 
 
+def cost_unit(cost: FloatArray) -> float:
+    """What one unit of HiGHS's objective is in the caller's: its tolerances grow with it.
+
+    So large costs are scaled down no further than to 1e6, for the sake of small ones beside them.
+    """
+    largest = float(np.max(np.abs(cost), initial=0.0))
+    if largest == 0.0 or SMALL_COST <= largest <= LARGE_COST:
+        return 1.0
+    return largest / LARGE_COST if largest > LARGE_COST else largest
+
+
 class LiveHighs:
     """A program inside HiGHS, minimised again and again as its costs, bounds and rows change."""
 
@@ -75,6 +88,7 @@ class LiveHighs:
         self._columns = np.arange(lower.size, dtype=np.int32)
         self._budget: Budget | None = None
         self._unit = 1.0
+        self._presolve = "choose"
         for option, value in (
             ("output_flag", False),
             ("threads", threads),
@@ -95,8 +109,7 @@ class LiveHighs:
 
     def set_objective(self, cost: FloatArray, offset: float) -> None:
         """The objective of the next solves, scaled where its size is far from HiGHS's absolute tolerances."""
-        largest = float(np.max(np.abs(cost), initial=0.0))
-        self._unit = 1.0 if largest == 0.0 or 1e-3 <= largest <= 1e6 else largest
+        self._unit = cost_unit(cost)
         scaled = np.ascontiguousarray(cost / self._unit)
         self._demand(self._highs.changeColsCost(cost.size, self._columns, scaled), "costs")
         self._demand(self._highs.changeObjectiveOffset(float(offset / self._unit)), "the offset")
@@ -156,6 +169,18 @@ class LiveHighs:
             return np.zeros(self._highs.getNumRow())
         return self._unit * np.array(solution.row_dual, dtype=np.float64)
 
+    def dual_ray(self) -> FloatArray | None:
+        """Multipliers of the rows that should show the last LP infeasible; for the caller to verify."""
+        code, found, ray = self._highs.getDualRay()  # type: ignore[attr-defined]
+        if code == highspy.HighsStatus.kError or not found:
+            return None
+        return np.array(ray, dtype=np.float64)
+
+    def without_presolve(self) -> None:
+        """Later solves see the program as it is: a second word that presolving has no part in."""
+        self._demand(self._highs.setOptionValue("presolve", "off"), "the option presolve")
+        self._presolve = "off"
+
     def limit_nodes(self, nodes: int) -> None:
         """The most nodes a MIP solve may look at."""
         self._demand(self._highs.setOptionValue("mip_max_nodes", int(nodes)), "the node limit")
@@ -175,7 +200,7 @@ class LiveHighs:
         if status is None:  # presolve saw "unbounded or infeasible" and does not say which
             self._highs.setOptionValue("presolve", "off")
             status = self._status(budget)
-            self._highs.setOptionValue("presolve", "choose")
+            self._highs.setOptionValue("presolve", self._presolve)
             status = status if status is not None else MipStatus.LIMIT
         return status, self._point(status), self._bound(status)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
+from dovetail.bounds.box import Box, propagate
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
-from dovetail.presolve.boxes import Box, propagate
 
 Fill = Callable[[FloatArray], FloatArray]
 """The values of one piece's new columns, given the original's columns."""

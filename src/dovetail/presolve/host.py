@@ -1,5 +1,7 @@
 """What the host proves by itself: infeasible, unbounded, or a bound on every objective.
 
+Every word is our own (`bounds`): HiGHS finds points, multipliers and directions, which are then judged.
+
 The host is a relaxation of the whole problem, since it leaves out y = f(x); of the outputs it
 knows only their bounds, and that classes are 0 or 1. So an infeasible host proves the problem
 infeasible, and its bound is a bound for the problem.
@@ -12,15 +14,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
+from dovetail.bounds.confirmed import Asking, confirmed
+from dovetail.bounds.ray import improving_ray
+from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.budget import Budget
-from dovetail.core.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.core.errors import EngineError
-from dovetail.core.mip import SMALLEST, Mip
+from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
-from dovetail.mip.highs import HighsEngine
 
 SHARE, MOST_SECONDS = 0.2, 10.0
+"""Of the time left, and no more than that: the host alone seldom decides, and the search needs the rest."""
+NO_POINT = "no point meets the rows, bounds and integers of the host, not even to within 1e-6"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,38 +42,44 @@ class Host:
 
 
 def examine(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Host:
-    """Ask HiGHS about the host alone, within a share of the time."""
+    """Ask about the host alone, within a share of the time."""
     try:
-        return _examine(problem, budget, seed, threads)
+        return _examine(problem, budget, Asking(seed, threads))
     except EngineError as trouble:
         return Host(note=f"nothing is known about the host: {trouble}")
 
 
-def _examine(problem: Problem, budget: Budget, seed: int, threads: int) -> Host:
+def _examine(problem: Problem, budget: Budget, asking: Asking) -> Host:
     """Without blocks the host is the whole problem, and gets all the time."""
     mip = problem.mip.minimised()
     lower, upper, integer = class_limits(problem, mip.lower, mip.upper)
-    empty = np.flatnonzero(lower > upper)
+    empty = np.flatnonzero(integer & (np.ceil(lower - TOLERANCE) > np.floor(upper + TOLERANCE)))
     if empty.size:
-        name = mip.column_name(int(empty[0]))
-        return Host(infeasible=True, note=f"the bounds of {name} hold neither class 0 nor class 1")
-    known = replace(mip, lower=lower, upper=upper, integer=integer)
+        return Host(infeasible=True, note=_no_whole_number(problem, int(empty[0])))
+    known = replace(mip.as_checked(), lower=lower, upper=upper, integer=integer)
     part = budget.part(min(SHARE * budget.left, MOST_SECONDS)) if problem.blocks else budget
-    answer = _solve(known, known.cost, part, seed, threads)
-    if answer.status is MipStatus.INFEASIBLE:
-        return _confirm_infeasible(known, budget, seed, threads)
-    if answer.status is not MipStatus.UNBOUNDED:
-        return Host(bound=answer.bound, x=answer.x)
+    found = confirmed(known, asking, part)
+    if found.infeasible:
+        return Host(infeasible=True, note=NO_POINT)
+    if not found.unbounded:
+        return Host(bound=found.bound, x=found.x, note=found.note)
     # an output may be what falls for ever, which says nothing: its network decides how far it goes
-    ray = _has_ray(problem, known, part, seed, threads)
+    ray = _has_ray(problem, known, part, asking)
     nothing = np.zeros(mip.columns)
     for cost in (nothing,) if ray else (_cost_without_outputs(problem, known), nothing):
-        point = _solve(known, cost, part, seed, threads)
-        if point.status is MipStatus.INFEASIBLE:
-            return _confirm_infeasible(known, budget, seed, threads)
-        if point.x is not None:
+        found = confirmed(replace(known, cost=cost), asking, part)
+        if found.infeasible:
+            return Host(infeasible=True, note=NO_POINT)
+        if found.x is not None:
             break
-    return Host(ray=ray, x=point.x)
+    return Host(ray=ray, x=found.x, note=found.note)
+
+
+def _no_whole_number(problem: Problem, j: int) -> str:
+    name = problem.mip.column_name(j)
+    if problem.mip.integer[j]:
+        return f"there is no whole number between the bounds of {name}"
+    return f"the bounds of {name} hold neither class 0 nor class 1"
 
 
 def class_limits(
@@ -104,33 +115,10 @@ def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:
     return cost
 
 
-def _solve(mip: Mip, cost: FloatArray, budget: Budget, seed: int, threads: int) -> MipAnswer:
-    session = HighsEngine().load(mip, np.empty(0, dtype=np.int64), seed=seed, threads=threads)
-    return session.solve(Quadratic.linear(cost, mip.offset), budget=budget, gap=1e-8)
-
-
-def _confirm_infeasible(mip: Mip, budget: Budget, seed: int, threads: int) -> Host:
-    """Infeasible is a strong word: it is said when a second run, on the rows reversed, says so too."""
-    turned = np.arange(mip.rows)[::-1]
-    reversed_mip = replace(
-        mip,
-        A=mip.A[turned],
-        row_lower=mip.row_lower[turned],
-        row_upper=mip.row_upper[turned],
-        row_names=None,
-    )
-    part = budget.part(min(SHARE * budget.left, MOST_SECONDS))
-    again = _solve(reversed_mip, np.zeros(mip.columns), part, seed + 1, threads)
-    if again.status is MipStatus.INFEASIBLE:
-        return Host(infeasible=True, note="the rows, bounds and integers of the host have no solution")
-    return Host(note="HiGHS called the host infeasible once and did not confirm it")
-
-
-def _has_ray(problem: Problem, mip: Mip, budget: Budget, seed: int, threads: int) -> bool:
+def _has_ray(problem: Problem, mip: Mip, budget: Budget, asking: Asking) -> bool:
     """Whether the cost falls for ever along a direction that leaves all inputs and outputs alone.
 
-    The direction is looked at in numpy: rows are scaled to entries of size 1, so that a tiny entry
-    does not make a limit look like none.
+    HiGHS looks for one over rows scaled to entries of size 1; it is then judged on the rows as they are.
     """
     tied = np.zeros(mip.columns, dtype=bool)
     tied[problem.inputs] = tied[problem.outputs] = True
@@ -150,9 +138,5 @@ def _has_ray(problem: Problem, mip: Mip, budget: Budget, seed: int, threads: int
         row_upper=directions(mip.row_upper, np.inf),
         offset=0.0,
     )
-    direction = _solve(cone, mip.cost, budget, seed, threads).x
-    if direction is None:
-        return False
-    along = scaled @ direction
-    leaves = np.max(np.maximum(cone.row_lower - along, along - cone.row_upper), initial=0.0)
-    return bool(leaves <= 1e-9 and mip.cost @ direction < -1e-6 * np.max(np.abs(mip.cost)))
+    direction = SafeLp(cone, seed=asking.seed, threads=asking.threads).minimise(mip.cost, 0.0, budget).x
+    return direction is not None and improving_ray(mip, np.where(tied, 0.0, direction))

@@ -19,11 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.predictor import Predictor, Traits
 from dovetail.core.problem import Problem
-from dovetail.presolve.boxes import Box
 from dovetail.presolve.extended import Extended, Fill, Writer
 from dovetail.presolve.grid import grid
 from dovetail.presolve.host import limits_within

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import ModelError
 from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
-from dovetail.presolve.boxes import Box
 
 POINTS = 64
 WIDEST = 1e10

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.problem import Problem
-from dovetail.presolve.boxes import Box
 from dovetail.presolve.extended import Extended, Fill, Writer
 from dovetail.presolve.grid import grid
 from dovetail.presolve.host import limits_within

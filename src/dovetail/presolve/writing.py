@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer, Layered, thresholded
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
-from dovetail.presolve.boxes import Box
 from dovetail.presolve.extended import Extended, Fill, Writer
 from dovetail.presolve.host import class_limits, limits_within
 

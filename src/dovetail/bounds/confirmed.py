@@ -1,0 +1,145 @@
+"""A MIP solved by an engine, and what of the engine's word stands when it is looked at.
+
+Bound: of LPs our own (`dual_value`); of MIPs that of our own tree (`branch_and_bound`) where it closes, else
+the engine's less what its tolerances may hide, unless a point contradicts it. Infeasible: our own tree over
+the rows and bounds as far out as the check accepts; where that is too large, all engines at hand have to
+say so, HiGHS a second time without presolving. Nothing else is said.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import numpy as np
+
+from dovetail.bounds.box import propagate
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.bounds.tree import Proof, branch_and_bound
+from dovetail.core.arrays import FloatArray
+from dovetail.core.budget import Budget
+from dovetail.core.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.core.errors import EngineError
+from dovetail.core.incumbent import agreement
+from dovetail.core.mip import HAIR, Mip
+from dovetail.mip.highs import HighsEngine
+from dovetail.mip.live_highs import LiveHighs, cost_unit
+from dovetail.mip.scip import ScipEngine
+
+NODES = 500
+"""LPs of a confirming tree: random programs with up to twelve integers close in fewer."""
+SHARE, MOST_SECONDS = 0.1, 1.0
+"""Of the time left, and no more than that, for one such tree."""
+NO_WEIGHTS = np.empty(0, dtype=np.int64)
+GAP = 1e-8
+"""Asked of the engine, relative: a hundredth of what `optimal` promises."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How engines are run."""
+
+    seed: int = 0
+    threads: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Confirmed:
+    """What is known of a program in minimisation form."""
+
+    bound: float = -math.inf
+    x: FloatArray | None = None
+    """The cheapest point met; for the check to judge."""
+    infeasible: bool = False
+    unbounded: bool = False
+    """The cost falls for ever over the program or its relaxation, by the engine's word."""
+    note: str = ""
+
+
+def confirmed(mip: Mip, asking: Asking, budget: Budget) -> Confirmed:
+    """Solve `mip`, in minimisation form; keep what stands."""
+    if not np.any(mip.integer):
+        return _continuous(mip, asking, budget)
+    program = mip.as_checked()
+    session = HighsEngine().load(program, NO_WEIGHTS, seed=asking.seed, threads=asking.threads)
+    answer = session.solve(Quadratic.linear(program.cost, program.offset), budget=budget, gap=GAP)
+    if answer.status is MipStatus.INFEASIBLE:
+        return _infeasible(mip, asking, budget)
+    if answer.status is MipStatus.UNBOUNDED:
+        return Confirmed(unbounded=True)
+    return stands(program, answer, asking, budget)
+
+
+def _continuous(mip: Mip, asking: Asking, budget: Budget) -> Confirmed:
+    answer = SafeLp(mip, seed=asking.seed, threads=asking.threads).minimise(mip.cost, mip.offset, budget)
+    if answer.status is MipStatus.INFEASIBLE:
+        return _infeasible(mip, asking, budget)
+    return Confirmed(answer.bound, answer.x, unbounded=answer.status is MipStatus.UNBOUNDED)
+
+
+def stands(mip: Mip, answer: MipAnswer, asking: Asking, budget: Budget) -> Confirmed:
+    """What of an engine's answer to `mip` stands."""
+    slack = 0.5 * agreement(mip, answer.value) if math.isfinite(answer.value) else 0.0
+    proof = _tree(mip, asking, budget, cutoff=answer.value, slack=slack)
+    value, x = (proof.value, proof.x) if proof.x is not None else (answer.value, answer.x)
+    bound = proof.bound
+    if bound < value - slack:  # the tree did not close: the engine's word, unless a point contradicts it
+        word = answer.bound - hidden(mip, answer.x)
+        bound = max(bound, word) if word <= value else bound
+    return Confirmed(_finite(bound), x)
+
+
+def hidden(mip: Mip, x: FloatArray | None) -> float:
+    """How far an engine's bound may be off by its tolerance on reduced costs alone, in the user's units."""
+    box = propagate(mip)
+    width = box.upper - box.lower
+    met = 1.0 if x is None else 1.0 + np.abs(x)
+    return HAIR * cost_unit(mip.cost) * float(np.sum(np.where(np.isfinite(width), width, met)))
+
+
+def _tree(mip: Mip, asking: Asking, budget: Budget, *, cutoff: float = math.inf, slack: float = 0.0) -> Proof:
+    part = budget.part(min(SHARE * budget.left, MOST_SECONDS))
+    return branch_and_bound(
+        mip, part, cutoff=cutoff, slack=slack, nodes=NODES, seed=asking.seed, threads=asking.threads
+    )
+
+
+def _infeasible(mip: Mip, asking: Asking, budget: Budget) -> Confirmed:
+    """Somebody said that there is no point. Is that so?"""
+    nothing = np.zeros(mip.columns)
+    loose = replace(mip.loosened(), cost=nothing, offset=0.0)
+    proof = _tree(loose, asking, budget)
+    if proof.bound == math.inf:
+        return Confirmed(infeasible=True)
+    if proof.x is None and _all_say_infeasible(loose, asking, budget):
+        return Confirmed(infeasible=True)
+    own = _tree(mip.as_checked(), asking, budget)
+    note = "HiGHS called the host infeasible, which a closer look did not confirm"
+    return Confirmed(_finite(own.bound), own.x if own.x is not None else proof.x, note=note)
+
+
+def _finite(bound: float) -> float:
+    """A tree that found nothing to look at proves nothing about the cost."""
+    return bound if bound < math.inf else -math.inf
+
+
+def _all_say_infeasible(mip: Mip, asking: Asking, budget: Budget) -> bool:
+    """HiGHS on the rows reversed and without presolving, and SCIP where it is installed."""
+    part = budget.part(SHARE * budget.left)
+    turned = slice(None, None, -1)
+    live = LiveHighs(
+        mip.A[turned], mip.row_lower[turned].copy(), mip.row_upper[turned].copy(),
+        mip.lower, mip.upper, mip.integer, seed=asking.seed + 1, threads=asking.threads,
+    )  # fmt: skip
+    live.without_presolve()
+    try:
+        if live.run(part, GAP)[0] is not MipStatus.INFEASIBLE:
+            return False
+        if find_spec("pyscipopt") is None:
+            return True
+        session = ScipEngine().load(mip, NO_WEIGHTS, seed=asking.seed)
+        answer = session.solve(Quadratic.linear(mip.cost), budget=budget.part(SHARE * budget.left))
+    except EngineError:
+        return False
+    return answer.status is MipStatus.INFEASIBLE

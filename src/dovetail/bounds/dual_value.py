@@ -1,0 +1,114 @@
+"""A bound from multipliers, whatever solver they come from (Neumaier and Shcherbina, 2004).
+
+For any multipliers y of the rows, and every x within rows and bounds,
+
+    cost'x  =  y'(A x) + (cost - A'y)'x  >=  sum_i min(y_i row_i) + sum_j min((cost - A'y)_j x_j)
+
+where each minimum is over the row's sides or the column's bounds. Nothing is asked of y: poor multipliers
+give a poor bound, never a wrong one. All rounding is taken to the bound's disadvantage. With cost 0, a value
+above 0 proves that there is no x at all (Farkas).
+
+Where a column without a bound has a reduced cost of the wrong sign the value is -infinity. That sign may be
+rounding: the reduced cost is then computed exactly, as a fraction.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.box import UNIT
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.mip import Mip
+
+GRIDS = (None, 2.0**30, 2.0**20, 2.0**10)
+"""Multipliers as they are, then rounded to ever fewer digits: sums of rounded ones often vanish exactly."""
+FEW_EXACT = 2000
+"""Columns whose reduced cost is computed as a fraction, at most: about 10 microseconds per entry."""
+
+
+def dual_value(
+    mip: Mip, cost: FloatArray, offset: float, y: FloatArray, lower: FloatArray, upper: FloatArray
+) -> float:
+    """The best bound on cost'x + offset that `y`, or `y` rounded, proves for x between these bounds."""
+    if not np.all(np.isfinite(y)):
+        return -math.inf
+    y = _usable(mip, y)
+    best = -math.inf
+    for grid in GRIDS:
+        top = float(np.max(np.abs(y), initial=0.0))
+        if grid is not None and top > 0.0:
+            step = 2.0 ** math.ceil(math.log2(top)) / grid
+            value = _value(mip, cost, offset, np.round(y / step) * step, lower, upper)
+        else:
+            value = _value(mip, cost, offset, y, lower, upper)
+        best = max(best, value)
+        if best > -math.inf:
+            break
+    return best
+
+
+def _usable(mip: Mip, y: FloatArray) -> FloatArray:
+    """Multipliers that pull on a side that is not there are dropped."""
+    missing = ((y > 0) & np.isneginf(mip.row_lower)) | ((y < 0) & np.isposinf(mip.row_upper))
+    return np.where(missing, 0.0, y)
+
+
+def _value(
+    mip: Mip, cost: FloatArray, offset: float, y: FloatArray, lower: FloatArray, upper: FloatArray
+) -> float:
+    side = np.where(y > 0, mip.row_lower, np.where(y < 0, mip.row_upper, 0.0))
+    rows = y * side
+    least, most = _reduced_costs(mip, cost, y)
+    columns = np.minimum(_least_product(least, lower, upper), _least_product(most, lower, upper))
+    columns = _exactly(mip, cost, y, lower, upper, columns)
+    if np.any(np.isneginf(columns)):
+        return -math.inf
+    parts = np.concatenate([rows, columns])
+    parts -= 2.0 * UNIT * np.abs(parts)  # each product is rounded once
+    total = math.fsum((*parts.tolist(), offset))
+    return total - 2.0 * UNIT * abs(total)
+
+
+def _reduced_costs(mip: Mip, cost: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Limits of cost - A'y: sums of n products are off by at most n roundings of their sizes."""
+    transposed = sp.csr_array(mip.A.T)
+    reduced = cost - transposed @ y
+    entries = np.diff(transposed.indptr) + 2
+    noise = 2.0 * UNIT * entries * (np.abs(cost) + abs(transposed) @ np.abs(y))
+    return reduced - noise, reduced + noise
+
+
+def _least_product(factor: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """The least of factor x for x between the bounds; nothing times infinity is nothing."""
+    place = np.where(factor > 0, lower, np.where(factor < 0, upper, 0.0))
+    return np.where(factor == 0.0, 0.0, factor * place)
+
+
+def _exactly(
+    mip: Mip, cost: FloatArray, y: FloatArray, lower: FloatArray, upper: FloatArray, columns: FloatArray
+) -> FloatArray:
+    """The columns' parts, those that seem infinite from exact reduced costs."""
+    open_ones = np.flatnonzero(np.isneginf(columns))
+    if open_ones.size == 0 or open_ones.size > FEW_EXACT:
+        return columns
+    columns, by_column = columns.copy(), sp.csc_array(mip.A)
+    for j in open_ones:
+        reduced = _exact_reduced_cost(by_column, cost, y, int(j))
+        limit = lower[j] if reduced > 0 else upper[j]
+        if reduced == 0:
+            columns[j] = 0.0
+        elif math.isfinite(limit):
+            columns[j] = float(reduced * Fraction(float(limit)))
+    return columns
+
+
+def _exact_reduced_cost(by_column: sp.csc_array, cost: FloatArray, y: FloatArray, j: int) -> Fraction:
+    entries: IntArray = np.arange(by_column.indptr[j], by_column.indptr[j + 1])
+    total = Fraction(float(cost[j]))
+    for k in entries:
+        total -= Fraction(float(by_column.data[k])) * Fraction(float(y[by_column.indices[k]]))
+    return total

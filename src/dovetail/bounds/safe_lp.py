@@ -1,0 +1,137 @@
+"""LPs over one program whose bounds and infeasibilities are proved by us, not believed.
+
+HiGHS finds multipliers; `dual_value` says what they prove. A primal value is never a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.box import propagate
+from dovetail.bounds.dual_value import dual_value
+from dovetail.core.arrays import FloatArray
+from dovetail.core.budget import Budget
+from dovetail.core.engine import MipStatus
+from dovetail.core.errors import EngineError
+from dovetail.core.mip import Mip
+from dovetail.mip.live_highs import LiveHighs
+
+
+@dataclass(frozen=True, eq=False)
+class LpAnswer:
+    """What an LP gave: a point, perhaps, and what is proved."""
+
+    status: MipStatus
+    """INFEASIBLE is proved; UNBOUNDED is the solver's word."""
+    x: FloatArray | None
+    bound: float
+    """No x has a lower cost: infinity where there is none at all."""
+
+
+class SafeLp:
+    """The LP relaxation of a program in minimisation form, solved again and again with other bounds."""
+
+    def __init__(self, mip: Mip, *, seed: int = 0, threads: int = 1) -> None:
+        self._mip, self._seed, self._threads = mip.relaxed(), seed, threads
+
+    @cached_property
+    def _live(self) -> LiveHighs:
+        mip = self._mip
+        return LiveHighs(
+            mip.A, mip.row_lower, mip.row_upper, mip.lower, mip.upper, mip.integer,
+            seed=self._seed, threads=self._threads,
+        )  # fmt: skip
+
+    def minimise(
+        self,
+        cost: FloatArray,
+        offset: float,
+        budget: Budget,
+        bounds: tuple[FloatArray, FloatArray] | None = None,
+    ) -> LpAnswer:
+        """The least cost, for these bounds of the columns; raises no error of the engine's."""
+        lower, upper = bounds if bounds is not None else (self._mip.lower, self._mip.upper)
+        try:
+            self._live.set_bounds(lower, upper)
+            self._live.set_objective(cost, offset)
+            status, x, _ = self._live.run(budget, 0.0)
+            if status is MipStatus.INFEASIBLE:
+                return self._infeasible(lower, upper, budget)
+            if status is MipStatus.UNBOUNDED or x is None:
+                return LpAnswer(status, None, -math.inf)
+            y = self._live.row_duals()
+        except EngineError:
+            return LpAnswer(MipStatus.LIMIT, None, -math.inf)
+        value = dual_value(self._mip, cost, offset, y, lower, upper)
+        if value == -math.inf:
+            value = self._below(float(cost @ x) + offset, cost, offset, y, lower, upper)
+        return LpAnswer(status, np.clip(x, lower, upper), value)
+
+    def _below(
+        self,
+        value: float,
+        cost: FloatArray,
+        offset: float,
+        y: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> float:
+        """A bound where columns have none: points that cost more than `ceiling` need not be looked at.
+
+        With cost'x <= ceiling as one more row, many a column is bounded after all; then nothing costs less
+        than the smaller of the ceiling and what the multipliers prove.
+        """
+        ceiling = value + 1.0 + abs(value)
+        row = sp.csr_array(np.where(np.abs(cost) >= 1e-9, cost, 0.0)[None, :])
+        skipped = (cost != 0.0) & (np.abs(cost) < 1e-9)
+        if np.any(skipped) or row.nnz == 0 or np.max(np.abs(row.data)) > 1e15:
+            return -math.inf  # entries a Mip does not take
+        cut = replace(
+            self._mip,
+            A=sp.vstack([self._mip.A, row], format="csr"),
+            row_lower=np.append(self._mip.row_lower, -np.inf),
+            row_upper=np.append(self._mip.row_upper, ceiling - offset),
+            row_names=None,
+            lower=lower,
+            upper=upper,
+        )
+        box = propagate(cut)
+        return min(ceiling, dual_value(self._mip, cost, offset, y, box.lower, box.upper))
+
+    def _infeasible(self, lower: FloatArray, upper: FloatArray, budget: Budget) -> LpAnswer:
+        """Infeasible if multipliers prove it: HiGHS's ray, or those of the LP of least violation."""
+        nothing = np.zeros(lower.size)
+        ray = self._live.dual_ray()
+        for y in (ray, None if ray is None else -ray):
+            if y is not None and dual_value(self._mip, nothing, 0.0, y, lower, upper) > 0.0:
+                return LpAnswer(MipStatus.INFEASIBLE, None, math.inf)
+        y = self._least_violation(lower, upper, budget)
+        if y is not None and dual_value(self._mip, nothing, 0.0, y, lower, upper) > 0.0:
+            return LpAnswer(MipStatus.INFEASIBLE, None, math.inf)
+        return LpAnswer(MipStatus.LIMIT, None, -math.inf)
+
+    @cached_property
+    def _elastic(self) -> LiveHighs:
+        """The program with every row free to be missed, at the price of the distance."""
+        mip, rows = self._mip, self._mip.rows
+        A = sp.hstack([mip.A, sp.eye_array(rows), -sp.eye_array(rows)], format="csr")
+        miss = np.zeros(2 * rows)
+        live = LiveHighs(
+            sp.csr_array(A), mip.row_lower, mip.row_upper,
+            np.concatenate([mip.lower, miss]), np.concatenate([mip.upper, miss + np.inf]),
+            np.zeros(A.shape[1], dtype=bool), seed=self._seed, threads=self._threads,
+        )  # fmt: skip
+        live.set_objective(np.concatenate([np.zeros(mip.columns), miss + 1.0]), 0.0)
+        return live
+
+    def _least_violation(self, lower: FloatArray, upper: FloatArray, budget: Budget) -> FloatArray | None:
+        """Multipliers of the rows where as little as possible is missed."""
+        miss = np.zeros(2 * self._mip.rows)
+        self._elastic.set_bounds(np.concatenate([lower, miss]), np.concatenate([upper, miss + np.inf]))
+        _, x, _ = self._elastic.run(budget, 0.0)
+        return None if x is None else self._elastic.row_duals()

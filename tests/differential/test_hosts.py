@@ -1,0 +1,75 @@
+"""Programs that tempt an engine's tolerances: what is said of them, against their exact optima."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from tests.conftest import FULL
+from tests.differential.hosts import KINDS, Program, make, optimum
+
+TOTAL, PARTS = (6000, 12) if FULL else (120, 2)
+
+
+def as_problem(program: Program) -> dt.Problem:
+    return dt.Problem(
+        dt.Mip(
+            program.cost,
+            program.A,
+            program.row_lower,
+            program.row_upper,
+            program.lower,
+            program.upper,
+            True,
+            program.sense,
+        )
+    )
+
+
+def fault(program: Program) -> str | None:
+    """What is false in what dovetail says of the program, if anything is."""
+    problem, truth = as_problem(program), optimum(program)
+    result = dt.solve(problem, time_limit=20.0, log=False)
+    where = f"program {program.seed} ({program.kind})"
+    if result.status == "infeasible":
+        return f"{where}: infeasible, but {truth.accepted} passes" if truth.accepted is not None else None
+    if result.status in ("error", "unbounded"):
+        return f"{where}: {result.status}, {result.message}"
+    if truth.accepted is None:
+        return f"{where}: {result.status} {result.x}" if result.x is not None else None
+    sign = 1.0 if program.sense == "min" else -1.0
+    best, known = sign * float(truth.accepted), result.x is not None
+    if known and not dt.check(problem, result.x).within():
+        return f"{where}: the point fails the check"
+    if known and sign * result.objective < best - 1e-9 * max(1.0, abs(best)):
+        return f"{where}: {result.objective} beats {truth.accepted}"
+    room = 1e-6 * abs(best) + 1e-9
+    if result.bound is not None and sign * result.bound > best + room:
+        return f"{where}: bound {result.bound}, but {float(truth.accepted)} is attained"
+    if result.status == "optimal" and sign * result.objective > best + 2 * room:
+        return f"{where}: optimal {result.objective}, but {float(truth.accepted)} is attained"
+    return None
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(3600)
+def test_nothing_false_is_said(part):
+    faults = [fault(make(seed)) for seed in range(part, TOTAL, PARTS)]
+    assert [text for text in faults if text is not None] == []
+
+
+def test_small_programs_are_decided():
+    """True words are worth little if none is said: nearly all of these end proved."""
+    decided = [dt.solve(as_problem(make(seed)), time_limit=20.0, log=False).status for seed in range(60)]
+    assert decided.count("optimal") + decided.count("infeasible") >= 58
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_generator_makes_what_it_says(kind):
+    """Of every kind some programs have points and some do not."""
+    programs = [make(seed) for seed in range(240) if make(seed).kind == kind]
+    truths = [optimum(program) for program in programs]
+    assert any(truth.accepted is None for truth in truths)
+    assert sum(truth.exact is not None for truth in truths) >= 10
+    assert all(np.all(np.isfinite(program.cost)) for program in programs)
