@@ -1,26 +1,26 @@
 """Random small programs without networks that tempt an engine's tolerances, and their exact optima.
 
-The truth is computed in fractions over every whole point: no float is added twice. Two readings of "feasible"
-are told apart: a point that meets every row exactly, and one that misses some by no more than the check
-allows. A claim has to be true under both where they agree, and must not exclude the second kind where it
-says that there is no point at all.
+The truth is computed in fractions: over every whole point, and for each over every vertex of what is left
+(at most two continuous columns). Two optima are told apart: of the points that meet every row exactly, and of
+those that miss some by no more than the check allows.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-KINDS = ("penalty", "spread", "fractional", "tiny", "apart", "plain")
+KINDS = ("penalty", "spread", "fractional", "tiny", "apart", "plain", "dear slack", "dear goods", "mixed")
 TOLERANCE = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
 class Program:
-    """min or max cost'x over rows and whole points of a box."""
+    """min or max cost'x over rows and a box, whole in its integers."""
 
     seed: int
     kind: str
@@ -31,6 +31,7 @@ class Program:
     row_upper: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    integer: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,8 @@ def make(seed: int) -> Program:
     upper = lower + chance.integers(1, 5, n)
     A = np.round(chance.normal(0, 2, (m, n)), 1) * (chance.random((m, n)) < 0.8)
     cost = np.round(chance.normal(0, 3, n), 1)
-    if kind == "penalty":
-        A, cost, lower, upper = _with_slack(A, cost, lower, upper, chance)
-    elif kind == "spread":
+    integer = np.ones(n, bool)
+    if kind == "spread":
         cost = cost * 10.0 ** chance.integers(-3, 9, n)
     elif kind == "fractional":
         lower, upper = lower - np.round(chance.random(n), 1), upper + np.round(chance.random(n), 1)
@@ -60,56 +60,126 @@ def make(seed: int) -> Program:
         A[-1] = np.round(chance.normal(0, 1e-5, n), 6)
     elif kind == "apart":
         A[-1, 0], A[-1, -1] = 1e9, -0.5
-    inside = np.array(
-        [chance.integers(np.ceil(a), np.floor(b) + 1) for a, b in zip(lower, upper, strict=True)]
-    )
-    activity = A @ inside
-    room = np.abs(A).sum(axis=1) * chance.uniform(-0.2, 0.6, len(A))
-    room[chance.random(len(A)) < 0.3] = 0.0  # the side is met by a point, to the last digit
-    above, below = chance.random(len(A)) < 0.7, chance.random(len(A)) < 0.5
-    return Program(
-        seed, kind, "min" if chance.random() < 0.5 else "max", cost, A,
-        np.where(below, activity - np.abs(room) * (room > 0) + room * (room < 0), -np.inf),
-        np.where(above, activity + room, np.inf) + np.where(below & (room < 0), 2 * np.abs(room), 0.0),
-        lower, upper,
-    )  # fmt: skip
+    elif kind in ("mixed", "dear slack", "dear goods"):
+        integer[: int(chance.integers(1, 3))] = False
+        upper[2:] = np.minimum(upper[2:], lower[2:] + 2.0)  # few whole points: each has its vertices
+    if kind == "dear goods":
+        cost[0] = 10.0 ** chance.integers(6, 11)
+    sense = "min" if chance.random() < 0.5 else "max"
+    low, high = _sides(A, lower, upper, chance)
+    program = Program(seed, kind, sense, cost, A, low, high, lower, upper, integer)
+    return _with_slack(program, chance) if kind in ("penalty", "dear slack") else program
 
 
-def _with_slack(A, cost, lower, upper, chance):
+def _sides(
+    A: np.ndarray, lower: np.ndarray, upper: np.ndarray, chance: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Limits around what a whole point makes of the rows: some touch it, some leave it out."""
+    activity = A @ chance.integers(np.ceil(lower), np.floor(upper) + 1)
+    size = np.abs(A).sum(axis=1)
+    below, above = size * chance.uniform(-0.2, 0.6, (2, len(A)))
+    below[chance.random(len(A)) < 0.3] = 0.0
+    above[chance.random(len(A)) < 0.3] = 0.0
+    low = np.where(chance.random(len(A)) < 0.5, activity - below, -np.inf)
+    high = np.where(chance.random(len(A)) < 0.7, activity + above, np.inf)
+    return low, np.maximum(low, high)
+
+
+def _with_slack(program: Program, chance: np.random.Generator) -> Program:
     """One more column, which lets the first row be missed at a price of many orders of magnitude."""
-    column = np.zeros((len(A), 1))
+    column = np.zeros((len(program.A), 1))
     column[0] = -1.0
     price = 10.0 ** chance.integers(6, 11)
-    return (
-        np.hstack([A, column]), np.append(np.abs(cost), price),
-        np.append(lower, 0.0), np.append(upper, 8.0),
-    )  # fmt: skip
+    whole = program.kind == "penalty"
+    return replace(
+        program,
+        sense="min",
+        A=np.hstack([program.A, column]),
+        cost=np.append(program.cost, price),
+        lower=np.append(program.lower, 0.0),
+        upper=np.append(program.upper, 8.0 if whole or chance.random() < 0.5 else np.inf),
+        integer=np.append(program.integer, whole) if whole else np.append(_fewer(program.integer), False),
+    )
+
+
+def _fewer(integer: np.ndarray) -> np.ndarray:
+    """At most one continuous column, so that with a slack there are two."""
+    return integer | (np.arange(integer.size) > 0)
 
 
 def optimum(program: Program) -> Optimum:
-    """Over every whole point of the box."""
-    exact: list[Fraction] = []
-    accepted: list[Fraction] = []
-    rows = [[Fraction(float(a)) for a in row] for row in program.A]
-    cost = [Fraction(float(c)) for c in program.cost]
-    ranges = [
-        range(int(np.ceil(a - 1e-6)), int(np.floor(b + 1e-6)) + 1)
-        for a, b in zip(program.lower, program.upper, strict=True)
+    """Over every whole point of the box, and every vertex of what is left."""
+    return Optimum(_best(program, Fraction(0)), _best(program, TOLERANCE))
+
+
+def _best(program: Program, room: Fraction) -> Fraction | None:
+    whole, rest = np.flatnonzero(program.integer), np.flatnonzero(~program.integer)
+    limits = _limits(program, rest, room)
+    values = []
+    for point in _whole_points(program, whole):
+        left = [(normal, side - _dot(row[whole], point)) for row, normal, side in limits]
+        base = _dot(program.cost[whole], point)
+        values += [base + _dot(program.cost[rest], vertex) for vertex in _vertices(left, len(rest))]
+    return (min if program.sense == "min" else max)(values, default=None)
+
+
+def _whole_points(program: Program, whole: np.ndarray) -> list[list[int]]:
+    """The whole points of the box; without continuous columns only those that are anywhere near the rows."""
+    low, high = np.ceil(program.lower[whole] - 1e-6), np.floor(program.upper[whole] + 1e-6)
+    ranges = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
+    points = np.array(list(itertools.product(*ranges)), dtype=float)
+    if np.all(program.integer):
+        activity, size = points @ program.A.T, np.abs(points) @ np.abs(program.A).T
+        missed = np.maximum(program.row_lower - activity, activity - program.row_upper)
+        points = points[np.all(missed <= 1e-5 + 1e-9 * size, axis=1)]
+    return [[int(x) for x in point] for point in points]
+
+
+def _dot(values: np.ndarray, point: Sequence[Fraction | int]) -> Fraction:
+    products = (Fraction(float(a)) * x for a, x in zip(values, point, strict=True) if a)
+    return sum(products, start=Fraction(0))
+
+
+Limit = tuple[np.ndarray, tuple[Fraction, ...], Fraction]
+
+
+def _limits(program: Program, rest: np.ndarray, room: Fraction) -> list[Limit]:
+    """Everything as row'x <= side: the whole row, its part on the continuous columns, and the side."""
+    n = len(program.cost)
+    limits: list[Limit] = []
+    for row, low, high in zip(program.A, program.row_lower, program.row_upper, strict=True):
+        for sign, side in ((1, high), (-1, -low)):
+            if np.isfinite(side):
+                normal = tuple(sign * Fraction(float(row[j])) for j in rest)
+                limits.append((sign * row, normal, Fraction(float(side)) + room))
+    for j in rest:
+        for sign, side in ((1.0, program.upper[j]), (-1.0, -program.lower[j])):
+            if np.isfinite(side):
+                row = np.zeros(n)
+                row[j] = sign
+                normal = tuple(Fraction(float(row[k])) for k in rest)
+                limits.append((row, normal, Fraction(float(side)) + room))
+    return limits
+
+
+def _vertices(
+    limits: list[tuple[tuple[Fraction, ...], Fraction]], dimension: int
+) -> list[tuple[Fraction, ...]]:
+    """The corners of {v: normal'v <= side}, which has no line in it, for at most two dimensions."""
+    corners: list[tuple[Fraction, ...]] = []
+    if dimension == 0:
+        corners = [()]
+    elif dimension == 1:
+        corners = [(side / normal[0],) for normal, side in limits if normal[0]]
+    else:
+        for ((a, b), p), ((c, d), q) in itertools.combinations(limits, 2):
+            if det := a * d - b * c:
+                corners.append(((p * d - b * q) / det, (a * q - c * p) / det))
+    return [
+        v
+        for v in corners
+        if all(
+            sum((a * x for a, x in zip(normal, v, strict=True)), start=Fraction(0)) <= side
+            for normal, side in limits
+        )
     ]
-    for point in itertools.product(*ranges):
-        missed = max((_missed(row, point, program, i) for i, row in enumerate(rows)), default=Fraction(0))
-        if missed <= TOLERANCE:
-            value = sum((c * x for c, x in zip(cost, point, strict=True)), Fraction(0))
-            accepted.append(value)
-            if missed <= 0:
-                exact.append(value)
-    best = min if program.sense == "min" else max
-    return Optimum(best(exact, default=None), best(accepted, default=None))
-
-
-def _missed(row: list[Fraction], point: tuple[int, ...], program: Program, i: int) -> Fraction:
-    activity = sum((a * x for a, x in zip(row, point, strict=True) if a), Fraction(0))
-    low, high = program.row_lower[i], program.row_upper[i]
-    below = Fraction(float(low)) - activity if np.isfinite(low) else -TOLERANCE
-    above = activity - Fraction(float(high)) if np.isfinite(high) else -TOLERANCE
-    return max(below, above)
