@@ -130,3 +130,23 @@ def test_refuses_columns_that_are_not_there(references, culprit):
 def test_names_need_names():
     with pytest.raises(dt.ModelError, match="without names"):
         build(names=None).resolve("inputs", ["flow"])
+
+
+class TestBoundsOfIntegers:
+    def test_are_rounded_inwards(self):
+        mip = dt.Mip(
+            [1.0, 1.0, 1.0], lower=[0.3, -1.7, 0.3], upper=[2.9, 1.0, 2.9], integer=[True, True, False]
+        )
+        assert mip.lower.tolist() == [1.0, -1.0, 0.3]
+        assert mip.upper.tolist() == [2.0, 1.0, 2.9]
+
+    def test_a_hair_beside_a_whole_number_is_that_number(self):
+        mip = dt.Mip([1.0], lower=[1.0 + 1e-9], upper=[3.0 - 1e-9], integer=True)
+        assert (mip.lower[0], mip.upper[0]) == (1.0, 3.0)
+
+    def test_without_a_whole_number_between_the_problem_is_infeasible(self):
+        result = dt.solve(
+            dt.Problem(dt.Mip([1.0, 1.0], lower=[0.3, 0], upper=[0.7, 1], integer=True)), log=False
+        )
+        assert result.status == "infeasible"
+        assert "x[0]" in result.message

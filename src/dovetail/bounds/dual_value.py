@@ -9,7 +9,8 @@ give a poor bound, never a wrong one. All rounding is taken to the bound's disad
 above 0 proves that there is no x at all (Farkas).
 
 Where a column without a bound has a reduced cost of the wrong sign the value is -infinity. That sign may be
-rounding: the reduced cost is then computed exactly, as a fraction.
+rounding. So such reduced costs are computed as fractions; multipliers are rounded to fewer digits, which
+often makes sums vanish; and in the end they are corrected, in fractions, until the sums do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import UNIT
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.bounds.exact_dual import corrected_value, exact_reduced_cost
+from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 
 GRIDS = (None, 2.0**30, 2.0**20, 2.0**10)
@@ -37,18 +39,19 @@ def dual_value(
     if not np.all(np.isfinite(y)):
         return -math.inf
     y = _usable(mip, y)
-    best = -math.inf
-    for grid in GRIDS:
-        top = float(np.max(np.abs(y), initial=0.0))
-        if grid is not None and top > 0.0:
-            step = 2.0 ** math.ceil(math.log2(top)) / grid
-            value = _value(mip, cost, offset, np.round(y / step) * step, lower, upper)
-        else:
-            value = _value(mip, cost, offset, y, lower, upper)
-        best = max(best, value)
-        if best > -math.inf:
-            break
-    return best
+    for digits in GRIDS:
+        value = _value(mip, cost, offset, _rounded(y, digits), lower, upper)
+        if value > -math.inf:
+            return value
+    return corrected_value(mip, cost, offset, y, lower, upper)
+
+
+def _rounded(y: FloatArray, digits: float | None) -> FloatArray:
+    top = float(np.max(np.abs(y), initial=0.0))
+    if digits is None or top == 0.0:
+        return y
+    step = 2.0 ** math.ceil(math.log2(top)) / digits
+    return np.asarray(np.round(y / step) * step)
 
 
 def _usable(mip: Mip, y: FloatArray) -> FloatArray:
@@ -97,18 +100,10 @@ def _exactly(
         return columns
     columns, by_column = columns.copy(), sp.csc_array(mip.A)
     for j in open_ones:
-        reduced = _exact_reduced_cost(by_column, cost, y, int(j))
+        reduced = exact_reduced_cost(by_column, cost, y, int(j))
         limit = lower[j] if reduced > 0 else upper[j]
         if reduced == 0:
             columns[j] = 0.0
         elif math.isfinite(limit):
             columns[j] = float(reduced * Fraction(float(limit)))
     return columns
-
-
-def _exact_reduced_cost(by_column: sp.csc_array, cost: FloatArray, y: FloatArray, j: int) -> Fraction:
-    entries: IntArray = np.arange(by_column.indptr[j], by_column.indptr[j + 1])
-    total = Fraction(float(cost[j]))
-    for k in entries:
-        total -= Fraction(float(by_column.data[k])) * Fraction(float(y[by_column.indices[k]]))
-    return total

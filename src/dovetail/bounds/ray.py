@@ -13,7 +13,8 @@ DIGITS = Fraction(1, 2**51)
 """A decimal number is stored to within half of this: where a row's products cancel to less than that part of
 their sizes, the user's numbers cannot tell the sum from 0."""
 GRID = 2.0**20
-"""Directions are rounded to so many steps of their largest entry: a solver's digits beyond that are noise."""
+"""Directions are rounded to so many steps of their largest entry, or to multiples of their smallest one: a
+solver's digits beyond that are noise."""
 
 
 def improving_ray(mip: Mip, direction: FloatArray) -> bool:
@@ -22,6 +23,11 @@ def improving_ray(mip: Mip, direction: FloatArray) -> bool:
     if not np.isfinite(top) or top == 0.0:
         return False
     ray = np.round(direction / top * GRID) / GRID
+    least = float(np.min(np.abs(ray[ray != 0.0])))
+    return any(_improves_for_ever(mip, candidate) for candidate in (ray, np.round(ray / least), direction))
+
+
+def _improves_for_ever(mip: Mip, ray: FloatArray) -> bool:
     backwards = (ray < 0) & np.isfinite(mip.lower)
     forwards = (ray > 0) & np.isfinite(mip.upper)
     if np.any(backwards | forwards):

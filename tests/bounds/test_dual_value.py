@@ -1,0 +1,98 @@
+"""Multipliers prove bounds, never wrong ones: against optima in fractions, whatever the multipliers."""
+
+import math
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.bounds.dual_value import dual_value
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.core.budget import Budget
+from dovetail.core.engine import MipStatus
+from tests.conftest import FULL
+from tests.differential.hosts import make, optimum
+
+SEEDS = range(2000 if FULL else 60)
+
+
+@cache
+def relaxed(seed):
+    """Program number `seed` as a minimisation, and the optimum of its whole points: no bound may be above."""
+    program = make(seed)
+    mip = dt.Mip(
+        program.cost, program.A, program.row_lower, program.row_upper, program.lower, program.upper,
+        program.integer, program.sense,
+    ).minimised()  # fmt: skip
+    best = optimum(program).exact
+    return mip, None if best is None else (best if program.sense == "min" else -best)
+
+
+def test_any_multipliers_prove_something_true():
+    chance = np.random.default_rng(0)
+    for seed in SEEDS:
+        mip, best = relaxed(seed)
+        for scale in (1.0, 1e6, 1e12):
+            y = scale * chance.normal(size=mip.rows)
+            bound = dual_value(mip, mip.cost, mip.offset, y, mip.lower, mip.upper)
+            assert best is None or bound == -math.inf or Fraction(bound) <= best
+
+
+def test_the_best_multipliers_prove_nearly_the_optimum():
+    for seed in SEEDS:
+        mip, best = relaxed(seed)
+        answer = SafeLp(mip).minimise(mip.cost, mip.offset, Budget(10.0))
+        assert best is None or answer.bound == -math.inf or Fraction(answer.bound) <= best
+        if answer.status is MipStatus.OPTIMAL and np.max(np.abs(mip.cost)) < 1e3 > np.max(
+            np.abs(mip.A.data), initial=0.0
+        ):
+            value = float(mip.cost @ answer.x) + mip.offset
+            assert answer.bound == pytest.approx(value, rel=1e-7, abs=1e-7)
+
+
+def test_a_free_column_whose_reduced_cost_vanishes_exactly():
+    """min t, t >= 0.1 x + 0.3, t >= -0.7 x: t has no bounds, and 0.1 has no exact binary form."""
+    mip = dt.Mip([1.0, 0.0], [[1.0, -0.1], [1.0, 0.7]], [0.3, 0.0], np.inf, [-np.inf, -5.0], [np.inf, 5.0])
+    answer = SafeLp(mip).minimise(mip.cost, 0.0, Budget(10.0))
+    assert answer.bound == pytest.approx(0.2625, abs=1e-9)
+
+
+def test_a_column_that_only_the_cost_bounds():
+    """Both columns free, tied by rows with entries of no exact form: bounded through the cost itself."""
+    A = [[0.1, 0.3], [0.7, -0.9], [-0.3, 0.2]]
+    mip = dt.Mip([0.37, 0.11], A, [1.0, -2.0, -3.0], np.inf, -np.inf, np.inf)
+    answer = SafeLp(mip).minimise(mip.cost, 0.0, Budget(10.0))
+    value = float(mip.cost @ answer.x)
+    assert answer.bound <= value + 1e-12
+    assert answer.bound == pytest.approx(value, rel=1e-6)
+
+
+def test_columns_without_an_upper_bound():
+    """min 0.3 x + 0.7 y over 0.1 x + 0.3 y >= 0.7, 0.7 x + 0.1 y >= 0.9: both basic, neither bounded above."""
+    mip = dt.Mip([0.3, 0.7], [[0.1, 0.3], [0.7, 0.1]], [0.7, 0.9], np.inf, 0.0, np.inf)
+    answer = SafeLp(mip).minimise(mip.cost, 0.0, Budget(10.0))
+    value = float(mip.cost @ answer.x)
+    assert value - 1e-9 <= answer.bound <= value + 1e-12
+
+
+def test_infeasible_is_proved_by_multipliers():
+    mip = dt.Mip([0.0, 0.0], [[0.1, 0.2], [0.1, 0.2]], [1.0, -np.inf], [np.inf, 0.9], -np.inf, np.inf)
+    assert SafeLp(mip).minimise(mip.cost, 0.0, Budget(10.0)).status is MipStatus.INFEASIBLE
+
+
+def test_multipliers_that_are_not_numbers_prove_nothing():
+    mip, _ = relaxed(0)
+    y = np.full(mip.rows, np.nan)
+    assert dual_value(mip, mip.cost, 0.0, y, mip.lower, mip.upper) == -math.inf
+
+
+def test_a_wrong_infeasible_of_the_solver_is_not_passed_on(monkeypatch):
+    from dovetail.mip.live_highs import LiveHighs
+
+    monkeypatch.setattr(LiveHighs, "run", lambda self, budget, gap: (MipStatus.INFEASIBLE, None, -np.inf))
+    mip = dt.Mip([1.0], [[1.0]], [0.0], [1.0], 0.0, 1.0)
+    answer = SafeLp(mip).minimise(mip.cost, 0.0, Budget(10.0))
+    assert answer.status is MipStatus.LIMIT
+    assert answer.bound == -math.inf
