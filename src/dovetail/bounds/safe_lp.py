@@ -21,6 +21,9 @@ from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.mip.live_highs import LiveHighs
 
+WEAK = 1e-7
+"""A bound farther below its LP's value than this part of it is worth a second try."""
+
 
 @dataclass(frozen=True, eq=False)
 class LpAnswer:
@@ -68,8 +71,9 @@ class SafeLp:
         except EngineError:
             return LpAnswer(MipStatus.LIMIT, None, -math.inf)
         value = dual_value(self._mip, cost, offset, y, lower, upper)
-        if value == -math.inf:
-            value = self._below(float(cost @ x) + offset, cost, offset, y, lower, upper)
+        reached = float(cost @ x) + offset
+        if value < reached - WEAK * (1.0 + abs(reached)) and not np.all(np.isfinite(upper - lower)):
+            value = max(value, self._below(reached, cost, offset, y, lower, upper))
         return LpAnswer(status, np.clip(x, lower, upper), value)
 
     def _below(
