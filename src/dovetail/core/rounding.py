@@ -23,10 +23,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.core.layers import Activation, Layer
 
 MORE = 3
-"""Operations beside the sum itself: a bias, the factors of a Gemm, a scaler that divides where we multiply."""
+"""Operations beside the sum itself: a bias, the factors of a Gemm, a division where we multiply."""
 OURS = 2.0**-52
 """Two roundings of float64: layers and bounds are multiplied out in it, once."""
 ULPS = 8.0
@@ -123,20 +123,20 @@ def gamma(arithmetic: Arithmetic, operations: np.ndarray) -> FloatArray:
 
 def _spread(size: FloatArray, weight: FloatArray) -> FloatArray:
     """|W| size, where infinity times 0 is 0."""
-    with np.errstate(invalid="ignore"):
-        products = size[..., None, :] * weight
-    return np.asarray(np.nansum(products, axis=-1))
+    endless = ~np.isfinite(size)
+    total = np.where(endless, 0.0, size) @ weight.T
+    return np.where(endless.astype(np.float64) @ (weight > 0.0).T.astype(np.float64) > 0.0, np.inf, total)
 
 
 def _activated(
     kind: str, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray, error: FloatArray
 ) -> FloatArray:
     own = activation_error(kind, arithmetic, lower, upper)
-    if kind == "relu":
-        return error
+    if kind == "relu":  # exact, and 0 whatever the error where it is off for sure
+        return np.where(upper + error <= 0.0, 0.0, error)
     if kind == "softmax":  # each share moves by at most half of the largest change before it
         return np.broadcast_to(0.5 * error.max(axis=-1, keepdims=True), error.shape) + own
-    return (0.25 if kind == "sigmoid" else 1.0) * error + own
+    return np.asarray((0.25 if kind == "sigmoid" else 1.0) * error + own)
 
 
 def activation_error(kind: str, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray) -> FloatArray:
