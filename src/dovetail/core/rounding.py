@@ -23,6 +23,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.layers import Activation, Layer
 
 MORE = 3
@@ -81,6 +82,14 @@ class Known(Protocol):
         ...
 
 
+def computation_of(predictor: object) -> Computation | None:
+    """How a predictor computes, or None where that is not known for sure."""
+    try:
+        return predictor.computation() if isinstance(predictor, Known) else None
+    except UnsupportedError:
+        return None
+
+
 def rounding_error(
     layers: Sequence[Layer], arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray
 ) -> FloatArray:
@@ -90,14 +99,12 @@ def rounding_error(
     point. Infinity where nothing can be said: too long a sum for the format, or numbers it cannot hold.
     """
     size = np.maximum(np.abs(lower), np.abs(upper))
-    error = arithmetic.roundoff * size + arithmetic.smallest  # inputs are cast to the format
-    overflow = np.any(size > arithmetic.largest, axis=-1, keepdims=True)
+    cast = arithmetic.roundoff * size + arithmetic.smallest  # inputs are cast to the format
+    error = np.where(size <= arithmetic.largest, cast, np.inf)
     for layer in layers:
         error = _passed_on(layer, arithmetic, lower, upper, error)
         lower, upper = layer.range(lower, upper)
-        size = np.maximum(np.abs(lower), np.abs(upper)) + error
-        overflow = overflow | np.any(~(size <= 0.5 * arithmetic.largest), axis=-1, keepdims=True)
-    return np.where(overflow, np.inf, error)
+    return error
 
 
 def _passed_on(
@@ -109,8 +116,10 @@ def _passed_on(
     weight = np.abs(layer.weight)
     size = np.maximum(np.abs(lower), np.abs(upper)) + error
     terms = np.count_nonzero(layer.weight, axis=1)  # what is multiplied by 0 is exactly 0
-    own = gamma(arithmetic, terms + MORE) * (_spread(size, weight) + np.abs(layer.bias))
-    return np.asarray(_spread(error, weight) + own + (terms + MORE) * arithmetic.smallest)
+    total = _spread(size, weight) + np.abs(layer.bias)
+    own = gamma(arithmetic, terms + MORE) * total + (terms + MORE) * arithmetic.smallest
+    held = total <= 0.5 * arithmetic.largest  # no sum on the way can be too large
+    return np.where(held, _spread(error, weight) + own, np.inf)
 
 
 def gamma(arithmetic: Arithmetic, operations: np.ndarray) -> FloatArray:
@@ -144,8 +153,8 @@ def activation_error(kind: str, arithmetic: Arithmetic, lower: FloatArray, upper
     unit = arithmetic.roundoff + OURS
     own = np.full_like(lower, ULPS * unit + arithmetic.smallest)
     if kind == "softplus":  # grows with its input
-        return ULPS * unit * (1.0 + np.maximum(upper, 0.0)) + arithmetic.smallest + SHORT_OF_SOFTPLUS
+        return np.asarray(own * (1.0 + np.maximum(upper, 0.0)) + SHORT_OF_SOFTPLUS)
     if kind == "softmax":  # differences to the largest are rounded before they become exponents
         width = upper.max(axis=-1, keepdims=True) - lower.min(axis=-1, keepdims=True)
-        return own + (lower.shape[-1] + width) * unit
+        return np.asarray(own + (lower.shape[-1] + width) * unit)
     return own if kind != "relu" else np.zeros_like(lower)

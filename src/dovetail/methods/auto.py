@@ -225,14 +225,17 @@ class _Plan:
         return method.run(self._search, self._scene, relax=False).stop_reason
 
     def _exact(self, exact: Writable, share: float) -> StopReason | None:
-        """Small networks as one MIP: with classes once with margins for a point, then without for a bound."""
+        """Small networks as one MIP, for points and a bound at once; where the two differ, once for each."""
         search, budget = self._search, self._part(share).budget
-        classes = bool(self._scene.networks.classes.any())
-        if classes:
+        if exact.apart or not exact.proves:
             clear = exact.program(margin=True)
-            solve_whole(search, clear, budget.part(0.5 * budget.left), "exact", proves=False)
-        # without margins a point may lie on a class boundary, where rounding decides: good for a bound only
-        answer, trouble = solve_whole(search, exact.program(), budget, "exact", offers=not classes)
+            part = budget.part(0.5 * budget.left) if exact.proves else budget
+            solve_whole(search, clear, part, "exact", proves=False)
+        if not exact.proves:
+            self._notes.append("the networks' own rounding has no bound: nothing is proved from their layers")
+            return None
+        # what a bound must allow for may let a point through that misses a row: good for a bound only
+        answer, trouble = solve_whole(search, exact.program(), budget, "exact", offers=not exact.apart)
         if trouble:
             self._notes.append(trouble)
         if answer is not None and answer.status is MipStatus.INFEASIBLE and search.incumbent.x is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import torch
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.rounding import FORMATS, Arithmetic
+from dovetail.core.rounding import FLOAT64, FORMATS, Arithmetic
 
 DEVICES = ("cpu", "cuda")
 """Where a sum of products rounds as the standard says, unless it was told otherwise."""
@@ -23,25 +23,24 @@ def arithmetic_of(dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
     unknown = [name for name in names if name not in FORMATS]
     if unknown:
         raise UnsupportedError(f"how {unknown[0]} rounds is not known, so nothing can be proved of it.")
-    reason = _coarser(device)
+    coarsest = max((FORMATS[name] for name in names), key=lambda kind: kind.roundoff)
+    if device not in DEVICES or torch.is_autocast_enabled(device):
+        reason = f"the network runs on {device}" + (" under autocast" if device in DEVICES else "")
+    else:
+        reason = "" if coarsest is FLOAT64 else _coarser_products()
     if reason:
-        raise UnsupportedError(f"{reason}: how far the network rounds is not known.")
-    return max((FORMATS[name] for name in names), key=lambda kind: kind.roundoff)
+        raise UnsupportedError(f"{reason}: how far it rounds is not known, so nothing can be proved of it.")
+    return coarsest
 
 
-def _coarser(device: str) -> str:
+def _coarser_products() -> str:
     """Why products may be coarser than their dtype, or nothing."""
-    if device not in DEVICES:
-        return f"the network is on {device}"
-    if torch.is_autocast_enabled(device):
-        return "autocast is on"
-    if torch.get_float32_matmul_precision() != "highest":
-        return "torch.set_float32_matmul_precision allows less than float32"
-    backends = (
-        torch.backends,
-        torch.backends.mkldnn,
-        torch.backends.mkldnn.matmul,
-        torch.backends.cuda.matmul,
-    )
+    try:
+        if torch.get_float32_matmul_precision() != "highest":
+            return "torch.set_float32_matmul_precision allows products in less than float32"
+    except RuntimeError:  # torch's two ways to ask for it were mixed
+        return "torch.backends allows products in less than float32"
+    cpu, cuda = torch.backends.mkldnn, torch.backends.cuda
+    backends = (torch.backends, cpu, *(getattr(one, "matmul", None) for one in (cpu, cuda)))
     modes = {str(getattr(backend, "fp32_precision", "none")) for backend in backends}  # not in every version
     return "" if modes <= {"none", "ieee"} else "torch.backends allows products in less than float32"
