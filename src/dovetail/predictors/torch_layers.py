@@ -38,7 +38,7 @@ PLAIN: dict[type[nn.Module], str] = {
 """What each class computes after training; nothing for those that hand their input on."""
 
 OPERATIONS = {
-    "addmm": "dense", "mm": "dense", "linear": "dense", "relu": "relu", "relu_": "relu",
+    "addmm": "dense", "mm": "dense", "linear": "dense", "add": "bias", "relu": "relu", "relu_": "relu",
     "sigmoid": "sigmoid", "tanh": "tanh", "softplus": "softplus", "_softmax": "softmax",
 }  # fmt: skip
 """torch's own operations, by what they compute."""
@@ -74,31 +74,31 @@ class Part(NamedTuple):
     bias: Tensor | None = None
 
 
-def layers_of(module: nn.Module, run: Callable[[Tensor], Any]) -> tuple[Layer, ...]:
-    """The layers of a module that is known to compute just them; `run` evaluates it, after training."""
-    parts = list(_parts(module, ""))
+def proved_layers(name: str, parts: list[Part], run: Callable[[Tensor], Any]) -> tuple[Layer, ...]:
+    """The parts as layers, if the graph says the same; `run` evaluates the network, after training."""
     seen = _graph(parts, run)
     if not _same(parts, seen):
         said = ", ".join(part.kind for part in seen) or "nothing"
         raise UnsupportedError(
-            f"{type(module).__name__} does not carry out the operations that its layers say, but {said}; it "
-            'cannot be written out. method="auto" takes any module.'
+            f"{name} does not carry out the operations that its layers say, but {said}; it cannot be written "
+            'out. method="auto" takes any network.'
         )
     return tuple(_layer(part) for part in parts)
 
 
-def _parts(module: nn.Module, path: str) -> Iterator[Part]:
+def parts_of(module: nn.Module, path: str = "") -> Iterator[Part]:
     """What a module computes in evaluation mode, by the classes of its parts."""
     where = f" (at {path!r})" if path else ""
-    reason = _not_plain(module)
+    reason = changed(module)
     if reason:
         raise UnsupportedError(
             f"{type(module).__name__}{where} cannot be written out: {reason}, so nobody can tell what it "
             'computes. method="auto" takes any module.'
         )
     if _is_sequence(type(module)):
-        for name, part in module.named_children():
-            yield from _parts(part, f"{path}.{name}" if path else name)
+        for name, part in module._modules.items():  # one that is there twice counts twice
+            assert part is not None, "nn.Sequential cannot run without one of its parts"
+            yield from parts_of(part, f"{path}.{name}" if path else name)
         return
     kind = PLAIN.get(type(module))
     if kind is None or not _is_usual(module):
@@ -113,7 +113,7 @@ def _parts(module: nn.Module, path: str) -> Iterator[Part]:
         yield Part(kind)
 
 
-def _not_plain(module: nn.Module) -> str:
+def changed(module: nn.Module) -> str:
     """Why a module may compute something else than its class does, or nothing."""
     for hooks in HOOKS:
         if getattr(module, f"_{hooks}", None):
@@ -161,6 +161,8 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.seen: list[Part] = []
         self.last = batch
         """What the next operation must work on."""
+        self._casts: list[tuple[Tensor, Tensor]] = []
+        """Tensors in another dtype, each with the one it was made of: they hold the same numbers, rounded."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -168,10 +170,23 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Every operation comes through here."""
         result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
-        if name not in VIEWS:
-            self.seen.append(self._part(name, args, bool(kwargs)))
+        if name == "_to_copy":
+            self._casts.append((result, self._made_of(args[0])))
+        elif name not in VIEWS:
+            self._note(self._part(name, tuple(map(self._made_of, args)), bool(kwargs)))
             self.last = result
         return result
+
+    def _made_of(self, argument: Any) -> Any:
+        return next((source for cast, source in self._casts if cast is argument), argument)
+
+    def _note(self, part: Part) -> None:
+        """A bias that is added by itself belongs to the product before it."""
+        before = self.seen[-1] if self.seen else Part("")
+        if part.kind == "bias" and before.kind == "dense" and before.bias is None:
+            self.seen[-1] = before._replace(bias=part.bias)
+        else:
+            self.seen.append(part)
 
     def _part(self, name: str, args: tuple[Any, ...], options: bool) -> Part:
         """The operation, if it works on what the one before it gave, and without options of its own."""
@@ -183,6 +198,8 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return Part(kind, args[2].t(), args[0])
         if name == "linear":
             return Part(kind, args[1], args[2] if len(args) > 2 else None)
+        if name == "add":
+            return Part(kind, bias=args[1] if isinstance(args[1], Tensor) else None)
         return Part(kind, args[1].t(), None) if name == "mm" else Part(kind)
 
 

@@ -27,7 +27,7 @@ from dovetail.core.layers import Layer
 from dovetail.core.predictor import Traits
 from dovetail.core.rounding import Computation
 from dovetail.predictors.torch_arithmetic import arithmetic_of
-from dovetail.predictors.torch_layers import layers_of
+from dovetail.predictors.torch_layers import Part, parts_of, proved_layers
 
 KINKED = (
     "Relu", "LeakyRelu", "Prelu", "Threshold", "Hardtanh", "Clamp", "Abs", "Max", "Amax", "Min", "Amin",
@@ -133,14 +133,21 @@ class TorchPredictor:
 
     def layers(self) -> tuple[Layer, ...]:
         """The module written out, if it is a plain sequence of dense layers and common activations."""
-        module = self.module
-        with MODE, _evaluation_mode(module):
-            return layers_of(module, module)
+        return self._operations()
 
     def computation(self) -> Computation:
-        """The same layers, and the arithmetic they are computed in here and now."""
-        layers = self.layers()
+        """Every operation, and the arithmetic it is carried out in here and now."""
+        layers = self._operations()
         return Computation(layers, arithmetic_of(self._dtypes(), torch.device(self.device).type))
+
+    def _operations(self) -> tuple[Layer, ...]:
+        """What the module is known to compute, one operation after the other."""
+        with MODE, _evaluation_mode(self.module):
+            return proved_layers(self.name, self._parts(), self._run)
+
+    def _parts(self) -> list[Part]:
+        """What the classes of the module's parts say it computes."""
+        return list(parts_of(self.module))
 
     def _run(self, batch: Tensor) -> Any:
         """The owner's module on one batch."""
