@@ -23,6 +23,7 @@ from dovetail.core.budget import StopReason
 from dovetail.core.engine import MipStatus
 from dovetail.core.incumbent import ExtendedIncumbent
 from dovetail.core.options import require_choice, require_count
+from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search, Start
 from dovetail.local.scene import Scene
 from dovetail.local.starts import Starts
@@ -87,10 +88,21 @@ class Auto:
             f"(+{table.problem.mip.columns - search.problem.mip.columns} columns)"
         )
         if table.problem.blocks:
-            return _Plan(self, _through(search, table), table.widen(box)).run()
-        _, trouble = solve_whole(search, unswitched(table), search.budget, "tables")
+            return _Plan(self, _through(search, table), table.widen(box), table.relaxed).run()
+        trouble = _solve_tables(search, table)
         reason = StopReason.PROVED if search.incumbent.proved else search.budget.over or StopReason.STALLED
         return Outcome(reason, 1, trouble or "all networks became tables; the MIP is exact")
+
+
+def _solve_tables(search: Search, table: Extended) -> str:
+    """One MIP, for points and a bound; or where answers may move with the batch, one for each."""
+    budget = search.budget
+    if table.relaxed is not None:
+        solve_whole(search, unswitched(table), budget.part(0.5 * budget.left), "tables", proves=False)
+        if budget.over:
+            return ""
+    bounds = unswitched(table.for_bounds)
+    return solve_whole(search, bounds, budget, "tables", offers=table.relaxed is None)[1]
 
 
 def _through(search: Search, extended: Extended) -> Search:
@@ -104,8 +116,10 @@ def _through(search: Search, extended: Extended) -> Search:
 class _Plan:
     """What is done, in which order, and why."""
 
-    def __init__(self, options: Auto, search: Search, box: Box) -> None:
+    def __init__(self, options: Auto, search: Search, box: Box, relaxed: Problem | None = None) -> None:
         self._options, self._search = options, search
+        self._relaxed = relaxed
+        """What bounds are proved of, if not of the problem itself."""
         self._scene = Scene.of(search, box=box, scaled=options.scaling == "box")
         self._notes: list[str] = []
         self._seen: list[FloatArray] = []
@@ -227,7 +241,8 @@ class _Plan:
     def _exact(self, exact: Writable, share: float) -> StopReason | None:
         """Small networks as one MIP, for points and a bound at once; where the two differ, once for each."""
         search, budget = self._search, self._part(share).budget
-        if exact.apart or not exact.proves:
+        apart = exact.apart or self._relaxed is not None
+        if apart or not exact.proves:
             clear = exact.program(margin=True)
             part = budget.part(0.5 * budget.left) if exact.proves else budget
             solve_whole(search, clear, part, "exact", proves=False)
@@ -235,7 +250,8 @@ class _Plan:
             self._notes.append("the networks' own rounding has no bound: nothing is proved from their layers")
             return None
         # what a bound must allow for may let a point through that misses a row: good for a bound only
-        answer, trouble = solve_whole(search, exact.program(), budget, "exact", offers=not exact.apart)
+        bounds = exact if self._relaxed is None else replace(exact, problem=self._relaxed)
+        answer, trouble = solve_whole(search, bounds.program(), budget, "exact", offers=not apart)
         if trouble:
             self._notes.append(trouble)
         if answer is not None and answer.status is MipStatus.INFEASIBLE and search.incumbent.x is None:
