@@ -17,8 +17,37 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.layers import dropped, propagated
-from dovetail.core.rounding import OURS, ULPS, Arithmetic, Computation, activation_error
+from dovetail.core.block import Block
+from dovetail.core.layers import Dense, Layer, dropped, propagated
+from dovetail.core.rounding import (
+    OURS,
+    ULPS,
+    Arithmetic,
+    Computation,
+    activation_error,
+    computation_of,
+)
+
+
+def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """How far the deployed predictor may be from its layers, for samples with inputs between (n, d) bounds.
+
+    Per output, (n, q), or of a class as `class_slack` says. Infinity where nothing is known for sure.
+    """
+    outputs = block.outputs.shape[1]
+    known = computation_of(block.predictor)
+    if known is None or not np.all(np.isfinite(upper - lower)):
+        one = (2,) if outputs == 1 else (outputs, outputs)
+        return np.full((len(lower), *(one if block.classifies else (outputs,))), np.inf)
+    if not block.classifies:
+        return known.error(lower, upper)
+    known = Computation(known.layers or handed_on(lower.shape[1]), known.arithmetic)
+    return class_slack(known, outputs, block.threshold, lower, upper)
+
+
+def handed_on(width: int) -> tuple[Layer, ...]:
+    """The layers of an empty network, which hands its inputs on."""
+    return (Dense(np.eye(width), np.zeros(width)),)
 
 
 def class_slack(

@@ -20,12 +20,11 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.deciding import class_slack
+from dovetail.core.deciding import block_slack, handed_on
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer, Layered, thresholded
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
-from dovetail.core.rounding import Computation, computation_of
 from dovetail.presolve.boxes import Box
 from dovetail.presolve.extended import Extended, Fill, Writer
 from dovetail.presolve.host import class_limits, limits_within
@@ -51,7 +50,7 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
     if not computes(problem.mip, block, layers):
         return None
     if block.classifies:
-        layers = layers or _handed_on(block.inputs.shape[1])
+        layers = layers or handed_on(block.inputs.shape[1])
         layers = thresholded(layers, block.outputs.shape[1], block.threshold, 0.0)
     if any(isinstance(layer, Activation) and layer.kind != "relu" for layer in layers):
         return None
@@ -88,18 +87,12 @@ class Writable:
     @property
     def apart(self) -> bool:
         """Whether points need rows of their own: what those for a bound let through may miss a row."""
+        read = read_elsewhere(self.problem)
         return any(
-            piece.block.classifies or np.any((piece.slack > VISIBLE) & self._held(piece))
+            piece.block.classifies
+            or np.any((piece.slack > VISIBLE) & read[piece.block.outputs[piece.samples]])
             for piece in self.pieces
         )
-
-    def _held(self, piece: _Piece) -> BoolArray:
-        """Outputs that something else than the objective reads."""
-        mip, outputs = self.problem.mip, piece.block.outputs[piece.samples]
-        read = np.isfinite(mip.lower) | np.isfinite(mip.upper) | mip.integer
-        read[mip.A.indices] = True
-        read[self.problem.inputs] = True
-        return np.asarray(read[outputs])
 
     def program(self, *, margin: bool = False) -> Extended:
         """The whole problem as one MIP: with margins for points, without for a bound (see above)."""
@@ -127,6 +120,15 @@ class Writable:
         return Extended(problem.derived(writer.extend(host), ()), problem, tuple(fills))
 
 
+def read_elsewhere(problem: Problem) -> BoolArray:
+    """Columns that something else than the objective reads: a bound, a row, a network, integrality."""
+    mip = problem.mip
+    read = np.isfinite(mip.lower) | np.isfinite(mip.upper) | mip.integer
+    read[mip.A.indices] = True
+    read[problem.inputs] = True
+    return np.asarray(read)
+
+
 def writable(problem: Problem, box: Box) -> Writable | None:
     """How the problem's networks would be written, or None where some block cannot be."""
     reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
@@ -138,7 +140,7 @@ def writable(problem: Problem, box: Box) -> Writable | None:
             lower, upper = reach.lower[block.inputs[samples]], reach.upper[block.inputs[samples]]
             if layers is None or not np.all(np.isfinite(upper - lower)):
                 return None
-            slack = _slack(block, lower, upper)
+            slack = block_slack(block, lower, upper)
             pieces.append(_Piece(block, samples, layers, lower, upper, slack))
             for layer in layers:
                 if isinstance(layer, Activation):
@@ -151,24 +153,6 @@ def writable(problem: Problem, box: Box) -> Writable | None:
                 reach.lower[outputs] = np.maximum(reach.lower[outputs], lower - slack)
                 reach.upper[outputs] = np.minimum(reach.upper[outputs], upper + slack)
     return Writable(problem, tuple(pieces), unstable)
-
-
-def _slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """How far the deployed network may be from its layers, for inputs between bounds; infinity if unknown."""
-    outputs = block.outputs.shape[1]
-    known = computation_of(block.predictor)
-    if known is None:
-        one = (2,) if outputs == 1 else (outputs, outputs)
-        return np.full((len(lower), *(one if block.classifies else (outputs,))), np.inf)
-    if not block.classifies:
-        return known.error(lower, upper)
-    known = Computation(known.layers or _handed_on(lower.shape[1]), known.arithmetic)
-    return class_slack(known, outputs, block.threshold, lower, upper)
-
-
-def _handed_on(width: int) -> tuple[Layer, ...]:
-    """The layers of an empty network, which hands its inputs on."""
-    return (Dense(np.eye(width), np.zeros(width)),)
 
 
 class _Sample:
