@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from tests.conftest import FULL
 from tests.differential.instances import KINDS, Instance, make
 from tests.differential.judging import Tally, judge

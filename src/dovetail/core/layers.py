@@ -94,6 +94,19 @@ def propagated(
     return lower, upper, widest
 
 
+def dropped(layers: Sequence[Layer], outputs: int, threshold: float) -> str:
+    """The activation at the end that a class can be read off without, or nothing.
+
+    In exact numbers it rises strictly; what rounding makes of that is `core/deciding.py`'s matter.
+    """
+    last = layers[-1]
+    if not isinstance(last, Activation) or last.kind == "relu":
+        return ""
+    if outputs > 1:
+        return last.kind
+    return last.kind if last.kind == "sigmoid" and 0.0 < threshold < 1.0 else ""
+
+
 def thresholded(layers: Sequence[Layer], outputs: int, threshold: float, centre: float) -> tuple[Layer, ...]:
     """Layers that end in a Dense whose values decide the class: one output is 1 where it is >= `centre`.
 
@@ -101,14 +114,10 @@ def thresholded(layers: Sequence[Layer], outputs: int, threshold: float, centre:
     one on its logit. With several outputs the largest wins, and only the order matters.
     """
     kept = list(layers)
-    last = kept[-1]
-    if isinstance(last, Activation):
-        if outputs > 1 and last.kind != "relu":
-            kept.pop()
-        elif outputs == 1 and last.kind == "sigmoid" and 0.0 < threshold < 1.0:
-            kept.pop()
-            threshold = float(np.log(threshold / (1.0 - threshold)))
-    end = kept[-1]
+    if dropped(layers, outputs, threshold):
+        kept.pop()
+        threshold = float(np.log(threshold / (1.0 - threshold))) if outputs == 1 else threshold
+    end = kept[-1] if kept else None
     decisive = end if isinstance(end, Dense) else Dense(np.eye(outputs), np.zeros(outputs))
     shift = centre - threshold if outputs == 1 else 0.0
     before = kept[:-1] if decisive is end else kept

@@ -24,6 +24,7 @@ from dovetail.core.budget import StopReason
 from dovetail.core.engine import MipStatus
 from dovetail.core.incumbent import ExtendedIncumbent
 from dovetail.core.options import require_choice, require_count
+from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search, Start
 from dovetail.local.scene import Scene
 from dovetail.local.starts import Starts
@@ -88,10 +89,21 @@ class Auto:
             f"(+{table.problem.mip.columns - search.problem.mip.columns} columns)"
         )
         if table.problem.blocks:
-            return _Plan(self, _through(search, table), table.widen(box)).run()
-        _, trouble = solve_whole(search, unswitched(table), search.budget, "tables")
+            return _Plan(self, _through(search, table), table.widen(box), table.relaxed).run()
+        trouble = _solve_tables(search, table)
         reason = StopReason.PROVED if search.incumbent.proved else search.budget.over or StopReason.STALLED
         return Outcome(reason, 1, trouble or "all networks became tables; the MIP is exact")
+
+
+def _solve_tables(search: Search, table: Extended) -> str:
+    """One MIP, for points and a bound; or where answers may move with the batch, one for each."""
+    budget = search.budget
+    if table.relaxed is not None:
+        solve_whole(search, unswitched(table), budget.part(0.5 * budget.left), "tables", proves=False)
+        if budget.over:
+            return ""
+    bounds = unswitched(table.for_bounds)
+    return solve_whole(search, bounds, budget, "tables", offers=table.relaxed is None)[1]
 
 
 def _through(search: Search, extended: Extended) -> Search:
@@ -105,8 +117,10 @@ def _through(search: Search, extended: Extended) -> Search:
 class _Plan:
     """What is done, in which order, and why."""
 
-    def __init__(self, options: Auto, search: Search, box: Box) -> None:
+    def __init__(self, options: Auto, search: Search, box: Box, relaxed: Problem | None = None) -> None:
         self._options, self._search = options, search
+        self._relaxed = relaxed
+        """What bounds are proved of, if not of the problem itself."""
         self._scene = Scene.of(search, box=box, scaled=options.scaling == "box")
         self._notes: list[str] = []
         self._seen: list[FloatArray] = []
@@ -226,14 +240,19 @@ class _Plan:
         return method.run(self._search, self._scene, relax=False).stop_reason
 
     def _exact(self, exact: Writable, share: float) -> StopReason | None:
-        """Small networks as one MIP: with classes once with margins for a point, then without for a bound."""
+        """Small networks as one MIP, for points and a bound at once; where the two differ, once for each."""
         search, budget = self._search, self._part(share).budget
-        classes = bool(self._scene.networks.classes.any())
-        if classes:
+        apart = exact.apart or self._relaxed is not None
+        if apart or not exact.proves:
             clear = exact.program(margin=True)
-            solve_whole(search, clear, budget.part(0.5 * budget.left), "exact", proves=False)
-        # without margins a point may lie on a class boundary, where rounding decides: good for a bound only
-        answer, trouble = solve_whole(search, exact.program(), budget, "exact", offers=not classes)
+            part = budget.part(0.5 * budget.left) if exact.proves else budget
+            solve_whole(search, clear, part, "exact", proves=False)
+        if not exact.proves:
+            self._notes.append("the networks' own rounding has no bound: nothing is proved from their layers")
+            return None
+        # what a bound must allow for may let a point through that misses a row: good for a bound only
+        bounds = exact if self._relaxed is None else replace(exact, problem=self._relaxed)
+        answer, trouble = solve_whole(search, bounds.program(), budget, "exact", offers=not apart)
         if trouble:
             self._notes.append(trouble)
         if answer is not None and answer.status is MipStatus.INFEASIBLE and search.incumbent.x is None:

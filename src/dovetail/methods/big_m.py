@@ -12,7 +12,8 @@ and four constraints per sample, and only plain sequences of dense layers can be
 SCIP's tolerances let points through that the network itself rejects, so its objective (`lagrangian` in
 the trace, and the message) may be better than what the door makes of the same point. A point that misses
 a row by a hair is moved to the nearest one of the host before it counts as refused. SCIP's bound is
-reported only where the re-evaluated objective meets it, and its "infeasible" is not taken as proof.
+reported only where the re-evaluated objective meets it, and its "infeasible" is not taken as proof. It is
+a bound of the layers in exact numbers: what the networks' own rounding may do is taken off it first.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.budget import StopReason
+from dovetail.core.deciding import block_slack
 from dovetail.core.engine import MipSession, Quadratic
 from dovetail.core.errors import EngineError, UnsupportedError
 from dovetail.core.incumbent import meets
@@ -40,6 +42,7 @@ from dovetail.core.search import Outcome, Search
 from dovetail.core.trace import Residual
 from dovetail.mip import Size, WrittenOut, engine_for, written_size
 from dovetail.presolve.boxes import input_box
+from dovetail.presolve.writing import read_elsewhere
 
 FIRST_NODES, GROWTH = 10, 1.1
 """The first nodes are all reported; after them each time their number has grown by a tenth."""
@@ -48,6 +51,8 @@ STORED = 20
 """So many of SCIP's stored points are tried at the end if none was taken before."""
 MEANINGLESS = 1e15
 """Neuron bounds beyond this make rows whose coefficients SCIP cannot compute with."""
+CLOSE = 1e-9
+"""SCIP takes numbers that are no further apart for the same."""
 ENDED = {
     "timelimit": StopReason.TIME,
     "userinterrupt": StopReason.INTERRUPT,
@@ -105,7 +110,8 @@ class BigM:
         search.stopwatch.deduct("engine", search.stopwatch.read("door") - before)  # it ran inside SCIP
         single = (block.classifies and block.outputs.shape[1] == 1 for block in search.problem.blocks)
         restricted = self.margin > 0.0 and any(single)
-        return _concluded(search, model, teller, said, built, -np.inf if restricted else model.bound)
+        off = np.inf if restricted else _rounding(search.problem, networks, box)
+        return _concluded(search, model, teller, said, built, model.bound - off)
 
     def size(self, problem: Problem) -> Size:
         """How large the model would be; nothing is built."""
@@ -252,6 +258,27 @@ def _checked_layers(problem: Problem, block: Block) -> tuple[Layer, ...]:
             "it cannot be written out."
         )
     return layers
+
+
+def _rounding(problem: Problem, networks: dict[str, tuple[Layer, ...]], box: Box) -> float:
+    """What the networks' own arithmetic may take off SCIP's bound, which is one of their exact layers.
+
+    Infinity where that cannot be said: the arithmetic is not known, or what it moves is a class, or an
+    output that rows or other networks read.
+    """
+    reach, read, total = Box(box.lower.copy(), box.upper.copy()), read_elsewhere(problem), 0.0
+    for stage in problem.stages:
+        for block, samples in stage:
+            inputs, outputs = block.inputs[samples], block.outputs[samples]
+            slack = block_slack(block, reach.lower[inputs], reach.upper[inputs])
+            if np.any(slack > (CLOSE if block.classifies else np.where(read[outputs], CLOSE, MEANINGLESS))):
+                return np.inf
+            if not block.classifies:
+                total += float(np.sum(np.abs(problem.mip.cost[outputs]) * slack))
+                lower, upper, _ = propagated(networks[block.name], reach.lower[inputs], reach.upper[inputs])
+                reach.lower[outputs] = np.maximum(reach.lower[outputs], lower - slack)
+                reach.upper[outputs] = np.minimum(reach.upper[outputs], upper + slack)
+    return total
 
 
 def _require_bounds(

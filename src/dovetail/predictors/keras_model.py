@@ -11,18 +11,26 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any, cast
 
 import keras
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.core.layers import FUNCTIONS, Activation, Dense, Layer
+from dovetail.core.layers import FUNCTIONS
+from dovetail.predictors.torch_layers import Part, changed
 from dovetail.predictors.torch_module import MODE, Doubles, TorchPredictor
 
-UNCHANGED = ("InputLayer", "Dropout", "GaussianDropout", "AlphaDropout", "GaussianNoise", "Identity")
+UNCHANGED = (
+    keras.layers.InputLayer,
+    keras.layers.Dropout,
+    keras.layers.GaussianDropout,
+    keras.layers.AlphaDropout,
+    keras.layers.GaussianNoise,
+    keras.layers.Identity,
+)
 """Layers that change nothing after training."""
 
 
@@ -45,14 +53,14 @@ class KerasPredictor(TorchPredictor):
         can = inspect.signature(self._model.call).parameters
         self._options = {"training": False} if "training" in can else {}
 
-    def layers(self) -> tuple[Layer, ...]:
-        """The model written out, if it is a `keras.Sequential` of dense layers and common activations."""
+    def _parts(self) -> list[Part]:
+        """What the classes of its layers say, if it is a `keras.Sequential` of Dense and activations."""
         if not isinstance(self._model, keras.Sequential):
             raise UnsupportedError(
                 f"{self.name} cannot be written out, only keras.Sequential of Dense and common activations "
                 'can. method="auto" takes any model.'
             )
-        return tuple(layer for part in self._model.layers for layer in _layers(part))
+        return list(_parts_of(self._model))
 
     def _dtypes(self) -> tuple[torch.dtype, ...]:
         """What its layers compute in; Keras multiplies in float32 at most, even under a float64 policy."""
@@ -116,28 +124,39 @@ def _put_back(held: list[tuple[dict[str, Any], str, Tensor]]) -> Iterator[None]:
                 attributes[name] = before
 
 
-def _layers(part: Any) -> Iterator[Layer]:
-    if isinstance(part, keras.Sequential):
-        for inner in part.layers:
-            yield from _layers(inner)
-        return
-    kind = type(part).__name__
-    if isinstance(part, keras.layers.Dense):
-        kernel = keras.ops.convert_to_numpy(part.kernel).astype(np.float64)
-        bias = np.zeros(kernel.shape[1])
-        if part.bias is not None:
-            bias = keras.ops.convert_to_numpy(part.bias).astype(np.float64)
-        yield Dense(kernel.T.copy(), bias)
-    elif not isinstance(part, keras.layers.Activation) and kind not in UNCHANGED:
+def _parts_of(layer: Any) -> Iterator[Part]:
+    """What a layer computes after training; only Keras's own classes, with nothing of theirs replaced."""
+    kind, reason = type(layer), changed(layer)
+    own = isinstance(getattr(kind, "call", None), FunctionType) and kind.call.__module__.startswith("keras.")
+    if reason or "call" in vars(layer) or not own:
         raise UnsupportedError(
-            f"Keras layer {kind} ({part.name!r}) cannot be written out; only Dense and common activations "
-            'can. method="auto" takes any model.'
+            f"Keras layer {kind.__name__} ({layer.name!r}) cannot be written out: "
+            f"{reason or 'its code was replaced'}, so nobody can tell what it computes."
         )
-    activation = getattr(getattr(part, "activation", None), "__name__", "linear")
-    if activation not in (*FUNCTIONS, "linear"):
+    if kind is keras.Sequential:
+        for inner in layer.layers:
+            yield from _parts_of(inner)
+    elif kind is keras.layers.Dense and not (layer.lora_enabled or layer.quantization_mode):
+        bias = None if layer.bias is None else layer.bias.value
+        yield Part("dense", layer.kernel.value.t(), bias)
+    elif kind is not keras.layers.Activation and kind not in UNCHANGED:
         raise UnsupportedError(
-            f"the activation {activation!r} of Keras layer {part.name!r} cannot be written out; "
+            f"Keras layer {kind.__name__} ({layer.name!r}) cannot be written out; only Dense and common "
+            'activations can, of Keras\'s own classes. method="auto" takes any model.'
+        )
+    if kind in (keras.layers.Dense, keras.layers.Activation):
+        yield from _activation(layer)
+
+
+def _activation(layer: Any) -> Iterator[Part]:
+    """Keras's own function, not one of the same name."""
+    if layer.activation is None or layer.activation is keras.activations.linear:
+        return
+    name = next((name for name in FUNCTIONS if layer.activation is getattr(keras.activations, name)), None)
+    if name is None:
+        shown = getattr(layer.activation, "__name__", type(layer.activation).__name__)
+        raise UnsupportedError(
+            f"the activation {shown!r} of Keras layer {layer.name!r} cannot be written out; Keras's own "
             f'{", ".join(FUNCTIONS)} can. method="auto" takes any model.'
         )
-    if activation != "linear":
-        yield Activation(activation)
+    yield Part(name)

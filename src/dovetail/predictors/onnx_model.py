@@ -22,6 +22,7 @@ from dovetail.core.predictor import Traits
 from dovetail.predictors.onnx_file import Graph, read_graph, readable
 from dovetail.predictors.onnx_node import LARGEST, Node, Run
 from dovetail.predictors.onnx_operators import SHAPES_ONLY, compiled, has_slope, operator_of
+from dovetail.predictors.torch_layers import changed
 from dovetail.predictors.torch_module import TorchPredictor
 
 TRIAL = 3
@@ -66,7 +67,13 @@ class OnnxPredictor(TorchPredictor):
 
     def layers(self) -> tuple[Layer, ...]:
         """The graph written out, if it is a plain chain of dense layers and common activations."""
-        return tuple(_merged(_layers(self._graph, self._onnx_module)))
+        return tuple(_merged(self._operations()))
+
+    def _operations(self) -> tuple[Layer, ...]:
+        reason = changed(self._onnx_module)
+        if reason:
+            raise UnsupportedError(f"{self.name} cannot be written out: {reason}.")
+        return tuple(_layers(self._graph, self._onnx_module))
 
 
 class OnnxModule(nn.Module):

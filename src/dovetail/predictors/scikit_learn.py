@@ -15,6 +15,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any, Literal
 
 import numpy as np
@@ -24,9 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.predictor import Traits
+from dovetail.core.rounding import FLOAT32, FLOAT64, Computation
 from dovetail.predictors.torch_module import TorchPredictor
 
 Answer = Literal["predict", "predict_proba", "decision_function", "transform"]
@@ -138,7 +140,22 @@ class ScikitLearnPredictor:
 
     def layers(self) -> tuple[Layer, ...]:
         """The network's layers, a scaler and the dense layer after it in one."""
-        return tuple(_folded(TorchPredictor(self.network()).layers()))
+        return tuple(_folded(self._operations()))
+
+    def computation(self) -> Computation:
+        """What the estimator computes, one operation after the other, and in which arithmetic."""
+        layers = self._operations()
+        coarse = any(array.dtype == np.float32 for array in _arrays(self._estimator))
+        return Computation(layers, FLOAT64 if self.exact and not coarse else FLOAT32)
+
+    def _operations(self) -> tuple[Layer, ...]:
+        reason = next(filter(None, map(_changed, _all_parts(self._estimator))), "")
+        if reason:
+            raise UnsupportedError(
+                f"{self.name} cannot be written out: {reason}, so nobody can tell what it computes. "
+                'method="auto" takes it as it is.'
+            )
+        return TorchPredictor(self.network()).layers()
 
     def _answer(self, X: FloatArray) -> np.ndarray[Any, Any]:
         answer = getattr(self._estimator, _method(self._estimator))
@@ -203,6 +220,43 @@ def _way_out(estimator: Any) -> str:
         "lambda X: estimator.predict_proba(X)[:, 1]; gradients are then taken by differences), or teach "
         f"dovetail the class with dovetail.register_predictor({name}, build)."
     )
+
+
+def _all_parts(estimator: Any) -> Iterator[Any]:
+    """The estimator and all estimators inside it."""
+    yield estimator
+    inner = [step for _, step in getattr(estimator, "steps", ())]
+    inner += getattr(estimator, "estimators_", ())
+    inner += [getattr(estimator, name, None) for name in ("regressor_", "transformer_")]
+    for part in inner:
+        if part is not None and not isinstance(part, str):
+            yield from _all_parts(part)
+
+
+def _changed(part: Any) -> str:
+    """Why an estimator may compute something else than scikit-learn's class does, or nothing."""
+    cls = type(part)
+    if not cls.__module__.startswith("sklearn."):
+        return f"{cls.__name__} is a class of its own"
+    replaced = [name for name, value in vars(part).items() if callable(value) and hasattr(cls, name)]
+    for base in cls.__mro__:
+        if base is not object:
+            methods = {name: value for name, value in vars(base).items() if isinstance(value, FunctionType)}
+            replaced += [name for name, value in methods.items() if not _is_scikit_learns(value)]
+    return f"{replaced[0]} of {cls.__name__} was replaced" if replaced else ""
+
+
+def _is_scikit_learns(function: FunctionType) -> bool:
+    return function.__module__.startswith("sklearn.")
+
+
+def _arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """All that was learned."""
+    for part in _all_parts(estimator):
+        for value in vars(part).values():
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, np.ndarray):
+                    yield one
 
 
 # --- what it computes -------------------------------------------------------------------------------

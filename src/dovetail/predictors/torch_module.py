@@ -22,9 +22,12 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.core.errors import PredictorError
+from dovetail.core.layers import Layer
 from dovetail.core.predictor import Traits
+from dovetail.core.rounding import Computation
+from dovetail.predictors.torch_arithmetic import arithmetic_of
+from dovetail.predictors.torch_layers import Part, parts_of, proved_layers
 
 KINKED = (
     "Relu", "LeakyRelu", "Prelu", "Threshold", "Hardtanh", "Clamp", "Abs", "Max", "Amax", "Min", "Amin",
@@ -130,7 +133,21 @@ class TorchPredictor:
 
     def layers(self) -> tuple[Layer, ...]:
         """The module written out, if it is a plain sequence of dense layers and common activations."""
-        return tuple(_layers(self.module))
+        return self._operations()
+
+    def computation(self) -> Computation:
+        """Every operation, and the arithmetic it is carried out in here and now."""
+        layers = self._operations()
+        return Computation(layers, arithmetic_of(self._dtypes(), torch.device(self.device).type))
+
+    def _operations(self) -> tuple[Layer, ...]:
+        """What the module is known to compute, one operation after the other."""
+        with MODE, _evaluation_mode(self.module):
+            return proved_layers(self.name, self._parts(), self._run)
+
+    def _parts(self) -> list[Part]:
+        """What the classes of the module's parts say it computes."""
+        return list(parts_of(self.module))
 
     def _run(self, batch: Tensor) -> Any:
         """The owner's module on one batch."""
@@ -210,37 +227,6 @@ _CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
 def _double(argument: Any) -> Any:
     """float64 in place of a lower floating dtype, anything else as it is."""
     return torch.float64 if isinstance(argument, torch.dtype) and argument in LOWER else argument
-
-
-def _layers(module: nn.Module, path: str = "") -> Iterator[Layer]:
-    """What a module computes in evaluation mode, as layers."""
-    if type(module).forward is nn.Sequential.forward:
-        for name, part in module.named_children():
-            yield from _layers(part, f"{path}.{name}" if path else name)
-    elif isinstance(module, nn.Linear):
-        weight = module.weight.detach().to(dtype=torch.float64, device="cpu").numpy()
-        bias = np.zeros(len(weight))
-        if module.bias is not None:
-            bias = module.bias.detach().to(dtype=torch.float64, device="cpu").numpy()
-        yield Dense(weight.copy(), bias.copy())
-    elif _activation(module):
-        yield Activation(_activation(module))
-    elif not isinstance(module, (nn.Identity, nn.Dropout)):  # these two change nothing after training
-        where = f" (at {path!r})" if path else ""
-        raise UnsupportedError(
-            f"layer {type(module).__name__}{where} cannot be written out; only nn.Sequential of Linear, "
-            'ReLU, Sigmoid, Tanh, Softplus and Softmax can. method="auto" takes any module.'
-        )
-
-
-def _activation(module: nn.Module) -> str:
-    """The name of a plain activation, or nothing."""
-    if isinstance(module, nn.Softplus) and module.beta == 1.0:
-        return "softplus"
-    if isinstance(module, nn.Softmax) and module.dim in (1, -1):
-        return "softmax"
-    plain = {nn.ReLU: "relu", nn.Sigmoid: "sigmoid", nn.Tanh: "tanh"}
-    return plain.get(type(module), "")
 
 
 def _require_usable(module: nn.Module) -> None:

@@ -28,12 +28,23 @@ class Extended:
     problem: Problem
     original: Problem
     fills: tuple[Fill, ...] = ()
+    relaxed: Problem | None = None
+    """The same columns, with rows that hold for every answer the predictors may give: what bounds are proved
+    of. None where those of `problem` do."""
+    slack: FloatArray | None = None
+    """By how much each column of `relaxed` may differ from the original's."""
+
+    @property
+    def for_bounds(self) -> Extended:
+        """The same with the relaxed problem in place of the other."""
+        return self if self.relaxed is None else replace(self, problem=self.relaxed, relaxed=None)
 
     def widen(self, box: Box) -> Box:
-        """A box of the original as one of the new problem."""
-        first, mip = self.original.mip.columns, self.problem.mip
-        lower = np.concatenate([box.lower, mip.lower[first:]])
-        upper = np.concatenate([box.upper, mip.upper[first:]])
+        """A box of the original as one of the new problem, the relaxed one included."""
+        first, mip = self.original.mip.columns, self.for_bounds.problem.mip
+        slack = 0.0 if self.slack is None else self.slack
+        lower = np.concatenate([box.lower - slack, mip.lower[first:]])
+        upper = np.concatenate([box.upper + slack, mip.upper[first:]])
         return propagate(replace(mip.minimised(), lower=lower, upper=upper))  # tables bound what they write
 
     def lift(self, x: FloatArray) -> FloatArray:

@@ -7,11 +7,15 @@
 - general integers: the weights are binaries.
 
 A derivative with respect to a binary says nothing about its two values, so tables come first.
+
+The values are those of one batch, and a network may give other last digits in another (`spread.py`). Where
+that can be seen, what is proved is proved of a relaxed problem: rows that read an output are wider by what it
+may move, the objective is lower by it, and a class that may come out either way is left open.
 """
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,15 +23,19 @@ import numpy as np
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.presolve.extended import Extended, Fill, Writer
 from dovetail.presolve.grid import grid
 from dovetail.presolve.host import limits_within
+from dovetail.presolve.spread import batch_spread
 
 MOST_ROWS = 256
 """The largest table of one sample."""
 MOST_COLUMNS = 20_000
 """The most columns that tables may add."""
+SMALL = 1e-12
+"""Outputs that move by less, relative to max(1, |largest|), are taken as they are: float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,28 +60,108 @@ class _Table:
 def tabulate(problem: Problem, box: Box) -> Extended | None:
     """The problem with every sample that allows it as a table, or None if there is none."""
     lower, upper, integer = limits_within(problem, box.lower, box.upper)
-    writer = Writer(problem.mip.columns)
-    fills: list[Fill] = []
+    kept: list[_Written] = []
     blocks = []
+    planned = 0
     for block in problem.blocks:
         tables = [_table(row, lower, upper, integer) for row in block.inputs]
         written = np.zeros(block.samples, dtype=bool)
-        planned = writer.size
         for i, table in enumerate(tables):
             if table is not None and planned + table.weights <= MOST_COLUMNS:
                 written[i] = True
                 planned += table.weights
-        kept = [table for table, done in zip(tables, written, strict=True) if table is not None and done]
-        if kept:
-            values = block.outcome(block.predictor.predict(np.concatenate([t.inputs for t in kept])))
-            ends = np.cumsum([0, *(len(t.inputs) for t in kept)])
-            for row, table, a in zip(np.flatnonzero(written), kept, ends[:-1], strict=True):
-                fills += _write(writer, table, block.outputs[row], values[a : a + len(table.inputs)])
+        chosen = [table for table, done in zip(tables, written, strict=True) if table is not None and done]
+        if chosen:
+            kept += _answered(problem, block, chosen, block.outputs[written])
         if not np.all(written):
             blocks.append(_without(block, written))
-    if all(a is b for a, b in itertools.zip_longest(blocks, problem.blocks)):
+    if not kept:
         return None
-    return Extended(problem.derived(writer.extend(problem.mip), tuple(blocks)), problem, tuple(fills))
+    return _extended(problem, kept, tuple(blocks))
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """A table with what its outputs are, row by row, as answered and at least and at most."""
+
+    table: _Table
+    outputs: IntArray
+    seen: FloatArray
+    least: FloatArray
+    most: FloatArray
+    slack: FloatArray
+    """Per output, what is left to the rows that read it."""
+
+
+def _answered(problem: Problem, block: Block, tables: list[_Table], outputs: IntArray) -> Iterator[_Written]:
+    """What the block's predictor says of the rows of its tables, asked in one batch."""
+    X = np.concatenate([table.inputs for table in tables])
+    values = block.predictor.predict(X)
+    spread = batch_spread(block.predictor, X, values)
+    if not block.classifies:
+        spread = np.where(spread <= SMALL * np.maximum(1.0, np.max(np.abs(values), axis=0)), 0.0, spread)
+    least, seen, most = _outcomes(block, values, spread)
+    fed = np.isin(outputs, problem.inputs)  # what another network reads must be the answer itself
+    ends = np.cumsum([0, *(len(table.inputs) for table in tables)])
+    for k, table in enumerate(tables):
+        rows = slice(ends[k], ends[k + 1])
+        open_ones = fed[k] | block.classifies
+        yield _Written(
+            table,
+            outputs[k],
+            seen[rows],
+            np.where(open_ones, least[rows], seen[rows]),
+            np.where(open_ones, most[rows], seen[rows]),
+            np.where(open_ones, 0.0, spread),
+        )
+
+
+def _outcomes(
+    block: Block, values: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The least an output can be for each row, what it was, and the most."""
+    seen = block.outcome(values)
+    if not block.classifies:
+        return values - spread, seen, values + spread
+    if values.shape[1] == 1:
+        return block.outcome(values - spread), seen, block.outcome(values + spread)
+    ahead = np.max(values - spread, axis=1, keepdims=True)
+    may_win = values + spread >= ahead
+    alone = may_win & (may_win.sum(axis=1, keepdims=True) == 1)
+    return alone.astype(np.float64), seen, may_win.astype(np.float64)
+
+
+def _extended(problem: Problem, kept: list[_Written], blocks: tuple[Block, ...]) -> Extended:
+    """The problem with the tables written, and a relaxed one where answers may move."""
+    writer = Writer(problem.mip.columns)
+    fills: list[Fill] = []
+    for one in kept:
+        fills += _write(writer, one.table, one.outputs, one.seen, one.seen)
+    extended = Extended(problem.derived(writer.extend(problem.mip), blocks), problem, tuple(fills))
+    slack = np.zeros(problem.mip.columns)
+    for one in kept:
+        slack[one.outputs] = one.slack
+    if not np.any(slack) and all(np.array_equal(one.least, one.most) for one in kept):
+        return extended
+    writer = Writer(problem.mip.columns)
+    for one in kept:
+        _write(writer, one.table, one.outputs, one.least, one.most)
+    relaxed = problem.derived(writer.extend(_loosened(problem.mip, slack)), blocks)
+    return replace(extended, relaxed=relaxed, slack=slack)
+
+
+def _loosened(mip: Mip, slack: FloatArray) -> Mip:
+    """All that holds for a point whose columns are changed by so much if it holds for the point itself."""
+    moved = abs(mip.A) @ slack
+    return replace(
+        mip,
+        row_lower=mip.row_lower - moved,
+        row_upper=mip.row_upper + moved,
+        lower=mip.lower - slack,
+        upper=mip.upper + slack,
+        integer=mip.integer & (slack == 0.0),
+        offset=mip.offset - mip.sign * float(np.abs(mip.cost) @ slack),
+    )
 
 
 def _without(block: Block, written: BoolArray) -> Block:
@@ -98,26 +186,42 @@ def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, integer: Bool
     return _Table(columns, points, rows, bool(np.all(counts == 2)))
 
 
-def _write(writer: Writer, table: _Table, outputs: IntArray, values: FloatArray) -> list[Fill]:
+def _write(
+    writer: Writer, table: _Table, outputs: IntArray, least: FloatArray, most: FloatArray
+) -> list[Fill]:
+    """Rows that put each output between the two, whichever row of the table is chosen."""
     if table.weights == 0:
-        rise = values[-1] - values[0]
         for o, y in enumerate(outputs):
-            if len(values) == 1 or abs(rise[o]) < 1e-9:
-                writer.row([y], np.ones(1), values[0, o], values[0, o])
-            else:
-                base = values[0, o] - rise[o] * table.points[0, 0]
-                writer.row([y, table.columns[0]], np.array([1.0, -rise[o]]), base, base)
+            for values, sides in _sides(least[:, o], most[:, o]):
+                rise = values[-1] - values[0]
+                if len(values) == 1 or abs(rise) < 1e-9:
+                    writer.row([y], np.ones(1), *sides(values[0]))
+                else:
+                    base = values[0] - rise * table.points[0, 0]
+                    writer.row([y, table.columns[0]], np.array([1.0, -rise]), *sides(base))
         return []
-    count = len(values)
+    count = len(least)
     theta = writer.columns(np.zeros(count), np.ones(count), integer=not table.binary)
     writer.row(theta, np.ones(count), 1.0, 1.0)
     for place, j in enumerate(table.columns):
         writer.row([j, *theta], np.concatenate([[1.0], -table.points[:, place]]), 0.0, 0.0)
     for o, y in enumerate(outputs):
-        writer.row([y, *theta], np.concatenate([[1.0], -values[:, o]]), 0.0, 0.0)
+        for values, sides in _sides(least[:, o], most[:, o]):
+            writer.row([y, *theta], np.concatenate([[1.0], -values]), *sides(0.0))
 
     def fill(x: FloatArray) -> FloatArray:
         same: BoolArray = np.all(np.round(x[table.columns]) == table.points, axis=1)
         return same.astype(np.float64)
 
     return [fill]
+
+
+Sides = Callable[[float], tuple[float, float]]
+"""The bounds of a row, given where its base is."""
+
+
+def _sides(least: FloatArray, most: FloatArray) -> list[tuple[FloatArray, Sides]]:
+    """One equation where least and most are the same, else one inequality for each."""
+    if np.array_equal(least, most):
+        return [(least, lambda base: (base, base))]
+    return [(least, lambda base: (base, np.inf)), (most, lambda base: (-np.inf, base))]

@@ -3,8 +3,13 @@
     v = max(0, W u + b) with pre-activation between l < 0 < u:
     v >= W u + b,   v <= W u + b - l (1 - a),   v <= u a,   v >= 0,   a binary
 
-Bounds of neurons are passed on from the inputs' boxes; neurons that cannot change sign need no binary. A
-class output is tied to its logits without any margin, so that nothing feasible is cut off.
+Bounds of neurons are passed on from the inputs' boxes; neurons that cannot change sign need no binary.
+
+The rows are written twice over. For *points* they say what the layers say, and class outputs keep a margin.
+For a *bound* they hold at every point that the deployed network can give: outputs may differ from the layers
+by what its arithmetic rounds at most (`core/rounding.py`), and a class by what ties and rounding allow
+(`core/deciding.py`), so that nothing feasible is cut off. Only a network that is known operation by operation
+has such rows; of any other this leg proves nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.bounds.box import Box
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.deciding import block_slack, handed_on
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer, Layered, thresholded
 from dovetail.core.probe import computes
@@ -25,6 +31,12 @@ from dovetail.presolve.host import class_limits, limits_within
 
 LARGEST = 1e6
 """Neurons with bounds beyond this make rows that engines get wrong."""
+SMALL = 1e-12
+"""Outputs that may be off by so little stay equations, which engines like better: such an error moves no row
+by anything near the 1e-6 that rows may be missed by. What it does to the objective is taken off the bound."""
+VISIBLE = 1e-7
+"""From here on a point of the rows for a bound may miss the rows of the problem: points need rows of their
+own. A tenth of the tolerance of 1e-6."""
 
 
 def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
@@ -38,8 +50,7 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
     if not computes(problem.mip, block, layers):
         return None
     if block.classifies:
-        width = block.inputs.shape[1]
-        layers = layers or (Dense(np.eye(width), np.zeros(width)),)  # an empty network hands its inputs on
+        layers = layers or handed_on(block.inputs.shape[1])
         layers = thresholded(layers, block.outputs.shape[1], block.threshold, 0.0)
     if any(isinstance(layer, Activation) and layer.kind != "relu" for layer in layers):
         return None
@@ -55,6 +66,8 @@ class _Piece:
     layers: tuple[Layer, ...]
     lower: FloatArray
     upper: FloatArray
+    slack: FloatArray
+    """How far each sample may be from its layers: per output, or as `class_slack` says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,29 +79,54 @@ class Writable:
     unstable: int
     """Neurons that may change sign over the box: binaries that writing takes."""
 
-    def program(self, *, margin: bool = False) -> Extended:
-        """The whole problem as one MIP.
+    @property
+    def proves(self) -> bool:
+        """Whether there is anything to say about every output that a network gives."""
+        return all(piece.block.classifies or np.all(np.isfinite(piece.slack)) for piece in self.pieces)
 
-        Without a margin a point may sit on a class boundary, where the network itself may say otherwise:
-        good for a bound. With each block's margin points keep clear of it: good for points, no bound.
-        """
+    @property
+    def apart(self) -> bool:
+        """Whether points need rows of their own: what those for a bound let through may miss a row."""
+        read = read_elsewhere(self.problem)
+        return any(
+            piece.block.classifies
+            or np.any((piece.slack > VISIBLE) & read[piece.block.outputs[piece.samples]])
+            for piece in self.pieces
+        )
+
+    def program(self, *, margin: bool = False) -> Extended:
+        """The whole problem as one MIP: with margins for points, without for a bound (see above)."""
         problem = self.problem
         writer = Writer(problem.mip.columns)
         fills: list[Fill] = []
+        below = 0.0
         for piece in self.pieces:
             block = piece.block
-            for i, lower, upper in zip(piece.samples, piece.lower, piece.upper, strict=True):
-                sample = _Sample(writer, block.inputs[i], lower, upper)
+            for k, i in enumerate(piece.samples):
+                sample = _Sample(writer, block.inputs[i], piece.lower[k], piece.upper[k])
                 for layer in piece.layers:
                     sample.apply(layer)
                 if block.classifies:
-                    sample.classify(block.outputs[i], block.epsilon if margin else 0.0)
+                    sample.classify(block.outputs[i], block.epsilon if margin else -piece.slack[k])
                 else:
-                    sample.output(block.outputs[i])
+                    slack = np.where(margin | (piece.slack[k] <= SMALL), 0.0, piece.slack[k])
+                    sample.output(block.outputs[i], slack)
+                    unsaid = np.where(slack == 0.0, piece.slack[k], 0.0)
+                    below += float(np.sum(np.abs(problem.mip.cost[block.outputs[i]]) * unsaid))
                 fills.append(sample.fill)
         low, high, integer = class_limits(problem, problem.mip.lower, problem.mip.upper)
-        mip = writer.extend(replace(problem.mip, lower=low, upper=high, integer=integer))
-        return Extended(problem.derived(mip, ()), problem, tuple(fills))
+        offset = problem.mip.offset - (0.0 if margin else problem.mip.sign * below)
+        host = replace(problem.mip, lower=low, upper=high, integer=integer, offset=offset)
+        return Extended(problem.derived(writer.extend(host), ()), problem, tuple(fills))
+
+
+def read_elsewhere(problem: Problem) -> BoolArray:
+    """Columns that something else than the objective reads: a bound, a row, a network, integrality."""
+    mip = problem.mip
+    read = np.isfinite(mip.lower) | np.isfinite(mip.upper) | mip.integer
+    read[mip.A.indices] = True
+    read[problem.inputs] = True
+    return np.asarray(read)
 
 
 def writable(problem: Problem, box: Box) -> Writable | None:
@@ -102,7 +140,8 @@ def writable(problem: Problem, box: Box) -> Writable | None:
             lower, upper = reach.lower[block.inputs[samples]], reach.upper[block.inputs[samples]]
             if layers is None or not np.all(np.isfinite(upper - lower)):
                 return None
-            pieces.append(_Piece(block, samples, layers, lower, upper))
+            slack = block_slack(block, lower, upper)
+            pieces.append(_Piece(block, samples, layers, lower, upper, slack))
             for layer in layers:
                 if isinstance(layer, Activation):
                     unstable += int(np.count_nonzero((lower < 0) & (upper > 0)))
@@ -111,8 +150,8 @@ def writable(problem: Problem, box: Box) -> Writable | None:
                     return None
             if not block.classifies:  # what is known of outputs, for the networks that read them
                 outputs = block.outputs[samples]
-                reach.lower[outputs] = np.maximum(reach.lower[outputs], lower)
-                reach.upper[outputs] = np.minimum(reach.upper[outputs], upper)
+                reach.lower[outputs] = np.maximum(reach.lower[outputs], lower - slack)
+                reach.upper[outputs] = np.minimum(reach.upper[outputs], upper + slack)
     return Writable(problem, tuple(pieces), unstable)
 
 
@@ -157,33 +196,44 @@ class _Sample:
         self._weight, self._bias = np.eye(low.size), np.zeros(low.size)
         self._lower, self._upper = np.maximum(low, 0.0), np.maximum(high, 0.0)
 
-    def output(self, outputs: IntArray) -> None:
-        """y = what the map says."""
+    def output(self, outputs: IntArray, slack: FloatArray) -> None:
+        """y = what the map says, up to a slack."""
         for k, y in enumerate(outputs):
             self._writer.row(
-                np.append(self._columns, y), np.append(-self._weight[k], 1.0), self._bias[k], self._bias[k]
+                np.append(self._columns, y),
+                np.append(-self._weight[k], 1.0),
+                self._bias[k] - slack[k],
+                self._bias[k] + slack[k],
             )
 
-    def classify(self, outputs: IntArray, margin: float) -> None:
-        """Classes as closed conditions on the logits."""
+    def classify(self, outputs: IntArray, margin: FloatArray | float) -> None:
+        """Classes as closed conditions on the logits, which must be clear by a margin; or, where it is
+        negative, may miss by that much (one number, or as `class_slack` has them)."""
+        low, high = self._lower, self._upper
         if outputs.size == 1:
-            low, high = min(self._lower[0] - margin, 0.0), max(self._upper[0] + margin, 0.0)
+            ahead, behind = np.broadcast_to(margin, 2)
+            ahead, behind = max(ahead, min(low[0], 0.0)), max(behind, min(-high[0], 0.0))  # no more can miss
+            least, most = min(low[0] - max(ahead, 0.0), 0.0), max(high[0] + max(behind, 0.0), 0.0)
             columns = np.append(self._columns, outputs[0])
-            # low (1 - y) <= logit - margin y,  logit + margin (1 - y) <= high y
-            self._writer.row(columns, np.append(self._weight[0], low - margin), low - self._bias[0], np.inf)
+            # least (1 - y) <= logit - ahead y,  logit + behind (1 - y) <= most y
             self._writer.row(
-                columns, np.append(self._weight[0], -high - margin), -np.inf, -self._bias[0] - margin
+                columns, np.append(self._weight[0], least - ahead), least - self._bias[0], np.inf
+            )
+            self._writer.row(
+                columns, np.append(self._weight[0], -most - behind), -np.inf, -self._bias[0] - behind
             )
             return
+        margins = np.broadcast_to(margin, (outputs.size, outputs.size))
         self._writer.row(outputs, np.ones(outputs.size), 1.0, 1.0)
         for k, y in enumerate(outputs):
             for j in range(outputs.size):
                 if j != k:
-                    least = min(self._lower[k] - self._upper[j], 0.0)
-                    # logit_k - logit_j >= least (1 - y) + margin y
+                    least = min(low[k] - high[j], 0.0)
+                    ahead = max(margins[k, j], least)
+                    # logit_k - logit_j >= least (1 - y) + ahead y
                     self._writer.row(
                         np.append(self._columns, y),
-                        np.append(self._weight[k] - self._weight[j], least - margin),
+                        np.append(self._weight[k] - self._weight[j], least - ahead),
                         least - self._bias[k] + self._bias[j],
                         np.inf,
                     )

@@ -1,0 +1,46 @@
+"""The arithmetic that torch computes in here and now, if it can be relied on.
+
+A float32 network may multiply in something coarser: under autocast, or where the process allows TF32 or
+bfloat16 inside its matrix products. Nothing is claimed of such a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.rounding import FLOAT64, FORMATS, Arithmetic
+
+DEVICES = ("cpu", "cuda")
+"""Where a sum of products rounds as the standard says, unless it was told otherwise."""
+
+
+def arithmetic_of(dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
+    """The coarsest of the dtypes, on a kind of device ("cpu", "cuda"); an `UnsupportedError` says why not."""
+    names = [str(dtype).removeprefix("torch.") for dtype in dtypes]
+    unknown = [name for name in names if name not in FORMATS]
+    if unknown:
+        raise UnsupportedError(f"how {unknown[0]} rounds is not known, so nothing can be proved of it.")
+    coarsest = max((FORMATS[name] for name in names), key=lambda kind: kind.roundoff)
+    if device not in DEVICES or torch.is_autocast_enabled(device):
+        reason = f"the network runs on {device}" + (" under autocast" if device in DEVICES else "")
+    else:
+        reason = "" if coarsest is FLOAT64 else _coarser_products()
+    if reason:
+        raise UnsupportedError(f"{reason}: how far it rounds is not known, so nothing can be proved of it.")
+    return coarsest
+
+
+def _coarser_products() -> str:
+    """Why products may be coarser than their dtype, or nothing."""
+    try:
+        if torch.get_float32_matmul_precision() != "highest":
+            return "torch.set_float32_matmul_precision allows products in less than float32"
+    except RuntimeError:  # torch's two ways to ask for it were mixed
+        return "torch.backends allows products in less than float32"
+    cpu, cuda = torch.backends.mkldnn, torch.backends.cuda
+    backends = (torch.backends, cpu, *(getattr(one, "matmul", None) for one in (cpu, cuda)))
+    modes = {str(getattr(backend, "fp32_precision", "none")) for backend in backends}  # not in every version
+    return "" if modes <= {"none", "ieee"} else "torch.backends allows products in less than float32"
