@@ -7,7 +7,11 @@ import os
 import pytest
 import torch
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ.get("DOVETAIL_TEST_THREADS", "1")))
+if turn := int(os.environ.get("DOVETAIL_TEST_SHAKEN", "0")):
+    from tests.shaken import Shaken
+
+    Shaken(turn).__enter__()  # and never left
 
 FULL = os.environ.get("DOVETAIL_FULL", "") not in ("", "0")
 """`make test-full` sets this: the same tests at full volume."""

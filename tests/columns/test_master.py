@@ -94,7 +94,7 @@ def test_a_growing_pool_is_as_good_as_a_new_master():
         for _ in range(6):
             made.pool.add(settled(made.scene, chance))
     assert values
-    assert values == sorted(values, reverse=True)
+    assert np.all(np.diff(values) <= 1e-9)  # one LP may be solved to other last digits than the next
 
 
 def test_rows_that_cannot_hold_are_missed_at_a_price():

@@ -35,6 +35,10 @@ inf = np.inf
 SEEDS = range(300) if FULL else range(25)
 
 
+LAST_DIGITS = 1e-13
+"""Two answers of one estimator: a frame, a copy or another batch may have its sums in another order."""
+
+
 def apart(a, b):
     return np.max(np.abs(a - b) / np.maximum(1.0, np.abs(b)))
 
@@ -95,8 +99,8 @@ class TestBinaryClassifiers:
         one = tied(model, X, 1, output_type="regression").predictor
         two = tied(model, X, 2, output_type="regression").predictor
         both = model.predict_proba(X)
-        assert np.array_equal(one.predict(X), both[:, 1:])
-        assert np.array_equal(two.predict(X), both)
+        assert apart(one.predict(X), both[:, 1:]) <= LAST_DIGITS
+        assert apart(two.predict(X), both) <= LAST_DIGITS
         for predictor in (one, two):
             values = predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy()
             assert np.allclose(values, predictor.predict(X), rtol=0, atol=1e-14)
@@ -108,8 +112,9 @@ class TestBinaryClassifiers:
         one, two = tied(model, X, 1), tied(model, X, 2)
         assert one.threshold == 0.5
         assert one.traits.ends_in_sigmoid
-        assert np.array_equal(one.outcome(one.predictor.predict(X))[:, 0], says_yes)
-        assert np.array_equal(two.outcome(two.predictor.predict(X))[:, 1], says_yes)
+        clear = np.abs(model.predict_proba(X)[:, 1] - 0.5) > LAST_DIGITS
+        assert np.array_equal(one.outcome(one.predictor.predict(X))[clear, 0], says_yes[clear])
+        assert np.array_equal(two.outcome(two.predictor.predict(X))[clear, 1], says_yes[clear])
 
     def test_three_columns_are_refused_with_both_numbers(self, model):
         model.fit(X, TWO)
@@ -132,7 +137,7 @@ def test_several_labels_at_once_are_numbers_and_no_class():
     for model in (MLPClassifier((5,), max_iter=30), OneVsRestClassifier(LogisticRegression())):
         model.fit(X, labels)
         block = tied(model, X, 2, output_type="regression")
-        assert np.array_equal(block.predictor.predict(X), model.predict_proba(X))
+        assert apart(block.predictor.predict(X), model.predict_proba(X)) <= LAST_DIGITS
         values = block.predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy()
         assert np.allclose(values, model.predict_proba(X), rtol=0, atol=1e-14)
         with pytest.raises(dt.PredictorError, match=f"{type(model).__name__} was trained on several labels"):
@@ -159,7 +164,7 @@ def test_scalers_alone_and_their_way_back(scaler):
     scaler.fit(wide)
     predictor = as_predictor(scaler)
     outside = 2.0 * wide
-    assert np.array_equal(predictor.predict(outside), scaler.transform(outside))
+    assert apart(predictor.predict(outside), scaler.transform(outside)) <= LAST_DIGITS
     values = predictor.snapshot("cpu")(torch.tensor(outside)).detach().numpy()
     assert apart(values, scaler.transform(outside)) < 1e-12
     if isinstance(scaler, Pipeline):
@@ -168,7 +173,7 @@ def test_scalers_alone_and_their_way_back(scaler):
     model = TransformedTargetRegressor(LinearRegression(), transformer=scaler, check_inverse=False)
     model.fit(X, wide)
     predictor = as_predictor(model)
-    assert np.array_equal(predictor.predict(X), model.predict(X))
+    assert apart(predictor.predict(X), model.predict(X)) <= LAST_DIGITS
     assert apart(predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy(), model.predict(X)) < 1e-12
 
 
@@ -190,13 +195,13 @@ def test_a_target_on_another_scale(there, back):
     model = TransformedTargetRegressor(LinearRegression(), func=there, inverse_func=back)
     model.fit(X, np.exp(X[:, 0]))
     predictor = as_predictor(model)
-    assert np.array_equal(predictor.predict(X)[:, 0], model.predict(X))
+    assert apart(predictor.predict(X)[:, 0], model.predict(X)) <= LAST_DIGITS
     assert apart(predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy()[:, 0], model.predict(X)) < 1e-12
 
 
 def test_a_target_without_a_transformer_and_one_with_a_strange_one():
     plain = TransformedTargetRegressor(LinearRegression()).fit(X, X[:, 0])
-    assert np.array_equal(as_predictor(plain).predict(X)[:, 0], plain.predict(X))
+    assert apart(as_predictor(plain).predict(X)[:, 0], plain.predict(X)) <= LAST_DIGITS
     strange = TransformedTargetRegressor(LinearRegression(), func=np.arctan, inverse_func=np.tan)
     with pytest.raises(dt.PredictorError, match="FunctionTransformer.*predictor=estimator.predict"):
         as_predictor(strange.fit(X, np.tanh(X[:, 0])))
@@ -205,7 +210,7 @@ def test_a_target_without_a_transformer_and_one_with_a_strange_one():
 def test_a_poisson_network_ends_in_exp():
     model = MLPRegressor(loss="poisson", hidden_layer_sizes=(4,), max_iter=20).fit(X, np.exp(X[:, 0]))
     predictor = as_predictor(model)
-    assert np.array_equal(predictor.predict(X)[:, 0], model.predict(X))
+    assert apart(predictor.predict(X)[:, 0], model.predict(X)) <= LAST_DIGITS
     assert apart(predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy()[:, 0], model.predict(X)) < 1e-12
 
 
@@ -259,7 +264,7 @@ def test_names_of_features_warn_nobody(pandas_is_loaded, monkeypatch):
         warnings.simplefilter("error")
         for model, expected in zip(models, truth, strict=False):
             block = tied(model, X, 1, output_type="regression")
-            assert np.array_equal(block.predictor.predict(X), expected)
+            assert apart(block.predictor.predict(X), expected) <= LAST_DIGITS
 
 
 def test_training_again_is_seen():
@@ -269,7 +274,7 @@ def test_training_again_is_seen():
     before = held(torch.tensor(X))
     model.fit(X, 5.0 * X[:, 1])
     assert torch.equal(held(torch.tensor(X)), before)  # a copy is a copy
-    assert np.array_equal(predictor.predict(X)[:, 0], model.predict(X))
+    assert apart(predictor.predict(X)[:, 0], model.predict(X)) <= LAST_DIGITS
     assert apart(predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy(), predictor.predict(X)) < 1e-12
 
 
@@ -324,7 +329,7 @@ class TestRefusals:
     def test_the_way_out_of_it_works(self):
         forest = RandomForestRegressor(3).fit(X, X[:, 0])
         block = tied(forest.predict, X, 1, output_type="regression")
-        assert np.array_equal(block.predictor.predict(X)[:, 0], forest.predict(X))
+        assert apart(block.predictor.predict(X)[:, 0], forest.predict(X)) <= LAST_DIGITS
 
     def test_the_wrong_number_of_features(self):
         model = LinearRegression().fit(X, X[:, 0])
@@ -348,7 +353,7 @@ class TestRefusals:
 
 def test_sparse_coefficients():
     model = LogisticRegression(C=0.05, l1_ratio=1.0, solver="saga", max_iter=500).fit(X, TWO).sparsify()
-    assert np.array_equal(as_predictor(model).predict(X), model.predict_proba(X)[:, 1:])
+    assert apart(as_predictor(model).predict(X), model.predict_proba(X)[:, 1:]) <= LAST_DIGITS
     values = as_predictor(model).snapshot("cpu")(torch.tensor(X)).detach().numpy()
     assert apart(values, model.predict_proba(X)[:, 1:]) < 1e-12
 

@@ -196,13 +196,15 @@ class TestLiftedPoints:
         for x in feasible_points(problem, seed):
             own, lifted = dt.check(problem, x), dt.check(extended.problem, extended.lift(x))
             assert own.within() and lifted.within()
-            assert lifted.prediction.amount == pytest.approx(own.prediction.amount, abs=1e-6)
-            assert lifted.precision.amount == pytest.approx(own.precision.amount, abs=1e-6)
-            assert (lifted.precision.amount > 0) == (own.precision.amount > 0)
+            close = 1e-12 if dtype == torch.float64 else 1e-5  # one row in other batches: other last digits
+            assert lifted.prediction.amount == pytest.approx(own.prediction.amount, abs=close)
+            assert lifted.precision.amount == pytest.approx(own.precision.amount, abs=close)
+            if dtype == torch.float64:
+                assert lifted.precision.amount == own.precision.amount == 0.0
             wrong = x.copy()
             wrong[problem.outputs[0]] += 1.0
             own, lifted = dt.check(problem, wrong), dt.check(extended.problem, extended.lift(wrong))
-            assert lifted.prediction.amount == pytest.approx(own.prediction.amount, abs=1e-6)
+            assert lifted.prediction.amount == pytest.approx(own.prediction.amount, abs=close)
             assert own.prediction.amount > 0.1
 
 

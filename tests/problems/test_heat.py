@@ -15,13 +15,13 @@ def day():
     return heat(5, "1x8", rows=600, epochs=20)
 
 
-def by_hand(day, level, flow):
-    """Cost and stock of a plan, or None if the tank runs dry or over."""
+def by_hand(day, level, flow, tolerance=0.0):
+    """Cost and stock of a plan, or None if the tank runs dry or over by more than the tolerance."""
     rows = torch.tensor(np.column_stack([level, flow, day.weather]), dtype=torch.float64)
     with torch.no_grad():
         made = day.network(rows).numpy()[:, 0]
     stored = FIRST + np.cumsum(made - day.need)
-    if np.any(stored < 0) or np.any(stored > TANK):
+    if np.any(stored < -tolerance) or np.any(stored > TANK + tolerance):
         return None
     return float(day.price @ level + FLOW_COST * np.sum(flow)), made, stored
 
@@ -46,7 +46,8 @@ def test_the_optimum_of_a_short_day(day):
     result = dt.solve(day.problem, time_limit=30, log=False)
     assert result.objective <= best + 1e-6
     assert result.objective >= best - 0.02 * abs(best)
-    again = by_hand(day, result.value(day.level), result.value(day.flow))
+    # the tank adds up five hours, each true to 1e-6 in the solver's sums and in these
+    again = by_hand(day, result.value(day.level), result.value(day.flow), tolerance=1e-5)
     assert again is not None and again[0] == pytest.approx(result.objective)
 
 

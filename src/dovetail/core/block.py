@@ -45,3 +45,10 @@ class Block:
         one_hot = np.zeros_like(values)
         one_hot[np.arange(len(values)), np.argmax(values, axis=1)] = 1.0
         return one_hot
+
+    def lead(self, values: FloatArray) -> FloatArray:
+        """(n,) by how much a class is decided: distance from the threshold, or of the two largest values."""
+        if self.outputs.shape[1] == 1:
+            return np.asarray(np.abs(values[:, 0] - self.threshold))
+        first_two = np.sort(values, axis=1)[:, -2:]
+        return np.asarray(first_two[:, 1] - first_two[:, 0])

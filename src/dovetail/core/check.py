@@ -2,20 +2,28 @@
 
 Plain numpy on the user's arrays and the user's own predictors. Nothing here is
 shared with a solver, an engine or a method, so that no mistake there can hide here.
+
+**"Its outputs are what your predictor says"** means: each output column is what the predictor, as its owner
+deploys it, answers for that sample in one batch of all samples of its block, on this machine, now. A
+predictor that computes in less than float64 gives other last digits for the same row in another batch, with
+another number of threads, on another processor. They are its own rounding, and no other point would be
+free of it: an answer within it counts as the predictor's. What it may do to the rows of the problem
+is reported as `Violation.rounding`. A class must be the same in the batch, alone and in float64, or the
+point does not count. docs/claims.md says the same to users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.arrays import FloatArray, NameOf, vector
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray, NameOf, vector
 from dovetail.core.block import Block
 from dovetail.core.errors import ModelError
 from dovetail.core.problem import Problem
+from dovetail.core.wobble import Copy, alone, double_copy, wobble
 
 TOLERANCE = 1e-6
 """Absolute for rows, bounds and integrality; for predictions relative to max(1, |value|)."""
@@ -43,6 +51,10 @@ class Violation:
     """Distance of an output column from what its predictor says, relative to max(1, |value|)."""
     precision: Worst = Worst()
     """Distance between the predictor as deployed and its float64 copy, relative; a report, not a failure."""
+    rounding: Worst = Worst()
+    """By how much a row or a bound may be missed where the samples are evaluated one by one, in other
+    batches, on another processor or in float64, as far as the predictors' own rounding goes (1 for a class
+    that may turn). A report, not a failure; up to the tolerance nothing is missed."""
 
     @property
     def worst(self) -> Worst:
@@ -66,10 +78,18 @@ class Violation:
         """True when the point satisfies the problem."""
         return self.worst.amount <= tolerance
 
+    def steady(self, tolerance: float = TOLERANCE) -> bool:
+        """True when it does so whatever the predictors' rounding may be elsewhere."""
+        return self.within(tolerance) and self.rounding.amount <= tolerance
+
 
 def check(problem: Problem, x: ArrayLike) -> Violation:
-    """How far `x` (a value for every column) is from satisfying `problem`."""
-    return Checker(problem).violation(vector("x", x, problem.mip.columns))
+    """How far `x` (a value for every column) is from satisfying `problem`.
+
+    Samples of predictors that compute in less than float64 are also evaluated one by one, which takes as
+    many calls as there are samples, for a second at most.
+    """
+    return Checker(problem).violation(vector("x", x, problem.mip.columns), one_by_one=True)
 
 
 class Checker:
@@ -77,10 +97,11 @@ class Checker:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._copies = [_double(block) for block in problem.blocks]
+        self._copies = [double_copy(block) for block in problem.blocks]
+        self._sizes = abs(problem.mip.A)
 
-    def violation(self, x: FloatArray) -> Violation:
-        """How far `x` is from satisfying the problem."""
+    def violation(self, x: FloatArray, *, one_by_one: bool = False) -> Violation:
+        """How far `x` is from satisfying the problem; `one_by_one` evaluates every sample alone too."""
         mip = self._problem.mip
         if x.shape != (mip.columns,):
             raise ModelError(f"x has shape {x.shape}, expected ({mip.columns},).")
@@ -91,54 +112,134 @@ class Checker:
         beyond = np.maximum(mip.row_lower - activity, activity - mip.row_upper)
         outside = np.maximum(mip.lower - x, x - mip.upper)
         fraction = np.where(mip.integer, np.abs(x - np.round(x)), 0.0)
-        prediction, precision = self._predictions(x)
+        said = [
+            Said(block, copy, x, one_by_one=one_by_one)
+            for block, copy in zip(self._problem.blocks, self._copies, strict=True)
+        ]
         return Violation(
             rows=_worst(beyond, mip.row_name),
             bounds=_worst(outside, mip.column_name),
             integrality=_worst(fraction, mip.column_name),
-            prediction=prediction,
-            precision=precision,
+            prediction=_largest([block.prediction for block in said]),
+            precision=_largest([block.precision for block in said]),
+            rounding=self._rounding(beyond, outside, said),
         )
 
-    def _predictions(self, x: FloatArray) -> tuple[Worst, Worst]:
-        prediction, precision = Worst(), Worst()
-        for block, copy in zip(self._problem.blocks, self._copies, strict=True):
-            values = block.predictor.predict(x[block.inputs])
-            if not np.all(np.isfinite(values)):
-                prediction = Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
-                continue
-            prediction = max(prediction, _error(block, values, x), key=lambda w: w.amount)
-            if not (block.predictor.exact or block.predictor.doubles):
-                precision = Worst(float("nan"), f"{block.name}: no float64 copy can be made")
-            if copy is not None:
-                exact = copy(x[block.inputs])
-                apart = np.abs(values - exact) / np.maximum(1.0, np.abs(exact))
-                precision = max(precision, _at(block, apart), key=lambda w: w.amount)
-                if block.classifies and not np.array_equal(block.outcome(values), block.outcome(exact)):
-                    note = f"{block.name}: class differs between its own dtype and float64"
-                    prediction = max(prediction, Worst(1.0, note), key=lambda w: w.amount)
-        return prediction, precision
+    def allowance(self, x: FloatArray) -> FloatArray:
+        """(columns,) by how much each output may change where the same samples are evaluated elsewhere."""
+        said = [Said(block, copy, x) for block, copy in zip(self._problem.blocks, self._copies, strict=True)]
+        return self._changes(said)
+
+    def _changes(self, said: list[Said]) -> FloatArray:
+        """Of each block by itself, and then through the blocks that read its outputs."""
+        changes = np.zeros(self._problem.mip.columns)
+        for each in said:
+            if not each.block.classifies:
+                changes[each.block.outputs] = each.wobble
+        numbers = {id(block): b for b, block in enumerate(self._problem.blocks)}
+        for stage in self._problem.stages[1:]:
+            for block, samples in stage:
+                if not block.classifies:
+                    changes[block.outputs[samples]] += said[numbers[id(block)]].moved_by(changes, samples)
+        return changes
+
+    def _rounding(self, beyond: FloatArray, outside: FloatArray, said: list[Said]) -> Worst:
+        """Rows and bounds at the worst that rounding can do to the outputs in them, and classes."""
+        mip, changes = self._problem.mip, self._changes(said)
+        in_rows = self._sizes @ changes
+        rows = _worst(np.where(in_rows > 0.0, beyond + in_rows, -np.inf), mip.row_name)
+        bounds = _worst(np.where(changes > 0.0, outside + changes, -np.inf), mip.column_name)
+        return _largest([rows, bounds, *(block.turning for block in said)])
 
 
-def _double(block: Block) -> Callable[[FloatArray], FloatArray] | None:
-    """A float64 copy of a predictor that computes in less, as a function of numpy arrays."""
-    if block.predictor.exact or not block.predictor.doubles:
-        return None
-    import torch
+class Said:
+    """What one block's predictor says of a point, by all routes that are open here."""
 
-    forward = block.predictor.snapshot("cpu")
+    def __init__(self, block: Block, copy: Copy | None, x: FloatArray, *, one_by_one: bool = False) -> None:
+        self.block, self._x = block, x
+        self._evaluate = copy if copy is not None else block.predictor.predict
+        inputs = x[block.inputs]
+        self._values = block.predictor.predict(inputs)
+        self._finite = bool(np.all(np.isfinite(self._values)))
+        self.wobble: FloatArray = np.zeros(self._values.shape)
+        self._double = self._alone = np.full(self._values.shape, np.nan)
+        if not self._finite:
+            return
+        if copy is not None:
+            self._double = copy(inputs)
+        self.wobble = wobble(block, copy, inputs, self._values, [self._double])
+        which = self._unclear | (one_by_one and not block.predictor.exact)
+        if np.any(which):
+            self._alone = alone(block, inputs, which)
+            self.wobble = wobble(block, copy, inputs, self._values, [self._double, self._alone])
 
-    def evaluate(X: FloatArray) -> FloatArray:
-        with torch.no_grad():
-            return np.asarray(forward(torch.from_numpy(np.ascontiguousarray(X))).numpy())
+    def moved_by(self, changes: FloatArray, samples: IntArray) -> FloatArray:
+        """(k, q) what changes of these samples' inputs make of their values, input by input."""
+        inputs = self.block.inputs[samples]
+        u, evaluate = self._x[inputs], self._evaluate
+        moved, before = np.zeros((len(u), self.block.outputs.shape[1])), evaluate(u)
+        for place in np.flatnonzero(np.any(changes[inputs] > 0.0, axis=0)):
+            step = np.zeros(u.shape)
+            step[:, place] = changes[inputs[:, place]]
+            up, down = np.abs(evaluate(u + step) - before), np.abs(evaluate(u - step) - before)
+            moved += np.nan_to_num(np.maximum(up, down), posinf=0.0)
+        return moved
 
-    return evaluate
+    @property
+    def _unclear(self) -> BoolArray:
+        """(n,) whose class rounding may turn."""
+        if not self.block.classifies:
+            return np.zeros(self.block.samples, dtype=bool)
+        sides = min(2, self.block.outputs.shape[1])  # a value against a threshold, or two against each other
+        return np.asarray(self.block.lead(self._values) <= sides * self.wobble.max(axis=1))
+
+    @property
+    def prediction(self) -> Worst:
+        """How far the output columns are from what was said, beyond its own rounding."""
+        block = self.block
+        if not self._finite:
+            return Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
+        truth = block.outcome(self._values)
+        apart = np.abs(self._x[block.outputs] - truth)
+        if not block.classifies:
+            apart = np.maximum(apart - self.wobble, 0.0)
+        faults = [_at(block, apart / np.maximum(1.0, np.abs(truth)))]
+        for other, words in ((self._double, "between its own dtype and float64"), (self._alone, _ALONE)):
+            if block.classifies and self._turns(other):
+                faults.append(Worst(1.0, f"{block.name}: class differs {words}"))
+        return _largest(faults)
+
+    def _turns(self, other: FloatArray) -> bool:
+        seen = ~np.isnan(other).any(axis=1)
+        outcome = self.block.outcome
+        return not np.array_equal(outcome(self._values[seen]), outcome(other[seen]))
+
+    @property
+    def precision(self) -> Worst:
+        """How far it is from its float64 copy."""
+        block = self.block
+        if not (self._finite and not block.predictor.exact):
+            return Worst()
+        if not block.predictor.doubles:
+            return Worst(float("nan"), f"{block.name}: no float64 copy can be made")
+        return _at(block, np.abs(self._values - self._double) / np.maximum(1.0, np.abs(self._double)))
+
+    @property
+    def turning(self) -> Worst:
+        """A class that was the same by all routes here, and may yet be another elsewhere."""
+        if self.block.predictor.exact or not np.any(self._unclear):
+            return Worst()
+        i = int(np.flatnonzero(self._unclear)[0])
+        return Worst(1.0, f"{self.block.name}, sample {i}: its class")
 
 
-def _error(block: Block, values: FloatArray, x: FloatArray) -> Worst:
-    truth = block.outcome(values)
-    apart = np.abs(x[block.outputs] - truth) / np.maximum(1.0, np.abs(truth))
-    return _at(block, apart)
+_ALONE = "between a sample in its batch and alone"
+
+
+def _largest(kinds: list[Worst]) -> Worst:
+    """The worst of all, or the first that could not be measured."""
+    unknown = [kind for kind in kinds if np.isnan(kind.amount)]
+    return unknown[0] if unknown else max(kinds, key=lambda kind: kind.amount, default=Worst())
 
 
 def _at(block: Block, amounts: FloatArray) -> Worst:

@@ -1,0 +1,58 @@
+"""Another processor, emulated: products of matrices come out with other last digits by another route.
+
+The same row of the same network may differ in its last digits from one batch to another, from one thread
+count to another and from one processor to another, because sums are taken in another order. Whether it does
+so *here* is luck. With DOVETAIL_TEST_SHAKEN=1 (or 2, 3, ...) every product of matrices that torch computes is
+moved by one rounding of its terms, up or down by the place of the row and the number of rows, as some
+processor might. Sums that are exact stay exact, and the same call gives the same answer again, as on any
+machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+
+
+class Shaken(TorchDispatchMode):
+    """While it is entered, products of matrices have other last digits: each `turn` is another processor."""
+
+    def __init__(self, turn: int) -> None:
+        super().__init__()
+        self._turn = turn
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Every operation of torch comes through here, below autograd."""
+        if kwargs or not all(isinstance(a, Tensor) and a.is_floating_point() for a in args):
+            return func(*args, **(kwargs or {}))  # other forms of the same operations are left alone
+        if func in (aten.mm.default, aten.bmm.default):
+            return self._product(*args)
+        if func is aten.addmm.default:
+            return self._product(args[1], args[2]) + args[0]
+        if func is aten.linear.default and args[0].ndim == 2:
+            return self._product(args[0], args[1].T) + (args[2] if len(args) == 3 else 0.0)
+        return func(*args)
+
+    def _product(self, a: Tensor, b: Tensor) -> Tensor:
+        """a @ b, each entry that is rounded at all moved by what another order of its sum may change."""
+        value, size = a @ b, abs(a) @ abs(b)
+        order = torch.arange(a.shape[-1] - 1, -1, -1, device=a.device)
+        rounded = value != a[..., order] @ b[..., order, :]
+        if value.dtype == torch.float32:
+            rounded |= value.double() != a.double() @ b.double()
+        moved = self._sign(value) * torch.finfo(value.dtype).eps * size
+        return value + torch.where(rounded, moved, 0.0)
+
+    def _sign(self, value: Tensor) -> Tensor:
+        """-1, 0 or 1 for each entry, by its place and by the number of rows."""
+        rows, columns = value.shape[-2:]
+        i = torch.arange(rows, device=value.device)[:, None]
+        j = torch.arange(columns, device=value.device)
+        return (7 * i + 5 * j + 3 * rows + self._turn) % 11 % 3 - 1
