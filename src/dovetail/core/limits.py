@@ -79,7 +79,7 @@ class Meter:
         """Refuse to go on when the time is up, or would be after `more` seconds."""
         if self.left < more:
             assert self.limits.seconds is not None
-            raise self.over("seconds", "reading it takes longer", self.limits.seconds)
+            raise self.over("seconds", "reading it takes longer, or would", self.limits.seconds)
 
     def over(self, kind: str, what: str, limit: float) -> DovetailError:
         """The error that says which limit was met, and how to raise it."""

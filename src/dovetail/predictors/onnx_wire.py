@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 LARGEST_STRUCTURE = 1 << 25
 """Bytes of a file that are not weights: nodes, names, attributes. A network of 200,000 nodes has less."""
+MOST_FIELDS = 4_000_000
+"""Parts of messages: a node has about ten."""
 DEEPEST = 100
 """How far messages lie within messages: protobuf's own limit."""
 
@@ -30,17 +32,16 @@ LISTED = {4: 4, 5: 1, 7: 1, 10: 8, 11: 1}
 
 def measured(content: bytes) -> tuple[int, int]:
     """How many bytes of a model are no weights, and how many numbers it lists one by one."""
-    structure, listed = len(content), 0
-    skipped = 0
+    structure, listed, count = len(content), 0, 0
     ahead = [(0, len(content), "model", 0)]
     while ahead:
         start, stop, kind, depth = ahead.pop()
         if depth > DEEPEST:
-            raise ValueError(f"messages lie more than {DEEPEST} deep within each other.")
+            raise ValueError(f"messages lie more than {DEEPEST} deep within each other")
         for field, begin, end in _fields(content, start, stop):
-            skipped += 1
-            if 2 * skipped > LARGEST_STRUCTURE:  # every field takes two bytes: there is no need to go on
-                return 2 * skipped, listed
+            count += 1
+            if count > MOST_FIELDS:
+                raise ValueError(f"it has more than {MOST_FIELDS} parts")
             if field in WITHIN[kind]:
                 ahead.append((begin, end, WITHIN[kind][field], depth + 1))
             elif kind == "tensor" and (field == RAW or field in LISTED):
@@ -63,9 +64,9 @@ def _fields(content: bytes, place: int, stop: int) -> Iterator[tuple[int, int, i
             length, begin = _varint(content, place, stop)
             place = begin + length
         else:
-            raise ValueError("a field of a kind that ONNX does not have.")
+            raise ValueError("a field of a kind that ONNX does not have")
         if place > stop:
-            raise ValueError("a field reaches beyond the end: the file is cut short or damaged.")
+            raise ValueError("a field reaches beyond the end: the file is cut short or damaged")
         yield (field if wire == 2 else 0), begin, place
 
 
@@ -79,4 +80,4 @@ def _varint(content: bytes, place: int, stop: int) -> tuple[int, int]:
         if byte < 128:
             return value, place
         shift += 7
-    raise ValueError("a number reaches beyond the end: the file is cut short or damaged.")
+    raise ValueError("a number reaches beyond the end: the file is cut short or damaged")

@@ -6,6 +6,9 @@
   are no combination of others, so the weights need not be integer;
 - general integers: the weights are binaries.
 
+A sample whose network says something that no row can hold (infinity, NaN, or beyond what engines take) at
+any of its values stays a block: nothing is known then of what engines make of the others.
+
 A derivative with respect to a binary says nothing about its two values, so tables come first.
 """
 
@@ -18,6 +21,7 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.mip import LARGEST
 from dovetail.core.problem import Problem
 from dovetail.presolve.boxes import Box
 from dovetail.presolve.extended import Extended, Fill, Writer
@@ -65,15 +69,26 @@ def tabulate(problem: Problem, box: Box) -> Extended | None:
                 planned += table.weights
         kept = [table for table, done in zip(tables, written, strict=True) if table is not None and done]
         if kept:
-            values = block.outcome(block.predictor.predict(np.concatenate([t.inputs for t in kept])))
-            ends = np.cumsum([0, *(len(t.inputs) for t in kept)])
-            for row, table, a in zip(np.flatnonzero(written), kept, ends[:-1], strict=True):
-                fills += _write(writer, table, block.outputs[row], values[a : a + len(table.inputs)])
+            answers = block.predictor.predict(np.concatenate([t.inputs for t in kept]))
+            ends = np.cumsum([len(t.inputs) for t in kept])[:-1]
+            for row, table, said in zip(np.flatnonzero(written), kept, np.split(answers, ends), strict=True):
+                if _writable(table, said):
+                    fills += _write(writer, table, block.outputs[row], block.outcome(said))
+                else:
+                    written[row] = False
         if not np.all(written):
             blocks.append(_without(block, written))
     if all(a is b for a, b in itertools.zip_longest(blocks, problem.blocks)):
         return None
     return Extended(problem.derived(writer.extend(problem.mip), tuple(blocks)), problem, tuple(fills))
+
+
+def _writable(table: _Table, values: FloatArray) -> bool:
+    """Whether rows can hold a table: all of it finite, and within what engines take."""
+    reach = np.max(np.abs(table.points), initial=1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.max(np.abs(values)) * (reach if table.weights == 0 else 1.0)
+    return bool(np.isfinite(largest) and max(largest, reach) <= LARGEST)
 
 
 def _without(block: Block, written: BoolArray) -> Block:
