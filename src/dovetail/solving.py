@@ -101,7 +101,7 @@ def _require_method(method: object) -> Method:
     require_methods(
         "method", method, ("solve",), 'dovetail.DualDecomposition(), or a name of "dovetail list"'
     )
-    if not hasattr(method, "name"):
+    if not hasattr(method, "name") or hasattr(method, "refuses"):
         raise OptionError(f"method is {method!r}, which solves network steps, not problems.")
     return method  # type: ignore[return-value]
 

@@ -95,7 +95,7 @@ def resolve(what: str, references: Any, columns: int, index: Mapping[str, int] |
     """Column indices for an array of indices or names, keeping its shape."""
     array = as_array(what, references)
     if array.dtype == object and all(isinstance(entry, Integral) for entry in array.flat):
-        array = array.astype(np.int64)
+        array = _whole(what, array)
     if array.dtype.kind in "US" or array.dtype == object:
         return _by_name(what, array, index)
     if array.dtype.kind not in "iu":
@@ -104,6 +104,13 @@ def resolve(what: str, references: Any, columns: int, index: Mapping[str, int] |
     if outside.size:
         raise ModelError(f"{what} names column {outside.flat[0]}, but the columns are 0 to {columns - 1}.")
     return array.astype(np.int64)
+
+
+def _whole(what: str, array: NDArray[Any]) -> IntArray:
+    try:
+        return array.astype(np.int64)
+    except OverflowError:
+        raise ModelError(f"{what} names a column beyond all numbers of columns.") from None
 
 
 def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) -> IntArray:

@@ -187,7 +187,7 @@ def _sayable(value: Any) -> Any:
 
 def _read(record: Any) -> Result:
     _require("the whole", record, dict)
-    if record["format"] != 1:
+    if _require("format", record["format"], int) != 1:
         raise OptionError(f"result format {record['format']!r} is not known; expected 1.")
     x = None if record["x"] is None else _array("x", record["x"])
     names = None if record["names"] is None else tuple(_texts("names", record["names"]))
@@ -275,6 +275,8 @@ def _multipliers(record: Any) -> Multipliers | None:
 def _violation(record: Any) -> Violation | None:
     if record is None:
         return None
+    for kind in ("rows", "bounds", "integrality", "prediction"):
+        _require(f"violation.{kind}", record[kind], dict)
     kinds = {
         kind: Worst(_number(f"violation.{kind}", worst["amount"]), _require(kind, worst["name"], str))
         for kind, worst in record.items()

@@ -160,7 +160,7 @@ def _is_program(reason: Exception) -> bool:
 
 
 def _safetensors(file: Path, trust: bool) -> Any:
-    return _library("safetensors.torch", "safetensors").load_file(file, device="cpu")
+    return _library(file, "safetensors.torch", "safetensors").load_file(file, device="cpu")
 
 
 # --- whole objects ----------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def _pickle(file: Path, trust: bool) -> Any:
 
 
 def _joblib(file: Path, trust: bool) -> Any:
-    return _library("joblib", "joblib").load(file)
+    return _library(file, "joblib", "joblib").load(file)
 
 
 def _exported(file: Path, trust: bool) -> Any:
@@ -181,7 +181,7 @@ def _exported(file: Path, trust: bool) -> Any:
 
 def _skops(file: Path, trust: bool) -> Any:
     """skops builds what it knows to be harmless; with trust, all that is in the file."""
-    skops = _library("skops.io", "skops")
+    skops = _library(file, "skops.io", "skops")
     strange = skops.get_untrusted_types(file=file)
     if strange and not trust:
         raise PredictorError(
@@ -191,11 +191,11 @@ def _skops(file: Path, trust: bool) -> Any:
     return skops.load(file, trusted=strange)
 
 
-def _library(module: str, package: str) -> Any:
+def _library(file: Path, module: str, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError as reason:
-        raise MissingDependencyError(f"reading this file takes {package}: pip install {package}") from reason
+        raise MissingDependencyError(f"reading {file} takes {package}: pip install {package}") from reason
 
 
 def _onnx(file: Path, limits: FileLimits | None) -> Any:
