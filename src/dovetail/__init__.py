@@ -27,6 +27,7 @@ _PUBLIC = {
     "DualDecomposition": "dovetail.methods.dual_decomposition",
     "EngineError": "dovetail.core.errors",
     "Event": "dovetail.core.watch",
+    "FileLimits": "dovetail.core.limits",
     "FixedPenalty": "dovetail.coupling.penalty",
     "LogBarrier": "dovetail.nn",
     "Mip": "dovetail.core.mip",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from dovetail.core.errors import OptionError as OptionError
     from dovetail.core.errors import PredictorError as PredictorError
     from dovetail.core.errors import UnsupportedError as UnsupportedError
+    from dovetail.core.limits import FileLimits as FileLimits
     from dovetail.core.mip import Mip as Mip
     from dovetail.core.predictor import register_predictor as register_predictor
     from dovetail.core.problem import Problem as Problem

@@ -101,7 +101,7 @@ def _require_method(method: object) -> Method:
     require_methods(
         "method", method, ("solve",), 'dovetail.DualDecomposition(), or a name of "dovetail list"'
     )
-    if not hasattr(method, "name"):
+    if not hasattr(method, "name") or hasattr(method, "refuses"):
         raise OptionError(f"method is {method!r}, which solves network steps, not problems.")
     return method  # type: ignore[return-value]
 
@@ -133,9 +133,9 @@ def _read_start(session: Opened, start: Any) -> Start:
         x = start.x
         if x is not None and start.origin is not None and session.origin is not None:
             x = session.carry(x, start.origin)
-        if x is not None and x.size != problem.mip.columns:
+        if x is not None and np.shape(x) != (problem.mip.columns,):
             raise OptionError(
-                f"start has {x.size} columns, the problem has {problem.mip.columns}: "
+                f"start has the shape {np.shape(x)}, the problem has {problem.mip.columns} columns: "
                 "it is the result of another problem."
             )
         return Start(x, start.multipliers)

@@ -666,15 +666,15 @@ def test_external_weights_stay_in_the_folder(tmp_path):
             as_predictor(external_model(folder, "plain.bin", **entries))
 
 
-def test_weights_have_a_largest_size(tmp_path, monkeypatch):
-    (tmp_path / "w.bin").write_bytes(np.float32([3.0, 4.0]).tobytes())
+def test_weights_have_a_largest_size(tmp_path):
+    (tmp_path / "w.bin").write_bytes(np.zeros(1000, np.float32).tobytes())
     path = external_model(tmp_path, "w.bin")
-    monkeypatch.setattr(onnx_file, "LARGEST_WEIGHTS", 7)
-    with pytest.raises(dt.PredictorError, match="more than 7 bytes of weights"):
-        as_predictor(path)
-    monkeypatch.setattr(onnx_file, "LARGEST_MODEL", 50)
-    with pytest.raises(dt.PredictorError, match="an ONNX file has at most 50"):
-        as_predictor(path)
+    with pytest.raises(
+        dt.PredictorError, match=r"its weights have 4000 bytes; the limit is 3,000 bytes.*limits="
+    ):
+        dt.load_predictor(path, limits=dt.FileLimits(bytes=3000))
+    with pytest.raises(dt.PredictorError, match=r"has \d+ bytes; the limit is 50 bytes"):
+        dt.load_predictor(path, limits=dt.FileLimits(bytes=50))
 
 
 # Files from strangers

@@ -23,10 +23,12 @@ def vector(
 ) -> FloatArray:
     """`values` as a read-only float64 vector of the given size."""
     try:
+        if values is None:
+            raise ValueError("it is None")
         if np.iscomplexobj(values):
             raise ValueError("they are complex")
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as reason:
+    except (TypeError, ValueError, OverflowError) as reason:
         raise error(f"{what} cannot be read as numbers ({reason}).") from None
     if array.ndim == 0 and size is not None:
         array = np.full(size, float(array))
@@ -61,9 +63,17 @@ def require_interval(what: str, lower: FloatArray, upper: FloatArray, name_of: N
         )
 
 
+def as_array(what: str, values: Any) -> NDArray[Any]:
+    """Whatever was given, as an array of one shape."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as reason:
+        raise ModelError(f"{what} is no array ({reason}); give rows of one length.") from None
+
+
 def flags(what: str, values: Any, size: int) -> BoolArray:
     """`values` as a read-only vector of booleans; 0 and 1 are taken, anything else is refused."""
-    array = np.asarray(values)
+    array = as_array(what, values)
     if array.ndim == 0:
         array = np.full(size, array)
     if array.shape != (size,):
@@ -83,9 +93,9 @@ def flags(what: str, values: Any, size: int) -> BoolArray:
 
 def resolve(what: str, references: Any, columns: int, index: Mapping[str, int] | None) -> IntArray:
     """Column indices for an array of indices or names, keeping its shape."""
-    array = np.asarray(references)
+    array = as_array(what, references)
     if array.dtype == object and all(isinstance(entry, Integral) for entry in array.flat):
-        array = array.astype(np.int64)
+        array = _whole(what, array)
     if array.dtype.kind in "US" or array.dtype == object:
         return _by_name(what, array, index)
     if array.dtype.kind not in "iu":
@@ -94,6 +104,13 @@ def resolve(what: str, references: Any, columns: int, index: Mapping[str, int] |
     if outside.size:
         raise ModelError(f"{what} names column {outside.flat[0]}, but the columns are 0 to {columns - 1}.")
     return array.astype(np.int64)
+
+
+def _whole(what: str, array: NDArray[Any]) -> IntArray:
+    try:
+        return array.astype(np.int64)
+    except OverflowError:
+        raise ModelError(f"{what} names a column beyond all numbers of columns.") from None
 
 
 def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) -> IntArray:

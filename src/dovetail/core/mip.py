@@ -95,7 +95,7 @@ class Mip:
     def _validate(self) -> None:
         if self.columns == 0:
             raise ModelError("cost is empty; a program needs at least one column.")
-        if self.sense not in ("min", "max"):
+        if not isinstance(self.sense, str) or self.sense not in ("min", "max"):
             raise ModelError(f'sense is {self.sense!r}; give "min" or "max".')
         if not np.isfinite(self.offset):
             raise ModelError(f"offset is {self.offset}; give a finite number.")
@@ -218,18 +218,18 @@ class Mip:
 def _offset(offset: Any) -> float:
     try:
         return float(offset)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"offset is {offset!r}; give a finite number.") from None
 
 
 def _matrix(A: Any, columns: int) -> sp.csr_array:
     if A is None:
         return sp.csr_array((0, columns))
-    if np.iscomplexobj(A):
-        raise ModelError("A holds complex numbers; give real ones.")
     try:
-        matrix = sp.csr_array(A, dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as reason:
+        if np.iscomplexobj(A):
+            raise ValueError("it holds complex numbers")
+        matrix = sp.csr_array(_intact(A) if sp.issparse(A) else A, dtype=np.float64, copy=True)
+    except (TypeError, ValueError, OverflowError) as reason:
         raise ModelError(f"A cannot be read as a matrix of numbers ({reason}).") from None
     if matrix.ndim != 2 or matrix.shape[1] != columns:
         raise ModelError(
@@ -241,6 +241,18 @@ def _matrix(A: Any, columns: int) -> sp.csr_array:
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.flags.writeable = False
     return matrix
+
+
+def _intact(A: Any) -> Any:
+    """A copy of a sparse matrix whose indices were looked at: scipy's own code trusts them blindly."""
+    A = A.copy()
+    if A.format in ("csr", "csc", "bsr"):
+        A.check_format(full_check=True)
+    elif A.format == "coo":
+        for index, size in zip(A.coords, A.shape, strict=True):
+            if index.size != A.data.size or (index.size and not 0 <= index.min() <= index.max() < size):
+                raise ValueError(f"its indices lie outside the shape {A.shape}, or are too few")
+    return A
 
 
 def _limits(what: str, values: ArrayLike, size: int) -> FloatArray:

@@ -34,6 +34,14 @@ def require_count(what: str, value: object, *, at_least: int) -> None:
         raise OptionError(f"{what} is {value!r}; give a whole number, at least {at_least}.")
 
 
+def require_flags(what: str, options: object, *names: str) -> None:
+    """Refuse fields of an object of options that are neither true nor false."""
+    for name in names:
+        value = getattr(options, name)
+        if type(value).__name__ not in ("bool", "bool_"):  # numpy's own, without importing it
+            raise OptionError(f"{what}: {name} is {value!r}; give True or False.")
+
+
 def require_choice(what: str, value: object, choices: Collection[str]) -> None:
     """Refuse what is not among the names."""
     if not isinstance(value, str) or value not in choices:

@@ -62,10 +62,12 @@ class Problem:
         the margin the search keeps from a class boundary; answers are judged without it.
         `data` may hold the (m, d) training inputs: the result then names what lies outside their range.
         """
+        if not isinstance(name, str):
+            raise PredictorError(f"name is {name!r}; give a string.")
         name = name or f"block{len(self.blocks)}"
         if name in (block.name for block in self.blocks):
             raise PredictorError(f"there is already a block called {name!r}; give another name=.")
-        if output_type not in ("regression", "classification"):
+        if not isinstance(output_type, str) or output_type not in ("regression", "classification"):
             raise PredictorError(
                 f"{name}: output_type is {output_type!r}; give 'regression' or 'classification'."
             )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from dovetail.core.foreign import Origin
 from dovetail.core.seen import Outside
 from dovetail.core.stopwatch import Profile
 from dovetail.core.trace import Residual, Row, Trace
+
+LONGEST_REASON = 200
+"""Characters of a reason that a message repeats: it may quote a whole file."""
 
 
 class Status(StrEnum):
@@ -144,33 +147,17 @@ class Result:
     @classmethod
     def from_json(cls, text: str) -> Result:
         """A result from what `to_json` wrote."""
+        if not isinstance(text, (str, bytes)):
+            raise OptionError(f"from_json takes the text that to_json wrote, not {type(text).__name__}.")
         try:
-            record = json.loads(text, parse_constant=float)
-            if record["format"] != 1:
-                raise OptionError(f"result format {record['format']} is not known; expected 1.")
-            return cls(
-                status=Status(record["status"]),
-                stop_reason=StopReason(record["stop_reason"]),
-                objective=_number(record["objective"]),
-                bound=_number(record["bound"]),
-                bound_kind=BoundKind(record["bound_kind"]),
-                x=None if record["x"] is None else np.array(record["x"], dtype=np.float64),
-                violation=_violation(record["violation"]),
-                residual=_number(record["residual"]),
-                multipliers=_multipliers(record["multipliers"]),
-                iterations=int(record["iterations"]),
-                seconds=float(record["seconds"]),
-                trace=Trace([_row(row) for row in record["trace"]]),
-                method=str(record["method"]),
-                message=str(record["message"]),
-                profile=Profile(**record["profile"]),
-                names=None if record["names"] is None else tuple(record["names"]),
-                outside=tuple(Outside(**where) for where in record.get("outside", ())),
-            )
-        except (KeyError, TypeError, ValueError) as reason:
-            if isinstance(reason, OptionError):
-                raise
-            raise OptionError(f"this is not a result written by to_json ({reason!r}).") from reason
+            return _read(json.loads(text, parse_constant=float))
+        except OptionError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as reason:
+            said = f"{type(reason).__name__}: {reason}"[:LONGEST_REASON]
+            raise OptionError(
+                f"this is not a result written by to_json ({said}); write it again with Result.to_json()."
+            ) from reason
 
     def report(self, path: str | Path) -> Path:
         """Write the result as one self-contained HTML page."""
@@ -195,8 +182,78 @@ def _sayable(value: Any) -> Any:
     return value
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+# Reading back: a file may have been cut, edited or made up, so every part is looked at
+
+
+def _read(record: Any) -> Result:
+    _require("the whole", record, dict)
+    if _require("format", record["format"], int) != 1:
+        raise OptionError(f"result format {record['format']!r} is not known; expected 1.")
+    x = None if record["x"] is None else _array("x", record["x"])
+    names = None if record["names"] is None else tuple(_texts("names", record["names"]))
+    if x is not None and (x.ndim != 1 or not np.all(np.isfinite(x))):
+        raise ValueError("x is no vector of finite numbers")
+    if x is not None and names is not None and x.size != len(names):
+        raise ValueError(f"x has {x.size} entries and names has {len(names)}")
+    return Result(
+        status=Status(record["status"]),
+        stop_reason=StopReason(record["stop_reason"]),
+        objective=_number("objective", record["objective"], optional=True),
+        bound=_number("bound", record["bound"], optional=True),
+        bound_kind=BoundKind(record["bound_kind"]),
+        x=x,
+        violation=_violation(record["violation"]),
+        residual=_number("residual", record["residual"], optional=True),
+        multipliers=_multipliers(record["multipliers"]),
+        iterations=_require("iterations", record["iterations"], int),
+        seconds=_number("seconds", record["seconds"]),
+        trace=Trace([_row(row) for row in _require("trace", record["trace"], list)]),
+        method=_require("method", record["method"], str),
+        message=_require("message", record["message"], str),
+        profile=Profile(**{k: _number(f"profile.{k}", v) for k, v in record["profile"].items()}),
+        names=names,
+        outside=tuple(_outside(where) for where in record.get("outside", ())),
+    )
+
+
+def _require(what: str, value: Any, kind: type) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{what} is {str(value)[:40]!r}, no {kind.__name__}")
+    return value
+
+
+@overload
+def _number(what: str, value: Any) -> float: ...
+@overload
+def _number(what: str, value: Any, *, optional: bool) -> float | None: ...
+def _number(what: str, value: Any, *, optional: bool = False) -> float | None:
+    """A number; those JSON cannot say were written as words."""
+    if value is None and optional:
+        return None
+    if isinstance(value, bool) or not (isinstance(value, (int, float)) or value in ("nan", "inf", "-inf")):
+        raise ValueError(f"{what} is {str(value)[:40]!r}, no number")
+    return float(value)
+
+
+def _array(what: str, value: Any) -> FloatArray:
+    """Numbers in lists of lists of equal length."""
+    array = np.array(_require(what, value, list))
+    if array.dtype.kind not in "iuf":  # words, ragged lists, whole numbers beyond all floats
+        told = np.array(value, dtype=object)
+        array = np.vectorize(lambda item: _number(what, item), otypes=[np.float64])(told)
+    return array.astype(np.float64)
+
+
+def _texts(what: str, value: Any) -> list[str]:
+    return [_require(what, item, str) for item in _require(what, value, list)]
+
+
+def _outside(record: Any) -> Outside:
+    numbers = {name: _number(name, record[name]) for name in ("value", "lower", "upper")}
+    _require("block", record["block"], str)
+    _require("feature", record["feature"], str)
+    _require("sample", record["sample"], int)
+    return Outside(**{**record, **numbers})
 
 
 def _listed(multipliers: Multipliers) -> dict[str, Any]:
@@ -210,15 +267,21 @@ def _listed(multipliers: Multipliers) -> dict[str, Any]:
 def _multipliers(record: Any) -> Multipliers | None:
     if record is None:
         return None
-    inputs = {name: np.array(rows, dtype=np.float64) for name, rows in record["inputs"].items()}
-    outputs = {name: np.array(rows, dtype=np.float64) for name, rows in record["outputs"].items()}
-    return Multipliers(inputs, outputs, float(record["rho"]))
+    inputs = {name: _array(f"multipliers of {name}", rows) for name, rows in record["inputs"].items()}
+    outputs = {name: _array(f"multipliers of {name}", rows) for name, rows in record["outputs"].items()}
+    return Multipliers(inputs, outputs, _number("rho", record["rho"]))
 
 
 def _violation(record: Any) -> Violation | None:
     if record is None:
         return None
-    return Violation(**{kind: Worst(float(worst["amount"]), worst["name"]) for kind, worst in record.items()})
+    for kind in ("rows", "bounds", "integrality", "prediction"):
+        _require(f"violation.{kind}", record[kind], dict)
+    kinds = {
+        kind: Worst(_number(f"violation.{kind}", worst["amount"]), _require(kind, worst["name"], str))
+        for kind, worst in record.items()
+    }
+    return Violation(**kinds)
 
 
 _ROW_NUMBERS = (
@@ -227,9 +290,15 @@ _ROW_NUMBERS = (
 )  # fmt: skip
 
 
-def _row(record: dict[str, Any]) -> Row:
-    numbers = {name: float(record[name]) for name in _ROW_NUMBERS}
-    residuals = tuple(
-        Residual(r["block"], r["kind"], float(r["primal"]), float(r["dual"])) for r in record["residuals"]
-    )
+def _row(record: Any) -> Row:
+    numbers = {name: _number(name, record[name]) for name in _ROW_NUMBERS}
+    residuals = tuple(_residual(residual) for residual in _require("residuals", record["residuals"], list))
+    _require("iteration", record["iteration"], int)
+    _require("source", record["source"], str)
+    _require("exact", record["exact"], bool)
     return Row(**{**record, **numbers, "residuals": residuals})
+
+
+def _residual(record: Any) -> Residual:
+    block, kind = _require("block", record["block"], str), _require("kind", record["kind"], str)
+    return Residual(block, kind, _number("primal", record["primal"]), _number("dual", record["dual"]))

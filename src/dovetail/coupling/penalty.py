@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dovetail.core.options import require_count, require_number
+from dovetail.core.options import require_count, require_flags, require_number
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class BalancedPenalty:
         require_number("BalancedPenalty: range_", self.range_, at_least=1.0)
         require_count("BalancedPenalty: pause", self.pause, at_least=0)
         require_count("BalancedPenalty: most_changes", self.most_changes, at_least=0)
+        require_flags("BalancedPenalty", self, "relative")
 
     def start(self, rho: float) -> PenaltyState:
         """Begin with `rho`."""

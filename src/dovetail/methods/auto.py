@@ -23,7 +23,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import StopReason
 from dovetail.core.engine import MipStatus
 from dovetail.core.incumbent import ExtendedIncumbent
-from dovetail.core.options import require_choice, require_count
+from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search, Start
 from dovetail.local.scene import Scene
@@ -75,6 +75,7 @@ class Auto:
         require_count("Auto: patience", self.patience, at_least=1)
         require_count("Auto: memory", self.memory, at_least=0)
         require_choice("Auto: scaling", self.scaling, ("box", "none"))
+        require_flags("Auto", self, "tables", "exact", "columns", "switching", "selection")
 
     def solve(self, search: Search) -> Outcome:
         """Tables first; what is left goes to the methods that suit it."""

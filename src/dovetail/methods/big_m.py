@@ -35,7 +35,7 @@ from dovetail.core.errors import EngineError, UnsupportedError
 from dovetail.core.incumbent import meets
 from dovetail.core.lap import Lap
 from dovetail.core.layers import Layer, Layered, propagated
-from dovetail.core.options import require_choice, require_count, require_number
+from dovetail.core.options import require_choice, require_count, require_flags, require_number
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search
@@ -86,6 +86,7 @@ class BigM:
         require_choice("BigM: formulation", self.formulation, ("bigm", "sos"))
         require_number("BigM: margin", self.margin, at_least=0.0)
         require_count("BigM: max_terms", self.max_terms, at_least=1)
+        require_flags("BigM", self, "force")
 
     def solve(self, search: Search) -> Outcome:
         """Write everything into SCIP, let it search, offer what it finds."""

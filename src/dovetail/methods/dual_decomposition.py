@@ -31,7 +31,13 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.incumbent import Incumbent
 from dovetail.core.lap import Lap
 from dovetail.core.network import NnSolver
-from dovetail.core.options import require_choice, require_count, require_methods, require_number
+from dovetail.core.options import (
+    require_choice,
+    require_count,
+    require_flags,
+    require_methods,
+    require_number,
+)
 from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search
 from dovetail.core.trace import Row
@@ -91,6 +97,7 @@ class DualDecomposition:
             require_number("DualDecomposition: movement", self.movement, above=0.0)
         require_number("DualDecomposition: mip_gap", self.mip_gap, at_least=0.0)
         require_count("DualDecomposition: iterations", self.iterations, at_least=1)
+        require_flags("DualDecomposition", self, "both_starts")
         require_choice("DualDecomposition: scaling", self.scaling, ("box", "none"))
         require_choice("DualDecomposition: engine", self.engine, ("auto", *ENGINES))
         if self.patience is not None:

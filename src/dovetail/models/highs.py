@@ -1,4 +1,4 @@
-"""Models that HiGHS reads or holds: .mps, .mps.gz and .lp files, and `highspy.Highs` objects."""
+"""Models that HiGHS reads or holds: .mps and .lp files, and `highspy.Highs` objects."""
 
 from __future__ import annotations
 
@@ -10,33 +10,69 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.errors import ModelError
+from dovetail.core.errors import ModelError, OptionError
 from dovetail.core.foreign import ObjectArray, Reading, distinct, table
+from dovetail.core.limits import FileLimits, Meter
 from dovetail.core.mip import Mip
+from dovetail.models.lp import read_text
+from dovetail.models.mps import outline
+from dovetail.models.text import unpacked
 
-SUFFIXES = (".mps", ".mps.gz", ".lp")
+SUFFIXES = (".mps", ".mps.gz", ".lp", ".lp.gz")
+LIMITS = FileLimits(bytes=1 << 29, elements=1 << 25, seconds=60.0)
+"""HiGHS needs about 200 bytes for a line with its names and numbers."""
 
 
-def read(path: str | Path) -> Mip:
-    """The linear program in an .mps, .mps.gz or .lp file."""
-    try:
-        path = Path(path)
-    except TypeError:
-        raise ModelError(f"read takes the path of a file, not {path!r}.") from None
+def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
+    """The linear program in an .mps or .lp file, which may be compressed (.gz).
+
+    A file that is cut short, or that another reader would take for another model, is refused.
+    What reading may take is limited; `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
+    raises that.
+    """
+    if not isinstance(path, (str, Path)) or "\0" in str(path):
+        raise ModelError(f"read takes the path of a file, not {path!r}.")
+    if limits is not None and not isinstance(limits, FileLimits):
+        raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
+    path = Path(path)
     if not path.name.endswith(SUFFIXES):
         raise ModelError(f"{path.name}: the name must end in {', '.join(SUFFIXES)}.")
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file.")
+    meter = Meter(path.name, (limits or FileLimits()).before(LIMITS), "read", ModelError)
+    with unpacked(path, meter) as plain:
+        if plain.suffix == ".mps":
+            found = outline(plain, meter)
+            mip = as_mip(_by_highs(plain, meter, free=not found.fixed), path.name)
+            agrees = found.agrees(mip)
+        else:
+            text = read_text(plain, meter)
+            mip = as_mip(_by_highs(plain, meter), path.name)
+            agrees = text.agrees(mip)
+    if not agrees:
+        raise ModelError(
+            f"{path.name}: HiGHS reads another model than the text says (words it takes for something else, "
+            "say); write the file again with other names, or in the other format (.mps, .lp)."
+        )
+    return mip
+
+
+def _by_highs(path: Path, meter: Meter, *, free: bool = True) -> highspy.Highs:
+    """What HiGHS reads in a plain file."""
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("mps_parser_type_free", free)
+    highs.setOptionValue("time_limit", max(meter.left, 1.0))
     # what HiGHS only warns about (a column in two places, a marker it does not understand) it reads as
     # another model than was written
-    if highs.readModel(str(path)) != highspy.HighsStatus.kOk:
+    status = highs.readModel(str(path))
+    meter.require_time()
+    if status != highspy.HighsStatus.kOk:
         raise ModelError(
-            f"{path.name} cannot be read as a linear program with integers: HiGHS refuses or doubts files "
+            f"{meter.name} cannot be read as a linear program with integers: HiGHS refuses or doubts files "
             "with quadratic rows, SOS or indicator constraints, ranges in .lp files, and mistakes."
         )
-    return as_mip(highs, path.name)
+    return highs
 
 
 class HighsModel:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from dovetail.core.budget import Budget
 from dovetail.core.network import NetworkAnswer, NetworkBlock, Pull
-from dovetail.core.options import require_choice, require_count, require_number
+from dovetail.core.options import require_choice, require_count, require_flags, require_number
 from dovetail.nn.adam import Adam, steepest
 from dovetail.nn.passes import gradient, values_only
 from dovetail.nn.projection import project, violation
@@ -46,6 +46,7 @@ class ProjectedGradient:
         require_count("ProjectedGradient: steps", self.steps, at_least=1)
         require_number("ProjectedGradient: lr", self.lr, above=0.0)
         require_choice("ProjectedGradient: rule", self.rule, ("adam", "gradient"))
+        require_flags("ProjectedGradient", self, "decay", "keep_best")
 
     @classmethod
     def paper(cls) -> ProjectedGradient:

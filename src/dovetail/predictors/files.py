@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import zipfile
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -17,31 +18,50 @@ from typing import Any
 import torch
 from torch import nn
 
-from dovetail.core.errors import DovetailError, MissingDependencyError, PredictorError
+from dovetail.core.errors import DovetailError, MissingDependencyError, OptionError, PredictorError
+from dovetail.core.limits import FileLimits, Meter
+
+ONNX = ".onnx"
+LARGEST_FILE = 1 << 32
+"""Bytes of weights and estimators from strangers, unpacked: they take that much memory, or twice."""
 
 _log = logging.getLogger("dovetail")
 
 
-def load_predictor(path: str | Path, module: nn.Module | None = None, *, trust: bool = False) -> Any:
+def load_predictor(
+    path: str | Path,
+    module: nn.Module | None = None,
+    *,
+    trust: bool = False,
+    limits: FileLimits | None = None,
+) -> Any:
     """The module, estimator or model kept in a file, ready for `add_predictor`.
 
     `.pt`, `.pth` and `.safetensors` hold weights: give the `module` they belong to; it is filled and
     returned. `.onnx` and `.skops` are read without running code. `.pkl`, `.pickle`, `.joblib`, `.pt2`, and
     `.pt` files that hold a whole module or TorchScript, can run any code when they are loaded: they take
     `trust=True`.
+
+    What reading may take is limited: `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
+    raises that for a file whose size is known to be honest.
     """
-    file = Path(path)
+    file = _path(path)
+    if limits is not None and not isinstance(limits, FileLimits):
+        raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
     _require_file(file)
     suffix = file.suffix.lower()
-    if suffix not in _READERS:
+    if suffix != ONNX and suffix not in _READERS:
+        known = ", ".join(sorted([ONNX, *_READERS]))
         raise PredictorError(
-            f"{file} is no kind of file dovetail reads ({', '.join(sorted(_READERS))}); load it with the "
-            "library that wrote it, and pass the object."
+            f"{file} is no kind of file dovetail reads ({known}); load it with the library that wrote it, "
+            "and pass the object."
         )
     if suffix in _PROGRAMS and not trust:
         raise _untrusted(file)
     try:
-        found = _READERS[suffix](file, trust)
+        if not trust:
+            _require_size(file, limits)
+        found = _onnx(file, limits) if suffix == ONNX else _READERS[suffix](file, trust)
     except DovetailError:
         raise
     except Exception as reason:
@@ -52,6 +72,23 @@ def load_predictor(path: str | Path, module: nn.Module | None = None, *, trust: 
     if module is not None or isinstance(found, Mapping):
         return _filled(file, module, found)
     return found
+
+
+def _path(path: object) -> Path:
+    if isinstance(path, (str, Path)) and "\0" not in str(path):
+        return Path(path)
+    raise PredictorError(f"load_predictor takes the path of a file, not {path!r}.")
+
+
+def _require_size(file: Path, limits: FileLimits | None) -> None:
+    """Refuse what would be too large in memory: `.pt` and `.skops` are archives, which can be packed."""
+    allowed = (limits or FileLimits()).before(FileLimits(bytes=LARGEST_FILE))
+    meter = Meter(str(file), allowed, "load_predictor", PredictorError)
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            meter.add_bytes(sum(part.file_size for part in archive.infolist()), "it unpacks to")
+    else:
+        meter.add_bytes(file.stat().st_size, "it has")
 
 
 def _require_file(file: Path) -> None:
@@ -123,7 +160,7 @@ def _is_program(reason: Exception) -> bool:
 
 
 def _safetensors(file: Path, trust: bool) -> Any:
-    return _library("safetensors.torch", "safetensors").load_file(file, device="cpu")
+    return _library(file, "safetensors.torch", "safetensors").load_file(file, device="cpu")
 
 
 # --- whole objects ----------------------------------------------------------------------------------
@@ -135,7 +172,7 @@ def _pickle(file: Path, trust: bool) -> Any:
 
 
 def _joblib(file: Path, trust: bool) -> Any:
-    return _library("joblib", "joblib").load(file)
+    return _library(file, "joblib", "joblib").load(file)
 
 
 def _exported(file: Path, trust: bool) -> Any:
@@ -144,7 +181,7 @@ def _exported(file: Path, trust: bool) -> Any:
 
 def _skops(file: Path, trust: bool) -> Any:
     """skops builds what it knows to be harmless; with trust, all that is in the file."""
-    skops = _library("skops.io", "skops")
+    skops = _library(file, "skops.io", "skops")
     strange = skops.get_untrusted_types(file=file)
     if strange and not trust:
         raise PredictorError(
@@ -154,25 +191,24 @@ def _skops(file: Path, trust: bool) -> Any:
     return skops.load(file, trusted=strange)
 
 
-def _library(module: str, package: str) -> Any:
+def _library(file: Path, module: str, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError as reason:
-        raise MissingDependencyError(f"reading this file takes {package}: pip install {package}") from reason
+        raise MissingDependencyError(f"reading {file} takes {package}: pip install {package}") from reason
 
 
-def _onnx(file: Path, trust: bool) -> Any:
+def _onnx(file: Path, limits: FileLimits | None) -> Any:
     """Nothing in an ONNX file is run."""
     from dovetail.predictors.onnx_model import OnnxPredictor
 
-    return OnnxPredictor(file)
+    return OnnxPredictor(file, limits=limits)
 
 
 _READERS: dict[str, Callable[[Path, bool], Any]] = {
     ".pt": _torch_file,
     ".pth": _torch_file,
     ".safetensors": _safetensors,
-    ".onnx": _onnx,
     ".skops": _skops,
     ".pkl": _pickle,
     ".pickle": _pickle,

@@ -19,15 +19,22 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import DovetailError, MissingDependencyError, PredictorError, UnsupportedError
+from dovetail.core.limits import FileLimits, Meter
 from dovetail.predictors.onnx_node import DTYPES, Attribute, Node
+from dovetail.predictors.onnx_wire import LARGEST_STRUCTURE, measured
 
 OLDEST, NEWEST = 13, 28
 """Opsets whose operators mean what is computed here."""
-LARGEST_MODEL = 1 << 31
-"""Bytes of a model file: what its format can hold."""
-LARGEST_WEIGHTS = 1 << 34
-"""Bytes of weights in other files, in all."""
+LIMITS = FileLimits(bytes=1 << 30, elements=1 << 28, seconds=60.0)
+"""Of the file and its weights; what is computed from them while reading takes as much again, or twice."""
 MOST_NODES = 200_000
+MOST_WORDS = 4_000_000
+"""Names of inputs and outputs of all nodes, calls of functions written out."""
+LONGEST_NAME = 1024
+LONGEST_LABEL = 80
+"""Characters of a function's name that the names inside it begin with."""
+LONGEST_LIST = 1 << 20
+"""Entries of a list of numbers or words among the attributes of a node; tensors may be longer."""
 DEEPEST = 32
 """How far functions may call functions."""
 
@@ -48,14 +55,20 @@ class Graph:
     """The narrowest float type in use."""
 
 
-def read_graph(source: Any, output: str | None = None) -> Graph:
+def metered(source: Any, limits: FileLimits | None) -> Meter:
+    """A meter for reading a file or a `ModelProto`."""
+    name = Path(source).name if isinstance(source, (str, Path)) else source.graph.name or "ONNX model"
+    return Meter(name, (limits or FileLimits()).before(LIMITS), "load_predictor", PredictorError)
+
+
+def read_graph(source: Any, output: str | None, meter: Meter) -> Graph:
     """The graph behind `output` (or the only output) of a file or a `ModelProto`."""
     onnx = _import_onnx()
-    name = Path(source).name if isinstance(source, (str, Path)) else source.graph.name or "ONNX model"
-    with readable(name):
+    with readable(meter.name):
         if isinstance(source, (str, Path)):
-            return _Reader(onnx, name, _parsed(onnx, Path(source)), Path(source).parent).graph(output)
-        return _Reader(onnx, name, source, None).graph(output)
+            parsed = _parsed(onnx, Path(source), meter)
+            return _Reader(onnx, meter, parsed, Path(source).parent).graph(output)
+        return _Reader(onnx, meter, source, None).graph(output)
 
 
 def _import_onnx() -> Any:
@@ -80,28 +93,34 @@ def readable(name: str) -> Iterator[None]:
         ) from reason
 
 
-def _parsed(onnx: Any, path: Path) -> Any:
+def _parsed(onnx: Any, path: Path, meter: Meter) -> Any:
     try:
-        size = path.stat().st_size
-        if size > LARGEST_MODEL:
-            raise PredictorError(f"{path.name} has {size} bytes; an ONNX file has at most {LARGEST_MODEL}.")
+        meter.add_bytes(path.stat().st_size, "the file has")
         content = path.read_bytes()
     except OSError as reason:
         raise PredictorError(f"{path.name} cannot be opened: {reason.strerror}.") from reason
+    structure, listed = measured(content)
+    if structure > LARGEST_STRUCTURE:
+        raise PredictorError(
+            f"{path.name}: {structure} of its bytes are no weights; at most {LARGEST_STRUCTURE} may be."
+        )
+    meter.add_elements(8 * listed, "numbers listed one by one take eight times their room:")
+    meter.bytes = 0  # from here on the weights themselves are counted, as they are made
     return onnx.load_from_string(content)
 
 
 class _Reader:
     """One model on its way to a graph."""
 
-    def __init__(self, onnx: Any, name: str, model: Any, folder: Path | None) -> None:
+    def __init__(self, onnx: Any, meter: Meter, model: Any, folder: Path | None) -> None:
         self._onnx = onnx
-        self._name = name
+        self._name = meter.name
+        self._meter = meter
         self._model = model
         self._folder = folder
         self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
-        self._bytes_read = 0
         self._count = 0
+        self._words = 0
 
     def graph(self, output: str | None) -> Graph:
         model = self._model.graph
@@ -197,6 +216,10 @@ class _Reader:
             self._count += 1
             if self._count > MOST_NODES:
                 raise UnsupportedError(f"{self._name} has more than {MOST_NODES} nodes.")
+            self._words += len(proto.input) + len(proto.output)
+            if self._words > MOST_WORDS:
+                raise UnsupportedError(f"{self._name}: its nodes have more than {MOST_WORDS} inputs in all.")
+            self._meter.require_time()
             _require_text(proto.name, proto.op_type, proto.domain, *proto.input, *proto.output)
             label = prefix + (proto.name or f"{proto.op_type}_{self._count}")
             inputs, outputs = renamed(proto.input), renamed(proto.output)
@@ -210,7 +233,7 @@ class _Reader:
             if depth == DEEPEST:
                 raise UnsupportedError(f"{self._name}: functions call each other more than {DEEPEST} deep.")
             inside = self._opset(function.opset_import, f"function {function.name!r}")
-            inner = f"{label}#{self._count}/"
+            inner = f"{label[:LONGEST_LABEL]}#{self._count}/"
             padded = inputs + ("",) * (len(function.input) - len(inputs))
             names = dict(zip(function.input, padded, strict=True))
             handed_on = set(function.output) & set(names)
@@ -230,6 +253,11 @@ class _Reader:
 
     def _attribute(self, proto: Any, label: str) -> Attribute:
         kinds = self._onnx.AttributeProto
+        if max(len(proto.ints), len(proto.floats), len(proto.strings)) > LONGEST_LIST:
+            raise UnsupportedError(
+                f"{self._name}: attribute {proto.name!r} of node {label!r} lists more than {LONGEST_LIST} "
+                "entries; export it as a tensor."
+            )
         if proto.type == kinds.INT:
             return int(proto.i)
         if proto.type == kinds.FLOAT:
@@ -283,6 +311,8 @@ class _Reader:
         if proto.data_location == self._onnx.TensorProto.EXTERNAL:
             raw = self._external(proto, name)
             proto = self._onnx.TensorProto(dims=proto.dims, data_type=proto.data_type, raw_data=raw)
+        else:
+            self._meter.add_bytes(proto.ByteSize(), "its weights have")
         array = np.array(self._onnx.numpy_helper.to_array(proto))
         if dtype == torch.bfloat16:
             return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -314,9 +344,7 @@ class _Reader:
             length = int(entries.get("length", status.st_size - offset))
             if offset < 0 or length < 0 or offset + length > status.st_size:
                 raise PredictorError(f"{self._name}: weights {name!r} reach beyond the end of {path.name}.")
-            self._bytes_read += length
-            if self._bytes_read > LARGEST_WEIGHTS:
-                raise PredictorError(f"{self._name} has more than {LARGEST_WEIGHTS} bytes of weights.")
+            self._meter.add_bytes(length, "its weights have")
             file.seek(offset)
             return file.read(length)
 
@@ -353,6 +381,8 @@ def _require_text(*words: Any) -> None:
     for word in words:
         if not isinstance(word, str):
             raise PredictorError(f"a name in the model is not text ({word!r}); the file is damaged.")
+        if len(word) > LONGEST_NAME:
+            raise PredictorError(f"a name in the model has {len(word)} characters ({word[:40]!r}...).")
 
 
 def _narrowest(dtype: torch.dtype, nodes: Iterable[Node], constants: Iterable[Tensor]) -> torch.dtype:

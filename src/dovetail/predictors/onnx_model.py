@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +19,12 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.core.limits import FileLimits, Meter
 from dovetail.core.predictor import Traits
-from dovetail.predictors.onnx_file import Graph, read_graph, readable
+from dovetail.predictors.onnx_file import Graph, metered, read_graph, readable
 from dovetail.predictors.onnx_node import LARGEST, Node, Run
 from dovetail.predictors.onnx_operators import SHAPES_ONLY, compiled, has_slope, operator_of
+from dovetail.predictors.onnx_room import room
 from dovetail.predictors.torch_layers import changed
 from dovetail.predictors.torch_module import TorchPredictor
 
@@ -49,12 +52,14 @@ class OnnxPredictor(TorchPredictor):
 
     A row of features is the input's further axes laid out flat, and a row of outputs likewise. `output`
     chooses among several outputs by name. A model exported for a single sample is taken sample by sample.
+    `limits` raises what reading and trying it may take.
     """
 
-    def __init__(self, model: Any, output: str | None = None) -> None:
-        graph = read_graph(model, output)
+    def __init__(self, model: Any, output: str | None = None, *, limits: FileLimits | None = None) -> None:
+        meter = metered(model, limits)
+        graph = read_graph(model, output, meter)
         with readable(graph.name):
-            module = OnnxModule(graph)
+            module = OnnxModule(graph, meter)
         super().__init__(module)
         self.name = graph.name
         self._graph = graph
@@ -87,7 +92,7 @@ class OnnxModule(nn.Module):
     precision: Tensor
     grain: Tensor
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, meter: Meter) -> None:
         super().__init__()
         self.register_buffer("precision", torch.zeros((), dtype=graph.dtype))
         self.register_buffer("grain", torch.zeros((), dtype=graph.grain))
@@ -95,7 +100,8 @@ class OnnxModule(nn.Module):
         self._own_grain = graph.grain
         runs = {node: compiled(node) for node in graph.nodes}  # what is not supported, before anything runs
         _require_slope(graph)
-        constants = self._folded(graph, runs)
+        with room(meter):
+            constants = self._folded(graph, runs)
         left = [node for node in graph.nodes if not set(node.outputs) - {""} <= constants.keys()]
         self._slots = _numbered(graph, left)
         self._input, self._output = self._slots[graph.input], self._slots[graph.output]
@@ -106,8 +112,11 @@ class OnnxModule(nn.Module):
         for name in constants.keys() & self._slots.keys():
             self._keep(name, constants[name])
         self._shape = _row_shape(graph, constants)
+        self._limits = meter.limits
+        self._most_rows = 0
         self._alone = False
-        self._alone = self._goes_alone(graph.sizes[0])
+        self._alone = self._goes_alone(graph.sizes[0], meter)
+        self._most_rows = TRIAL
 
     def forward(self, x: Tensor) -> Tensor:
         """All rows at once; or each on its own, for a graph that was made for one."""
@@ -116,10 +125,28 @@ class OnnxModule(nn.Module):
             raise PredictorError(
                 f"{self._name} takes {math.prod(self._shape)} features{laid_out}, not {tuple(x.shape)[1:]}."
             )
+        if len(x) > self._most_rows and type(x) is Tensor:
+            with room(self._meter(len(x))):
+                y = self._batch(x)
+            self._most_rows = len(x)
+            return y
+        return self._batch(x)
+
+    def _batch(self, x: Tensor) -> Tensor:
         if self._alone:
             rows: Tensor = torch.vmap(self._one)(x)
             return rows
         return self._rows(x)
+
+    def _meter(self, rows: int) -> Meter:
+        """For a batch larger than any before: a graph can make more of many rows than of few, each by each.
+
+        What it may compute grows with the rows, which are the caller's choice.
+        """
+        assert self._limits.elements is not None
+        allowed = self._limits.elements * math.ceil(rows / TRIAL)
+        limits = replace(self._limits, elements=allowed, seconds=math.inf)
+        return Meter(f"{self._name} with {rows} samples", limits, "load_predictor", PredictorError)
 
     def shapes(self) -> tuple[dict[str, tuple[int, ...]], int]:
         """The shape of everything that is computed, by name, and the number of rows it was seen with."""
@@ -216,7 +243,7 @@ class OnnxModule(nn.Module):
         else:
             raise PredictorError(f"{self._name}: {name!r} holds NaN or infinity; train or load it again.")
 
-    def _goes_alone(self, declared: int | None) -> bool:
+    def _goes_alone(self, declared: int | None, meter: Meter) -> bool:
         """Whether rows must be taken one by one, found out on a few: many a graph is made for one sample.
 
         Rows that influence each other in a graph made for many are left for the probe to refuse.
@@ -224,13 +251,15 @@ class OnnxModule(nn.Module):
         chance = torch.Generator().manual_seed(0)
         x = torch.rand(TRIAL, math.prod(self._shape), generator=chance, dtype=torch.float64) * 2.0 - 1.0
         x = x.to(self.precision.dtype)
-        together = _tried(lambda: [self._rows(x[: TRIAL - 1]), self._rows(x)][1])
-        apart = _tried(lambda: torch.cat([self._rows(row.unsqueeze(0)) for row in x]))
+        together = _tried(lambda: [self._rows(x[: TRIAL - 1]), self._rows(x)][1], meter)
+        apart = _tried(lambda: torch.cat([self._rows(row.unsqueeze(0)) for row in x]), meter)
         if isinstance(together, Tensor) and (declared != 1 or isinstance(apart, Exception)):
             return False
         if isinstance(together, Tensor) and isinstance(apart, Tensor) and _close(together, apart):
             return False
-        vectorised = apart if isinstance(apart, Exception) else _tried(lambda: torch.vmap(self._one)(x))
+        vectorised = (
+            apart if isinstance(apart, Exception) else _tried(lambda: torch.vmap(self._one)(x), meter)
+        )
         if isinstance(vectorised, Exception):
             raise self._unusable(declared, together if isinstance(together, Exception) else vectorised)
         return True
@@ -278,13 +307,15 @@ def _scheduled(
     return steps[::-1]
 
 
-def _tried(action: Callable[[], Tensor]) -> Tensor | Exception:
+def _tried(action: Callable[[], Tensor], meter: Meter) -> Tensor | Exception:
     try:
-        with torch.no_grad():
+        with torch.no_grad(), room(meter):
             return action()
     except UnsupportedError:
         raise
     except Exception as reason:
+        if meter.met:
+            raise
         return reason
 
 

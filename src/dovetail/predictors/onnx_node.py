@@ -22,6 +22,9 @@ MANY = 1 << 31
 LARGEST = 1 << 28
 """Elements of a tensor that a file may ask for by its shape alone (a few bytes can ask for terabytes)."""
 
+LONGEST = 1 << 16
+"""Entries of a shape, of a list of axes, or steps of a sequence: each is taken one by one."""
+
 DTYPES = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64,
     9: torch.bool, 10: torch.float16, 11: torch.float64, 16: torch.bfloat16,
@@ -160,3 +163,11 @@ def require_room(sizes: Sequence[int]) -> None:
         raise PredictorError(
             f"a tensor of shape {tuple(sizes)} is asked for; the limit is {LARGEST} numbers."
         )
+
+
+def listed(values: Tensor) -> list[Any]:
+    """A shape, axes or the like, number by number."""
+    if values.numel() > LONGEST:
+        raise PredictorError(f"a list of {values.numel()} sizes or axes is given; the limit is {LONGEST}.")
+    numbers: list[Any] = values.tolist()
+    return numbers

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.predictors.onnx_node import MANY, Node, Operator, Run, require_room
+from dovetail.predictors.onnx_node import MANY, Node, Operator, Run, listed, require_room
 from dovetail.predictors.onnx_recurrent import RECURRENT
 from dovetail.predictors.onnx_windows import WINDOWS
 
@@ -290,7 +290,7 @@ def _reduction(function: Callable[[Tensor, tuple[int, ...], bool], Tensor]) -> C
         fixed = node.integers("axes", ())
 
         def run(x: Tensor, axes: Tensor | None = None) -> Tensor:
-            chosen = fixed if axes is None else tuple(axes.tolist())
+            chosen = fixed if axes is None else tuple(listed(axes))
             if not chosen and nothing_if_empty:
                 return x
             return function(x, chosen or tuple(range(x.ndim)), keep)
@@ -352,7 +352,7 @@ def _reshape(node: Node) -> Run:
     keeps_zeros = bool(node.integer("allowzero", 0))
 
     def run(x: Tensor, shape: Tensor) -> Tensor:
-        sizes = shape.tolist()
+        sizes = listed(shape)
         if not keeps_zeros and 0 in sizes:
             sizes = [size or x.shape[k] for k, size in enumerate(sizes)]
         return x.reshape(sizes)
@@ -361,11 +361,11 @@ def _reshape(node: Node) -> Run:
 
 
 def _squeeze(x: Tensor, axes: Tensor | None = None) -> Tensor:
-    return x.squeeze() if axes is None else x.squeeze(tuple(axes.tolist()))
+    return x.squeeze() if axes is None else x.squeeze(tuple(listed(axes)))
 
 
 def _unsqueeze(x: Tensor, axes: Tensor) -> Tensor:
-    places = axes.tolist()
+    places = listed(axes)
     for axis in sorted(place % (x.ndim + len(places)) for place in places):
         x = x.unsqueeze(axis)
     return x
@@ -388,7 +388,7 @@ def _split(node: Node) -> Run:
 
     def run(x: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, ...]:
         if sizes is not None:
-            return torch.split(x, sizes.tolist(), dim=axis)
+            return torch.split(x, listed(sizes), dim=axis)
         return torch.split(x, -(-x.shape[axis] // parts), dim=axis)
 
     return run
@@ -397,9 +397,9 @@ def _split(node: Node) -> Run:
 def _slice(
     x: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None = None, steps: Tensor | None = None
 ) -> Tensor:
-    begins, stops = starts.tolist(), ends.tolist()
-    places = range(len(begins)) if axes is None else axes.tolist()
-    strides = [1] * len(begins) if steps is None else steps.tolist()
+    begins, stops = listed(starts), listed(ends)
+    places = range(len(begins)) if axes is None else listed(axes)
+    strides = [1] * len(begins) if steps is None else listed(steps)
     for begin, stop, axis, step in zip(begins, stops, places, strides, strict=True):
         chosen = range(*slice(begin, stop, step).indices(x.shape[axis]))
         if len(chosen) == x.shape[axis] and step == 1:
@@ -434,7 +434,7 @@ def _gather_elements(node: Node) -> Run:
 
 
 def _expand(x: Tensor, shape: Tensor) -> Tensor:
-    wanted = shape.tolist()
+    wanted = listed(shape)
     extra = len(wanted) - x.ndim
     own = [1] * extra + list(x.shape)
     wanted = [1] * -extra + wanted
@@ -446,7 +446,7 @@ def _expand(x: Tensor, shape: Tensor) -> Tensor:
 
 
 def _tile(x: Tensor, repeats: Tensor) -> Tensor:
-    counts = repeats.tolist()
+    counts = listed(repeats)
     require_room([size * count for size, count in zip(x.shape, counts, strict=True)])
     return x.repeat(counts)
 
@@ -462,8 +462,8 @@ def _pad(node: Node) -> Run:
         raise node.refused(f"mode={mode!r}")
 
     def run(x: Tensor, pads: Tensor, value: Tensor | None = None, axes: Tensor | None = None) -> Tensor:
-        amounts = pads.tolist()
-        places = range(x.ndim) if axes is None else axes.tolist()
+        amounts = listed(pads)
+        places = range(x.ndim) if axes is None else listed(axes)
         half = len(amounts) // 2
         for axis, before, after in zip(places, amounts[:half], amounts[half:], strict=True):
             if before or after:
@@ -521,7 +521,7 @@ def _constant_of_shape(node: Node) -> Run:
     number = value.flatten()[0].item()
 
     def run(grain: Tensor, shape: Tensor) -> Tensor:
-        sizes = shape.tolist()
+        sizes = listed(shape)
         require_room(sizes)
         place = grain.device if value.is_floating_point() else None
         return torch.full(sizes, number, dtype=node.here(value.dtype, grain), device=place)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.onnx_node import Node, Operator, Run
+from dovetail.predictors.onnx_node import LONGEST, Node, Operator, Run
 
 Function = Callable[[Tensor], Tensor]
 
@@ -39,6 +39,8 @@ class _Layer:
         if self.batch_first:
             x = x.transpose(0, 1)
             first = [None if state is None else state.transpose(0, 1) for state in first]
+        if len(x) > LONGEST:
+            raise PredictorError(f"a sequence of {len(x)} steps; the limit is {LONGEST}.")
         hidden = R.shape[-1]
         if W.shape[0] != len(self.cells) or W.shape[1] != self.gates * hidden:
             raise PredictorError(f"recurrent weights of shape {tuple(W.shape)} do not fit the direction.")

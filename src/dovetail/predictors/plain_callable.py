@@ -35,7 +35,10 @@ class CallablePredictor:
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The function's own answer."""
-        values = np.asarray(self._function(np.array(X, dtype=np.float64)), dtype=np.float64)
+        answer = self._function(np.array(X, dtype=np.float64))
+        if np.iscomplexobj(answer):
+            raise PredictorError(f"{self.name} returns complex numbers; return real ones.")
+        values = np.asarray(answer, dtype=np.float64)
         if values.ndim == 1:
             values = values[:, None]
         if values.ndim != 2 or len(values) != len(X):

@@ -6,6 +6,9 @@
   are no combination of others, so the weights need not be integer;
 - general integers: the weights are binaries.
 
+A sample whose network says something that no row can hold (infinity, NaN, or beyond what engines take) at
+any of its values stays a block: nothing is known then of what engines make of the others.
+
 A derivative with respect to a binary says nothing about its two values, so tables come first.
 
 The values are those of one batch, and a network may give other last digits in another (`spread.py`). Where
@@ -23,7 +26,7 @@ import numpy as np
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.mip import Mip
+from dovetail.core.mip import LARGEST, Mip
 from dovetail.core.problem import Problem
 from dovetail.presolve.extended import Extended, Fill, Writer
 from dovetail.presolve.grid import grid
@@ -64,17 +67,18 @@ def tabulate(problem: Problem, box: Box) -> Extended | None:
     blocks = []
     planned = 0
     for block in problem.blocks:
-        tables = [_table(row, lower, upper, integer) for row in block.inputs]
-        written = np.zeros(block.samples, dtype=bool)
-        for i, table in enumerate(tables):
+        tables = {i: _table(row, lower, upper, integer) for i, row in enumerate(block.inputs)}
+        chosen: dict[int, _Table] = {}
+        for i, table in tables.items():
             if table is not None and planned + table.weights <= MOST_COLUMNS:
-                written[i] = True
+                chosen[i] = table
                 planned += table.weights
-        chosen = [table for table, done in zip(tables, written, strict=True) if table is not None and done]
+        chosen, values = _fitting(block, chosen)
+        rows = np.array(list(chosen), dtype=np.int64)
         if chosen:
-            kept += _answered(problem, block, chosen, block.outputs[written])
-        if not np.all(written):
-            blocks.append(_without(block, written))
+            kept += _answered(problem, block, list(chosen.values()), values, block.outputs[rows])
+        if len(chosen) < block.samples:
+            blocks.append(_without(block, rows))
     if not kept:
         return None
     return _extended(problem, kept, tuple(blocks))
@@ -93,10 +97,11 @@ class _Written:
     """Per output, what is left to the rows that read it."""
 
 
-def _answered(problem: Problem, block: Block, tables: list[_Table], outputs: IntArray) -> Iterator[_Written]:
-    """What the block's predictor says of the rows of its tables, asked in one batch."""
+def _answered(
+    problem: Problem, block: Block, tables: list[_Table], values: FloatArray, outputs: IntArray
+) -> Iterator[_Written]:
+    """What the block's predictor says of the rows of its tables, and what it may say in another batch."""
     X = np.concatenate([table.inputs for table in tables])
-    values = block.predictor.predict(X)
     spread = batch_spread(block.predictor, X, values)
     if not block.classifies:
         spread = np.where(spread <= SMALL * np.maximum(1.0, np.max(np.abs(values), axis=0)), 0.0, spread)
@@ -164,10 +169,31 @@ def _loosened(mip: Mip, slack: FloatArray) -> Mip:
     )
 
 
-def _without(block: Block, written: BoolArray) -> Block:
-    if not np.any(written):
+def _writable(table: _Table, values: FloatArray) -> bool:
+    """Whether rows can hold a table: all of it finite, and within what engines take."""
+    reach = np.max(np.abs(table.points), initial=1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.max(np.abs(values)) * (reach if table.weights == 0 else 1.0)
+    return bool(np.isfinite(largest) and max(largest, reach) <= LARGEST)
+
+
+def _fitting(block: Block, tables: dict[int, _Table]) -> tuple[dict[int, _Table], FloatArray]:
+    """Those of a block's tables that rows can hold, and what its predictor says of them, in one batch."""
+    if not tables:
+        return {}, np.empty((0, block.outputs.shape[1]))
+    values = block.predictor.predict(np.concatenate([table.inputs for table in tables.values()]))
+    ends = np.cumsum([len(table.inputs) for table in tables.values()])
+    answers = zip(tables.items(), np.split(values, ends[:-1]), strict=True)
+    fitting = [(i, table, said) for (i, table), said in answers if _writable(table, said)]
+    said = np.concatenate([np.empty((0, values.shape[1])), *(part for _, _, part in fitting)])
+    return {i: table for i, table, _ in fitting}, said
+
+
+def _without(block: Block, written: IntArray) -> Block:
+    if written.size == 0:
         return block
-    return replace(block, inputs=block.inputs[~written], outputs=block.outputs[~written])
+    left = np.delete(np.arange(block.samples), written)
+    return replace(block, inputs=block.inputs[left], outputs=block.outputs[left])
 
 
 def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, integer: BoolArray) -> _Table | None:

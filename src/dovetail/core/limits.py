@@ -1,0 +1,90 @@
+"""How much reading a file may take: a file from a stranger may be small and ask for all there is.
+
+Every reader has limits of its own, wide enough for honest files; whoever trusts a file raises them.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from dovetail.core.errors import DovetailError
+from dovetail.core.options import require_count, require_number
+
+
+@dataclass(frozen=True)
+class FileLimits:
+    """What reading one file may take; None leaves a limit as the reader has it."""
+
+    bytes: int | None = None
+    """Of the file, unpacked, and of what it refers to."""
+    elements: int | None = None
+    """Of a model: names and numbers. Of a network: numbers computed in one pass over a few samples."""
+    seconds: float | None = None
+    """Infinity is allowed."""
+
+    def __post_init__(self) -> None:
+        if self.bytes is not None:
+            require_count("FileLimits: bytes", self.bytes, at_least=1)
+        if self.elements is not None:
+            require_count("FileLimits: elements", self.elements, at_least=1)
+        if self.seconds is not None and self.seconds != float("inf"):
+            require_number("FileLimits: seconds", self.seconds, above=0.0)
+
+    def before(self, usual: FileLimits) -> FileLimits:
+        """These limits, and the usual ones where nothing is said."""
+        said = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(usual, **said)
+
+
+@dataclass
+class Meter:
+    """What reading one file has taken so far, against its limits."""
+
+    name: str
+    limits: FileLimits
+    """Complete: no limit is None."""
+    call: str
+    """The call that takes `limits=`, for the message."""
+    error: type[DovetailError]
+    bytes: int = 0
+    elements: int = 0
+    met: bool = False
+    """Whether a limit was met: whatever else is tried then is not worth trying."""
+
+    def __post_init__(self) -> None:
+        self._start = time.monotonic()
+
+    def add_bytes(self, count: int, what: str) -> None:
+        """More was read or unpacked; or is about to be."""
+        self.bytes += count
+        assert self.limits.bytes is not None
+        if self.bytes > self.limits.bytes:
+            raise self.over("bytes", f"{what} {self.bytes} bytes", self.limits.bytes)
+
+    def add_elements(self, count: int, what: str) -> None:
+        """More numbers or names are asked for."""
+        self.elements += count
+        assert self.limits.elements is not None
+        if self.elements > self.limits.elements:
+            raise self.over("elements", f"{what} {self.elements} elements", self.limits.elements)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        assert self.limits.seconds is not None
+        return self._start + self.limits.seconds - time.monotonic()
+
+    def require_time(self, more: float = 0.0) -> None:
+        """Refuse to go on when the time is up, or would be after `more` seconds."""
+        if self.left < more:
+            assert self.limits.seconds is not None
+            raise self.over("seconds", "reading it takes longer, or would", self.limits.seconds)
+
+    def over(self, kind: str, what: str, limit: float) -> DovetailError:
+        """The error that says which limit was met, and how to raise it."""
+        self.met = True
+        return self.error(
+            f"{self.name}: {what}; the limit is {limit:,} {kind}. If you trust the file, raise it: "
+            f"dovetail.{self.call}(path, limits=dovetail.FileLimits({kind}=...))."
+        )

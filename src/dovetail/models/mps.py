@@ -1,0 +1,240 @@
+"""A look at an .mps file before HiGHS reads it.
+
+HiGHS takes `abc` for 0, makes a column of a misspelt bound, lets every cost be 0 when an entry names an
+unknown row, and stops at the first line it takes for the end. So the text is looked at first: all sections
+once and in order, every name known, every number a number, and a closing line. What HiGHS then read must
+have the columns, rows and entries that were seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dovetail.core.errors import ModelError
+from dovetail.core.limits import Meter
+from dovetail.core.mip import Mip
+from dovetail.models.text import INFINITE, NUMBER, lines, shown
+
+Fields = Callable[[bytes], list[bytes]]
+"""The words of a line."""
+
+ORDER = (b"NAME", b"OBJSENSE", b"ROWS", b"COLUMNS", b"RHS", b"RANGES", b"BOUNDS", b"ENDATA")
+NEEDED = (b"ROWS", b"COLUMNS", b"ENDATA")
+SENSES = (b"MAX", b"MAXIMIZE", b"MAXIMISE", b"MIN", b"MINIMIZE", b"MINIMISE")
+NUMBERED = (b"UP", b"LO", b"FX", b"LI", b"UI", b"SC")
+BARE = (b"FR", b"MI", b"PL", b"BV")
+"""Kinds of bounds, with and without a number."""
+PLACES = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
+"""Where the words of a line of the fixed format stand; names there may hold blanks."""
+GAPS = ((0, 1), (3, 4), (12, 14), (22, 24), (36, 39), (47, 49))
+
+
+@dataclass
+class Outline:
+    """What a file holds, as far as it is compared with what HiGHS makes of it."""
+
+    columns: list[bytes] = field(default_factory=list)
+    rows: dict[bytes, bytes] = field(default_factory=dict)
+    """The kind of each: N, L, G or E. The first N is the objective; HiGHS drops the others."""
+    entries: int = 0
+    """Coefficients other than 0, outside the rows of kind N."""
+    fixed: bool = False
+    """Whether it can only be read by the places of its words."""
+
+    @property
+    def constraints(self) -> list[bytes]:
+        """The rows that are not of kind N."""
+        return [name for name, kind in self.rows.items() if kind != b"N"]
+
+    def agrees(self, mip: Mip) -> bool:
+        """Whether a program has these columns, rows and entries."""
+        same = (len(self.columns), len(self.constraints), self.entries) == (mip.columns, mip.rows, mip.A.nnz)
+        named = mip.names is None or [name.encode() for name in mip.names] == self.columns
+        return same and named
+
+
+def outline(path: Path, meter: Meter) -> Outline:
+    """What an .mps file holds; a `ModelError` names the first line that cannot be right."""
+    try:
+        return _Scan(meter, bytes.split).run(lines(path, meter))
+    except ModelError:
+        if meter.met:
+            raise
+        spent = meter.elements
+        try:
+            found = _Scan(meter, _by_place).run(lines(path, meter))
+        except ModelError:
+            meter.elements = spent
+        else:
+            found.fixed = True
+            return found
+        raise
+
+
+def _by_place(line: bytes) -> list[bytes]:
+    line = line.rstrip()
+    if b"\t" in line or len(line) > PLACES[-1][1] or any(line[a:b].strip() for a, b in GAPS):
+        raise ValueError("words outside the places of the fixed format")
+    return [word for word in (line[a:b].strip() for a, b in PLACES) if word]
+
+
+class _Scan:
+    """One pass over the lines of a file."""
+
+    def __init__(self, meter: Meter, fields: Fields) -> None:
+        self._meter = meter
+        self._fields = fields
+        self._found = Outline()
+        self._seen: list[bytes] = []
+        """Sections so far."""
+        self._known: set[bytes] = set()
+        """Columns so far."""
+        self._column: set[bytes] = set()
+        """Rows that the column at hand has an entry in."""
+        self._set: bytes | None = None
+        self._given: set[bytes] = set()
+        """The name of the right-hand side or ranges at hand, and the rows it has given."""
+        self._integer = False
+        self._line = 0
+
+    def run(self, text: Iterable[tuple[int, bytes]]) -> Outline:
+        readers = {
+            b"OBJSENSE": self._sense, b"ROWS": self._row, b"COLUMNS": self._entry,
+            b"RHS": self._right, b"RANGES": self._right, b"BOUNDS": self._bound,
+        }  # fmt: skip
+        for self._line, line in text:
+            if line[:1] == b"*" or not line.strip():
+                continue
+            if line[:1] not in b" \t":
+                self._section(line.split())
+                continue
+            reader = readers.get(self._seen[-1] if self._seen else b"")
+            if reader is None:
+                raise self._wrong("stands in no section")
+            try:
+                words = self._fields(line)
+            except ValueError as reason:
+                raise self._wrong(str(reason)) from None
+            self._meter.add_elements(len(words), "the file names or numbers")
+            reader(words)
+        for name in NEEDED:
+            if name not in self._seen:
+                raise self._wrong(f"is the last, and there is no {name.decode()}: the file is cut short")
+        return self._found
+
+    def _section(self, words: list[bytes]) -> None:
+        name = words[0]
+        if name not in ORDER:
+            raise self._wrong(
+                f"begins {shown(name)}, which is no section of a linear program (quadratic terms, SOS and "
+                "indicators are not supported)"
+            )
+        if name in self._seen:
+            raise self._wrong(f"begins {name.decode()} a second time")
+        if self._seen and (self._seen[-1] == b"ENDATA" or ORDER.index(name) < self._latest()):
+            raise self._wrong(f"begins {name.decode()} behind {self._seen[-1].decode()}")
+        if self._integer:
+            raise self._wrong("ends the columns, but an INTORG has no INTEND")
+        if name == b"OBJSENSE" and len(words) > 1:
+            self._sense(words[1:])
+        elif name != b"NAME" and len(words) > 1:
+            raise self._wrong(f"has words behind {name.decode()}")
+        self._seen.append(name)
+        self._set, self._given = None, set()
+
+    def _latest(self) -> int:
+        """RHS, RANGES and BOUNDS may come in any order, OBJSENSE anywhere before the rows."""
+        places = [min(ORDER.index(name), ORDER.index(b"RHS")) for name in self._seen]
+        return max(place if place > 1 else 0 for place in places)
+
+    def _sense(self, words: list[bytes]) -> None:
+        if len(words) != 1 or words[0].upper() not in SENSES:
+            raise self._wrong("is no MAX or MIN")
+
+    def _row(self, words: list[bytes]) -> None:
+        if len(words) != 2 or words[0] not in (b"N", b"L", b"G", b"E"):
+            raise self._wrong("is no N, L, G or E and a name")
+        if words[1] in self._found.rows:
+            raise self._wrong(f"has row {shown(words[1])} a second time")
+        self._found.rows[words[1]] = words[0]
+
+    def _entry(self, words: list[bytes]) -> None:
+        if len(words) == 3 and words[1] == b"'MARKER'":
+            return self._marker(words[2])
+        if len(words) not in (3, 5):
+            raise self._wrong("is no column with one or two rows and numbers")
+        name = words[0]
+        if not self._found.columns or self._found.columns[-1] != name:
+            if name in self._known:
+                raise self._wrong(f"has column {shown(name)} in a second place")
+            self._known.add(name)
+            self._found.columns.append(name)
+            self._column = set()
+        for row, value in _pairs(words[1:]):
+            kind = self._kind(row)
+            if row in self._column:
+                raise self._wrong(f"gives column {shown(name)} a second entry in {shown(row)}")
+            self._column.add(row)
+            self._found.entries += self._number(value) != 0.0 and kind != b"N"
+        return None
+
+    def _marker(self, word: bytes) -> None:
+        if word not in (b"'INTORG'", b"'INTEND'") or self._integer == (word == b"'INTORG'"):
+            raise self._wrong(f"has the marker {shown(word)} where it cannot be")
+        self._integer = not self._integer
+
+    def _right(self, words: list[bytes]) -> None:
+        """A line of RHS or RANGES: the name of the set may be left out."""
+        if len(words) not in (2, 3, 4, 5):
+            raise self._wrong("is no set with one or two rows and numbers")
+        self._require_one_set(words.pop(0) if len(words) % 2 else b"")
+        for row, value in _pairs(words):
+            self._kind(row)
+            if row in self._given:
+                raise self._wrong(f"gives {shown(row)} a second number")
+            self._given.add(row)
+            self._number(value, infinite=self._seen[-1] == b"RHS")
+
+    def _bound(self, words: list[bytes]) -> None:
+        kind, *rest = words
+        value = None
+        if kind in NUMBERED and len(rest) in (2, 3):
+            value = rest.pop()
+        elif kind in BARE and len(rest) in (1, 2, 3):
+            value = rest.pop() if len(rest) == 3 else None  # some write one all the same
+        else:
+            raise self._wrong("is no kind of bound with a column, and a number where it takes one")
+        self._require_one_set(rest[0] if len(rest) == 2 else b"")
+        if rest[-1] not in self._known:
+            raise self._wrong(f"names {shown(rest[-1])}, which is no column")
+        if value is not None:
+            self._number(value, infinite=True)
+
+    def _require_one_set(self, name: bytes) -> None:
+        if self._set not in (None, name):
+            raise self._wrong(f"begins a second set {shown(name)}; one file is one model")
+        self._set = name
+
+    def _kind(self, row: bytes) -> bytes:
+        kind = self._found.rows.get(row)
+        if kind is None:
+            raise self._wrong(f"names {shown(row)}, which is no row")
+        return kind
+
+    def _number(self, word: bytes, *, infinite: bool = False) -> float:
+        if NUMBER.fullmatch(word):
+            value = float(word)
+            if infinite or abs(value) < float("inf"):
+                return value
+        elif infinite and INFINITE.fullmatch(word):
+            return float(word)
+        raise self._wrong(f"has {shown(word)} where a number must be")
+
+    def _wrong(self, what: str) -> ModelError:
+        return ModelError(f"{self._meter.name} cannot be read as an MPS file: line {self._line} {what}.")
+
+
+def _pairs(words: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    return zip(words[::2], words[1::2], strict=True)

@@ -1,0 +1,97 @@
+"""Text files from anywhere: unpacked and read line by line, under limits.
+
+A compressed file of a megabyte can hold a gigabyte, so nobody gets to see it before it was unpacked here
+and its size counted.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dovetail.core.errors import ModelError
+from dovetail.core.limits import Meter
+
+MAGIC = b"\x1f\x8b"
+"""How a gzip file begins, whatever it is called: HiGHS unpacks by this too."""
+LONGEST_LINE = 1 << 22
+"""Bytes of a line. Some programs write a whole objective into one."""
+PIECE = 1 << 20
+"""Bytes that are unpacked at a time."""
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
+"""What no text has; some readers stop there, others go on."""
+
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""A number as all readers read it: no nan, no hexadecimal, no comma, nothing behind it."""
+INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
+"""No limit; allowed where a limit may be left out."""
+
+
+@contextmanager
+def unpacked(path: Path, meter: Meter) -> Iterator[Path]:
+    """A plain file with the same text: the file itself, or what it holds unpacked, for a while."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == MAGIC
+        if not packed:
+            meter.add_bytes(path.stat().st_size, "the file has")
+            yield path
+            return
+    except OSError as reason:
+        raise ModelError(f"{path.name} cannot be opened: {reason.strerror}.") from reason
+    with TemporaryDirectory(prefix="dovetail-") as folder:
+        plain = Path(folder) / path.name.removesuffix(".gz")
+        _unpack(path, plain, meter)
+        yield plain
+
+
+def _unpack(path: Path, plain: Path, meter: Meter) -> None:
+    try:
+        with gzip.open(path) as packed, plain.open("wb") as file:
+            while piece := packed.read(PIECE):
+                meter.add_bytes(len(piece), "unpacked, the file has more than")
+                meter.require_time()
+                file.write(piece)
+    except (OSError, EOFError, zlib.error) as reason:
+        raise ModelError(
+            f"{path.name} cannot be unpacked ({reason}); it is cut short or damaged: fetch it again."
+        ) from reason
+
+
+def lines(path: Path, meter: Meter) -> Iterator[tuple[int, bytes]]:
+    """The lines of a plain file, numbered from 1."""
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(line) > LONGEST_LINE:
+                raise ModelError(f"{meter.name}: line {number} has more than {LONGEST_LINE} characters.")
+            if CONTROL.search(line):
+                raise ModelError(
+                    f"{meter.name}: line {number} holds characters that are no text; it is damaged."
+                )
+            if not line.isascii():
+                _require_utf8(line, number, meter)
+            if number % 4096 == 0:
+                meter.require_time()
+            yield number, line
+
+
+def _require_utf8(line: bytes, number: int, meter: Meter) -> None:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        raise ModelError(
+            f"{meter.name}: line {number} is not UTF-8; convert the file, or it is damaged."
+        ) from None
+
+
+def shown(word: bytes) -> str:
+    """A word of a file, for a message."""
+    text = word.decode("utf-8", "replace")
+    return repr(text if len(text) <= 40 else text[:40] + "...")
