@@ -54,7 +54,7 @@ _PUBLIC = {
     "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.highs",
     "register_predictor": "dovetail.core.predictor",
-    "solve": "dovetail.solving",
+    "solve": "dovetail.front",
 }
 
 __all__ = ["__version__", *_PUBLIC]
@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from dovetail.drop_in import PredictorConstr as PredictorConstr
     from dovetail.drop_in import add_predictor_constr as add_predictor_constr
     from dovetail.drop_in import check as check
+    from dovetail.front import solve as solve
     from dovetail.methods.auto import Auto as Auto
     from dovetail.methods.big_m import BigM as BigM
     from dovetail.methods.column_generation import ColumnGeneration as ColumnGeneration
@@ -111,4 +112,3 @@ if TYPE_CHECKING:
     from dovetail.nn import LogBarrier as LogBarrier
     from dovetail.nn import ProjectedGradient as ProjectedGradient
     from dovetail.predictors.files import load_predictor as load_predictor
-    from dovetail.solving import solve as solve

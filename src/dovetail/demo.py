@@ -10,8 +10,8 @@ from rich.table import Table
 
 from dovetail.core.check import check
 from dovetail.core.result import Result
+from dovetail.front import solve
 from dovetail.problems.water import BUDGET, FEATURES, Water, water
-from dovetail.solving import solve
 
 SEEN = 0.005
 """Smaller treatments are not worth mentioning."""

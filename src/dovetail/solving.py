@@ -1,12 +1,14 @@
-"""`dovetail.solve`: the one way in, and the one place where answers are judged and packed.
+"""`dovetail.solve` behind its front: the one place where answers are judged and packed.
 
-Methods search; here the input is checked, the clock and Ctrl-C are handled, the host is asked
+Methods search; here the input is checked, the clock is started, the host is asked
 what it proves alone, and the best point is checked once more before it is returned.
 """
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TextIO
 
@@ -17,81 +19,134 @@ from dovetail.core.arrays import FloatArray, require_finite, vector
 from dovetail.core.budget import Budget, StopReason
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import DovetailError, EngineError, OptionError, PredictorError
+from dovetail.core.guard import Guard, OutOfTime
 from dovetail.core.incumbent import Incumbent, meets
 from dovetail.core.log import announce, conclude
 from dovetail.core.options import require_count, require_methods, require_number
 from dovetail.core.probe import require_unchanged
 from dovetail.core.problem import Problem
 from dovetail.core.result import BoundKind, Result, Status
-from dovetail.core.search import Method, Outcome, Search, Start
+from dovetail.core.search import Method, Outcome, Prepared, Search, Start
 from dovetail.core.seen import outside
 from dovetail.core.stopwatch import Profile, Stopwatch
-from dovetail.core.surroundings import gradients, interrupts, threads
+from dovetail.core.surroundings import Interrupts, cores, gradients, threads
 from dovetail.core.watch import Callback, Watch
 from dovetail.drop_in import Opened, opened, remember
 from dovetail.methods import method_named
 from dovetail.mip.highs import HighsEngine
 from dovetail.presolve.host import Host, examine
 
+MOST_RESERVED = 0.5
+"""Of the time left when the search begins: with slow predictors a short limit still has a search."""
 
-def solve(
+
+def answer(
+    interrupts: Interrupts,
     model: Any,
-    method: str | Method = "auto",
+    method: str | Method,
     *,
-    time_limit: float = 60.0,
-    seed: int = 0,
-    start: Any = None,
-    n_jobs: int = 1,
-    device: str | None = None,
-    callback: Callback | None = None,
-    log: bool | TextIO = True,
+    time_limit: float,
+    seed: int,
+    start: Any,
+    n_jobs: int,
+    device: str | None,
+    callback: Callback | None,
+    log: bool | TextIO,
 ) -> Result:
-    """The best verified point of `model` within `time_limit` seconds.
-
-    `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
-    predictors tied to it by `add_predictor_constr`; it is read, never changed.
-
-    `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
-    value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
-    number of threads. `device="cuda"` moves the networks' gradients there; nothing else moves, and
-    answers are checked where the predictor lives. `callback` sees an `Event` after each iteration
-    and may call its `stop()`. `log=False` is silent; a file gets the log written to it.
-
-    Time limit, Ctrl-C and `stop()` end the search early and return the best point so far.
-    """
-    budget = Budget(time_limit) if isinstance(time_limit, (int, float)) else Budget()
-    session = opened(model)
-    problem = session.problem
+    """What `dovetail.solve` returns; its options are explained there."""
     chosen = method_named(method) if isinstance(method, str) else _require_method(method)
     _require_options(time_limit, seed, n_jobs, device, callback)
     file = _log_file(log)
-    for block in problem.blocks:
-        require_unchanged(problem.mip, block)
-    seed, n_jobs = int(seed), int(n_jobs)
-    begin = _read_start(session, start)
-    stopwatch = Stopwatch()
+    _import_all(chosen)
+    budget = Budget(time_limit)  # the clock of the first solve in a process does not count its imports
+    interrupts.stop(budget)
     watch = Watch(budget, file, callback)
-    with threads(n_jobs), interrupts(budget), gradients():
-        announce(watch, problem, f"dovetail {__version__}, {chosen.name}, seed {seed}")
+    with threads(min(n_jobs, cores())), gradients():
+        session = opened(model)
+        reserve = _seconds(lambda: _require_unchanged(session.problem))
+        begin = _read_start(session, start)
+        announce(watch, session.problem, f"dovetail {__version__}, {chosen.name}, seed {seed}")
+        if n_jobs > cores():
+            watch.say(f"  n_jobs: {n_jobs} threads were asked for; {cores()} are used, one per core there is")
+        job = _Job(session, chosen, watch, budget, begin, int(seed), min(int(n_jobs), cores()), device)
+        job.guard(reserve)
+        return job.run(interrupts)
+
+
+class _Job:
+    """One solve, from the first look at the host to the packed result."""
+
+    def __init__(
+        self,
+        session: Opened,
+        method: Method,
+        watch: Watch,
+        budget: Budget,
+        begin: Start,
+        seed: int,
+        threads: int,
+        device: str | None,
+    ) -> None:
+        self._session, self._method = session, method
+        stopwatch, problem = Stopwatch(), session.problem
         with stopwatch.measure("engine"):
-            host = examine(problem, budget, seed=seed, threads=n_jobs)
-        searched = _without_cost(problem) if host.ray else problem
-        incumbent = Incumbent(searched, HighsEngine(), budget, stopwatch, seed=seed, threads=n_jobs)
+            self._host = host = examine(problem, budget, seed=seed, threads=threads)
+        self._guard = Guard(_without_cost(problem) if host.ray else problem, budget)
+        searched = self._guard.problem
+        with stopwatch.measure("copies"):
+            incumbent = Incumbent(searched, HighsEngine(), budget, stopwatch, seed=seed, threads=threads)
         incumbent.raise_bound(host.bound)
         watch.bound = _in_users_sense(problem, host.bound)
-        search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, n_jobs, device)
-        outcome = _run(chosen, search, host)
-    result = _pack(session, chosen, search, host, outcome)
-    remember(session, result)
-    conclude(watch, result)
-    if watch.failure is not None:
-        watch.failure.add_note(
-            "raised by the callback or a predictor during dovetail.solve; "
-            "the best point so far is in its attribute `result`"
-        )
-        watch.failure.result = result  # type: ignore[attr-defined]
-        raise watch.failure
-    return result
+        self._search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, threads, device)
+
+    def guard(self, seconds: float) -> None:
+        """From now on predictors look at the clock, which leaves time to check the point once more.
+
+        That takes about the `seconds` they needed before, and the time to copy them.
+        """
+        search = self._search
+        seconds += search.stopwatch.read("copies")
+        search.budget.reserve(min(seconds, MOST_RESERVED * search.budget.left))
+        self._guard.armed = True
+
+    def run(self, interrupts: Interrupts) -> Result:
+        """Search, pack, tell; whatever is raised once there is a point carries the result."""
+        outcome = Outcome(StopReason.ERROR, 0)
+        try:
+            outcome = _run(self._method, self._search, self._host)
+            return self._concluded(self._packed(outcome), interrupts)
+        except BaseException as failure:
+            if self._search.incumbent.x is not None and not hasattr(failure, "result"):
+                failure.result = self._rescued(outcome, failure)  # type: ignore[attr-defined]
+            raise
+
+    def _packed(self, outcome: Outcome, violation: Violation | None = None) -> Result:
+        return _pack(self._session, self._method, self._search, self._host, outcome, violation)
+
+    def _concluded(self, result: Result, interrupts: Interrupts) -> Result:
+        """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
+        watch = self._search.watch
+        remember(self._session, result)
+        conclude(watch, result)
+        if watch.log_failure:
+            result = replace(result, message=f"{result.message}; {watch.log_failure}")
+        if interrupts.heard and result.stop_reason is not StopReason.PROVED:
+            result = replace(result, stop_reason=StopReason.INTERRUPT)  # it may have come in the last lines
+        if watch.failure is not None:
+            watch.failure.add_note(
+                "raised by the callback or a predictor during dovetail.solve; "
+                "the best point so far is in its attribute `result`"
+            )
+            watch.failure.result = result  # type: ignore[attr-defined]
+            raise watch.failure
+        return result
+
+    def _rescued(self, outcome: Outcome, failure: BaseException) -> Result:
+        """The best point as the door saw it: whoever leaves now does not wait for another check."""
+        reason = StopReason.INTERRUPT if isinstance(failure, KeyboardInterrupt) else StopReason.ERROR
+        what = f"{type(failure).__name__}: {failure}".rstrip(": ")
+        told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
+        return self._packed(told, self._search.incumbent.violation)
 
 
 # --- before the search ---------------------------------------------------------------------------
@@ -123,6 +178,26 @@ def _require_options(time_limit: float, seed: int, n_jobs: int, device: str | No
                 f"device {device!r} cannot be used ({str(reason).splitlines()[0]}); leave device= out to "
                 "run where the predictors live."
             ) from None
+
+
+def _import_all(method: Method) -> None:
+    """All that the solve is sure to need; the method's own file was imported with its name."""
+    import threadpoolctl  # noqa: F401
+    import torch  # noqa: F401
+
+    if isinstance(method, Prepared):
+        method.prepare()
+
+
+def _require_unchanged(problem: Problem) -> None:
+    for block in problem.blocks:
+        require_unchanged(problem.mip, block)
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
 
 
 def _read_start(session: Opened, start: Any) -> Start:
@@ -164,6 +239,9 @@ def _run(method: Method, search: Search, host: Host) -> Outcome:
     """Search; an engine or a predictor in trouble ends it, and the best point stays."""
     try:
         return _search(method, search, host)
+    except OutOfTime:
+        reason = search.budget.over or StopReason.TIME
+        return Outcome(reason, len(search.watch.trace), "it ended between two calls of a predictor")
     except EngineError as trouble:
         return Outcome(StopReason.ERROR, len(search.watch.trace), str(trouble))
     except DovetailError:
@@ -182,7 +260,7 @@ def _search(method: Method, search: Search, host: Host) -> Outcome:
             search.incumbent.offer(point, source)
     if search.incumbent.proved or (host.ray and search.incumbent.x is not None):
         return Outcome(StopReason.PROVED, 0)
-    if not search.problem.blocks:
+    if search.budget.over or not search.problem.blocks:
         return Outcome(search.budget.over or StopReason.STALLED, 0)
     return method.solve(search)
 
@@ -190,11 +268,19 @@ def _search(method: Method, search: Search, host: Host) -> Outcome:
 # --- after the search ----------------------------------------------------------------------------
 
 
-def _pack(session: Opened, method: Method, search: Search, host: Host, outcome: Outcome) -> Result:
-    """The result, from the incumbent checked once more and the bounds that were proved."""
+def _pack(
+    session: Opened,
+    method: Method,
+    search: Search,
+    host: Host,
+    outcome: Outcome,
+    violation: Violation | None = None,
+) -> Result:
+    """The result, from the bounds that were proved and the incumbent, checked once more unless it was."""
     problem = session.problem
     x = search.incumbent.x
-    violation = None if x is None else _checked_again(problem, search, x)
+    if x is not None and violation is None:
+        violation = _checked_again(problem, search, x)
     objective = None if x is None or host.ray else problem.mip.objective(x)
     bound, doubt = _bound(problem, objective, search.incumbent.bound)
     status = _status(search, host, outcome, objective, bound)
@@ -233,6 +319,7 @@ def _checked_again(problem: Problem, search: Search, x: FloatArray) -> Violation
             raise
         return search.incumbent.violation  # the predictor has failed for good: what the door saw stands
     if not violation.within():
+        search.incumbent.x = None  # nobody knows what it is worth: the error carries no result
         raise PredictorError(
             f"a point that passed the check before now misses {violation}; "
             "a predictor that answers differently from call to call cannot be optimised."

@@ -31,17 +31,28 @@ class Budget:
         self._start = time.perf_counter()
         self._seconds = seconds
         self._parent = parent
+        self._reserve = 0.0
         self._stopped: StopReason | None = None
+        self._stopped_at = math.inf
+
+    def reserve(self, seconds: float) -> None:
+        """Keep so much of the time back for what comes after the search: the last check of its point."""
+        self._reserve = seconds
 
     def part(self, seconds: float) -> Budget:
         """A budget of at most `seconds`, and at most what is left here."""
         return Budget(min(seconds, self.left), parent=self)
 
     def stop(self, reason: StopReason) -> None:
-        """Ask all work under this budget, and under its parents, to end; the first reason stays."""
+        """Ask all work under this budget, and under its parents, to end.
+
+        The first reason stays, but for an interrupt: what a person asks for is not covered by a program.
+        """
         if self._parent is not None:
             self._parent.stop(reason)
         elif self._stopped is None:
+            self._stopped, self._stopped_at = reason, time.perf_counter()
+        elif reason is StopReason.INTERRUPT:
             self._stopped = reason
 
     @property
@@ -52,7 +63,15 @@ class Budget:
     @property
     def left(self) -> float:
         """Seconds left, never negative."""
-        return max(0.0, self._seconds - self.seconds)
+        return max(0.0, self._seconds - self._reserve - self.seconds)
+
+    @property
+    def late(self) -> float:
+        """Seconds since the work should have ended; negative while it may go on."""
+        if self._parent is not None:
+            return self._parent.late
+        since_stop = time.perf_counter() - self._stopped_at
+        return max(self.seconds + self._reserve - self._seconds, since_stop)
 
     @property
     def stopped(self) -> StopReason | None:

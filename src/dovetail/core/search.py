@@ -7,7 +7,7 @@ pack results or catch signals: `dovetail.solve` does that once, for all methods.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import Budget, StopReason
@@ -62,4 +62,13 @@ class Method(Protocol):
 
     def solve(self, search: Search) -> Outcome:
         """Offer points to `search.incumbent` until the budget is over or nothing is left to do."""
+        ...
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A method that imports libraries of its own. Optional: it does so before the clock starts."""
+
+    def prepare(self) -> None:
+        """Import them, or say which is missing."""
         ...

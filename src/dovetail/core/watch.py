@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import TextIO
 from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import Budget, StopReason
 from dovetail.core.trace import Row, Trace
+
+_log = logging.getLogger("dovetail")
 
 FULL_LINES = 20
 """So many iterations are all printed; later ones at most once a second, or when the incumbent improves."""
@@ -46,6 +49,8 @@ class Watch:
         self._printed_at = -math.inf
         self.failure: Exception | None = None
         """What the callback raised, if it did: the search ends, and `solve` raises it again."""
+        self.log_failure = ""
+        """Why the log ended before the solve did, if it did."""
 
     @property
     def elapsed(self) -> float:
@@ -53,9 +58,15 @@ class Watch:
         return self._budget.seconds
 
     def say(self, text: str = "") -> None:
-        """One line of the log."""
-        if self._log is not None:
+        """One line of the log. A log that cannot be written ends; the solve goes on, and says so once."""
+        if self._log is None:
+            return
+        try:
             print(_plain(text), file=self._log, flush=True)
+        except Exception as reason:  # a closed pipe or file, a full disk, whatever the user's own file raises
+            self._log = None
+            self.log_failure = f"the log could not be written ({type(reason).__name__}: {reason})"
+            _log.warning("%s; the solve goes on without it", self.log_failure)
 
     def _print(self, row: Row) -> None:
         self._printed, self._printed_at = row, row.elapsed

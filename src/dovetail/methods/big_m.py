@@ -40,7 +40,7 @@ from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search
 from dovetail.core.trace import Residual
-from dovetail.mip import Size, WrittenOut, engine_for, written_size
+from dovetail.mip import Aside, Size, WrittenOut, engine_for, import_writer, written_size
 from dovetail.presolve.boxes import input_box
 from dovetail.presolve.writing import read_elsewhere
 
@@ -88,15 +88,22 @@ class BigM:
         require_count("BigM: max_terms", self.max_terms, at_least=1)
         require_flags("BigM", self, "force")
 
+    def prepare(self) -> None:
+        """Import SCIP and what writes networks into it."""
+        import_writer()
+
     def solve(self, search: Search) -> Outcome:
         """Write everything into SCIP, let it search, offer what it finds."""
-        self._require_size(search.problem)
-        networks = {block.name: _checked_layers(search.problem, block) for block in search.problem.blocks}
+        networks = {block.name: _layers(block) for block in search.problem.blocks}
+        self._require_size(search.problem, networks)
+        for block in search.problem.blocks:
+            _require_truth(search.problem, block, networks[block.name])
         box = input_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
         if not box.complete:
             return Outcome(StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time")
         with search.stopwatch.measure("build"):
-            model = self._build(search, networks, box)
+            work = Aside(lambda _: self._build(search, networks, box))
+            model = work.wait(search.budget)
         if model is None:
             reason = search.budget.over or StopReason.TIME
             return Outcome(reason, 0, "time ran out while the networks were written into the model")
@@ -111,18 +118,25 @@ class BigM:
         search.stopwatch.deduct("engine", search.stopwatch.read("door") - before)  # it ran inside SCIP
         single = (block.classifies and block.outputs.shape[1] == 1 for block in search.problem.blocks)
         restricted = self.margin > 0.0 and any(single)
+        if said == "abandoned":
+            reason = search.budget.over or StopReason.TIME
+            return Outcome(reason, len(search.watch.trace), f"SCIP did not end when it was asked to; {built}")
         off = np.inf if restricted else _rounding(search.problem, networks, box)
         return _concluded(search, model, teller, said, built, model.bound - off)
 
     def size(self, problem: Problem) -> Size:
         """How large the model would be; nothing is built."""
+        return self._size(problem, {block.name: _layers(block) for block in problem.blocks})
+
+    def _size(self, problem: Problem, networks: dict[str, tuple[Layer, ...]]) -> Size:
         size = Size(problem.mip.columns, problem.mip.rows, problem.mip.A.nnz)
         for block in problem.blocks:
-            size += written_size(_layers(block), block.samples, self.formulation, classifies=block.classifies)
+            layers = networks[block.name]
+            size += written_size(layers, block.samples, self.formulation, classifies=block.classifies)
         return size
 
-    def _require_size(self, problem: Problem) -> None:
-        size = self.size(problem)
+    def _require_size(self, problem: Problem, networks: dict[str, tuple[Layer, ...]]) -> None:
+        size = self._size(problem, networks)
         if size.terms > self.max_terms and not self.force:
             raise UnsupportedError(
                 f"written out, the problem would have {size}, more than max_terms = {self.max_terms:,} "
@@ -130,8 +144,8 @@ class BigM:
                 "BigM(force=True) builds it all the same."
             )
 
-    def _build(self, search: Search, networks: dict[str, tuple[Layer, ...]], box: Box) -> WrittenOut | None:
-        """The model, or None when the time is over before it stands."""
+    def _build(self, search: Search, networks: dict[str, tuple[Layer, ...]], box: Box) -> WrittenOut:
+        """The model, host and networks."""
         problem = search.problem
         model = WrittenOut(problem.mip.minimised(), box.lower, box.upper, seed=search.seed)
         reach = Box(box.lower.copy(), box.upper.copy())
@@ -142,8 +156,7 @@ class BigM:
                     _require_bounds(problem, block, layers, reach, samples)
                 threshold = block.threshold + self.margin if block.classifies else None
                 inputs, outputs = block.inputs[samples], block.outputs[samples]
-                if not model.add(layers, inputs, outputs, self.formulation, threshold, search.budget):
-                    return None
+                model.add(layers, inputs, outputs, self.formulation, threshold)
         return model
 
 
@@ -250,15 +263,13 @@ def _layers(block: Block) -> tuple[Layer, ...]:
     return predictor.layers()
 
 
-def _checked_layers(problem: Problem, block: Block) -> tuple[Layer, ...]:
+def _require_truth(problem: Problem, block: Block, layers: tuple[Layer, ...]) -> None:
     """The block's layers, checked against the predictor itself."""
-    layers, predictor = _layers(block), block.predictor
     if not computes(problem.mip, block, layers):
         raise UnsupportedError(
-            f"{block.name}: {predictor.name} does not compute what its layers say (a hook, perhaps); "
+            f"{block.name}: {block.predictor.name} does not compute what its layers say (a hook, perhaps); "
             "it cannot be written out."
         )
-    return layers
 
 
 def _rounding(problem: Problem, networks: dict[str, tuple[Layer, ...]], box: Box) -> float:

@@ -11,11 +11,13 @@ from dovetail.core.arrays import IntArray
 from dovetail.core.engine import MipEngine
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.core.mip import Mip
+from dovetail.mip.aside import Aside as Aside
 from dovetail.mip.highs import HighsEngine
 from dovetail.mip.piqp import PiqpEngine
 from dovetail.mip.scip import ScipEngine
 from dovetail.mip.written_out import Size as Size
 from dovetail.mip.written_out import WrittenOut as WrittenOut
+from dovetail.mip.written_out import import_writer as import_writer
 from dovetail.mip.written_out import written_size as written_size
 
 ENGINES: dict[str, type[MipEngine]] = {

@@ -1,16 +1,23 @@
-"""SCIP as an engine: quadratic pulls written as t >= s^2, so that only linear costs change between solves."""
+"""SCIP as an engine: a quadratic pull is one row t >= sum of w/2 s^2, written anew when the weights change.
+
+One row per square would need no rewriting, but SCIP 10.0 aborts the process on some hundreds of them
+("free(): invalid size").
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.budget import Budget, StopReason
+from dovetail.core.budget import Budget
 from dovetail.core.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 from dovetail.core.errors import EngineError, MissingDependencyError
 from dovetail.core.mip import Mip
+from dovetail.mip.aside import Aside
 from dovetail.mip.expansion import Expansion
 
 STATUS = {
@@ -49,6 +56,16 @@ def import_scip(who: str) -> Any:
     return pyscipopt
 
 
+def interrupter(model: Any) -> Callable[[], None]:
+    """What asks a running SCIP to end."""
+
+    def interrupt() -> None:
+        with suppress(Exception):  # it may have ended by itself, and says that nothing runs
+            model.interruptSolve()
+
+    return interrupt
+
+
 def add_program(
     scip: Any,
     model: Any,
@@ -59,7 +76,7 @@ def add_program(
     upper: FloatArray,
     integer: BoolArray,
 ) -> list[Any]:
-    """Write columns and rows into a SCIP model; the variables, one per column."""
+    """Write rows and the columns that `lower` has limits of into a SCIP model; the variables."""
     variables = [
         model.addVar(
             name=f"c{j}",
@@ -67,7 +84,7 @@ def add_program(
             lb=None if np.isneginf(lower[j]) else float(lower[j]),
             ub=None if np.isposinf(upper[j]) else float(upper[j]),
         )
-        for j in range(A.shape[1])
+        for j in range(lower.size)
     ]
     for i in range(A.shape[0]):
         entries = range(A.indptr[i], A.indptr[i + 1])
@@ -83,28 +100,12 @@ def add_program(
 
 
 class ScipSession:
-    """A program inside SCIP."""
+    """A program inside SCIP, written at the first solve: only a solve has a clock to look at."""
 
     def __init__(self, scip: Any, mip: Mip, columns: IntArray, seed: int) -> None:
-        self._scip, self._mip = scip, mip
+        self._scip, self._mip, self._seed = scip, mip, seed
         self._expansion = Expansion.of(mip, columns)
-        self._model = scip.Model()
-        self._model.hideOutput()
-        for name, value in (
-            ("randomization/randomseedshift", seed % 2**31),
-            ("numerics/feastol", 1e-7),
-        ):
-            self._model.setParam(name, value)
-        self._variables = add_program(scip, self._model, *self._expansion.program())
-        self._add_squares()
-        self._bounds = (mip.lower, mip.upper)
-
-    def _add_squares(self) -> None:
-        model, variables = self._model, self._variables
-        first = self._expansion.first_square
-        for k, (j, r) in enumerate(zip(self._expansion.squares_of, self._expansion.reference, strict=True)):
-            shifted = variables[j] - float(r)
-            model.addCons(variables[first + k] >= shifted * shifted)
+        self._live: _LiveScip | None = None
 
     def solve(
         self,
@@ -116,21 +117,109 @@ class ScipSession:
         bounds: Bounds | None = None,
     ) -> MipAnswer:
         """Minimise; exact up to `gap` unless a limit is met."""
+        nothing = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         if budget.over:
-            return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
-        model = self._model
-        model.freeTransform()
-        self._set_bounds(bounds if bounds is not None else (self._mip.lower, self._mip.upper))
+            return nothing
+        if self._live is None:
+            write = Aside(lambda _: _LiveScip(self._scip, self._expansion, self._seed))
+            self._live = write.wait(budget)
+        if self._live is None:
+            return nothing
+        self._live.prepare(objective, bounds or (self._mip.lower, self._mip.upper), start)
+        said = self._live.run(budget, gap)
+        if said is None:  # it still computes, and cannot be used again
+            self._live = None
+            return nothing
+        return self._answer(said, self._live, objective, bounds)
+
+    def _answer(self, said: str, live: _LiveScip, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:
+        if said == "inforunbd":
+            status = MipStatus.LIMIT
+        elif said in STATUS:
+            status = STATUS[said]
+        else:
+            raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
+        x = live.best() if status not in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED) else None
+        if x is None:
+            return MipAnswer(status, None, np.inf, -np.inf)
+        return certified("SCIP", self._mip, objective, x[: self._mip.columns], status, live.bound, bounds)
+
+
+class _LiveScip:
+    """One SCIP model: the expanded program with one variable in place of all squares."""
+
+    def __init__(self, scip: Any, expansion: Expansion, seed: int) -> None:
+        self._scip, self._expansion = scip, expansion
+        self._model = scip.Model()
+        self._model.hideOutput()
+        for name, value in (
+            ("randomization/randomseedshift", seed % 2**31),
+            ("numerics/feastol", 1e-7),
+            ("misc/catchctrlc", False),  # Ctrl-C is ours: it returns the best point
+        ):
+            self._model.setParam(name, value)
+        A, row_lower, row_upper, lower, upper, integer = expansion.program()
+        linear = expansion.first_square
+        self._variables = add_program(
+            scip, self._model, A, row_lower, row_upper, lower[:linear], upper[:linear], integer[:linear]
+        )
+        self._bounds = (lower[:linear], upper[:linear])
+        self._square = self._model.addVar(name="t", lb=0.0)
+        self._weights = np.zeros(expansion.squares_of.size)
+        self._row: Any = None
+
+    def prepare(self, objective: Quadratic, bounds: Bounds, start: FloatArray | None) -> None:
+        """Objective, bounds and start of the next run."""
+        self._model.freeTransform()
+        linear = self._expansion.first_square
+        lower, upper = self._expansion.limits(*bounds)
+        self._set_bounds((lower[:linear], upper[:linear]))
         cost, offset = self._expansion.cost(objective)
-        used = np.flatnonzero(cost)
+        self._set_weights(cost[linear:])
+        used = np.flatnonzero(cost[:linear])
         total = self._scip.quicksum(float(cost[j]) * self._variables[j] for j in used)
-        model.setObjective(total + offset, "minimize")
-        model.setParam("limits/gap", gap)
-        model.setParam("limits/time", min(budget.left, 1e20))
+        self._model.setObjective(total + self._square + offset, "minimize")
         if start is not None:
             self._offer(start)
-        model.optimize()
-        return self._answer(objective, budget, bounds)
+
+    def run(self, budget: Budget, gap: float) -> str | None:
+        """SCIP's last word; None if it did not end when the time was over."""
+        model = self._model
+        model.setParam("limits/gap", gap)
+        model.setParam("limits/time", min(budget.left, 1e20))
+
+        def work(_: object) -> str:
+            model.optimizeNogil()
+            return str(model.getStatus())
+
+        return Aside(work).wait(budget, interrupter(model))
+
+    def best(self) -> FloatArray | None:
+        """The best point of the last run, if it found one."""
+        model = self._model
+        if model.getNSols() == 0:
+            return None
+        best = model.getBestSol()
+        return np.array([model.getSolVal(best, variable) for variable in self._variables])
+
+    @property
+    def bound(self) -> float:
+        """What SCIP says no point is below."""
+        return float(self._model.getDualbound())
+
+    def _set_weights(self, weights: FloatArray) -> None:
+        """The one row of all squares, where the weights are not those of the last run."""
+        if np.array_equal(weights, self._weights):
+            return
+        if self._row is not None:
+            self._model.delCons(self._row)
+        self._row, self._weights = None, weights.copy()
+        used = np.flatnonzero(weights)
+        if used.size:
+            squared, reference = self._expansion.squares_of, self._expansion.reference
+            shifted = [self._variables[squared[k]] - float(reference[k]) for k in used]
+            squares = (float(w) * s * s for w, s in zip(weights[used], shifted, strict=True))
+            self._row = self._model.addCons(self._square >= self._scip.quicksum(squares))
 
     def _set_bounds(self, bounds: Bounds) -> None:
         lower, upper = bounds
@@ -142,25 +231,10 @@ class ScipSession:
         self._bounds = (lower.copy(), upper.copy())
 
     def _offer(self, x: FloatArray) -> None:
+        lifted = self._expansion.lift(x)
+        linear = self._expansion.first_square
         solution = self._model.createSol()
-        for variable, value in zip(self._variables, self._expansion.lift(x), strict=True):
+        for variable, value in zip(self._variables, lifted[:linear], strict=True):
             self._model.setSolVal(solution, variable, float(value))
+        self._model.setSolVal(solution, self._square, float(self._weights @ lifted[linear:]))
         self._model.addSol(solution)
-
-    def _answer(self, objective: Quadratic, budget: Budget, bounds: Bounds | None) -> MipAnswer:
-        model = self._model
-        said = model.getStatus()
-        if said == "userinterrupt":
-            budget.stop(StopReason.INTERRUPT)
-        if said == "inforunbd":
-            status = MipStatus.LIMIT
-        elif said in STATUS:
-            status = STATUS[said]
-        else:
-            raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
-        if status in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED) or model.getNSols() == 0:
-            return MipAnswer(status, None, np.inf, -np.inf)
-        best = model.getBestSol()
-        x = np.array([model.getSolVal(best, self._variables[j]) for j in range(self._mip.columns)])
-        bound = float(model.getDualbound())
-        return certified("SCIP", self._mip, objective, x, status, bound, bounds)

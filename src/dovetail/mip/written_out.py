@@ -19,10 +19,11 @@ from dovetail.core.budget import Budget
 from dovetail.core.errors import MissingDependencyError
 from dovetail.core.layers import Activation, Dense, Layer, thresholded
 from dovetail.core.mip import Mip
-from dovetail.mip.scip import add_program, import_scip
+from dovetail.mip.aside import Aside, Desk
+from dovetail.mip.scip import add_program, import_scip, interrupter
 
 CHUNK = 8
-"""Samples written between two looks at the clock."""
+"""Samples written by one call: as a batch they share the work of reading the network."""
 CENTRE = 0.5
 """What PySCIPOpt-ML compares a single class output with when the network ends in a Linear layer."""
 
@@ -73,8 +74,7 @@ class WrittenOut:
     """A SCIP model that holds a host and, sample by sample, its networks."""
 
     def __init__(self, mip: Mip, lower: FloatArray, upper: FloatArray, *, seed: int = 0) -> None:
-        self._scip = import_scip('method "big-m"')
-        self._add_predictor = _import_add_predictor()
+        self._scip, self._add_predictor = import_writer()
         self.versions = (
             f"SCIP {self._scip.Model().version()}, PySCIPOpt {version('pyscipopt')}, "
             f"PySCIPOpt-ML {version('pyscipopt-ml')}"
@@ -99,15 +99,12 @@ class WrittenOut:
         outputs: IntArray,
         formulation: str,
         threshold: float | None = None,
-        budget: Budget | None = None,
-    ) -> bool:
-        """Tie outputs to inputs; with a `threshold`, by class. False when the budget ended it early."""
+    ) -> None:
+        """Tie outputs to inputs; with a `threshold`, by class."""
         if threshold is not None:
             layers = thresholded(layers, outputs.shape[1], threshold, CENTRE)
         network = _sequential(layers)
         for first in range(0, len(inputs), CHUNK):
-            if budget is not None and budget.over:
-                return False
             self._written += 1
             self._add_predictor(
                 self._model,
@@ -118,7 +115,6 @@ class WrittenOut:
                 output_type="regression" if threshold is None else "classification",
                 formulation=formulation,
             )
-        return True
 
     @property
     def size(self) -> tuple[int, int]:
@@ -128,14 +124,23 @@ class WrittenOut:
     def solve(
         self, budget: Budget, on_point: Callable[[FloatArray], None], on_node: Callable[[int], None]
     ) -> str:
-        """Run SCIP with its own settings; points and nodes are told as they come. SCIP's last word."""
-        listener = _listener(self._scip, budget, lambda: on_point(self._best()), on_node)
-        self._model.includeEventhdlr(listener, "dovetail", "tells what SCIP finds, and stops it")
-        self._model.setParam("limits/time", min(budget.left, 1e20))
-        self._model.optimize()
-        if listener.trouble is not None:
-            raise listener.trouble
-        return str(self._model.getStatus())
+        """Run SCIP with its own settings; points and nodes are told as they come. SCIP's last word.
+
+        "abandoned" where SCIP did not end when it was asked to: nothing can be read from the model then.
+        """
+        model = self._model
+        model.setParam("limits/time", min(budget.left, 1e20))
+
+        def work(desk: Desk) -> str:
+            listener = _listener(self._scip, budget, desk, self._best, on_point, on_node)
+            model.includeEventhdlr(listener, "dovetail", "tells what SCIP finds")
+            try:
+                model.optimizeNogil()
+            finally:
+                listener.tell = None  # SCIP holds it, and it must not hold the model: neither would be freed
+            return str(model.getStatus())
+
+        return Aside(work).wait(budget, interrupter(model)) or "abandoned"
 
     def points(self) -> list[FloatArray]:
         """All points SCIP holds, best first."""
@@ -154,14 +159,16 @@ class WrittenOut:
         return np.array([self._model.getSolVal(solution, variable) for variable in self._columns])
 
 
-def _import_add_predictor() -> Any:
+def import_writer() -> tuple[Any, Any]:
+    """PySCIPOpt and the function of PySCIPOpt-ML, or an error that says how to get them."""
+    scip = import_scip('method "big-m"')
     try:
         from pyscipopt_ml.add_predictor import add_predictor_constr
     except ImportError:
         raise MissingDependencyError(
             'method "big-m" needs PySCIPOpt-ML: pip install "dovetail[scip]".'
         ) from None
-    return add_predictor_constr
+    return scip, add_predictor_constr
 
 
 def _sequential(layers: Sequence[Layer]) -> Any:
@@ -190,13 +197,20 @@ def _sequential(layers: Sequence[Layer]) -> Any:
     return nn.Sequential(*parts)
 
 
-def _listener(scip: Any, budget: Budget, on_point: Callable[[], None], on_node: Callable[[int], None]) -> Any:
+def _listener(
+    scip: Any,
+    budget: Budget,
+    desk: Desk,
+    best: Callable[[], FloatArray],
+    on_point: Callable[[FloatArray], None],
+    on_node: Callable[[int], None],
+) -> Any:
     """An event handler; made here, since its base class is only there when SCIP is."""
     kinds = scip.SCIP_EVENTTYPE
-    caught = (kinds.BESTSOLFOUND, kinds.NODESOLVED, kinds.LPSOLVED, kinds.PRESOLVEROUND)
+    caught = (kinds.BESTSOLFOUND, kinds.NODESOLVED)
 
     class Listener(scip.Eventhdlr):  # type: ignore[misc]
-        trouble: Exception | None = None
+        tell: Callable[[Any, int], None] | None = None
 
         def eventinit(self) -> None:
             for kind in caught:
@@ -207,18 +221,16 @@ def _listener(scip: Any, budget: Budget, on_point: Callable[[], None], on_node: 
                 self.model.dropEvent(kind, self)
 
         def eventexec(self, event: Any) -> None:
-            try:
-                if budget.over is None:
-                    self._tell(event.getType())
-            except Exception as trouble:  # SCIP would swallow it
-                self.trouble = trouble
-            if self.trouble is not None or budget.over is not None:
-                self.model.interruptSolve()
+            if self.tell is not None and budget.over is None:
+                self.tell(event.getType(), int(self.model.getNNodes()))
 
-        def _tell(self, kind: Any) -> None:
-            if kind == kinds.BESTSOLFOUND:
-                on_point()
-            elif kind & kinds.NODESOLVED:  # a mask: feasible, infeasible or branched
-                on_node(int(self.model.getNNodes()))
+    def tell(kind: Any, nodes: int) -> None:
+        if kind == kinds.BESTSOLFOUND:
+            x = best()  # read here, where SCIP stands still
+            desk.ask(lambda: on_point(x))
+        elif kind & kinds.NODESOLVED:  # a mask: feasible, infeasible or branched
+            desk.ask(lambda: on_node(nodes))
 
-    return Listener()
+    listener = Listener()
+    listener.tell = tell  # not from within the class, which would hold it as long as SCIP holds the listener
+    return listener

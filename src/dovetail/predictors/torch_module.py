@@ -62,6 +62,10 @@ class TorchPredictor:
         self.doubles = True
         self._redirects = False
         """Whether the copy needs `Doubles` to compute in float64."""
+        self._makes = True
+        """Whether the copy is run within `Made`, which costs some time at every layer."""
+        self._made = False
+        """Whether `Made` ever had anything to do."""
         self._recurrent = any(isinstance(part, nn.RNNBase) for part in module.modules())
         self._entry: torch.dtype | None = None
         """The dtype the module was last seen to take."""
@@ -105,14 +109,24 @@ class TorchPredictor:
         """A frozen copy for gradients: float64 in and out, and inside wherever the module allows it."""
         dtype = torch.float64 if self.doubles else self._entry_dtypes()[0]
         copied, redirects = self._frozen(torch.float64 if self.doubles else None, device), self._redirects
+        recurrent_kernels = self._recurrent and torch.device(device).type == "cuda"
+
+        def run(inputs: Tensor, makes: bool) -> Any:
+            plain = _without_cudnn() if recurrent_kernels else nullcontext()
+            redirected = Doubles() if redirects else nullcontext()
+            made = Made(dtype)
+            with plain, made if makes else nullcontext(), redirected:
+                outputs = copied(inputs.to(dtype, copy=True))
+            self._made |= made.needed
+            return outputs
 
         def forward(inputs: Tensor) -> Tensor:
-            # cuDNN's recurrent kernels have no input gradients in evaluation mode, and code that
-            # makes its own zeros (an LSTM's first state) makes them in the default dtype.
-            plain = torch.backends.cudnn.flags(enabled=False) if self._recurrent else nullcontext()
-            redirected = Doubles() if redirects else nullcontext()
-            with plain, _default_dtype(dtype), redirected:
-                outputs = copied(inputs.to(dtype, copy=True))
+            try:
+                outputs = run(inputs, self._makes)
+            except RuntimeError:
+                if self._makes:
+                    raise
+                outputs = run(inputs, True)  # a branch that was not taken before
             return _table(outputs, len(inputs)).to(torch.float64)
 
         return forward
@@ -189,9 +203,11 @@ class TorchPredictor:
     def _first_graph(self, X: FloatArray) -> Tensor:
         """One evaluation with its graph: in float64, else with `Doubles`, else in the module's own dtype."""
         for doubles, redirects in ((True, False), (True, True), (False, False)):
-            self.doubles, self._redirects = doubles, redirects
+            self.doubles, self._redirects, self._makes, self._made = doubles, redirects, True, False
             try:
-                return self._with_graph(X)
+                outputs = self._with_graph(X)
+                self._makes = self._made
+                return outputs
             except PredictorError:
                 raise
             except Exception as failure:
@@ -222,11 +238,73 @@ class Doubles(TorchFunctionMode):
 
 
 _CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
+"""Calls that name a dtype without an argument."""
 
 
 def _double(argument: Any) -> Any:
     """float64 in place of a lower floating dtype, anything else as it is."""
     return torch.float64 if isinstance(argument, torch.dtype) and argument in LOWER else argument
+
+
+class Made(TorchFunctionMode):
+    """Within it, floats made of no floats (`torch.zeros(n)`, `indices / 2`) have a given dtype.
+
+    `torch.set_default_dtype` would do that for the whole process, and layers that another thread builds
+    meanwhile would have the wrong one; a mode belongs to its thread. It reaches no further than Python:
+    compiled TorchScript makes what it likes, and is copied in its own dtype if that clashes.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self._dtype = dtype
+        self._taken = () if dtype == torch.get_default_dtype() else (torch.get_default_dtype(),)
+        self.needed = False
+        """Whether it had anything to do."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Every call of torch comes through here."""
+        kwargs = kwargs or {}
+        made = func(*args, **kwargs)
+        if not isinstance(made, Tensor) or made.dtype not in self._taken or func in _CASTS:
+            return made
+        if any(map(_says_its_dtype, _spread((*args, *kwargs.values())))):
+            return made
+        self.needed = True
+        return self._again(func, args, kwargs, made)
+
+    def _again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made: Tensor) -> Any:
+        """The same in the wanted dtype: asked for by name, or of whole numbers turned into floats before."""
+        try:
+            return func(*args, **kwargs, dtype=self._dtype)
+        except (TypeError, RuntimeError):
+            pass
+        named = {key: self._floats(value) for key, value in kwargs.items()}
+        try:
+            found = func(*map(self._floats, args), **named)
+        except (TypeError, RuntimeError):
+            found = made
+        return found.to(self._dtype)
+
+    def _floats(self, argument: Any) -> Any:
+        return argument.to(self._dtype) if isinstance(argument, Tensor) else argument
+
+
+def _spread(arguments: Any) -> Iterator[Any]:
+    """The arguments, those in lists and tuples one by one."""
+    for argument in arguments:
+        if isinstance(argument, (list, tuple)):
+            yield from _spread(argument)
+        else:
+            yield argument
+
+
+def _says_its_dtype(argument: Any) -> bool:
+    """Whether an argument decides the dtype of what is made of it, so that the default does not."""
+    if isinstance(argument, Tensor):
+        return argument.is_floating_point() or argument.is_complex()
+    return isinstance(argument, (torch.dtype, np.ndarray, np.generic, str))
 
 
 def _require_usable(module: nn.Module) -> None:
@@ -309,17 +387,28 @@ def _evaluation_mode(module: nn.Module) -> Iterator[None]:
             part.training = True
 
 
+_cudnn_lock = threading.Lock()
+_cudnn_users: list[bool] = []
+"""What cuDNN's switch was, once for each forward pass that needs it off."""
+
+
 @contextmanager
-def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    if dtype == before:
-        yield
-        return
-    torch.set_default_dtype(dtype)
+def _without_cudnn() -> Iterator[None]:
+    """cuDNN's recurrent kernels have no input gradients in evaluation mode, and no second ones at all.
+
+    Torch has one switch for the whole process and no other way. It is touched only for recurrent networks
+    on a GPU; other threads compute the same meanwhile, with other kernels. The last one out puts it back.
+    """
+    with _cudnn_lock:
+        _cudnn_users.append(torch.backends.cudnn.enabled if not _cudnn_users else _cudnn_users[0])
+        torch.backends.cudnn.enabled = False
     try:
         yield
     finally:
-        torch.set_default_dtype(before)
+        with _cudnn_lock:
+            before = _cudnn_users.pop()
+            if not _cudnn_users:
+                torch.backends.cudnn.enabled = before
 
 
 def _graph(outputs: Tensor, limit: int = 10_000) -> Iterator[Any]:
