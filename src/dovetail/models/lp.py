@@ -183,7 +183,7 @@ class _Parser:
         number = 0
         for number, line in lines(path, self._meter):
             line = line.split(b"\\")[0].rstrip()
-            place = 0
+            place = count = 0
             header = HEADER.match(line)
             if header is not None:
                 kind = header.lastgroup or ""
@@ -193,15 +193,16 @@ class _Parser:
                 found = TOKEN.match(line, place)
                 assert found is not None  # a name is whatever is left
                 kind = found.lastgroup or ""
+                count += 1
                 if kind != "stop":
                     yield _Token(kind, found[kind], number, found.start(kind) == place > 0)
                 place = found.end()
+            self._meter.add_elements(count, "the file names or numbers")
         yield _Token("stop", b"", number, False)
 
     def _take(self) -> _Token:
         taken, self._next = self._next, next(self._tokens, self._next)
         self._behind = taken.line
-        self._meter.add_elements(1, "the file names or numbers")
         return taken
 
     def _wrong(self, token: _Token, what: str) -> ModelError:
