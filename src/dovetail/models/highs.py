@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
     What reading may take is limited; `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
     raises that.
     """
-    if not isinstance(path, (str, Path)) or "\0" in str(path):
+    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
         raise ModelError(f"read takes the path of a file, not {path!r}.")
     if limits is not None and not isinstance(limits, FileLimits):
         raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
