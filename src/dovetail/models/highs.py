@@ -20,8 +20,8 @@ from dovetail.models.mps import outline
 from dovetail.models.text import unpacked
 
 SUFFIXES = (".mps", ".mps.gz", ".lp", ".lp.gz")
-LIMITS = FileLimits(bytes=1 << 29, elements=1 << 25, seconds=60.0)
-"""HiGHS needs about 200 bytes for a line with its names and numbers."""
+LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=60.0)
+"""Four million rows and columns, or twenty million entries: with HiGHS's own tables some gigabytes at most."""
 
 
 def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:

@@ -22,7 +22,7 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import ModelError
 from dovetail.core.limits import Meter
 from dovetail.core.mip import INFINITY, Mip
-from dovetail.models.text import lines, shown
+from dovetail.models.text import NAME, lines, shown
 
 HEADER = re.compile(
     rb"\s*(?:(?P<objective>max(?:imi[sz]e|imum)?|min(?:imi[sz]e|imum)?)"
@@ -231,8 +231,13 @@ class _Parser:
         token = self._take()
         if token.kind != "name" or token.word.lower() in RESERVED or token.word[:1] == b".":
             raise self._wrong(token, f"has {shown(token.word)} where the name of a column must be")
-        self._text.columns.setdefault(token.word)
-        return token.word
+        return self._known(token.word)
+
+    def _known(self, name: bytes) -> bytes:
+        if name not in self._text.columns:
+            self._meter.add_elements(NAME, "the file names or numbers")
+            self._text.columns[name] = None
+        return name
 
     def _limit(self) -> float:
         """The number behind (or before) a comparison, which may be infinite."""
@@ -301,8 +306,7 @@ class _Parser:
             raise self._wrong(token, "begins a second row; give each a line of its own")
         if token.word.lower() in RESERVED:
             raise self._wrong(token, f"has {shown(token.word)} where the name of a column must be")
-        self._text.columns.setdefault(token.word)
-        return token.word
+        return self._known(token.word)
 
     def _objective(self) -> None:
         self._text.cost, constant = self._sum(self._label(required=False), "objective")
@@ -322,6 +326,7 @@ class _Parser:
             if not coefficients:
                 raise self._wrong(self._next, "or the one before has a row without columns")
             compare = self._compare()
+            self._meter.add_elements(NAME, "the file names or numbers")
             self._text.rows.append(Row(coefficients, compare, self._limit()))
 
     def _bounds(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from dovetail.core.errors import ModelError
 from dovetail.core.limits import Meter
 from dovetail.core.mip import Mip
-from dovetail.models.text import INFINITE, NUMBER, lines, shown
+from dovetail.models.text import INFINITE, NAME, NUMBER, lines, shown
 
 Fields = Callable[[bytes], list[bytes]]
 """The words of a line."""
@@ -175,6 +175,7 @@ class _Scan:
         if words[1] in self._found.rows:
             raise self._wrong(f"has row {shown(words[1])} a second time")
         self._found.rows[words[1]] = words[0]
+        self._meter.add_elements(NAME, "the file names or numbers")
 
     def _entry(self, words: list[bytes]) -> None:
         count = len(words)
@@ -192,6 +193,7 @@ class _Scan:
     def _begin(self, name: bytes) -> None:
         if name in self._known:
             raise self._wrong(f"has column {shown(name)} in a second place")
+        self._meter.add_elements(NAME, "the file names or numbers")
         self._known.add(name)
         self._found.columns.append(name)
         self._name, self._column = name, set()

@@ -26,6 +26,8 @@ PIECE = 1 << 20
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 """What no text has; some readers stop there, others go on."""
 
+NAME = 16
+"""Elements that a row or column counts for: its name is kept in several tables, here and in HiGHS."""
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """A number as all readers read it: no nan, no hexadecimal, no comma, nothing behind it."""
 INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
