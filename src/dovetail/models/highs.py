@@ -21,7 +21,7 @@ from dovetail.models.text import unpacked
 
 SUFFIXES = (".mps", ".mps.gz", ".lp", ".lp.gz")
 LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=60.0)
-"""Four million rows and columns, or twenty million entries: with HiGHS's own tables some gigabytes at most."""
+"""Four million rows and columns, or twenty million entries: a few gigabytes with what HiGHS keeps."""
 
 
 def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
