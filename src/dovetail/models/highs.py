@@ -20,7 +20,7 @@ from dovetail.models.mps import outline
 from dovetail.models.text import unpacked
 
 SUFFIXES = (".mps", ".mps.gz", ".lp", ".lp.gz")
-LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=60.0)
+LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=120.0)
 """Four million rows and columns, or twenty million entries: a few gigabytes with what HiGHS keeps."""
 
 
