@@ -364,8 +364,15 @@ class _Parser:
             limits[name] = value
 
     def _names(self) -> set[bytes]:
+        """Columns that are known: a misspelt one would become a column, and the one meant lose its kind."""
         found: set[bytes] = set()
         while self._next.kind == "name":
+            if self._next.word not in self._text.columns:
+                raise self._wrong(
+                    self._next,
+                    f"names {shown(self._next.word)}, which neither the objective nor a row nor a bound has; "
+                    "add it to the objective with the coefficient 0",
+                )
             found.add(self._name())
         return found
 
