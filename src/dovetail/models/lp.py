@@ -37,6 +37,8 @@ TOKEN = re.compile(
     rb"|(?P<colon>:+)|(?P<strange>[\[\]*^/|])|(?P<name>[^\s+\-*^/\[\]<>=:|]+)|(?P<stop>$))"
 )
 ORDER = ("objective", "rows", "bounds", "general", "binary", "semi", "end")
+TOLERANCE = 1e-6
+"""By how much a whole number may miss a limit of an integer column."""
 INFINITE = (b"inf", b"infinity")
 RESERVED = (*INFINITE, b"nan", b"free")
 """Words that some reader takes for a number; no column is called so."""
@@ -91,9 +93,8 @@ class Text:
         low, high = np.array([self.limits(name) for name in names]).T
         if not np.array_equal(whole, mip.integer):
             return False
-        return _close(_up(mip.lower, whole), _up(low, whole)) and _close(
-            _up(-mip.upper, whole), _up(-high, whole)
-        )
+        lower, upper = _unrounded(mip.lower, low, whole), -_unrounded(-mip.upper, -high, whole)
+        return _close(lower, low) and _close(upper, high)
 
     def _agrees_on_rows(self, mip: Mip, place: dict[bytes, int]) -> bool:
         compare = np.array([row.compare for row in self.rows], dtype=object)
@@ -115,9 +116,10 @@ class Text:
         )
 
 
-def _up(limits: FloatArray, whole: BoolArray) -> FloatArray:
-    """Limits with those of integers rounded up, as a program may do when it is made."""
-    return np.where(whole, np.ceil(limits), limits)
+def _unrounded(theirs: FloatArray, ours: FloatArray, whole: BoolArray) -> FloatArray:
+    """Limits from below, as they were before a program rounded those of its integers up."""
+    rounded = whole & (np.ceil(ours - TOLERANCE) <= theirs) & (theirs <= np.ceil(ours))
+    return np.where(rounded, ours, theirs)
 
 
 def _close(theirs: FloatArray, ours: ArrayLike) -> bool:
