@@ -7,10 +7,11 @@ from pathlib import Path
 
 import highspy
 import numpy as np
+import pyscipopt
 import pytest
 from tests.conftest import FULL
 from tests.robustness import bad
-from tests.robustness.damage import random_host
+from tests.robustness.damage import damaged, random_host
 
 import dovetail as dt
 from dovetail.models.highs import as_mip
@@ -176,6 +177,66 @@ def test_names_with_blanks_are_read_by_their_places(tmp_path):
     assert mip.names == ("THE COL", "OTHER")
     assert mip.A.toarray().tolist() == [[1.0, 1.0], [1.0, 0.0]]
     assert (mip.row_upper[0], mip.upper[0], mip.cost[1]) == (4.0, 4.0, 2.0)
+
+
+def by_scip(path):
+    """What SCIP's own reader makes of a file, by names; None where it refuses it."""
+    model = pyscipopt.Model()
+    model.hideOutput()
+    try:
+        model.readProblem(str(path))
+    except OSError:
+        return None
+    sign = 1.0 if model.getObjectiveSense() == "minimize" else -1.0
+    columns = {
+        v.name: column(sign * v.getObj(), v.getLbOriginal(), v.getUbOriginal(), v.vtype() != "CONTINUOUS")
+        for v in model.getVars()
+    }
+    entries = sorted(
+        (v, value) for c in model.getConss() for v, value in model.getValsLinear(c).items() if value
+    )
+    sides = sorted((model.getLhs(c), model.getRhs(c)) for c in model.getConss())
+    return columns, entries, sides
+
+
+def column(cost, lower, upper, whole):
+    """Its numbers; limits of an integer may or may not have been rounded by a reader."""
+    low, high = max(lower, -1e20), min(upper, 1e20)
+    return (cost, np.ceil(low - 1e-6), np.floor(high + 1e-6), 1.0) if whole else (cost, low, high, 0.0)
+
+
+def by_us(path):
+    mip = dt.read(path)
+    parts = zip(mip.names, mip.sign * mip.cost, mip.lower, mip.upper, mip.integer, strict=True)
+    columns = {name: column(*numbers) for name, *numbers in parts}
+    A = mip.A.tocoo()
+    entries = sorted((mip.names[j], value) for j, value in zip(A.coords[1], A.data, strict=True))
+    lower, upper = np.maximum(mip.row_lower, -1e20), np.minimum(mip.row_upper, 1e20)
+    return columns, entries, sorted(zip(lower, upper, strict=True))
+
+
+@pytest.mark.parametrize("suffix", [".mps", ".lp"])
+def test_damaged_files_that_are_read_are_read_as_scip_reads_them(suffix, tmp_path, capfd):
+    """Bits flipped, words exchanged: what is still a model must be the one that stands in the text."""
+    same = 0
+    for seed in range(2000 if FULL else 150):
+        _, damage = damaged(suffix, seed, str(tmp_path))
+        path = tmp_path / f"model{suffix}"
+        path.write_bytes(damage.content)
+        try:
+            ours = by_us(path)
+        except dt.ModelError:
+            continue
+        theirs = by_scip(path)
+        if theirs is None or ours[0].keys() != theirs[0].keys():  # SCIP takes other characters for names
+            continue
+        for name, numbers in theirs[0].items():
+            assert ours[0][name] == pytest.approx(numbers, rel=1e-9, abs=1e-12), (seed, name)
+        assert [name for name, _ in ours[1]] == [name for name, _ in theirs[1]], seed
+        assert [v for _, v in ours[1]] == pytest.approx([v for _, v in theirs[1]]), seed
+        assert np.array(ours[2]) == pytest.approx(np.array(theirs[2])), seed
+        same += 1
+    assert same > (100 if FULL else 5)
 
 
 # --- limits ----------------------------------------------------------------------------------------

@@ -411,3 +411,17 @@ def test_weights_that_are_no_numbers(tmp_path):
     torch.save(source.state_dict(), path)
     with pytest.raises(dt.PredictorError, match="0.bias holds NaN"):
         tied(dt.load_predictor(path, module=net()))
+
+
+def test_an_archive_is_measured_unpacked(tmp_path):
+    """A `.pt` file is a zip archive: ten megabytes of zeros are ten kilobytes in it."""
+    buffer, path = io.BytesIO(), tmp_path / "net.pt"
+    torch.save({"weight": torch.zeros(1 << 20, dtype=torch.float64)}, buffer)
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    assert path.stat().st_size < 100_000
+    with pytest.raises(dt.PredictorError, match=r"it unpacks to \d+ bytes; the limit is 1,000,000 bytes"):
+        dt.load_predictor(path, net(), limits=dt.FileLimits(bytes=1_000_000))
+    with pytest.raises(dt.PredictorError, match="not those of this Sequential"):
+        dt.load_predictor(path, net())

@@ -14,7 +14,9 @@ from onnx import helper, numpy_helper
 import dovetail as dt
 from dovetail.core.limits import FileLimits, Meter
 from dovetail.predictors import onnx_wire
+from dovetail.predictors.onnx_file import LIMITS
 from dovetail.predictors.onnx_room import room
+from tests.conftest import FULL
 from tests.robustness.damage import model, whole
 
 node = helper.make_node
@@ -202,22 +204,25 @@ import resource, sys
 import dovetail as dt
 dt.load_predictor(sys.argv[2])
 size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 30), size + (4 << 30)))
+elements = int(sys.argv[3])
+most = size + 16 * elements + (1 << 26)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
 try:
-    dt.load_predictor(sys.argv[1])
+    dt.load_predictor(sys.argv[1], limits=dt.FileLimits(elements=elements))
 except dt.PredictorError as error:
     print(error)
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="hardware: only Linux limits memory")
-def test_the_usual_limits_are_far_below_a_bomb(tmp_path):
-    """36 doublings are 274 GB; they are refused within 4."""
+def test_the_limit_of_elements_is_a_limit_of_memory(tmp_path):
+    """36 doublings are 274 GB; they are refused within 16 bytes for every number that is allowed."""
+    elements = LIMITS.elements if FULL else 1 << 22
     path = saved(tmp_path, BOMBS["Concat"])
     assert path.stat().st_size < 3000
     good = tmp_path / "good.onnx"
     good.write_bytes(model([node("Relu", ["x"], ["y"])], {}).SerializeToString())
-    command = [sys.executable, "-c", CHILD, path, good]
+    command = [sys.executable, "-c", CHILD, path, good, str(elements)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "elements; the limit is" in done.stdout, done.stderr
     assert "limits=dovetail.FileLimits(elements=...)" in done.stdout

@@ -10,6 +10,7 @@ from tests.small import linear_net, random_mlp
 
 import dovetail as dt
 from dovetail.bounds.box import propagate
+from dovetail.core.probe import probe_points
 from dovetail.presolve import tabulation
 from dovetail.presolve.tabulation import tabulate
 
@@ -237,3 +238,74 @@ def test_tables_together_add_at_most_so_many_columns(monkeypatch):
     assert extended.problem.mip.columns == 3 * n + 8  # two tables of four rows
     (left,) = extended.problem.blocks
     assert left.outputs.ravel().tolist() == y[2:].ravel().tolist()
+
+
+# --- values that no row can hold -------------------------------------------------------------------
+
+SPIKES = [np.inf, -np.inf, np.nan, 1e16, -1e16, 1e20, -1e300]
+
+
+def spiked(chance, value):
+    """Whole numbers whose function has one value that no engine takes, where no probe looks."""
+    width, count = int(chance.integers(1, 3)), 12
+    points = np.array(list(np.ndindex(*[count] * width)), dtype=float)
+    table = np.round(chance.normal(size=len(points)), 3)
+    problem = dt.Problem(host(np.zeros(width), np.full(width, count - 1.0), 1, chance, rows=0))
+    probed = {tuple(point) for point in probe_points(problem.mip, np.arange(width)[None])}
+    free = [k for k, point in enumerate(points) if tuple(point) not in probed]
+
+    def function(X):
+        places = np.round(X).astype(int).clip(0, count - 1) @ (count ** np.arange(width)[::-1])
+        return table[places][:, None]
+
+    problem.add_predictor(function, list(range(width)), [width], name="spiky")
+    table[chance.choice(free)] = value
+    return problem, points, table
+
+
+@pytest.mark.parametrize("value", SPIKES)
+def test_what_no_row_can_hold_stays_a_block(value):
+    for seed in range(4 if FULL else 1):
+        problem, _, _ = spiked(np.random.default_rng(seed), value)
+        assert tabulate(problem, propagate(problem.mip)) is None
+
+
+@pytest.mark.parametrize("value", SPIKES)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning", "ignore:overflow:RuntimeWarning")
+def test_such_a_problem_is_solved_and_nothing_false_is_said(value):
+    for seed in range(6 if FULL else 1):
+        problem, points, table = spiked(np.random.default_rng(seed), value)
+        width = points.shape[1]
+        start = np.append(points[0], table[0])
+        result = dt.solve(problem, start=start, time_limit=0.7, log=False)
+        worth = problem.mip.sign * (points @ problem.mip.cost[:width] + table * problem.mip.cost[width])
+        best = np.min(worth[np.isfinite(table)])
+        assert result.x is not None
+        assert dt.check(problem, result.x).within()
+        reached = problem.mip.sign * result.objective
+        assert reached <= worth[0] + 1e-6
+        if result.status == "optimal":
+            assert reached <= best + 1e-6 * max(1.0, abs(best))
+        if result.bound is not None:
+            assert problem.mip.sign * result.bound <= best + 1e-6 * max(1.0, abs(best))
+
+
+def test_one_bad_sample_leaves_the_others_their_tables():
+    mip = dt.Mip(np.ones(4), lower=[0.0, 50.0, -np.inf, -np.inf], upper=[9.0, 90.0, np.inf, np.inf],
+                 integer=[True, True, False, False])  # fmt: skip
+    problem = dt.Problem(mip)
+    spikes = []
+    problem.add_predictor(lambda X: np.where(np.isin(X, spikes), np.inf, X), [[0], [1]], [[2], [3]])
+    spikes.append(77.0)
+    extended = tabulate(problem, propagate(mip))
+    assert [block.inputs.tolist() for block in extended.problem.blocks] == [[[1]]]
+
+
+def test_large_steps_at_large_places_are_no_line():
+    """y = base + rise x loses its digits, or overflows, where x is large."""
+    mip = dt.Mip([0.0, 1.0], lower=[1e12, -np.inf], upper=[1e12 + 1.0, np.inf], integer=[True, False])
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: 1e9 * (X - 1e12) - 5e8, [0], [1])
+    assert tabulate(problem, propagate(mip)) is None
+    result = dt.solve(problem, time_limit=2.0, log=False)
+    assert result.x is None or dt.check(problem, result.x).within()

@@ -1,9 +1,9 @@
 """A process of its own that reads damaged files, under a limit of memory: what it cannot survive shows.
 
-    python -m tests.robustness.reader SUFFIX FIRST COUNT
+    python -m tests.robustness.reader SUFFIX FIRST COUNT [SUFFIX FIRST COUNT ...]
 
-One line per file on stdout: its seed, the kind of damage, and what became of it. The seed is written before
-the file is read, so that a crash or a hang has a name.
+One line per file on stdout: its kind and seed, the damage, and what became of it. Kind and seed are written
+before the file is read, so that a crash or a hang has a name.
 """
 
 from __future__ import annotations
@@ -25,19 +25,25 @@ SHORT = ("MemoryError", "allocate", "bad_alloc")
 """Words of an error that came only from the limit: the reader itself did not look."""
 
 
-def main(suffix: str, first: int, count: int) -> None:
+def main(*wanted: str) -> None:
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "warm.onnx").write_bytes(damaged(".onnx", 0, folder)[0])
         dt.load_predictor(Path(folder, "warm.onnx"))  # so that all libraries are there
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
-        path = Path(folder) / f"damaged{suffix}"
-        for seed in range(first, first + count):
-            print(seed, end="\t", flush=True)
-            original, damage = damaged(suffix, seed, folder)
-            path.write_bytes(damage.content)
-            print(damage.kind, outcome(path, suffix, original, damage.content), sep="\t", flush=True)
+        for suffix, first, count in zip(wanted[::3], wanted[1::3], wanted[2::3], strict=True):
+            for seed in range(int(first), int(first) + int(count)):
+                print(suffix, seed, sep="\t", end="\t", flush=True)
+                print(*tried(suffix, seed, folder), sep="\t", flush=True)
+
+
+def tried(suffix: str, seed: int, folder: str) -> tuple[str, str]:
+    """The damage of one file, and what became of it."""
+    original, damage = damaged(suffix, seed, folder)
+    path = Path(folder) / f"damaged{suffix}"
+    path.write_bytes(damage.content)
+    return damage.kind, outcome(path, suffix, original, damage.content)
 
 
 def outcome(path: Path, suffix: str, original: bytes, content: bytes) -> str:
@@ -79,4 +85,4 @@ def loses_its_end(suffix: str, original: bytes, content: bytes) -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(*sys.argv[1:])

@@ -19,7 +19,8 @@ class FileLimits:
     bytes: int | None = None
     """Of the file, unpacked, and of what it refers to."""
     elements: int | None = None
-    """Of a model: names and numbers. Of a network: numbers computed in one pass over a few samples."""
+    """Of a model: words and numbers (a row or column counts for sixteen). Of a network: numbers that are
+    computed in one pass over a few samples."""
     seconds: float | None = None
     """Infinity is allowed."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from dovetail.models.mps import outline
 from dovetail.models.text import unpacked
 
 SUFFIXES = (".mps", ".mps.gz", ".lp", ".lp.gz")
-LIMITS = FileLimits(bytes=1 << 29, elements=1 << 25, seconds=60.0)
-"""HiGHS needs about 200 bytes for a line with its names and numbers."""
+LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=120.0)
+"""Four million rows and columns, or twenty million entries: a few gigabytes with what HiGHS keeps."""
 
 
 def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
@@ -30,7 +31,7 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
     What reading may take is limited; `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
     raises that.
     """
-    if not isinstance(path, (str, Path)) or "\0" in str(path):
+    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
         raise ModelError(f"read takes the path of a file, not {path!r}.")
     if limits is not None and not isinstance(limits, FileLimits):
         raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")

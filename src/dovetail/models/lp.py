@@ -22,7 +22,7 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import ModelError
 from dovetail.core.limits import Meter
 from dovetail.core.mip import INFINITY, Mip
-from dovetail.models.text import lines, shown
+from dovetail.models.text import NAME, lines, shown
 
 HEADER = re.compile(
     rb"\s*(?:(?P<objective>max(?:imi[sz]e|imum)?|min(?:imi[sz]e|imum)?)"
@@ -37,6 +37,8 @@ TOKEN = re.compile(
     rb"|(?P<colon>:+)|(?P<strange>[\[\]*^/|])|(?P<name>[^\s+\-*^/\[\]<>=:|]+)|(?P<stop>$))"
 )
 ORDER = ("objective", "rows", "bounds", "general", "binary", "semi", "end")
+TOLERANCE = 1e-6
+"""By how much a whole number may miss a limit of an integer column."""
 INFINITE = (b"inf", b"infinity")
 RESERVED = (*INFINITE, b"nan", b"free")
 """Words that some reader takes for a number; no column is called so."""
@@ -91,9 +93,8 @@ class Text:
         low, high = np.array([self.limits(name) for name in names]).T
         if not np.array_equal(whole, mip.integer):
             return False
-        return _close(_up(mip.lower, whole), _up(low, whole)) and _close(
-            _up(-mip.upper, whole), _up(-high, whole)
-        )
+        lower, upper = _unrounded(mip.lower, low, whole), -_unrounded(-mip.upper, -high, whole)
+        return _close(lower, low) and _close(upper, high)
 
     def _agrees_on_rows(self, mip: Mip, place: dict[bytes, int]) -> bool:
         compare = np.array([row.compare for row in self.rows], dtype=object)
@@ -115,9 +116,10 @@ class Text:
         )
 
 
-def _up(limits: FloatArray, whole: BoolArray) -> FloatArray:
-    """Limits with those of integers rounded up, as a program may do when it is made."""
-    return np.where(whole, np.ceil(limits), limits)
+def _unrounded(theirs: FloatArray, ours: FloatArray, whole: BoolArray) -> FloatArray:
+    """Limits from below, as they were before a program rounded those of its integers up."""
+    rounded = whole & (np.ceil(ours - TOLERANCE) <= theirs) & (theirs <= np.ceil(ours))
+    return np.where(rounded, ours, theirs)
 
 
 def _close(theirs: FloatArray, ours: ArrayLike) -> bool:
@@ -183,7 +185,7 @@ class _Parser:
         number = 0
         for number, line in lines(path, self._meter):
             line = line.split(b"\\")[0].rstrip()
-            place = 0
+            place = count = 0
             header = HEADER.match(line)
             if header is not None:
                 kind = header.lastgroup or ""
@@ -193,15 +195,16 @@ class _Parser:
                 found = TOKEN.match(line, place)
                 assert found is not None  # a name is whatever is left
                 kind = found.lastgroup or ""
+                count += 1
                 if kind != "stop":
                     yield _Token(kind, found[kind], number, found.start(kind) == place > 0)
                 place = found.end()
+            self._meter.add_elements(count, "the file names or numbers")
         yield _Token("stop", b"", number, False)
 
     def _take(self) -> _Token:
         taken, self._next = self._next, next(self._tokens, self._next)
         self._behind = taken.line
-        self._meter.add_elements(1, "the file names or numbers")
         return taken
 
     def _wrong(self, token: _Token, what: str) -> ModelError:
@@ -230,8 +233,13 @@ class _Parser:
         token = self._take()
         if token.kind != "name" or token.word.lower() in RESERVED or token.word[:1] == b".":
             raise self._wrong(token, f"has {shown(token.word)} where the name of a column must be")
-        self._text.columns.setdefault(token.word)
-        return token.word
+        return self._known(token.word)
+
+    def _known(self, name: bytes) -> bytes:
+        if name not in self._text.columns:
+            self._meter.add_elements(NAME, "the file names or numbers")
+            self._text.columns[name] = None
+        return name
 
     def _limit(self) -> float:
         """The number behind (or before) a comparison, which may be infinite."""
@@ -300,8 +308,7 @@ class _Parser:
             raise self._wrong(token, "begins a second row; give each a line of its own")
         if token.word.lower() in RESERVED:
             raise self._wrong(token, f"has {shown(token.word)} where the name of a column must be")
-        self._text.columns.setdefault(token.word)
-        return token.word
+        return self._known(token.word)
 
     def _objective(self) -> None:
         self._text.cost, constant = self._sum(self._label(required=False), "objective")
@@ -321,6 +328,7 @@ class _Parser:
             if not coefficients:
                 raise self._wrong(self._next, "or the one before has a row without columns")
             compare = self._compare()
+            self._meter.add_elements(NAME, "the file names or numbers")
             self._text.rows.append(Row(coefficients, compare, self._limit()))
 
     def _bounds(self) -> None:
@@ -358,8 +366,15 @@ class _Parser:
             limits[name] = value
 
     def _names(self) -> set[bytes]:
+        """Columns that are known: a misspelt one would become a column, and the one meant lose its kind."""
         found: set[bytes] = set()
         while self._next.kind == "name":
+            if self._next.word not in self._text.columns:
+                raise self._wrong(
+                    self._next,
+                    f"names {shown(self._next.word)}, which neither the objective nor a row nor a bound has; "
+                    "add it to the objective with the coefficient 0",
+                )
             found.add(self._name())
         return found
 

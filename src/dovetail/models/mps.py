@@ -15,7 +15,7 @@ from pathlib import Path
 from dovetail.core.errors import ModelError
 from dovetail.core.limits import Meter
 from dovetail.core.mip import Mip
-from dovetail.models.text import INFINITE, NUMBER, lines, shown
+from dovetail.models.text import INFINITE, NAME, NUMBER, lines, shown
 
 Fields = Callable[[bytes], list[bytes]]
 """The words of a line."""
@@ -28,6 +28,10 @@ BARE = (b"FR", b"MI", b"PL", b"BV")
 """Kinds of bounds, with and without a number."""
 PLACES = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 """Where the words of a line of the fixed format stand; names there may hold blanks."""
+BLANK = (b" ", b"\t")
+"""How a line begins that is not the beginning of a section."""
+BATCH = 10_000
+"""Words that are counted at a time."""
 GAPS = ((0, 1), (3, 4), (12, 14), (22, 24), (36, 39), (47, 49))
 
 
@@ -91,38 +95,46 @@ class _Scan:
         """Sections so far."""
         self._known: set[bytes] = set()
         """Columns so far."""
+        self._name = b""
         self._column: set[bytes] = set()
-        """Rows that the column at hand has an entry in."""
+        """The column at hand, and the rows it has an entry in."""
         self._set: bytes | None = None
         self._given: set[bytes] = set()
         """The name of the right-hand side or ranges at hand, and the rows it has given."""
         self._integer = False
         self._line = 0
+        self._reader: Callable[[list[bytes]], None] = self._nowhere
+        """What the section at hand does with the words of a line."""
 
     def run(self, text: Iterable[tuple[int, bytes]]) -> Outline:
-        readers = {
-            b"OBJSENSE": self._sense, b"ROWS": self._row, b"COLUMNS": self._entry,
-            b"RHS": self._right, b"RANGES": self._right, b"BOUNDS": self._bound,
-        }  # fmt: skip
+        fields, count = self._fields, 0
         for self._line, line in text:
-            if line[:1] == b"*" or not line.strip():
+            if line[:1] not in BLANK:
+                self._unindented(line)
                 continue
-            if line[:1] not in b" \t":
-                self._section(line.split())
-                continue
-            reader = readers.get(self._seen[-1] if self._seen else b"")
-            if reader is None:
-                raise self._wrong("stands in no section")
             try:
-                words = self._fields(line)
+                words = fields(line)
             except ValueError as reason:
                 raise self._wrong(str(reason)) from None
-            self._meter.add_elements(len(words), "the file names or numbers")
-            reader(words)
+            if words:
+                self._reader(words)
+                count += len(words)
+            if count > BATCH:
+                self._meter.add_elements(count, "the file names or numbers")
+                count = 0
+        self._meter.add_elements(count, "the file names or numbers")
         for name in NEEDED:
             if name not in self._seen:
                 raise self._wrong(f"is the last, and there is no {name.decode()}: the file is cut short")
         return self._found
+
+    def _unindented(self, line: bytes) -> None:
+        """A comment, an empty line, or the beginning of a section."""
+        if line[:1] != b"*" and line.strip():
+            self._section(line.split())
+
+    def _nowhere(self, words: list[bytes]) -> None:
+        raise self._wrong("stands in no section")
 
     def _section(self, words: list[bytes]) -> None:
         name = words[0]
@@ -143,6 +155,10 @@ class _Scan:
             raise self._wrong(f"has words behind {name.decode()}")
         self._seen.append(name)
         self._set, self._given = None, set()
+        self._reader = {
+            b"OBJSENSE": self._sense, b"ROWS": self._row, b"COLUMNS": self._entry,
+            b"RHS": self._right, b"RANGES": self._right, b"BOUNDS": self._bound,
+        }.get(name, self._nowhere)  # fmt: skip
 
     def _latest(self) -> int:
         """RHS, RANGES and BOUNDS may come in any order, OBJSENSE anywhere before the rows."""
@@ -159,26 +175,36 @@ class _Scan:
         if words[1] in self._found.rows:
             raise self._wrong(f"has row {shown(words[1])} a second time")
         self._found.rows[words[1]] = words[0]
+        self._meter.add_elements(NAME, "the file names or numbers")
 
     def _entry(self, words: list[bytes]) -> None:
-        if len(words) == 3 and words[1] == b"'MARKER'":
+        count = len(words)
+        if count == 3 and words[1] == b"'MARKER'":
             return self._marker(words[2])
-        if len(words) not in (3, 5):
+        if count not in (3, 5):
             raise self._wrong("is no column with one or two rows and numbers")
-        name = words[0]
-        if not self._found.columns or self._found.columns[-1] != name:
-            if name in self._known:
-                raise self._wrong(f"has column {shown(name)} in a second place")
-            self._known.add(name)
-            self._found.columns.append(name)
-            self._column = set()
-        for row, value in _pairs(words[1:]):
-            kind = self._kind(row)
-            if row in self._column:
-                raise self._wrong(f"gives column {shown(name)} a second entry in {shown(row)}")
-            self._column.add(row)
-            self._found.entries += self._number(value) != 0.0 and kind != b"N"
+        if words[0] != self._name:
+            self._begin(words[0])
+        self._coefficient(words[1], words[2])
+        if count == 5:
+            self._coefficient(words[3], words[4])
         return None
+
+    def _begin(self, name: bytes) -> None:
+        if name in self._known:
+            raise self._wrong(f"has column {shown(name)} in a second place")
+        self._meter.add_elements(NAME, "the file names or numbers")
+        self._known.add(name)
+        self._found.columns.append(name)
+        self._name, self._column = name, set()
+
+    def _coefficient(self, row: bytes, value: bytes) -> None:
+        kind = self._kind(row)
+        if row in self._column:
+            raise self._wrong(f"gives column {shown(self._name)} a second entry in {shown(row)}")
+        self._column.add(row)
+        if self._number(value) != 0.0 and kind != b"N":
+            self._found.entries += 1
 
     def _marker(self, word: bytes) -> None:
         if word not in (b"'INTORG'", b"'INTEND'") or self._integer == (word == b"'INTORG'"):

@@ -26,6 +26,8 @@ PIECE = 1 << 20
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 """What no text has; some readers stop there, others go on."""
 
+NAME = 16
+"""Elements that a row or column counts for: its name is kept in several tables, here and in HiGHS."""
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """A number as all readers read it: no nan, no hexadecimal, no comma, nothing behind it."""
 INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
@@ -64,22 +66,34 @@ def _unpack(path: Path, plain: Path, meter: Meter) -> None:
 
 
 def lines(path: Path, meter: Meter) -> Iterator[tuple[int, bytes]]:
-    """The lines of a plain file, numbered from 1."""
+    """The lines of a plain file, numbered from 1, without their ends."""
+    number, rest = 0, b""
     with path.open("rb") as file:
-        number = 0
-        while line := file.readline(LONGEST_LINE + 1):
-            number += 1
-            if len(line) > LONGEST_LINE:
-                raise ModelError(f"{meter.name}: line {number} has more than {LONGEST_LINE} characters.")
-            if CONTROL.search(line):
-                raise ModelError(
-                    f"{meter.name}: line {number} holds characters that are no text; it is damaged."
-                )
-            if not line.isascii():
-                _require_utf8(line, number, meter)
-            if number % 4096 == 0:
-                meter.require_time()
-            yield number, line
+        while piece := file.read(PIECE):
+            meter.require_time()
+            *whole, rest = (rest + piece).split(b"\n")
+            _require_text(whole, rest, piece, number, meter)
+            for line in whole:
+                number += 1
+                yield number, line
+    if rest:
+        _require_utf8(rest, number + 1, meter)
+        yield number + 1, rest
+
+
+def _require_text(whole: list[bytes], rest: bytes, piece: bytes, before: int, meter: Meter) -> None:
+    """Refuse what is no text; only where something is amiss is it looked at line by line."""
+    if piece.isascii() and len(rest) <= LONGEST_LINE and not CONTROL.search(piece):
+        return
+    for k, line in enumerate([*whole, rest]):
+        if CONTROL.search(line):
+            raise ModelError(
+                f"{meter.name}: line {before + k + 1} holds characters that are no text; it is damaged."
+            )
+        if len(line) > LONGEST_LINE:
+            raise ModelError(f"{meter.name}: line {before + k + 1} is longer than {LONGEST_LINE} characters.")
+        if k < len(whole):
+            _require_utf8(line, before + k + 1, meter)
 
 
 def _require_utf8(line: bytes, number: int, meter: Meter) -> None:

@@ -8,6 +8,7 @@ only with `trust=True`, which says that the file comes from a source as good as 
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import zipfile
 from collections.abc import Callable, Mapping
@@ -75,7 +76,7 @@ def load_predictor(
 
 
 def _path(path: object) -> Path:
-    if isinstance(path, (str, Path)) and "\0" not in str(path):
+    if isinstance(path, (str, os.PathLike)) and "\0" not in str(path):
         return Path(path)
     raise PredictorError(f"load_predictor takes the path of a file, not {path!r}.")
 
