@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
@@ -30,8 +30,9 @@ class Shaken(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Every operation of torch comes through here, below autograd."""
-        if kwargs or not all(isinstance(a, Tensor) and a.is_floating_point() for a in args):
-            return func(*args, **(kwargs or {}))  # other forms of the same operations are left alone
+        plain = not kwargs and all(type(a) in (Tensor, nn.Parameter) and a.is_floating_point() for a in args)
+        if not plain or torch.jit.is_tracing() or torch.compiler.is_compiling():
+            return func(*args, **(kwargs or {}))  # also where torch writes a network down, not computes it
         if func in (aten.mm.default, aten.bmm.default):
             return self._product(*args)
         if func is aten.addmm.default:
@@ -55,4 +56,4 @@ class Shaken(TorchDispatchMode):
         rows, columns = value.shape[-2:]
         i = torch.arange(rows, device=value.device)[:, None]
         j = torch.arange(columns, device=value.device)
-        return (7 * i + 5 * j + 3 * rows + self._turn) % 11 % 3 - 1
+        return ((7 * i + 5 * j + 3 * rows + self._turn) % 11 % 3 - 1).to(value.dtype)

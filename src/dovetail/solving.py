@@ -30,6 +30,7 @@ from dovetail.core.surroundings import gradients, interrupts, threads
 from dovetail.core.watch import Callback, Watch
 from dovetail.drop_in import Opened, opened, remember
 from dovetail.methods import method_named
+from dovetail.methods.clearing import clear
 from dovetail.mip.highs import HighsEngine
 from dovetail.presolve.host import Host, examine
 
@@ -81,6 +82,8 @@ def solve(
         watch.bound = _in_users_sense(problem, host.bound)
         search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, n_jobs, device)
         outcome = _run(chosen, search, host)
+        if watch.failure is None:
+            clear(search)
     result = _pack(session, chosen, search, host, outcome)
     remember(session, result)
     conclude(watch, result)
@@ -216,7 +219,7 @@ def _pack(session: Opened, method: Method, search: Search, host: Host, outcome: 
         seconds=search.budget.seconds,
         trace=search.watch.trace,
         method=method.name,
-        message=_message(status, search, host, outcome, doubt),
+        message=_message(status, search, host, outcome, doubt, violation),
         profile=Profile.of(search.stopwatch, search.budget.seconds),
         names=problem.mip.names,
         outside=() if x is None else outside(problem, x),
@@ -280,11 +283,29 @@ _MEANING = {
 }
 
 
-def _message(status: Status, search: Search, host: Host, outcome: Outcome, doubt: str) -> str:
+def _within_rounding(nearest: Violation) -> str:
+    """A word on a row that no value of its predictors may meet."""
+    missed = max(nearest.rows, nearest.bounds, key=lambda kind: kind.amount)
+    if missed.name != nearest.rounding.name or nearest.rounding.amount < 2.0 * missed.amount:
+        return ""
+    return (
+        ", which is less than its predictors round: none of their values may come nearer (widen it, or give "
+        "the predictors in float64)"
+    )
+
+
+def _message(
+    status: Status, search: Search, host: Host, outcome: Outcome, doubt: str, violation: Violation | None
+) -> str:
     parts = [_MEANING[status], outcome.message, doubt]
     if host.note and host.note != outcome.message:
         parts.append(host.note)
     nearest = search.incumbent.nearest
     if search.incumbent.x is None and nearest is not None:
-        parts.append(f"the nearest candidate misses {nearest}")
+        parts.append(f"the nearest candidate misses {nearest}{_within_rounding(nearest)}")
+    if violation is not None and violation.within() and not violation.steady():
+        parts.append(
+            f"evaluated one by one, or on another processor, the samples may miss {violation.rounding.name} "
+            f"by {violation.rounding.amount:.1e}: the predictors' own rounding"
+        )
     return "; ".join(part for part in parts if part)

@@ -125,10 +125,16 @@ class Checker:
             rounding=self._rounding(beyond, outside, said),
         )
 
-    def allowance(self, x: FloatArray) -> FloatArray:
-        """(columns,) by how much each output may change where the same samples are evaluated elsewhere."""
+    def allowance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What rounding may do to the outputs at `x` where its samples are evaluated elsewhere.
+
+        (columns,) by how much an output may change, and (columns,) the lead from which on a class is safe.
+        """
         said = [Said(block, copy, x) for block, copy in zip(self._problem.blocks, self._copies, strict=True)]
-        return self._changes(said)
+        lead = np.zeros(self._problem.mip.columns)
+        for each in said:
+            lead[each.block.outputs] = each.safe_lead
+        return self._changes(said), lead
 
     def _changes(self, said: list[Said]) -> FloatArray:
         """Of each block by itself, and then through the blocks that read its outputs."""
@@ -190,8 +196,17 @@ class Said:
         """(n,) whose class rounding may turn."""
         if not self.block.classifies:
             return np.zeros(self.block.samples, dtype=bool)
-        sides = min(2, self.block.outputs.shape[1])  # a value against a threshold, or two against each other
-        return np.asarray(self.block.lead(self._values) <= sides * self.wobble.max(axis=1))
+        return np.asarray(self.block.lead(self._values) <= self._sides * self.wobble.max(axis=1))
+
+    @property
+    def _sides(self) -> int:
+        """A value against a threshold, or two against each other."""
+        return 1 if self.block.outputs.shape[1] == 1 else 2
+
+    @property
+    def safe_lead(self) -> float:
+        """The lead from which on no class turns."""
+        return self._sides * float(np.max(self.wobble)) if self.block.classifies else 0.0
 
     @property
     def prediction(self) -> Worst:

@@ -51,6 +51,7 @@ class Incumbent:
         *,
         seed: int = 0,
         threads: int = 1,
+        steady: bool = False,
     ) -> None:
         self.x: FloatArray | None = None
         self.objective = float("nan")
@@ -66,6 +67,8 @@ class Incumbent:
         self._checker = Checker(problem)
         self._engine, self._seed, self._threads = engine, seed, threads
         self._budget, self._stopwatch = budget, stopwatch
+        self._steady = steady
+        """Whether only points count that hold however the predictors round."""
         tied = np.zeros(self._host.columns, dtype=bool)
         tied[problem.inputs] = True
         tied[problem.outputs] = True
@@ -94,7 +97,7 @@ class Incumbent:
         """The same, returning the completed point, or None if the door refused it."""
         with self._stopwatch.measure("door"):
             x, violation = self._complete(candidate)
-            if not violation.within():
+            if not (violation.steady() if self._steady else violation.within()):
                 if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
                     self.nearest = violation
                 return None
@@ -102,6 +105,22 @@ class Incumbent:
             if self._improves(objective):
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
             return x
+
+    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(columns,) what each output may change by elsewhere, and the lead that its class needs."""
+        return self._checker.allowance(x)
+
+    def settle_for(self, x: FloatArray, loss: float) -> bool:
+        """Take a point that holds however its predictors round for one that may not, at so small a loss."""
+        violation, objective = self._checker.violation(x), self._problem.mip.objective(x)
+        worse = self._problem.mip.sign * (objective - self.objective)
+        bound = self._problem.mip.sign * self.bound
+        if not violation.steady() or worse > loss * (1.0 + abs(self.objective - self._problem.mip.offset)):
+            return False
+        if self.proved and not meets(self._problem.mip, objective, bound):
+            return False
+        self.x, self.objective, self.violation = x, objective, violation
+        return True
 
     def _improves(self, objective: float) -> bool:
         sign = self._problem.mip.sign

@@ -1,0 +1,56 @@
+"""The last step of every search: away from rows that hold only as this machine rounds.
+
+Searches end on the rows that limit them. A network in float32 is no smooth function there: evaluated one by
+one, the same samples may miss the row by what the network rounds. From such a point a short descent goes
+to the same problem with its limits moved in by that much. What it costs is as small as the rounding; a
+point that would cost more, or lose its proof, is not taken, and the result says what may be missed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dovetail.core.budget import Budget, StopReason
+from dovetail.core.clearance import cleared, has_room
+from dovetail.core.incumbent import Incumbent
+from dovetail.core.search import Search
+from dovetail.local.descent import Options
+from dovetail.local.scene import Scene
+from dovetail.local.walk import Walk
+from dovetail.mip import HighsEngine
+from dovetail.presolve.boxes import propagate
+
+SECONDS = 0.5
+"""The longest it takes, also after the end of the time."""
+RADIUS, STEPS = 0.01, 15
+"""The rounding is a tiny part of any box: near steps, and few of them."""
+WORTH = 1e-4
+"""The most that a clear point may cost, relative to the objective."""
+
+
+def clear(search: Search) -> None:
+    """Put a point that holds however its predictors round in the place of an incumbent that may not."""
+    incumbent = search.incumbent
+    if incumbent.x is None or incumbent.violation is None or incumbent.violation.steady():
+        return
+    if search.budget.stopped is StopReason.INTERRUPT:
+        return  # who presses Ctrl-C wants the point, not a better one
+    change, lead = incumbent.rounding(incumbent.x)
+    if not has_room(search.problem, change):
+        return
+    budget = Budget(SECONDS)
+    door = Incumbent(
+        search.problem,
+        HighsEngine(),
+        budget,
+        search.stopwatch,
+        seed=search.seed,
+        threads=search.threads,
+        steady=True,
+    )
+    problem = cleared(search.problem, change, lead)
+    inside = replace(search, problem=problem, incumbent=door, budget=budget)
+    scene = Scene.of(inside, box=propagate(problem.mip))
+    Walk(inside, scene, Options(steps=STEPS)).descend(incumbent.x, RADIUS, budget, "clear", steps=1)
+    if door.x is not None:
+        incumbent.settle_for(door.x, WORTH)
