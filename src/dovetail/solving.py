@@ -82,8 +82,6 @@ def solve(
         watch.bound = _in_users_sense(problem, host.bound)
         search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, n_jobs, device)
         outcome = _run(chosen, search, host)
-        if watch.failure is None:
-            clear(search)
     result = _pack(session, chosen, search, host, outcome)
     remember(session, result)
     conclude(watch, result)
@@ -166,7 +164,9 @@ def _log_file(log: bool | TextIO) -> TextIO | None:
 def _run(method: Method, search: Search, host: Host) -> Outcome:
     """Search; an engine or a predictor in trouble ends it, and the best point stays."""
     try:
-        return _search(method, search, host)
+        outcome = _search(method, search, host)
+        clear(search)
+        return outcome
     except EngineError as trouble:
         return Outcome(StopReason.ERROR, len(search.watch.trace), str(trouble))
     except DovetailError:

@@ -27,13 +27,16 @@ def cleared(problem: Problem, change: FloatArray, lead: FloatArray) -> Problem:
     Limits that lie closer together than twice that move to their middle: an equality stays as it is.
     """
     mip = problem.mip
-    row_lower, row_upper = _moved_in(mip.row_lower, mip.row_upper, AHEAD * (abs(mip.A) @ change))
-    lower, upper = _moved_in(mip.lower, mip.upper, AHEAD * change)
+    change = AHEAD * change
+    in_rows = abs(mip.A) @ change
+    row_lower, row_upper = moved_in(mip.row_lower, mip.row_upper, in_rows, in_rows)
+    lower, upper = moved_in(mip.lower, mip.upper, change, change)
     host = replace(mip, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper)
-    return problem.derived(host, _decided(problem, lead))
+    return problem.derived(host, decided(problem, lead))
 
 
-def _decided(problem: Problem, lead: FloatArray) -> tuple[Block, ...]:
+def decided(problem: Problem, lead: FloatArray) -> tuple[Block, ...]:
+    """The blocks, whose classes a search decides by a `lead` or more."""
     return tuple(
         replace(block, epsilon=max(block.epsilon, AHEAD * _in_logits(block, np.max(lead[block.outputs]))))
         if block.classifies
@@ -43,15 +46,18 @@ def _decided(problem: Problem, lead: FloatArray) -> tuple[Block, ...]:
 
 
 def has_room(problem: Problem, change: FloatArray) -> bool:
-    """Whether some point of these limits can hold at all `change`s; beside an equality the tolerance is all."""
+    """Whether a point within these limits can hold at any `change`; an equality has but its tolerance."""
     mip = problem.mip
     rows = mip.row_upper - mip.row_lower >= 2.0 * (abs(mip.A) @ change - TOLERANCE)
     return bool(np.all(rows) and np.all(mip.upper - mip.lower >= 2.0 * (change - TOLERANCE)))
 
 
-def _moved_in(lower: FloatArray, upper: FloatArray, by: FloatArray) -> tuple[FloatArray, FloatArray]:
-    room = np.minimum(by, np.maximum(0.0, 0.5 * (upper - lower)))
-    return lower + room, upper - room
+def moved_in(
+    lower: FloatArray, upper: FloatArray, up: FloatArray, down: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Lower limits moved up and upper ones down, not beyond their middle."""
+    half = np.maximum(0.0, 0.5 * (upper - lower))
+    return lower + np.minimum(up, half), upper - np.minimum(down, half)
 
 
 def _in_logits(block: Block, lead: float) -> float:

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import Budget, StopReason
 from dovetail.core.clearance import cleared, has_room
+from dovetail.core.errors import EngineError
 from dovetail.core.incumbent import Incumbent
+from dovetail.core.problem import Problem
 from dovetail.core.search import Search
 from dovetail.local.descent import Options
 from dovetail.local.scene import Scene
@@ -31,13 +34,20 @@ WORTH = 1e-4
 def clear(search: Search) -> None:
     """Put a point that holds however its predictors round in the place of an incumbent that may not."""
     incumbent = search.incumbent
-    if incumbent.x is None or incumbent.violation is None or incumbent.violation.steady():
+    if incumbent.x is None or all(block.predictor.exact for block in search.problem.blocks):
         return
-    if search.budget.stopped is StopReason.INTERRUPT:
-        return  # who presses Ctrl-C wants the point, not a better one
+    if search.budget.stopped is StopReason.INTERRUPT or incumbent.steady:
+        return  # who presses Ctrl-C wants the point as it is
     change, lead = incumbent.rounding(incumbent.x)
     if not has_room(search.problem, change):
         return
+    point = _near(search, incumbent.x, cleared(search.problem, change, lead))
+    if point is not None:
+        incumbent.settle_for(point, WORTH)
+
+
+def _near(search: Search, x: FloatArray, problem: Problem) -> FloatArray | None:
+    """The best point near `x` that a short descent finds in the cleared problem, or none."""
     budget = Budget(SECONDS)
     door = Incumbent(
         search.problem,
@@ -48,9 +58,10 @@ def clear(search: Search) -> None:
         threads=search.threads,
         steady=True,
     )
-    problem = cleared(search.problem, change, lead)
     inside = replace(search, problem=problem, incumbent=door, budget=budget)
-    scene = Scene.of(inside, box=propagate(problem.mip))
-    Walk(inside, scene, Options(steps=STEPS)).descend(incumbent.x, RADIUS, budget, "clear", steps=1)
-    if door.x is not None:
-        incumbent.settle_for(door.x, WORTH)
+    try:
+        scene = Scene.of(inside, box=propagate(problem.mip))
+        Walk(inside, scene, Options(steps=STEPS)).descend(x, RADIUS, budget, "clear", steps=1)
+    except EngineError:
+        pass  # an engine in trouble here costs a nicer point, not the solve
+    return door.x
