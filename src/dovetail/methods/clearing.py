@@ -10,11 +10,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import scipy.sparse as sp
+
 from dovetail.core.arrays import FloatArray
 from dovetail.core.budget import Budget, StopReason
 from dovetail.core.clearance import cleared, has_room
+from dovetail.core.engine import Quadratic
 from dovetail.core.errors import EngineError
 from dovetail.core.incumbent import Incumbent
+from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.core.search import Search
 from dovetail.local.descent import Options
@@ -61,7 +66,31 @@ def _near(search: Search, x: FloatArray, problem: Problem) -> FloatArray | None:
     inside = replace(search, problem=problem, incumbent=door, budget=budget)
     try:
         scene = Scene.of(inside, box=propagate(problem.mip))
-        Walk(inside, scene, Options(steps=STEPS)).descend(x, RADIUS, budget, "clear", steps=1)
+        start = _nearest(scene.host, x, scene.width, inside)
+        if start is not None:
+            Walk(inside, scene, Options(steps=STEPS)).descend(start, RADIUS, budget, "clear", steps=1)
     except EngineError:
         pass  # an engine in trouble here costs a nicer point, not the solve
     return door.x
+
+
+def _nearest(host: Mip, x: FloatArray, width: FloatArray, search: Search) -> FloatArray | None:
+    """The point of the host's rows, integers as they are, that is nearest to `x`: min |z - x|, an LP.
+
+    A descent compares points by what they cost and counts on its start to satisfy the rows.
+    """
+    up, down = host.upper - x, x - host.lower
+    up[host.integer] = down[host.integer] = 0.0
+    activity = host.A @ x
+    moves = Mip(
+        cost=np.concatenate([1.0 / width, 1.0 / width]),
+        A=sp.hstack([host.A, -host.A]),
+        row_lower=host.row_lower - activity,
+        row_upper=host.row_upper - activity,
+        lower=np.maximum(0.0, -np.concatenate([down, up])),
+        upper=np.maximum(0.0, np.concatenate([up, down])),
+    )
+    nothing = np.empty(0, dtype=np.int64)
+    session = HighsEngine().load(moves, nothing, seed=search.seed, threads=search.threads)
+    answer = session.solve(Quadratic.linear(moves.cost, 0.0), budget=search.budget)
+    return None if answer.x is None else x + answer.x[: x.size] - answer.x[x.size :]
