@@ -12,6 +12,8 @@ from torch import nn
 
 import dovetail as dt
 
+AUTO = dt.Auto(effort=3)
+"""Ends by itself, long before the time does."""
 ULP = 2.0**-22
 """Twice the rounding of float32: what a sum in another order may well change."""
 
@@ -122,13 +124,13 @@ def test_answers_by_another_route_count_and_others_do_not(seed):
 
 
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
-@pytest.mark.parametrize("method", ["auto", "dual-decomposition"])
+@pytest.mark.parametrize("method", [AUTO, dt.DualDecomposition(iterations=1)], ids=lambda m: m.name)
 def test_a_solve_ends_clear_of_its_rows(method, size):
     problem = limited(size)
-    result = dt.solve(problem, method, time_limit=2.0, log=False)
+    result = dt.solve(problem, method, log=False)
     assert result.violation.steady()
     assert beyond(problem, one_by_one(problem, result.x)) <= 1e-6
-    if method == "auto":
+    if method is AUTO:
         assert result.objective == pytest.approx(1.0, rel=1e-5)  # the room costs a hair
     assert "rounding" not in result.message
 
@@ -149,7 +151,7 @@ def test_an_equality_has_no_room_and_the_result_says_so():
     problem = dt.Problem(mip)
     problem.add_predictor(Unsteady([size]), [0], [1])
     # one sample: the batch is the sample alone, so that another machine is all there is to fear
-    result = dt.solve(problem, time_limit=5.0, log=False)
+    result = dt.solve(problem, AUTO, log=False)
     assert result.status == "feasible" and result.violation.rounding.name == "same"
     assert 1e-6 < result.violation.rounding.amount < 1.0
     assert "may miss same by" in result.message and "rounding" in result.message
@@ -169,7 +171,7 @@ def test_a_value_that_float32_does_not_have_is_explained():
     )
     problem = dt.Problem(mip)
     problem.add_predictor(Unsteady([2e4], alone=0.0), [0], [1])
-    result = dt.solve(problem, time_limit=3.0, log=False)
+    result = dt.solve(problem, AUTO, log=False)
     assert result.x is None and result.status == "no_solution"
     assert "exactly" in result.message and "less than its predictors round" in result.message
 
@@ -214,7 +216,7 @@ class TestClasses:
     @pytest.mark.parametrize("epsilon", [0.0, 1e-4])
     def test_a_solve_keeps_its_classes(self, epsilon):
         problem = self.problem(epsilon)
-        result = dt.solve(problem, time_limit=5.0, log=False)
+        result = dt.solve(problem, AUTO, log=False)
         assert np.array_equal(one_by_one(problem, result.x)[2:], result.x[2:])
         assert result.objective == pytest.approx(1.0, abs=1e-3)
 
@@ -257,6 +259,6 @@ def test_a_row_at_zero_between_large_outputs_is_cleared_at_the_end():
     )
     problem = dt.Problem(mip)
     problem.add_predictor(Unsteady([1e4], 1.0 / 3.0), [[0], [1]], [[2], [3]])
-    result = dt.solve(problem, time_limit=5.0, log=False)
+    result = dt.solve(problem, AUTO, log=False)
     assert result.violation.steady()
     assert result.objective == pytest.approx(0.3, rel=1e-4)
