@@ -3,7 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-full lint format bench clean
+MACHINE := $(shell uname -m)
+
+.PHONY: demo test test-full test-arithmetic lint format bench clean
 
 demo: .venv/.core
 	$(BIN)/dovetail demo
@@ -13,6 +15,21 @@ test: .venv/.dev lint
 
 test-full: .venv/.dev lint
 	DOVETAIL_FULL=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The same tests with other last digits: other vector units, other kernels, two threads, and "shaken" products of
+# matrices (tests/shaken.py), which do on any machine what another processor might. See CONTRIBUTING.md.
+ROUTES := tests/core tests/columns tests/coupling tests/local tests/methods tests/nn tests/presolve \
+	tests/predictors/test_scikit_learn.py tests/predictors/test_register.py tests/conformance \
+	tests/differential/test_row_by_row.py tests/problems tests/test_traps.py
+CORETYPE := $(if $(filter x86_64,$(MACHINE)),Haswell,ARMV8)
+# scripted code does not ask for float64 in the same way while it is shaken
+SCRIPTED := "tests/core/test_check.py::test_a_module_with_float32_in_its_code[True]"
+VARIATIONS := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(CORETYPE) DOVETAIL_TEST_THREADS=2 \
+	DOVETAIL_TEST_SHAKEN=1 DOVETAIL_TEST_SHAKEN=6 $(if $(filter x86_64,$(MACHINE)),ATEN_CPU_CAPABILITY=avx2)
+
+test-arithmetic: .venv/.dev
+	set -e; for variation in $(VARIATIONS); do echo "--- $$variation"; \
+	env $$variation $(BIN)/python -m pytest -n 2 --dist worksteal $(ROUTES) --deselect $(SCRIPTED); done
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

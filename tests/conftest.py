@@ -9,9 +9,9 @@ import torch
 
 torch.set_num_threads(int(os.environ.get("DOVETAIL_TEST_THREADS", "1")))
 if turn := int(os.environ.get("DOVETAIL_TEST_SHAKEN", "0")):
-    from tests.shaken import Shaken
+    from tests.shaken import shake
 
-    Shaken(turn).__enter__()  # and never left
+    shake(turn)
 
 FULL = os.environ.get("DOVETAIL_FULL", "") not in ("", "0")
 """`make test-full` sets this: the same tests at full volume."""

@@ -10,13 +10,31 @@ machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 aten = torch.ops.aten
+
+
+def shake(turn: int) -> None:
+    """From now on, in this process; where torch writes a network down it steps aside."""
+    for where, name in ((torch.onnx, "export"), (torch.jit, "trace"), (torch.jit, "script")):
+        setattr(where, name, _unshaken(getattr(where, name)))
+    Shaken(turn).__enter__()
+
+
+def _unshaken(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        with _disable_current_modes():
+            return function(*args, **options)
+
+    return call
 
 
 class Shaken(TorchDispatchMode):
@@ -30,7 +48,8 @@ class Shaken(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Every operation of torch comes through here, below autograd."""
-        if kwargs or not all(isinstance(a, Tensor) and a.is_floating_point() for a in args):
+        plain = not kwargs and all(type(a) in (Tensor, nn.Parameter) and a.is_floating_point() for a in args)
+        if not plain:
             return func(*args, **(kwargs or {}))  # other forms of the same operations are left alone
         if func in (aten.mm.default, aten.bmm.default):
             return self._product(*args)
@@ -55,4 +74,4 @@ class Shaken(TorchDispatchMode):
         rows, columns = value.shape[-2:]
         i = torch.arange(rows, device=value.device)[:, None]
         j = torch.arange(columns, device=value.device)
-        return (7 * i + 5 * j + 3 * rows + self._turn) % 11 % 3 - 1
+        return ((7 * i + 5 * j + 3 * rows + self._turn) % 11 % 3 - 1).to(value.dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TextIO
 
@@ -33,6 +34,7 @@ from dovetail.core.surroundings import Interrupts, cores, gradients, threads
 from dovetail.core.watch import Callback, Watch
 from dovetail.drop_in import Opened, opened, remember
 from dovetail.methods import method_named
+from dovetail.methods.clearing import clear
 from dovetail.mip.highs import HighsEngine
 from dovetail.presolve.host import Host, examine
 
@@ -238,7 +240,10 @@ def _log_file(log: bool | TextIO) -> TextIO | None:
 def _run(method: Method, search: Search, host: Host) -> Outcome:
     """Search; an engine or a predictor in trouble ends it, and the best point stays."""
     try:
-        return _search(method, search, host)
+        outcome = _search(method, search, host)
+        with suppress(OutOfTime):
+            clear(search)
+        return outcome
     except OutOfTime:
         reason = search.budget.over or StopReason.TIME
         return Outcome(reason, len(search.watch.trace), "it ended between two calls of a predictor")
@@ -302,7 +307,7 @@ def _pack(
         seconds=search.budget.seconds,
         trace=search.watch.trace,
         method=method.name,
-        message=_message(status, search, host, outcome, doubt),
+        message=_message(status, search, host, outcome, doubt, violation),
         profile=Profile.of(search.stopwatch, search.budget.seconds),
         names=problem.mip.names,
         outside=() if x is None else outside(problem, x),
@@ -367,11 +372,29 @@ _MEANING = {
 }
 
 
-def _message(status: Status, search: Search, host: Host, outcome: Outcome, doubt: str) -> str:
+def _within_rounding(nearest: Violation) -> str:
+    """A word on a row that no value of its predictors may meet."""
+    missed = max(nearest.rows, nearest.bounds, key=lambda kind: kind.amount)
+    if missed.name != nearest.rounding.name or nearest.rounding.amount < 2.0 * missed.amount:
+        return ""
+    return (
+        ", which is less than its predictors round: none of their values may come nearer (widen it, or give "
+        "the predictors in float64)"
+    )
+
+
+def _message(
+    status: Status, search: Search, host: Host, outcome: Outcome, doubt: str, violation: Violation | None
+) -> str:
     parts = [_MEANING[status], outcome.message, doubt]
     if host.note and host.note != outcome.message:
         parts.append(host.note)
     nearest = search.incumbent.nearest
     if search.incumbent.x is None and nearest is not None:
-        parts.append(f"the nearest candidate misses {nearest}")
+        parts.append(f"the nearest candidate misses {nearest}{_within_rounding(nearest)}")
+    if violation is not None and violation.within() and not violation.steady():
+        parts.append(
+            f"evaluated one by one, or on another processor, the samples may miss {violation.rounding.name} "
+            f"by {violation.rounding.amount:.1e}: the predictors' own rounding"
+        )
     return "; ".join(part for part in parts if part)

@@ -9,6 +9,8 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core import predictor as register
+from dovetail.core.block import Block
+from dovetail.core.check import Checker
 from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
 from tests.conformance import nets
@@ -92,6 +94,27 @@ class TestEveryKind:
         for i in (0, len(X) - 1):
             assert apart(predictor.predict(X[i : i + 1]), said[i : i + 1]) <= kind.close
         assert predictor.predict(X[:0]).shape == (0, kind.outputs)
+
+    def test_other_batches_stay_within_what_the_check_allows(self, kind, only_read):
+        """Alone, in halves, backwards: what the same rows give is within the rounding that was measured."""
+        (_, predictor), X = only_read, kind.points()[:7]
+        n, d, q = len(X), kind.features, kind.outputs
+        limits = np.repeat([1e9, np.inf], [n * d, n * q])
+        problem = dt.Problem(dt.Mip(cost=np.zeros(n * (d + q)), lower=-limits, upper=limits))
+        predictor.examine(X)
+        outputs = n * d + np.arange(n * q).reshape(n, q)
+        traits = register.Traits(smooth=False, ends_in_sigmoid=None)
+        block = Block("net", predictor, traits, np.arange(n * d).reshape(n, d), outputs, False, 0.0, 0.0)
+        problem = problem.derived(problem.mip, (block,))
+        x = problem.predict(np.concatenate([X.ravel(), np.zeros(n * q)]))
+        allowed = Checker(problem).allowance(x)[0][outputs]
+        halves = [predictor.predict(X[:3]), predictor.predict(X[3:])]
+        one_by_one = [predictor.predict(X[i : i + 1]) for i in range(n)]
+        backwards = predictor.predict(X[::-1])[::-1]
+        for said in (np.concatenate(halves), np.concatenate(one_by_one), backwards):
+            assert np.all(np.abs(said - x[outputs]) <= allowed)
+        x[outputs] = np.concatenate(one_by_one)
+        assert dt.check(problem, x).within()
 
     def test_the_copy_says_the_same_and_its_gradient_is_a_difference(self, kind, only_read):
         (_, predictor), X = only_read, kind.points()

@@ -87,7 +87,7 @@ def check(problem: Problem, x: ArrayLike) -> Violation:
     """How far `x` (a value for every column) is from satisfying `problem`.
 
     Samples of predictors that compute in less than float64 are also evaluated one by one, which takes as
-    many calls as there are samples, for a second at most.
+    many calls as there are samples, for a quarter of a second at most.
     """
     return Checker(problem).violation(vector("x", x, problem.mip.columns), one_by_one=True)
 
@@ -112,10 +112,7 @@ class Checker:
         beyond = np.maximum(mip.row_lower - activity, activity - mip.row_upper)
         outside = np.maximum(mip.lower - x, x - mip.upper)
         fraction = np.where(mip.integer, np.abs(x - np.round(x)), 0.0)
-        said = [
-            Said(block, copy, x, one_by_one=one_by_one)
-            for block, copy in zip(self._problem.blocks, self._copies, strict=True)
-        ]
+        said = self._said(x, one_by_one)
         return Violation(
             rows=_worst(beyond, mip.row_name),
             bounds=_worst(outside, mip.column_name),
@@ -125,10 +122,20 @@ class Checker:
             rounding=self._rounding(beyond, outside, said),
         )
 
-    def allowance(self, x: FloatArray) -> FloatArray:
-        """(columns,) by how much each output may change where the same samples are evaluated elsewhere."""
-        said = [Said(block, copy, x) for block, copy in zip(self._problem.blocks, self._copies, strict=True)]
-        return self._changes(said)
+    def allowance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What rounding may do to the outputs at `x` where its samples are evaluated elsewhere.
+
+        (columns,) by how much an output may change, and (columns,) the lead from which on a class is safe.
+        """
+        said = self._said(x, one_by_one=True)
+        lead = np.zeros(self._problem.mip.columns)
+        for each in said:
+            lead[each.block.outputs] = each.safe_lead
+        return self._changes(said), lead
+
+    def _said(self, x: FloatArray, one_by_one: bool) -> list[Said]:
+        pairs = zip(self._problem.blocks, self._copies, strict=True)
+        return [Said(block, copy, x, one_by_one=one_by_one) for block, copy in pairs]
 
     def _changes(self, said: list[Said]) -> FloatArray:
         """Of each block by itself, and then through the blocks that read its outputs."""
@@ -155,7 +162,7 @@ class Checker:
 class Said:
     """What one block's predictor says of a point, by all routes that are open here."""
 
-    def __init__(self, block: Block, copy: Copy | None, x: FloatArray, *, one_by_one: bool = False) -> None:
+    def __init__(self, block: Block, copy: Copy | None, x: FloatArray, *, one_by_one: bool) -> None:
         self.block, self._x = block, x
         self._evaluate = copy if copy is not None else block.predictor.predict
         inputs = x[block.inputs]
@@ -190,8 +197,17 @@ class Said:
         """(n,) whose class rounding may turn."""
         if not self.block.classifies:
             return np.zeros(self.block.samples, dtype=bool)
-        sides = min(2, self.block.outputs.shape[1])  # a value against a threshold, or two against each other
-        return np.asarray(self.block.lead(self._values) <= sides * self.wobble.max(axis=1))
+        return np.asarray(self.block.lead(self._values) <= self._sides * self.wobble.max(axis=1))
+
+    @property
+    def _sides(self) -> int:
+        """A value against a threshold, or two against each other."""
+        return 1 if self.block.outputs.shape[1] == 1 else 2
+
+    @property
+    def safe_lead(self) -> float:
+        """The lead from which on no class turns."""
+        return self._sides * float(np.max(self.wobble)) if self.block.classifies else 0.0
 
     @property
     def prediction(self) -> Worst:

@@ -56,6 +56,7 @@ class Incumbent:
         *,
         seed: int = 0,
         threads: int = 1,
+        steady: bool = False,
     ) -> None:
         self.x: FloatArray | None = None
         self.objective = float("nan")
@@ -71,6 +72,8 @@ class Incumbent:
         self._checker = Checker(problem)
         self._engine, self._seed, self._threads = engine, seed, threads
         self._budget, self._stopwatch = budget, stopwatch
+        self._steady = steady
+        """Whether only points count that hold however the predictors round."""
         tied = np.zeros(self._host.columns, dtype=bool)
         tied[problem.inputs] = True
         tied[problem.outputs] = True
@@ -99,7 +102,7 @@ class Incumbent:
         """The same, returning the completed point, or None if the door refused it."""
         with self._stopwatch.measure("door"):
             x, violation = self._complete(candidate)
-            if not violation.within():
+            if not (violation.steady() if self._steady else violation.within()):
                 if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
                     self.nearest = violation
                 return None
@@ -107,6 +110,31 @@ class Incumbent:
             if self._improves(objective):
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
             return x
+
+    def _verdict(self, x: FloatArray) -> Violation:
+        return self._checker.violation(x, one_by_one=self._steady)
+
+    @property
+    def steady(self) -> bool:
+        """Whether the best point holds however its predictors round; True while there is none."""
+        return self.x is None or self._checker.violation(self.x, one_by_one=True).steady()
+
+    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(columns,) what each output may change by elsewhere, and the lead that its class needs."""
+        return self._checker.allowance(x)
+
+    def settle_for(self, x: FloatArray, loss: float) -> bool:
+        """Take a point that holds however its predictors round for one that may not, at so small a loss."""
+        objective = self._problem.mip.objective(x)
+        violation = self._checker.violation(x, one_by_one=True)
+        worse = self._problem.mip.sign * (objective - self.objective)
+        bound = self._problem.mip.sign * self.bound
+        if not violation.steady() or worse > loss * (1.0 + abs(self.objective - self._problem.mip.offset)):
+            return False
+        if self.proved and not meets(self._problem.mip, objective, bound):
+            return False
+        self.x, self.objective, self.violation = x, objective, violation
+        return True
 
     def _improves(self, objective: float) -> bool:
         sign = self._problem.mip.sign
@@ -116,11 +144,11 @@ class Incumbent:
     def _complete(self, candidate: FloatArray) -> tuple[FloatArray, Violation]:
         host = self._host
         if not np.all(np.isfinite(candidate)):
-            return candidate, self._checker.violation(candidate)
+            return candidate, self._verdict(candidate)
         x = np.clip(candidate, host.lower, host.upper)
         x[host.integer] = np.round(x[host.integer])
         x = self._problem.predict(x)
-        violation = self._checker.violation(x)
+        violation = self._verdict(x)
         if violation.within() and not self._improvable:
             return x, violation
         if not self._settled(x):
@@ -129,7 +157,7 @@ class Incumbent:
             part = self._budget.part(min(seconds, share * self._budget.left))
             repaired = self._resolve(session, kept, part, x)
             if repaired is not None:
-                verdict = self._checker.violation(repaired)
+                verdict = self._verdict(repaired)
                 worse = violation.within() and self._value(repaired) > self._value(x)
                 if verdict.within() and not worse:
                     return repaired, verdict
@@ -216,6 +244,12 @@ class ExtendedIncumbent(Incumbent):
         """A bound of the extended problem is one of the original."""
         self._door.raise_bound(bound)
         self._mirror()
+
+    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of the original's columns; those that were appended are exact."""
+        change, lead = self._door.rounding(x[: self._columns])
+        appended = np.zeros(x.size - self._columns)
+        return np.concatenate([change, appended]), np.concatenate([lead, appended])
 
     def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
         """Complete and check a candidate as the original door does."""

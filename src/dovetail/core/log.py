@@ -52,7 +52,7 @@ def conclude(watch: Watch, result: Result) -> None:
         gap = "" if result.gap is None else f", gap {100 * result.gap:.3g} %"
         watch.say(f"objective  {result.objective:.8g}, bound {bound}{gap}")
     if result.violation is not None:
-        kinds = ("rows", "bounds", "integrality", "prediction", "precision")
+        kinds = ("rows", "bounds", "integrality", "prediction", "precision", "rounding")
         watch.say("checked    " + ", ".join(f"{k} {getattr(result.violation, k).amount:.1e}" for k in kinds))
     if result.outside:
         watch.say(

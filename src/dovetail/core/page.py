@@ -61,7 +61,7 @@ def _facts(result: Result) -> list[tuple[str, str]]:
     if result.residual is not None:
         facts.append(("residual", f"{result.residual:.2e}"))
     if result.violation is not None:
-        for kind in ("rows", "bounds", "integrality", "prediction", "precision"):
+        for kind in ("rows", "bounds", "integrality", "prediction", "precision", "rounding"):
             facts.append((f"worst {kind}", str(getattr(result.violation, kind))))
     facts += [("outside the training data", str(where)) for where in result.outside[:20]]
     return facts

@@ -26,7 +26,7 @@ ROWS, HAIR = 16, 1e-4
 """A row by itself may happen to be rounded well: it is looked at with so many others, moved by this part."""
 DOUBLE = 2.0**-49
 """Eight roundings of float64, relative: what is allowed a predictor that computes in it, without a look."""
-SECONDS = 1.0
+SECONDS = 0.25
 """The longest that rows are evaluated one by one; what was seen of these then stands for the others."""
 
 

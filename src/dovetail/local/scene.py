@@ -16,6 +16,7 @@ from dovetail.local.networks import Networks
 from dovetail.presolve.boxes import tightened_box
 from dovetail.presolve.components import Components, components
 from dovetail.presolve.host import limits_within
+from dovetail.presolve.room import with_room
 from dovetail.presolve.stretch import Stretch, stretch
 
 GLANCES = 16
@@ -46,6 +47,7 @@ class Scene:
         if box is None:
             with search.stopwatch.measure("engine"):
                 box = tightened_box(problem, search.budget, seed=search.seed, threads=search.threads)
+        problem = with_room(search)
         with search.stopwatch.measure("nn"), search.stopwatch.measure("network"):
             reach = stretch(problem, box, search.seed)
             networks = Networks(problem, search.stopwatch, search.device)
