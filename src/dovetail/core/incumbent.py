@@ -35,8 +35,12 @@ MIP_SHARE = 0.1
 
 
 def meets(mip: Mip, objective: float, bound: float) -> bool:
-    """Whether a bound proves an objective: a constant in the objective does not make them closer."""
-    return abs(objective - bound) <= AGREEMENT * abs(objective - mip.offset) + HAIR
+    """Whether a bound proves an objective: a constant in the objective does not make them closer.
+
+    Neither one that is added to a small objective, nor one that a large one is taken off from.
+    """
+    size = min(abs(objective), abs(objective - mip.offset))
+    return abs(objective - bound) <= AGREEMENT * size + HAIR
 
 
 class Incumbent:
