@@ -84,7 +84,7 @@ def grid_problem(
 def network(
     chance: np.random.Generator, features: int, outputs: int, dtype: torch.dtype, *, offset: float = 0.0
 ) -> nn.Sequential:
-    """A small ReLU network; with an offset its outputs lie about there, by way of its hidden neurons or not."""
+    """A small ReLU network; with an offset its outputs lie about there, by its bias or by its neurons."""
     width = int(chance.integers(3, 7))
     net = nn.Sequential(
         nn.Linear(features, width, dtype=dtype), nn.ReLU(), nn.Linear(width, outputs, dtype=dtype)
@@ -126,9 +126,7 @@ def faults(case: Case, result: dt.Result, where: str) -> list[str]:
     slack = 1e-6 * abs(best) + 1e-9
     if result.bound is not None and mip.sign * result.bound > best + slack:
         said.append(f"{where}: bound {result.bound}, but {mip.sign * best} is attained")
-    if result.status == "optimal":
-        if (
-            mip.sign * result.objective > best + 2.0 * slack
-        ):  # the objective is of one batch, the best of another
-            said.append(f"{where}: {result.objective} called optimal, but {mip.sign * best} is attained")
+    beaten = result.status == "optimal" and mip.sign * result.objective > best + 2.0 * slack
+    if beaten:  # by more than the objective in one batch differs from that in another
+        said.append(f"{where}: {result.objective} called optimal, but {mip.sign * best} is attained")
     return said

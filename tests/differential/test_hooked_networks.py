@@ -186,8 +186,8 @@ def patched_class(net: nn.Sequential, spot: Spot) -> Callable[[], object]:
 
 
 STAYING = (
-    forward_hook, hook_with_kwargs, hook_inside, pre_hook, pre_hook_outside, patched_forward, patched_sequence,
-    patched_call, linear_subclass, subclass_that_calls, first_identity, first_softplus,
+    forward_hook, hook_with_kwargs, hook_inside, pre_hook, pre_hook_outside, patched_forward,
+    patched_sequence, patched_call, linear_subclass, subclass_that_calls, first_identity, first_softplus,
     sequence_that_iterates, sequence_that_calls, parametrised,
 )  # fmt: skip
 PASSING = (on_all_modules, before_all_modules, patched_class)

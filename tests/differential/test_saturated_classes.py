@@ -1,4 +1,4 @@
-"""Classes that saturation and rounding decide: what is proved holds for the class the deployed network gives."""
+"""Classes that saturation and rounding decide: what is proved holds for the class that is really given."""
 
 from __future__ import annotations
 
