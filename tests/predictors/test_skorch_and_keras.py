@@ -127,7 +127,6 @@ class TestKerasLayers:
         with pytest.raises(dt.UnsupportedError, match="Functional cannot be written out"):
             as_predictor(functional()).layers()
 
-
     def test_false_friends_are_not_taken_for_keras_own(self):
         def relu(x):
             return keras.ops.relu(x) + 1.0
