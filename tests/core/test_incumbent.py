@@ -6,7 +6,7 @@ from tests.small import knapsack, linear_net
 
 import dovetail as dt
 from dovetail.core.budget import Budget
-from dovetail.core.incumbent import Incumbent
+from dovetail.core.incumbent import Incumbent, meets
 from dovetail.core.stopwatch import Stopwatch
 from dovetail.mip.highs import HighsEngine
 
@@ -125,3 +125,11 @@ def test_an_engine_in_trouble_costs_a_candidate_not_the_solve():
     incumbent = Incumbent(with_slack(False), Broken(), Budget(30.0), Stopwatch())
     assert np.isnan(incumbent.offer(np.array([1.25, 0.0, 0.0]), "x"))
     assert incumbent.offer(np.array([0.0, 0.0, 0.0]), "x") == 0.0
+
+
+@pytest.mark.parametrize(("offset", "objective"), [(-1e5, 1.0), (1e5, 1e5 + 1.0), (0.0, 1.0)])
+def test_a_constant_does_not_bring_a_bound_closer(offset, objective):
+    """Neither one that the rest of the objective nearly cancels, nor one that hides the rest."""
+    mip = dt.Mip(cost=[1.0], offset=offset)
+    assert meets(mip, objective, objective - 0.9e-6)
+    assert not meets(mip, objective, objective - 2e-6)

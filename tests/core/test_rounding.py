@@ -1,264 +1,156 @@
-"""A predictor's own rounding: counted as its own, reported for the rows it may break, kept away from.
+"""Rounding: no network that torch or numpy computes is further from its exact layers than was said."""
 
-The modules here give other last digits alone than in a batch, on any machine.
-"""
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
 from tests.conftest import FULL
-from tests.small import random_mlp
 from torch import nn
 
-import dovetail as dt
+from dovetail.core.deciding import class_slack
+from dovetail.core.layers import Activation, Dense, evaluate, thresholded
+from dovetail.core.rounding import FLOAT32, FLOAT64, FORMATS, Computation, rounding_error
 
-AUTO = dt.Auto(effort=3)
-"""Ends by itself, long before the time does."""
-ULP = 2.0**-22
-"""Twice the rounding of float32: what a sum in another order may well change."""
+SEEDS = range(40 if FULL else 8)
+KINDS = ("relu", "sigmoid", "tanh", "softplus", "softmax")
 
 
-class Unsteady(nn.Module):
-    """A linear map in float32 that gives one row by itself another last digit."""
+def random_layers(chance, features, outputs, depth, *, size=1.0, kinds=("relu",)):
+    layers, width = [], features
+    for _ in range(depth):
+        wide = int(chance.integers(2, 40))
+        layers += [dense(chance, width, wide, size), Activation(str(chance.choice(kinds)))]
+        width = wide
+    return (*layers, dense(chance, width, outputs, size))
 
-    def __init__(self, weights, bias=0.0, alone=ULP):
-        super().__init__()
-        self.inner = nn.Linear(len(weights), 1)
-        self.alone = alone
+
+def dense(chance, into, out, size):
+    weight = chance.normal(size=(out, into)) / np.sqrt(into)
+    return Dense(weight.astype(np.float32).astype(float), (size * chance.normal(size=out)).astype(np.float32))
+
+
+def as_module(layers, dtype):
+    makes = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "softplus": nn.Softplus}
+    parts = []
+    for layer in layers:
+        if isinstance(layer, Activation):
+            parts.append(nn.Softmax(dim=1) if layer.kind == "softmax" else makes[layer.kind]())
+            continue
+        linear = nn.Linear(*layer.weight.shape[::-1], dtype=dtype)
         with torch.no_grad():
-            self.inner.weight.copy_(torch.tensor([weights]))
-            self.inner.bias.fill_(bias)
-
-    def forward(self, x):
-        y = self.inner(x)
-        return y * (1.0 + self.alone) if len(x) == 1 and y.dtype == torch.float32 else y
+            linear.weight.copy_(torch.as_tensor(layer.weight))
+            linear.bias.copy_(torch.as_tensor(layer.bias))
+        parts.append(linear)
+    return nn.Sequential(*parts)
 
 
-def limited(size, samples=3, row_lower=-np.inf, **options):
-    """max sum of x, y_i = size x_i <= size / 3, in a row each."""
-    n = samples
-    mip = dt.Mip(
-        cost=np.repeat([1.0, 0.0], n),
-        A=np.hstack([np.zeros((n, n)), np.eye(n)]),
-        row_lower=row_lower,
-        row_upper=size / 3.0,
-        lower=np.repeat([0.0, -np.inf], n),
-        upper=np.repeat([1.0, np.inf], n),
-        sense="max",
-        row_names=[f"limit{i}" for i in range(n)],
+def rounded(layers, name):
+    """The same layers with weights as the format holds them."""
+    dtype = getattr(torch, name)
+    held = lambda array: torch.as_tensor(array).to(dtype).double().numpy()  # noqa: E731
+    return tuple(
+        layer if isinstance(layer, Activation) else Dense(held(layer.weight), held(layer.bias))
+        for layer in layers
     )
-    problem = dt.Problem(mip)
-    problem.add_predictor(
-        Unsteady([size], **options), np.arange(n)[:, None], n + np.arange(n)[:, None], name="net"
-    )
-    return problem
 
 
-def one_by_one(problem, x):
-    """The point with each sample evaluated alone."""
-    x = x.copy()
-    for block in problem.blocks:
-        for inputs, outputs in zip(block.inputs, block.outputs, strict=True):
-            x[outputs] = block.outcome(block.predictor.predict(x[inputs][None]))[0]
-    return x
-
-
-def beyond(problem, x):
-    activity = problem.mip.A @ x
-    return float(np.max(np.maximum(problem.mip.row_lower - activity, activity - problem.mip.row_upper)))
-
-
-@pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
-def test_what_a_row_may_be_missed_by_is_said(size):
-    problem = limited(size)
-    x = problem.predict(np.repeat([np.float64(np.float32(1 / 3)), 0.0], 3))
-    x[:3] = x[:3] * (1.0 - 1e-7)
-    x = problem.predict(x)
-    violation = dt.check(problem, x)
-    missed = beyond(problem, one_by_one(problem, x))
-    assert missed > 1e-6
-    assert violation.within() and not violation.steady()
-    assert missed <= violation.rounding.amount <= 1e-5 * size
-    assert violation.rounding.name.startswith("limit")
-
-
-def test_a_point_clear_of_its_rows_is_steady():
-    problem = limited(1e4)
-    violation = dt.check(problem, problem.predict(np.repeat([0.3, 0.0], 3)))
-    assert violation.steady() and violation.rounding.amount == 0.0
-
-
-def test_float64_is_steady_on_its_rows():
-    problem = dt.Problem(dt.Mip(cost=[1.0, 0.0], upper=[9.0, 3.0], lower=[-9.0, -np.inf]))
-    net = nn.Linear(1, 1, dtype=torch.float64)
-    with torch.no_grad():
-        net.weight.fill_(3.0)
-        net.bias.fill_(0.0)
-    problem.add_predictor(net, [0], [1])
-    assert dt.check(problem, [1.0, 3.0]).steady()
-
-
-@pytest.mark.parametrize("seed", range(60 if FULL else 8))
-def test_answers_by_another_route_count_and_others_do_not(seed):
-    """Outputs computed one by one, or in float64, are the predictor's; ten times as far off they are not."""
+@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_torch_in_any_batch_stays_within_the_error(name, seed):
     chance = np.random.default_rng(seed)
-    n, size = 4, 10.0 ** chance.uniform(0, 6)
-    net = random_mlp(2, seed=seed, dtype=torch.float32)
+    size = float(10.0 ** chance.uniform(0, 5 if name == "float32" else 1))
+    layers = rounded(random_layers(chance, 5, 3, int(chance.integers(1, 4)), size=size, kinds=KINDS), name)
+    module, dtype = as_module(layers, getattr(torch, name)), getattr(torch, name)
+    lower, upper = -chance.uniform(0, 4, 5), chance.uniform(0, 4, 5)
+    X = chance.uniform(lower, upper, (60, 5))
+    exact, error = evaluate(layers, X), rounding_error(layers, FORMATS[name], lower, upper)
     with torch.no_grad():
-        net[-1].weight.mul_(size)
-    limits = np.repeat([1.0, np.inf], [2 * n, n])
-    problem = dt.Problem(dt.Mip(cost=np.zeros(3 * n), lower=-limits, upper=limits))
-    problem.add_predictor(net, np.arange(2 * n).reshape(n, 2), 2 * n + np.arange(n)[:, None], name="net")
-    x = problem.predict(np.concatenate([chance.uniform(-1, 1, 2 * n), np.zeros(n)]))
-    assert dt.check(problem, one_by_one(problem, x)).within()
-    double = x.copy()
-    double[2 * n :] = problem.blocks[0].predictor.snapshot("cpu")(torch.tensor(x[: 2 * n].reshape(n, 2)))[
-        :, 0
-    ]
-    assert dt.check(problem, double).within()
-    values = x[2 * n :]
-    rough = 1e-5 * np.max(np.abs(values)) + 2e-6  # far beyond what float32 rounds here
-    wrong = x.copy()
-    wrong[2 * n + int(chance.integers(n))] += rough * chance.choice([-1.0, 1.0]) * max(1.0, size)
-    assert not dt.check(problem, wrong).within()
+        together = module(torch.tensor(X, dtype=dtype)).double().numpy()
+        alone = [module(torch.tensor(x[None], dtype=dtype))[0].double().numpy() for x in X]
+    assert np.all(np.abs(together - exact) <= error)
+    assert np.all(np.abs(np.array(alone) - exact) <= error)
+    at_points = rounding_error(layers, FORMATS[name], X, X)
+    assert np.all(np.abs(together - exact) <= at_points)
+    assert np.all(at_points <= error * (1.0 + 1e-12))
 
 
-@pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
-@pytest.mark.parametrize("method", [AUTO, dt.DualDecomposition(iterations=1)], ids=lambda m: m.name)
-def test_a_solve_ends_clear_of_its_rows(method, size):
-    problem = limited(size)
-    result = dt.solve(problem, method, log=False)
-    assert result.violation.steady()
-    assert beyond(problem, one_by_one(problem, result.x)) <= 1e-6
-    if method is AUTO:
-        assert result.objective == pytest.approx(1.0, rel=1e-5)  # the room costs a hair
-    assert "rounding" not in result.message
-
-
-def test_an_equality_has_no_room_and_the_result_says_so():
-    """y - s = 0 with s free: whatever s is, alone y is another number."""
-    size = 1e4
-    mip = dt.Mip(
-        cost=[1.0, 0.0, 0.0],
-        A=[[0.0, 1.0, -1.0]],
-        row_lower=0.0,
-        row_upper=0.0,
-        lower=[0.0, -np.inf, -np.inf],
-        upper=[1.0, np.inf, 7e3],
-        sense="max",
-        row_names=["same"],
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sums_in_the_worst_order_stay_within_the_error(seed):
+    """float32 sums one by one, from the largest terms on, against rational numbers."""
+    chance = np.random.default_rng(seed)
+    n = int(chance.integers(2, 60))
+    weight = chance.normal(size=n).astype(np.float32)
+    x = (chance.normal(size=n) * 10.0 ** chance.uniform(-3, 3, n)).astype(np.float32)
+    bias = np.float32(chance.normal())
+    layers = (Dense(weight[None].astype(float), np.array([float(bias)])),)
+    products = weight * x
+    total = bias
+    for k in np.argsort(-np.abs(products)):
+        total = np.float32(total + products[k])
+    exact = sum(
+        (Fraction(float(w)) * Fraction(float(v)) for w, v in zip(weight, x, strict=True)), Fraction(0)
     )
-    problem = dt.Problem(mip)
-    problem.add_predictor(Unsteady([size]), [0], [1])
-    # one sample: the batch is the sample alone, so that another machine is all there is to fear
-    result = dt.solve(problem, AUTO, log=False)
-    assert result.status == "feasible" and result.violation.rounding.name == "same"
-    assert 1e-6 < result.violation.rounding.amount < 1.0
-    assert "may miss same by" in result.message and "rounding" in result.message
-    again = dt.Result.from_json(result.to_json())
-    assert again.violation.rounding == result.violation.rounding
+    point = x.astype(float)
+    error = rounding_error(layers, FLOAT32, point, point)[0]
+    assert abs(Fraction(float(total)) - exact - Fraction(float(bias))) <= Fraction(error)
 
 
-def test_a_value_that_float32_does_not_have_is_explained():
-    mip = dt.Mip(
-        cost=[1.0, 0.0],
-        A=[[0.0, 1.0]],
-        row_lower=1e4 + 1.0 / 3.0,
-        row_upper=1e4 + 1.0 / 3.0,
-        lower=[0.0, -np.inf],
-        upper=[1.0, np.inf],
-        row_names=["exactly"],
-    )
-    problem = dt.Problem(mip)
-    problem.add_predictor(Unsteady([2e4], alone=0.0), [0], [1])
-    result = dt.solve(problem, AUTO, log=False)
-    assert result.x is None and result.status == "no_solution"
-    assert "exactly" in result.message and "less than its predictors round" in result.message
+def test_it_is_of_a_useful_size():
+    """A small network of numbers about 1, over its whole box."""
+    layers = random_layers(np.random.default_rng(0), 4, 1, 2)
+    one = np.ones(4)
+    assert 1e-7 < rounding_error(layers, FLOAT32, -one, one)[0] < 1e-3
+    assert rounding_error(layers, FLOAT64, -one, one)[0] < 1e-12
 
 
-class TestClasses:
-    def problem(self, epsilon, alone=-1e-6):
-        """Two samples, class 1 where x >= 1/2; a sample alone sees a little less of x."""
-
-        class Edge(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.shift = nn.Parameter(torch.tensor(0.5))
-
-            def forward(self, x):
-                alone_too = alone if len(x) == 1 and x.dtype == torch.float32 else 0.0
-                return x - self.shift + alone_too
-
-        mip = dt.Mip(
-            cost=[1.0, 1.0, 0.0, 0.0],
-            lower=[0.0, 0.0, 1.0, 1.0],
-            upper=1.0,
-            integer=[False, False, True, True],
-        )
-        problem = dt.Problem(mip)
-        options = {"output_type": "classification", "threshold": 0.0, "epsilon": epsilon, "name": "edge"}
-        problem.add_predictor(Edge(), [[0], [1]], [[2], [3]], **options)
-        return problem
-
-    def test_one_that_turns_alone_is_refused(self):
-        problem = self.problem(0.0)
-        violation = dt.check(problem, [0.5, 0.8, 1.0, 1.0])
-        assert not violation.within()
-        assert "between a sample in its batch and alone" in violation.prediction.name
-        assert dt.check(problem, [0.500002, 0.8, 1.0, 1.0]).within()
-
-    def test_one_that_may_turn_elsewhere_is_said(self):
-        problem = self.problem(0.0, alone=-1e-7)
-        violation = dt.check(problem, [0.5 + 2e-7, 0.8, 1.0, 1.0])
-        assert violation.within() and not violation.steady()
-        assert violation.rounding.amount == 1.0 and "edge, sample 0" in violation.rounding.name
-
-    @pytest.mark.parametrize("epsilon", [0.0, 1e-4])
-    def test_a_solve_keeps_its_classes(self, epsilon):
-        problem = self.problem(epsilon)
-        result = dt.solve(problem, AUTO, log=False)
-        assert np.array_equal(one_by_one(problem, result.x)[2:], result.x[2:])
-        assert result.objective == pytest.approx(1.0, abs=1e-3)
+def test_nothing_is_said_of_numbers_that_a_format_cannot_hold():
+    big = (Dense(np.array([[1.0, -1.0]]), np.zeros(1)),)  # the sum is small, its terms are not
+    one = np.full(2, 6e4)
+    assert rounding_error(big, FORMATS["float16"], one, one)[0] == np.inf
+    long = (Dense(np.ones((1, 200)), np.zeros(1)),)
+    assert rounding_error(long, FORMATS["bfloat16"], np.zeros(200), np.ones(200))[0] == np.inf
 
 
-def test_outputs_far_apart_by_route_still_count():
-    """Four times the tolerance between a sample in its batch and alone: both are the predictor's own."""
-    problem = limited(1e2, alone=2.0**-18)
-    x = problem.predict(np.repeat([0.2, 0.0], 3))
-    alone = one_by_one(problem, x)
-    assert np.max(np.abs(alone - x) / np.maximum(1.0, np.abs(x))) > 2e-6
-    assert dt.check(problem, x).within() and dt.check(problem, alone).within()
+def test_a_relu_that_is_off_hands_no_error_on():
+    layers = (Dense(np.array([[1.0]]), np.array([-1e4])), Activation("relu"))
+    assert rounding_error(layers, FLOAT32, np.zeros(1), np.ones(1))[0] == 0.0
 
 
-def test_rounding_goes_through_chained_networks():
-    mip = dt.Mip(cost=[1.0, 0.0, 0.0], lower=[0.0, -np.inf, -np.inf], upper=[1.0, np.inf, 5e3], sense="max")
-    problem = dt.Problem(mip)
-    problem.add_predictor(Unsteady([1.0]), [0], [1], name="first")
-    second = nn.Linear(1, 1, dtype=torch.float64)
+@pytest.mark.parametrize("kind", ["tanh", "sigmoid", "softmax", "softplus", "relu"])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_class_that_torch_gives_is_within_the_slack(kind, name, seed):
+    chance = np.random.default_rng(seed)
+    arithmetic, dtype = FORMATS[name], getattr(torch, name)
+    layers = [*random_layers(chance, 3, 4, 1)]
+    scale = float(10.0 ** chance.uniform(-1, 2.5))
+    layers[-1] = Dense((scale * layers[-1].weight).astype(np.float32).astype(float), layers[-1].bias)
+    layers = (*layers, Activation(kind))
+    lower, upper = -np.ones(3), np.ones(3)
+    X = chance.uniform(lower, upper, (300, 3)).astype(np.float32).astype(float)
     with torch.no_grad():
-        second.weight.fill_(1e4)
-        second.bias.fill_(0.0)
-    problem.add_predictor(second, [1], [2], name="second")
-    x = problem.predict(np.array([0.5 - 1e-9, 0.0, 0.0]))
-    said = dt.check(problem, x).rounding
-    double = 1e4 * (0.5 - 1e-9)  # the same chain in float64, whose first network rounds otherwise
-    assert said.amount >= abs(double - x[2]) + x[2] - 5e3 and said.amount > 1e-6
-    assert "x[2]" in said.name or said.name == problem.mip.column_name(2)
+        winner = as_module(layers, dtype)(torch.tensor(X, dtype=dtype)).argmax(dim=1).numpy()
+    logits = evaluate(thresholded(layers, 4, 0.0, 0.0), X)
+    slack = class_slack(Computation(layers, arithmetic), 4, 0.0, lower[None], upper[None])[0]
+    behind = logits.max(axis=1) - logits[np.arange(len(X)), winner]
+    by_pair = logits - logits[np.arange(len(X)), winner][:, None]
+    assert np.all(by_pair <= slack[winner])
+    if kind in ("tanh", "sigmoid") and scale > 50:
+        assert behind.max() > 1e-3  # saturation did decide
 
 
-def test_a_row_at_zero_between_large_outputs_is_cleared_at_the_end():
-    """y0 - y1 <= 0 with both in the thousands: nothing shows before the search how much room it needs."""
-    mip = dt.Mip(
-        cost=[1.0, -0.5, 0.0, 0.0],
-        A=[[0.0, 0.0, 1.0, -1.0]],
-        row_lower=-np.inf,
-        row_upper=0.0,
-        lower=[0.0, 0.0, -np.inf, -np.inf],
-        upper=[1.0, 0.6, np.inf, np.inf],
-        sense="max",
-    )
-    problem = dt.Problem(mip)
-    problem.add_predictor(Unsteady([1e4], 1.0 / 3.0), [[0], [1]], [[2], [3]])
-    result = dt.solve(problem, AUTO, log=False)
-    assert result.violation.steady()
-    assert result.objective == pytest.approx(0.3, rel=1e-4)
+@pytest.mark.parametrize("threshold", [0.5, 0.3, 0.9999999, 1.0 - 1e-15, 1e-8, 1e-40])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_every_side_of_a_threshold_is_within_the_slack(threshold, name):
+    layers = (Dense(np.array([[1.0]]), np.zeros(1)), Activation("sigmoid"))
+    logit = np.log(threshold) - np.log1p(-threshold)
+    near = logit + np.concatenate([np.linspace(-40, 40, 4001), np.linspace(-1, 1, 4001) * 1e-6])
+    dtype = getattr(torch, name)
+    held = torch.tensor(near, dtype=dtype)
+    said = torch.sigmoid(held).double().numpy() >= threshold
+    low, high = np.array([[near.min()]]), np.array([[near.max()]])
+    below, above = class_slack(Computation(layers, FORMATS[name]), 1, threshold, low, high)[0]
+    moved = near - logit
+    assert np.all(moved[said] >= -below)
+    assert np.all(moved[~said] <= above)

@@ -291,3 +291,16 @@ def test_with_a_margin_points_survive_and_nothing_is_proven():
     assert result.objective == max(raw) == 3.0
     other = dt.solve(busy(12), dt.BigM(margin=1e-4), time_limit=3, log=False)
     assert "its bound" not in other.message
+
+
+def test_the_networks_own_rounding_is_taken_off_the_bound():
+    """In float32 the bound of exact layers holds up to what float32 rounds; a class may flip: no bound."""
+    exact = dt.solve(whole(random_mlp(2, seed=3)), "big-m", log=False)
+    assert exact.status == "optimal"
+    coarse = dt.solve(whole(random_mlp(2, seed=3, dtype=torch.float32)), "big-m", log=False)
+    assert coarse.status == "feasible" and coarse.objective == pytest.approx(exact.objective, abs=1e-4)
+    problem = dt.Problem(dt.Mip(cost=[0.1, 0.1, 1.0], lower=0.0, upper=[3.0, 3.0, 1.0], integer=True))
+    net = random_mlp(2, seed=3, dtype=torch.float32)
+    problem.add_predictor(net, [0, 1], [2], output_type="classification")
+    result = dt.solve(problem, "big-m", log=False)
+    assert result.x is not None and result.status == "feasible"

@@ -14,6 +14,7 @@ from torch import nn
 import dovetail as dt
 from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
+from dovetail.core.rounding import FLOAT32, FORMATS, computation_of
 from tests.conformance.nets import FEATURES as D
 from tests.conformance.predictor_kinds import QUIET, batch_norm, dense, functional, sequential
 
@@ -125,6 +126,39 @@ class TestKerasLayers:
             as_predictor(sequential(dense(2, activation="elu"))).layers()
         with pytest.raises(dt.UnsupportedError, match="Functional cannot be written out"):
             as_predictor(functional()).layers()
+
+    def test_false_friends_are_not_taken_for_keras_own(self):
+        def relu(x):
+            return keras.ops.relu(x) + 1.0
+
+        class Dropout(keras.layers.Layer):
+            def call(self, x):
+                return x + 1.0
+
+        class Dense(keras.layers.Dense):
+            def call(self, inputs, training=None):
+                return super().call(inputs) + 1.0
+
+        patched = dense(2)
+        patched.call = lambda inputs: inputs
+        hooked = sequential(dense(2))
+        hooked.register_forward_hook(lambda module, args, values: values + 1.0)
+        odd = [
+            sequential(dense(2, activation=relu)),
+            sequential(dense(2), Dropout()),
+            sequential(Dense(2)),
+            sequential(patched),
+            hooked,
+            type("Own", (keras.Sequential,), {})([keras.layers.Input((D,)), dense(2)]),
+        ]
+        for model in odd:
+            with pytest.raises(dt.UnsupportedError, match="cannot be written out"):
+                as_predictor(model).layers()
+
+    def test_the_arithmetic_is_that_of_its_coarsest_layer(self):
+        assert computation_of(as_predictor(sequential(dense(2)))).arithmetic is FLOAT32
+        half = sequential(dense(2, dtype="float16"), dense(1))
+        assert computation_of(as_predictor(half)).arithmetic is FORMATS["float16"]
 
 
 def sequential_inner():

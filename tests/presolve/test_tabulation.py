@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from tests.conftest import FULL
 from tests.opened import best_of, breach, by_scipy, choices
 from tests.small import linear_net, random_mlp
+from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.box import propagate
@@ -309,3 +311,70 @@ def test_large_steps_at_large_places_are_no_line():
     assert tabulate(problem, propagate(mip)) is None
     result = dt.solve(problem, time_limit=2.0, log=False)
     assert result.x is None or dt.check(problem, result.x).within()
+
+
+class Moody(nn.Module):
+    """A network whose last digit depends on how many rows it is asked for, as in any float32 it may."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.size = nn.Parameter(torch.tensor(size))
+
+    def forward(self, x):
+        values = self.size + x.sum(dim=1)
+        return values if len(x) > 1 else torch.nextafter(values, torch.tensor(-np.inf))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e5])
+def test_what_is_proved_holds_for_rows_that_are_asked_for_alone(size):
+    mip = dt.Mip(
+        cost=[0.0, 0.0, 1.0],
+        A=[[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        row_lower=[1.0, size - 1.0],
+        row_upper=[np.inf, np.inf],
+        lower=[0.0, 0.0, -np.inf],
+        upper=[3.0, 3.0, np.inf],
+        integer=[True, True, False],
+    )
+    problem = dt.Problem(mip)
+    block = problem.add_predictor(Moody(size), [0, 1], [2])
+    extended = tabulate(problem, propagate(mip))
+    assert extended.relaxed is not None
+    objective, _ = by_scipy(extended.relaxed.mip)
+    alone = min(block.predictor.predict(np.array([x]))[0, 0] for x in ([1.0, 0.0], [0.0, 1.0]))
+    together = by_scipy(extended.problem.mip)[0]
+    assert objective <= alone < together
+    assert objective >= together - 1e-6 * size
+
+
+def test_a_class_that_another_batch_changes_is_left_open():
+    """At x = 2 the value is 0 in a batch and a hair less alone."""
+    mip = dt.Mip(cost=[0.0, 1.0], lower=[2.0, 0.0], upper=[3.0, 1.0], integer=True)
+    problem = dt.Problem(mip)
+    problem.add_predictor(Moody(-2.0), [0], [1], output_type="classification", threshold=0.0)
+    extended = tabulate(problem, propagate(mip))
+    assert by_scipy(extended.problem.mip)[0] == 1.0  # as it was answered, in a batch
+    assert by_scipy(extended.relaxed.mip)[0] == 0.0
+
+
+def test_float64_needs_no_relaxed_problem():
+    problem = general_integers(np.random.default_rng(0))
+    assert tabulate(problem, propagate(problem.mip)).relaxed is None
+
+
+def test_an_output_that_another_network_reads_is_between_its_answers():
+    mip = dt.Mip(
+        cost=[0.0, 0.0, 1.0],
+        lower=[0.0, -np.inf, -np.inf],
+        upper=[3.0, np.inf, np.inf],
+        integer=[True, False, False],
+    )
+    problem = dt.Problem(mip)
+    first = problem.add_predictor(Moody(1e5), [0], [1])
+    problem.add_predictor(linear_net([1.0]), [1], [2])
+    extended = tabulate(problem, propagate(mip))
+    alone = first.predictor.predict(np.zeros((1, 1)))[0, 0]
+    assert not np.any(extended.slack)
+    relaxed = replace(extended.relaxed.mip, cost=np.eye(extended.relaxed.mip.columns)[1])
+    assert by_scipy(relaxed)[0] <= alone
+    assert extended.widen(propagate(mip)).lower[1] <= alone

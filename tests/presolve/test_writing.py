@@ -307,3 +307,62 @@ def test_a_class_without_bounds_that_feeds_a_network_is_known_to_be_0_or_1():
     problem.add_predictor(linear_net([1.0]), [0], [1], output_type="classification")
     problem.add_predictor(random_mlp(2, width=3, layers=1), [0, 1], [2])
     assert writable(problem, propagate(mip)) is not None
+
+
+def deployed(seed, dtype, offset):
+    """Two continuous inputs and a network with large numbers inside, in its own dtype."""
+    chance = np.random.default_rng(seed)
+    net = random_mlp(2, 2, width=5, layers=2, seed=seed, dtype=dtype)
+    with torch.no_grad():
+        net[0].bias += offset
+        net[4].bias += offset * torch.as_tensor(chance.normal(size=2), dtype=dtype)
+    return net
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("offset", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("classifies", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_the_network_says_in_its_own_dtype_is_in_it(dtype, offset, classifies, seed):
+    """Rows for a bound hold at every answer, asked for alone or in a batch, to what float64 can tell."""
+    net = deployed(seed, dtype, offset)
+    limits = (0.0, 1.0) if classifies else (-np.inf, np.inf)
+    problem = problem_over([-1.0, -1.0], [1.0, 1.5], False, 2, bounds=limits)
+    kind = "classification" if classifies else "regression"
+    block = problem.add_predictor(net, [0, 1], [2, 3], output_type=kind)
+    extended = as_mip(problem)
+    X = np.random.default_rng(seed).uniform([-1, -1], [0.5, 1], (100, 2))
+    together = block.outcome(block.predictor.predict(X))
+    alone = np.concatenate([block.outcome(block.predictor.predict(x[None])) for x in X])
+    for values in (together, alone):
+        for x, y in zip(X, values, strict=True):
+            z = extended.lift(np.concatenate([x, y]))
+            assert breach(extended.problem.mip, z) <= 1e-14 * 100 * max(1.0, offset)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_ties_of_saturated_classes_are_in_it(dtype):
+    """tanh(30 x) is 1.0 for both classes from x = 1 on: the first wins, though its logit is the smaller."""
+    problem = problem_over([0.0], [4.0], True, 2, bounds=(0.0, 1.0))
+    net = nn.Sequential(linear_net([[30.0], [31.0]], dtype=dtype), nn.Tanh())
+    problem.add_predictor(net, [0], [1, 2], output_type="classification")
+    extended = as_mip(problem)
+    x = problem.predict(np.array([3.0, 0.0, 0.0]))
+    assert x[1] == 1.0  # the one that is behind
+    assert breach(extended.problem.mip, extended.lift(x)) <= 1e-9
+
+
+def test_float32_is_known_to_less_than_float64():
+    loose, tight = (
+        writable(problem, propagate(problem.mip))
+        for problem in (problem_with(random_mlp(2, dtype=dtype)) for dtype in (torch.float32, torch.float64))
+    )
+    assert loose.pieces[0].slack.max() > 1e7 * tight.pieces[0].slack.max()
+    assert loose.proves and tight.proves and not tight.apart
+    assert not loose.apart  # nothing but the objective reads the output
+
+
+def problem_with(net):
+    problem = problem_over([-1.0, -1.0], [1.0, 1.0], False, 1)
+    problem.add_predictor(net, [0, 1], [2])
+    return problem

@@ -35,8 +35,11 @@ MIP_SHARE = 0.1
 
 
 def agreement(mip: Mip, objective: float) -> float:
-    """How close a bound has to come: a constant in the objective does not make the two closer."""
-    return AGREEMENT * abs(objective - mip.offset) + HAIR
+    """How close a bound has to come: a constant in the objective does not make the two closer.
+
+    Neither one that is added to a small objective, nor one that a large one is taken off from.
+    """
+    return AGREEMENT * min(abs(objective), abs(objective - mip.offset)) + HAIR
 
 
 def meets(mip: Mip, objective: float, bound: float) -> bool:
