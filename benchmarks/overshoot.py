@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 
@@ -105,7 +106,7 @@ def _large() -> dt.Problem:
     torch.manual_seed(0)
     sizes = (2, WIDTH, WIDTH, WIDTH, 1)
     parts: list[torch.nn.Module] = []
-    for into, out in zip(sizes, sizes[1:], strict=False):
+    for into, out in itertools.pairwise(sizes):
         parts += [torch.nn.Linear(into, out), torch.nn.ReLU()]
     return _joined([torch.nn.Sequential(*parts[:-1])])
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from dovetail import __version__
 from dovetail.core.arrays import FloatArray, require_finite, vector
-from dovetail.core.budget import Budget, StopReason
+from dovetail.core.budget import Budget, OutOfTime, StopReason
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import DovetailError, EngineError, OptionError, PredictorError
-from dovetail.core.guard import Guard, OutOfTime
+from dovetail.core.guard import Guard
 from dovetail.core.incumbent import Incumbent, meets
 from dovetail.core.log import announce, conclude
 from dovetail.core.options import require_count, require_methods, require_number

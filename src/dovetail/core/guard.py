@@ -15,17 +15,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from dovetail.core.budget import Budget
+from dovetail.core.budget import Budget, OutOfTime
 from dovetail.core.predictor import Predictor
 from dovetail.core.problem import Problem
 
 BEGIN, END = 1.0, 1.5
 """Seconds after the end within which a call may still begin, and should be done: the last points that an
 engine found still come through the door, and a limit is met within two seconds."""
-
-
-class OutOfTime(BaseException):
-    """Not an `Exception`: nobody on the way may take it for a predictor's trouble."""
 
 
 class Guard:
