@@ -44,6 +44,7 @@ def main() -> None:
         "assembly": lambda: assembly.run(Path(options.data) if options.data else None),
         "network_size": network_size.run,
         "memory": memory.run,
+        "solves": memory.run_solves,
         "overshoot": overshoot.run,
         "models": models.run,
         "swaps": swaps.run,

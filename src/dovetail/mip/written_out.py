@@ -18,6 +18,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.budget import Budget
 from dovetail.core.errors import MissingDependencyError
 from dovetail.core.layers import Activation, Dense, Layer, thresholded
+from dovetail.core.linear import as_linear
 from dovetail.core.mip import Mip
 from dovetail.mip.aside import Aside, Desk
 from dovetail.mip.scip import add_program, import_scip, interrupter, watched_model
@@ -180,7 +181,6 @@ def import_writer() -> tuple[Any, Any]:
 
 def _sequential(layers: Sequence[Layer]) -> Any:
     """The layers as the torch module PySCIPOpt-ML reads, in float64."""
-    import torch
     from torch import nn
 
     activations = {
@@ -195,12 +195,7 @@ def _sequential(layers: Sequence[Layer]) -> Any:
         if isinstance(layer, Activation):
             parts.append(activations[layer.kind])
             continue
-        out, into = layer.weight.shape
-        linear = nn.Linear(into, out, dtype=torch.float64)
-        with torch.no_grad():
-            linear.weight.copy_(torch.from_numpy(layer.weight))
-            linear.bias.copy_(torch.from_numpy(layer.bias))
-        parts.append(linear)
+        parts.append(as_linear(layer.weight, layer.bias))
     return nn.Sequential(*parts)
 
 
