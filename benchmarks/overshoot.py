@@ -32,12 +32,13 @@ def run() -> Table:
         for method in METHODS:
             measured = [_measured(problem, method, limit) for limit in LIMITS]
             if all(over is None for over, _ in measured):
-                continue  # big-M refuses what has no layers
-            over = [over for over, _ in measured if over is not None]
-            worst = max(worst, *over)
-            counts[0] += sum(o <= max(ALLOWED, SHARE * limit) for o, limit in zip(over, LIMITS, strict=True))
-            counts[1] += len(over)
-            told = [f"{o:+.2f}" for o in over]
+                continue  # big-M refuses what has no layers, or too many
+            for (over, _), limit in zip(measured, LIMITS, strict=True):
+                if over is not None:
+                    worst = max(worst, over)
+                    counts[0] += over <= max(ALLOWED, SHARE * limit)
+                    counts[1] += 1
+            told = ["-" if over is None else f"{over:+.2f}" for over, _ in measured]
             rows.append([name, method, *told, ", ".join(dict.fromkeys(said for _, said in measured))])
     table = Table(
         "overshoot",

@@ -17,6 +17,7 @@ from dovetail.core.guard import BEGIN, Guard
 from dovetail.methods import METHODS
 from dovetail.mip import engine_for
 from dovetail.mip.aside import GRACE, Aside
+from dovetail.mip.scip import watched_model
 from tests.conformance.test_methods import busy
 from tests.conftest import FULL
 from tests.small import random_mlp
@@ -220,20 +221,37 @@ def test_squares_in_rows_of_many_are_the_same_program(columns):
         assert answer.bound <= truth + 1e-6
 
 
-def test_a_model_half_written_is_written_again():
+@pytest.mark.parametrize("written", [20, 52])
+def test_a_model_half_written_is_written_again(written):
+    """Cut off among its fifty columns, or just before the row of its squares."""
     mip = dt.Mip(np.ones(50), lower=0.0, upper=1.0)
     session = engine_for("scip", mip, np.arange(50)).load(mip, np.arange(50))
-    objective = Quadratic(np.ones(50), 0.0, np.ones(50), np.zeros(50))
+    objective = Quadratic(np.ones(50), 0.0, np.ones(50), np.full(50, 2.0))
     looks = []
 
     class Ends(Budget):
         @property
         def over(self):
             looks.append(1)
-            return StopReason.TIME if len(looks) > 20 else None
+            return StopReason.TIME if len(looks) > written else None
 
     assert session.solve(objective, budget=Ends(60.0)).x is None
-    assert session.solve(objective, budget=Budget(60.0)).value == pytest.approx(0.0, abs=1e-6)
+    assert session.solve(objective, budget=Budget(60.0)).value == pytest.approx(75.0, abs=1e-3)
+
+
+def test_big_m_frees_its_model_at_once(monkeypatch):
+    """Not when the collector comes to it: fifty models kept two hundred megabytes until then."""
+    freed = []
+
+    def remembered(*args):
+        model = watched_model(*args)
+        free = model.free
+        model.free = lambda: (freed.append(1), free())
+        return model
+
+    monkeypatch.setattr("dovetail.mip.written_out.watched_model", remembered)
+    dt.solve(busy(6), "big-m", time_limit=3.0, log=False)
+    assert freed == [1]
 
 
 # --- memory, threads, files --------------------------------------------------------------------------
