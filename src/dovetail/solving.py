@@ -17,10 +17,10 @@ import numpy as np
 
 from dovetail import __version__
 from dovetail.core.arrays import FloatArray, require_finite, vector
-from dovetail.core.budget import Budget, StopReason
+from dovetail.core.budget import Budget, OutOfTime, StopReason
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import DovetailError, EngineError, OptionError, PredictorError
-from dovetail.core.guard import Guard, OutOfTime
+from dovetail.core.guard import Guard
 from dovetail.core.incumbent import Incumbent, meets
 from dovetail.core.log import announce, conclude
 from dovetail.core.options import require_count, require_methods, require_number
@@ -65,13 +65,14 @@ def answer(
     watch = Watch(budget, file, callback)
     with threads(min(n_jobs, cores())), gradients():
         session = opened(model)
-        reserve = _seconds(lambda: _require_unchanged(session.problem))
+        seconds = _seconds(lambda: _require_unchanged(session.problem, budget))
         begin = _read_start(session, start)
         announce(watch, session.problem, f"dovetail {__version__}, {chosen.name}, seed {seed}")
         if n_jobs > cores():
             watch.say(f"  n_jobs: {n_jobs} threads were asked for; {cores()} are used, one per core there is")
         job = _Job(session, chosen, watch, budget, begin, int(seed), min(int(n_jobs), cores()), device)
-        job.guard(reserve)
+        # the last check asks every predictor, and its copy, once more
+        budget.reserve(min(2.0 * seconds, MOST_RESERVED * budget.left))
         return job.run(interrupts)
 
 
@@ -94,33 +95,34 @@ class _Job:
         with stopwatch.measure("engine"):
             self._host = host = examine(problem, budget, seed=seed, threads=threads)
         self._guard = Guard(_without_cost(problem) if host.ray else problem, budget)
-        searched = self._guard.problem
-        with stopwatch.measure("copies"):
-            incumbent = Incumbent(searched, HighsEngine(), budget, stopwatch, seed=seed, threads=threads)
+        searched, engine = self._guard.problem, HighsEngine()
+        self._has_door = True
+        try:
+            incumbent = Incumbent(searched, engine, budget, stopwatch, seed=seed, threads=threads)
+        except OutOfTime:  # while predictors were copied: an incumbent that nothing is offered to
+            self._has_door = False
+            incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
         incumbent.raise_bound(host.bound)
         watch.bound = _in_users_sense(problem, host.bound)
         self._search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, threads, device)
-
-    def guard(self, seconds: float) -> None:
-        """From now on predictors look at the clock, which leaves time to check the point once more.
-
-        That takes about the `seconds` they needed before, and the time to copy them.
-        """
-        search = self._search
-        seconds += search.stopwatch.read("copies")
-        search.budget.reserve(min(seconds, MOST_RESERVED * search.budget.left))
-        self._guard.armed = True
 
     def run(self, interrupts: Interrupts) -> Result:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
         outcome = Outcome(StopReason.ERROR, 0)
         try:
-            outcome = _run(self._method, self._search, self._host)
+            outcome = self._searched()
+            self._guard.armed = False
             return self._concluded(self._packed(outcome), interrupts)
         except BaseException as failure:
             if self._search.incumbent.x is not None and not hasattr(failure, "result"):
                 failure.result = self._rescued(outcome, failure)  # type: ignore[attr-defined]
             raise
+
+    def _searched(self) -> Outcome:
+        if self._has_door or self._host.infeasible:
+            return _run(self._method, self._search, self._host)
+        reason = self._search.budget.over or StopReason.TIME
+        return Outcome(reason, 0, "it ended while the predictors were copied")
 
     def _packed(self, outcome: Outcome, violation: Violation | None = None) -> Result:
         return _pack(self._session, self._method, self._search, self._host, outcome, violation)
@@ -191,9 +193,10 @@ def _import_all(method: Method) -> None:
         method.prepare()
 
 
-def _require_unchanged(problem: Problem) -> None:
+def _require_unchanged(problem: Problem, budget: Budget) -> None:
     for block in problem.blocks:
-        require_unchanged(problem.mip, block)
+        if not budget.over:
+            require_unchanged(problem.mip, block)
 
 
 def _seconds(work: Callable[[], None]) -> float:
@@ -285,7 +288,7 @@ def _pack(
     problem = session.problem
     x = search.incumbent.x
     if x is not None and violation is None:
-        violation = _checked_again(problem, search, x)
+        violation = _checked_again(search, x)
     objective = None if x is None or host.ray else problem.mip.objective(x)
     bound, doubt = _bound(problem, objective, search.incumbent.bound)
     status = _status(search, host, outcome, objective, bound)
@@ -315,10 +318,10 @@ def _pack(
     )
 
 
-def _checked_again(problem: Problem, search: Search, x: FloatArray) -> Violation | None:
+def _checked_again(search: Search, x: FloatArray) -> Violation | None:
     """The violation of the point that is about to be returned."""
     try:
-        violation = check(problem, x)
+        violation = check(search.problem, x)
     except Exception:
         if search.watch.failure is None:
             raise

@@ -20,6 +20,10 @@ class StopReason(StrEnum):
     ERROR = "error"
 
 
+class OutOfTime(BaseException):
+    """Raised deep inside work that must end now. No `Exception`: nobody may take it for trouble of theirs."""
+
+
 class Budget:
     """Wall seconds left, and whether somebody asked to stop.
 

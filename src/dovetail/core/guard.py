@@ -2,7 +2,8 @@
 
 Methods look at the clock between their steps. Within a step there may be a thousand networks, or one that
 takes a second per call: so each call, and each copy, looks at the clock as well. What it raises ends the
-method, wherever it is; the best point is in the incumbent.
+method, wherever it is; the best point is in the incumbent. Copies are made once for a solve: the door, the
+search and the last check share them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
-from dovetail.core.budget import Budget
+from dovetail.core.budget import Budget, OutOfTime
 from dovetail.core.predictor import Predictor
 from dovetail.core.problem import Problem
 
@@ -22,15 +24,13 @@ BEGIN, END = 1.0, 1.5
 engine found still come through the door, and a limit is met within two seconds."""
 
 
-class OutOfTime(BaseException):
-    """Not an `Exception`: nobody on the way may take it for a predictor's trouble."""
-
-
 class Guard:
-    """Stands before the predictors of a problem; lets everything pass until it is armed."""
+    """Stands before the predictors of a problem."""
 
     def __init__(self, problem: Problem, budget: Budget) -> None:
-        self._budget, self.armed = budget, False
+        self._budget = budget
+        self.armed = True
+        """Without it everything passes: the last check is done whatever the time."""
         copies = {id(block.predictor): self._guarded(block.predictor) for block in problem.blocks}
         blocks = tuple(replace(block, predictor=copies[id(block.predictor)]) for block in problem.blocks)
         self.problem = problem.derived(problem.mip, blocks)
@@ -42,7 +42,7 @@ class Guard:
             twin: Any = copy.copy(predictor)
             snapshot = self._watched(twin.snapshot)
             twin.predict = self._watched(twin.predict)
-            twin.snapshot = lambda device: self._watched(snapshot(device))
+            twin.snapshot = cache(lambda device: self._watched(snapshot(device)))
             if hasattr(twin, "layers"):
                 twin.layers = self._watched(twin.layers)
         except (AttributeError, TypeError):

@@ -28,7 +28,7 @@ import numpy as np
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.core.budget import StopReason
+from dovetail.core.budget import OutOfTime, StopReason
 from dovetail.core.deciding import block_slack
 from dovetail.core.engine import MipSession, Quadratic
 from dovetail.core.errors import EngineError, UnsupportedError
@@ -40,7 +40,7 @@ from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.core.search import Outcome, Search
 from dovetail.core.trace import Residual
-from dovetail.mip import Aside, Size, WrittenOut, engine_for, import_writer, written_size
+from dovetail.mip import Size, WrittenOut, engine_for, import_writer, written_size
 from dovetail.presolve.boxes import input_box
 from dovetail.presolve.writing import read_elsewhere
 
@@ -101,12 +101,21 @@ class BigM:
         box = input_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
         if not box.complete:
             return Outcome(StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time")
+        mip = search.problem.mip.minimised()
         with search.stopwatch.measure("build"):
-            work = Aside(lambda _: self._build(search, networks, box))
-            model = work.wait(search.budget)
-        if model is None:
-            reason = search.budget.over or StopReason.TIME
-            return Outcome(reason, 0, "time ran out while the networks were written into the model")
+            try:
+                model = WrittenOut(mip, box.lower, box.upper, seed=search.seed, budget=search.budget)
+                self._write(search.problem, model, networks, box)
+            except OutOfTime:
+                reason = search.budget.over or StopReason.TIME
+                return Outcome(reason, 0, "time ran out while the networks were written into the model")
+        try:
+            return self._solved(search, model)
+        finally:
+            model.free()
+
+    def _solved(self, search: Search, model: WrittenOut) -> Outcome:
+        """Let SCIP search, offer what it finds."""
         seconds = search.stopwatch.read("build")
         variables, constraints = model.size
         built = f"{variables:,} variables and {constraints:,} constraints written in {seconds:.1f} s"
@@ -116,11 +125,11 @@ class BigM:
         with search.stopwatch.measure("engine"):
             said = model.solve(search.budget, teller.point, teller.nodes)
         search.stopwatch.deduct("engine", search.stopwatch.read("door") - before)  # it ran inside SCIP
-        single = (block.classifies and block.outputs.shape[1] == 1 for block in search.problem.blocks)
-        restricted = self.margin > 0.0 and any(single)
         if said == "abandoned":
             reason = search.budget.over or StopReason.TIME
             return Outcome(reason, len(search.watch.trace), f"SCIP did not end when it was asked to; {built}")
+        single = (block.classifies and block.outputs.shape[1] == 1 for block in search.problem.blocks)
+        restricted = self.margin > 0.0 and any(single)
         off = np.inf if restricted else _rounding(search.problem, networks, box)
         return _concluded(search, model, teller, said, built, model.bound - off)
 
@@ -144,10 +153,10 @@ class BigM:
                 "BigM(force=True) builds it all the same."
             )
 
-    def _build(self, search: Search, networks: dict[str, tuple[Layer, ...]], box: Box) -> WrittenOut:
-        """The model, host and networks."""
-        problem = search.problem
-        model = WrittenOut(problem.mip.minimised(), box.lower, box.upper, seed=search.seed)
+    def _write(
+        self, problem: Problem, model: WrittenOut, networks: dict[str, tuple[Layer, ...]], box: Box
+    ) -> None:
+        """The networks, stage by stage."""
         reach = Box(box.lower.copy(), box.upper.copy())
         for stage in problem.stages:
             for block, samples in stage:
@@ -157,7 +166,6 @@ class BigM:
                 threshold = block.threshold + self.margin if block.classifies else None
                 inputs, outputs = block.inputs[samples], block.outputs[samples]
                 model.add(layers, inputs, outputs, self.formulation, threshold)
-        return model
 
 
 class _Teller:

@@ -11,7 +11,6 @@ from dovetail.core.arrays import IntArray
 from dovetail.core.engine import MipEngine
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.core.mip import Mip
-from dovetail.mip.aside import Aside as Aside
 from dovetail.mip.highs import HighsEngine as HighsEngine
 from dovetail.mip.piqp import PiqpEngine
 from dovetail.mip.scip import ScipEngine

@@ -1,19 +1,18 @@
 """Work on a thread of its own, for libraries that hear nobody while they work.
 
-Python handles signals between two of its own steps on the main thread, and SCIP may compute, or PySCIPOpt-ML
-write, for half a minute without one. So the thread that called waits here: it hears signals, looks at the
-clock, asks the work to end, and after a moment of grace goes on without it. What the work has to tell is
-handled on the waiting thread, where the user's callback and predictors are used to be called.
+Python handles signals between two of its own steps on the main thread, and SCIP may compute for half a
+minute without one. So the thread that called waits here: it hears signals, looks at the clock, asks the work
+to end, and after a moment of grace goes on without it. What the work has to tell is handled on the waiting
+thread, where the user's callback and predictors are used to be called.
 """
 
 from __future__ import annotations
 
-import ctypes
 import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from dovetail.core.budget import Budget
 
@@ -23,10 +22,6 @@ GRACE = 1.0
 """Seconds that work which was asked to end may still take: a node's LP is not left in the middle."""
 
 T = TypeVar("T")
-
-
-class Stopped(BaseException):
-    """Raised inside the work when nobody waits for it any more; not an `Exception`: nothing swallows it."""
 
 
 class Desk:
@@ -61,28 +56,23 @@ class Aside(Generic[T]):
         finally:
             self._desk.tasks.put(None)
 
-    def wait(self, budget: Budget, end: Callable[[], object] | None = None) -> T | None:
-        """The answer; None when the budget was over first and the work did not end in time.
-
-        `end` asks the work to end; without it an exception is raised inside the work, which must be Python's.
-        """
+    def wait(self, budget: Budget, end: Callable[[], object]) -> T | None:
+        """The answer; None when the budget was over and the work did not end soon after `end` asked it to."""
         self._thread.start()
         asked: float | None = None
         try:
             while self._serve():
                 if budget.over:
                     asked = time.perf_counter() if asked is None else asked
-                    (end or self._throw)()  # again and again: SCIP forgets what it is told before it begins
+                    end()  # again and again: SCIP forgets what it is told before it begins
                     if time.perf_counter() - asked > GRACE:
                         return None
         except BaseException:
-            (end or self._throw)()
+            end()
             raise
         finally:
             self._desk.closed = True
         self._thread.join()
-        if isinstance(self._failure, Stopped):
-            return None
         if self._failure is not None:
             raise self._failure
         return self._answer
@@ -101,8 +91,3 @@ class Aside(Generic[T]):
         finally:
             done.set()
         return True
-
-    def _throw(self) -> None:
-        """Raise `Stopped` inside the work, at its next step of Python."""
-        ident: Any = self._thread.ident
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))

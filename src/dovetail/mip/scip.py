@@ -1,7 +1,8 @@
-"""SCIP as an engine: a quadratic pull is one row t >= sum of w/2 s^2, written anew when the weights change.
+"""SCIP as an engine: a quadratic pull is a few rows t >= sum of w/2 s^2, written anew when weights change.
 
-One row per square would need no rewriting, but SCIP 10.0 aborts the process on some hundreds of them
-("free(): invalid size").
+SCIP 10.0 aborts the process ("free(): invalid size") where its heuristics hand some thousands of squares to
+a solver of nonlinear programs, in one row or in many: so its NLP is switched off. One row for all squares
+takes it minutes to look at, one row for each seconds at every node.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.budget import Budget
+from dovetail.core.budget import Budget, OutOfTime
 from dovetail.core.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 from dovetail.core.errors import EngineError, MissingDependencyError
 from dovetail.core.mip import Mip
@@ -31,6 +32,11 @@ STATUS = {
     "sollimit": MipStatus.LIMIT,
     "userinterrupt": MipStatus.LIMIT,
 }
+
+INTERRUPTIBLE = (3, 4, 5, 6, 7, 9)
+"""SCIP's stages from "transformed" to "solving" in which it hears; in the others it prints an error."""
+SQUARES, ROWS = 256, 100
+"""Squares in one row, and the most rows; beyond both the rows grow. A row costs the cube of its squares."""
 
 
 class ScipEngine:
@@ -56,12 +62,38 @@ def import_scip(who: str) -> Any:
     return pyscipopt
 
 
+def watched_model(scip: Any, budget: Budget) -> Any:
+    """An empty model that looks at the clock whenever something is added to it.
+
+    Models are written in Python, by us or by PySCIPOpt-ML, and large ones take minutes.
+    """
+
+    class Watched(scip.Model):  # type: ignore[misc]
+        def addVar(self, *args: Any, **kwargs: Any) -> Any:
+            self.look()
+            return super().addVar(*args, **kwargs)
+
+        def addCons(self, *args: Any, **kwargs: Any) -> Any:
+            self.look()
+            return super().addCons(*args, **kwargs)
+
+        def look(self) -> None:
+            if self.budget.over:
+                raise OutOfTime
+
+    model = Watched()
+    model.budget = budget
+    model.hideOutput()
+    return model
+
+
 def interrupter(model: Any) -> Callable[[], None]:
     """What asks a running SCIP to end."""
 
     def interrupt() -> None:
         with suppress(Exception):  # it may have ended by itself, and says that nothing runs
-            model.interruptSolve()
+            if model.getStage() in INTERRUPTIBLE:
+                model.interruptSolve()
 
     return interrupt
 
@@ -120,12 +152,13 @@ class ScipSession:
         nothing = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         if budget.over:
             return nothing
-        if self._live is None:
-            write = Aside(lambda _: _LiveScip(self._scip, self._expansion, self._seed))
-            self._live = write.wait(budget)
-        if self._live is None:
+        try:
+            if self._live is None:
+                self._live = _LiveScip(self._scip, self._expansion, self._seed, budget)
+            self._live.prepare(objective, bounds or (self._mip.lower, self._mip.upper), start, budget)
+        except OutOfTime:
+            self._live = None  # half of it is written
             return nothing
-        self._live.prepare(objective, bounds or (self._mip.lower, self._mip.upper), start)
         said = self._live.run(budget, gap)
         if said is None:  # it still computes, and cannot be used again
             self._live = None
@@ -148,14 +181,14 @@ class ScipSession:
 class _LiveScip:
     """One SCIP model: the expanded program with one variable in place of all squares."""
 
-    def __init__(self, scip: Any, expansion: Expansion, seed: int) -> None:
+    def __init__(self, scip: Any, expansion: Expansion, seed: int, budget: Budget) -> None:
         self._scip, self._expansion = scip, expansion
-        self._model = scip.Model()
-        self._model.hideOutput()
+        self._model = watched_model(scip, budget)
         for name, value in (
             ("randomization/randomseedshift", seed % 2**31),
             ("numerics/feastol", 1e-7),
             ("misc/catchctrlc", False),  # Ctrl-C is ours: it returns the best point
+            ("nlp/disable", True),
         ):
             self._model.setParam(name, value)
         A, row_lower, row_upper, lower, upper, integer = expansion.program()
@@ -164,12 +197,16 @@ class _LiveScip:
             scip, self._model, A, row_lower, row_upper, lower[:linear], upper[:linear], integer[:linear]
         )
         self._bounds = (lower[:linear], upper[:linear])
-        self._square = self._model.addVar(name="t", lb=0.0)
-        self._weights = np.zeros(expansion.squares_of.size)
-        self._row: Any = None
+        count = expansion.squares_of.size
+        rows = min(ROWS, -(-count // SQUARES))
+        self._groups = np.array_split(np.arange(count), rows) if rows else []
+        self._sums = [self._model.addVar(name=f"t{k}", lb=0.0) for k in range(rows)]
+        self._weights = np.zeros(count)
+        self._rows: list[Any] = []
 
-    def prepare(self, objective: Quadratic, bounds: Bounds, start: FloatArray | None) -> None:
+    def prepare(self, objective: Quadratic, bounds: Bounds, start: FloatArray | None, budget: Budget) -> None:
         """Objective, bounds and start of the next run."""
+        self._model.budget = budget
         self._model.freeTransform()
         linear = self._expansion.first_square
         lower, upper = self._expansion.limits(*bounds)
@@ -178,7 +215,7 @@ class _LiveScip:
         self._set_weights(cost[linear:])
         used = np.flatnonzero(cost[:linear])
         total = self._scip.quicksum(float(cost[j]) * self._variables[j] for j in used)
-        self._model.setObjective(total + self._square + offset, "minimize")
+        self._model.setObjective(total + self._scip.quicksum(self._sums) + offset, "minimize")
         if start is not None:
             self._offer(start)
 
@@ -208,18 +245,22 @@ class _LiveScip:
         return float(self._model.getDualbound())
 
     def _set_weights(self, weights: FloatArray) -> None:
-        """The one row of all squares, where the weights are not those of the last run."""
+        """The rows of the squares, where the weights are not those of the last run."""
         if np.array_equal(weights, self._weights):
             return
-        if self._row is not None:
-            self._model.delCons(self._row)
-        self._row, self._weights = None, weights.copy()
-        used = np.flatnonzero(weights)
-        if used.size:
-            squared, reference = self._expansion.squares_of, self._expansion.reference
-            shifted = [self._variables[squared[k]] - float(reference[k]) for k in used]
-            squares = (float(w) * s * s for w, s in zip(weights[used], shifted, strict=True))
-            self._row = self._model.addCons(self._square >= self._scip.quicksum(squares))
+        for row in self._rows:
+            self._model.delCons(row)
+        self._weights = weights.copy()
+        self._rows = [
+            self._model.addCons(total >= self._scip.quicksum(map(self._square, group[weights[group] > 0.0])))
+            for total, group in zip(self._sums, self._groups, strict=True)
+            if np.any(weights[group] > 0.0)
+        ]
+
+    def _square(self, k: int) -> Any:
+        """The k-th square with its weight."""
+        shifted = self._variables[self._expansion.squares_of[k]] - float(self._expansion.reference[k])
+        return float(self._weights[k]) * shifted * shifted
 
     def _set_bounds(self, bounds: Bounds) -> None:
         lower, upper = bounds
@@ -236,5 +277,7 @@ class _LiveScip:
         solution = self._model.createSol()
         for variable, value in zip(self._variables, lifted[:linear], strict=True):
             self._model.setSolVal(solution, variable, float(value))
-        self._model.setSolVal(solution, self._square, float(self._weights @ lifted[linear:]))
+        squares = self._weights * lifted[linear:]
+        for total, group in zip(self._sums, self._groups, strict=True):
+            self._model.setSolVal(solution, total, float(squares[group].sum()))
         self._model.addSol(solution)

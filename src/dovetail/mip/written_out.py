@@ -18,9 +18,10 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.budget import Budget
 from dovetail.core.errors import MissingDependencyError
 from dovetail.core.layers import Activation, Dense, Layer, thresholded
+from dovetail.core.linear import as_linear
 from dovetail.core.mip import Mip
 from dovetail.mip.aside import Aside, Desk
-from dovetail.mip.scip import add_program, import_scip, interrupter
+from dovetail.mip.scip import add_program, import_scip, interrupter, watched_model
 
 CHUNK = 8
 """Samples written by one call: as a batch they share the work of reading the network."""
@@ -73,14 +74,15 @@ def written_size(
 class WrittenOut:
     """A SCIP model that holds a host and, sample by sample, its networks."""
 
-    def __init__(self, mip: Mip, lower: FloatArray, upper: FloatArray, *, seed: int = 0) -> None:
+    def __init__(
+        self, mip: Mip, lower: FloatArray, upper: FloatArray, *, seed: int = 0, budget: Budget | None = None
+    ) -> None:
         self._scip, self._add_predictor = import_writer()
         self.versions = (
             f"SCIP {self._scip.Model().version()}, PySCIPOpt {version('pyscipopt')}, "
             f"PySCIPOpt-ML {version('pyscipopt-ml')}"
         )
-        self._model = self._scip.Model()
-        self._model.hideOutput()
+        self._model = watched_model(self._scip, budget or Budget())
         self._model.setParam("randomization/randomseedshift", seed % 2**31)
         self._model.setParam("misc/catchctrlc", False)  # Ctrl-C is ours: it returns the best point
         columns = add_program(
@@ -91,6 +93,7 @@ class WrittenOut:
         cost = self._scip.quicksum(float(mip.cost[j]) * columns[j] for j in used)
         self._model.setObjective(cost + float(mip.offset), "minimize")
         self._written = 0
+        self._abandoned = False
 
     def add(
         self,
@@ -134,13 +137,18 @@ class WrittenOut:
         def work(desk: Desk) -> str:
             listener = _listener(self._scip, budget, desk, self._best, on_point, on_node)
             model.includeEventhdlr(listener, "dovetail", "tells what SCIP finds")
-            try:
-                model.optimizeNogil()
-            finally:
-                listener.tell = None  # SCIP holds it, and it must not hold the model: neither would be freed
+            model.optimizeNogil()
             return str(model.getStatus())
 
-        return Aside(work).wait(budget, interrupter(model)) or "abandoned"
+        self._abandoned = True  # so it is, too, when whoever waits is called away
+        said = Aside(work).wait(budget, interrupter(model))
+        self._abandoned = said is None
+        return said or "abandoned"
+
+    def free(self) -> None:
+        """Give SCIP's memory back now; model and event handler hold each other until they are collected."""
+        if not self._abandoned:
+            self._model.free()
 
     def points(self) -> list[FloatArray]:
         """All points SCIP holds, best first."""
@@ -173,7 +181,6 @@ def import_writer() -> tuple[Any, Any]:
 
 def _sequential(layers: Sequence[Layer]) -> Any:
     """The layers as the torch module PySCIPOpt-ML reads, in float64."""
-    import torch
     from torch import nn
 
     activations = {
@@ -188,12 +195,7 @@ def _sequential(layers: Sequence[Layer]) -> Any:
         if isinstance(layer, Activation):
             parts.append(activations[layer.kind])
             continue
-        out, into = layer.weight.shape
-        linear = nn.Linear(into, out, dtype=torch.float64)
-        with torch.no_grad():
-            linear.weight.copy_(torch.from_numpy(layer.weight))
-            linear.bias.copy_(torch.from_numpy(layer.bias))
-        parts.append(linear)
+        parts.append(as_linear(layer.weight, layer.bias))
     return nn.Sequential(*parts)
 
 
@@ -210,8 +212,6 @@ def _listener(
     caught = (kinds.BESTSOLFOUND, kinds.NODESOLVED)
 
     class Listener(scip.Eventhdlr):  # type: ignore[misc]
-        tell: Callable[[Any, int], None] | None = None
-
         def eventinit(self) -> None:
             for kind in caught:
                 self.model.catchEvent(kind, self)
@@ -221,8 +221,8 @@ def _listener(
                 self.model.dropEvent(kind, self)
 
         def eventexec(self, event: Any) -> None:
-            if self.tell is not None and budget.over is None:
-                self.tell(event.getType(), int(self.model.getNNodes()))
+            if budget.over is None:
+                tell(event.getType(), int(self.model.getNNodes()))
 
     def tell(kind: Any, nodes: int) -> None:
         if kind == kinds.BESTSOLFOUND:
@@ -231,6 +231,4 @@ def _listener(
         elif kind & kinds.NODESOLVED:  # a mask: feasible, infeasible or branched
             desk.ask(lambda: on_node(nodes))
 
-    listener = Listener()
-    listener.tell = tell  # not from within the class, which would hold it as long as SCIP holds the listener
-    return listener
+    return Listener()

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.core.linear import as_linear
 from dovetail.core.predictor import Traits
 from dovetail.core.rounding import FLOAT32, FLOAT64, Computation
 from dovetail.predictors.torch_module import TorchPredictor
@@ -277,12 +278,8 @@ def _parts(estimator: Any) -> Iterator[nn.Module]:
 
 def _dense(weight: Any, bias: Any) -> nn.Linear:
     """v -> weight v + bias."""
-    weights = torch.tensor(np.atleast_2d(np.asarray(weight)), dtype=torch.float64)
-    layer = nn.Linear(weights.shape[1], weights.shape[0], dtype=torch.float64)
-    with torch.no_grad():
-        layer.weight.copy_(weights)
-        layer.bias.copy_(torch.tensor(np.broadcast_to(bias, len(weights)).copy(), dtype=torch.float64))
-    return layer
+    weights = np.atleast_2d(np.asarray(weight, dtype=np.float64))
+    return as_linear(weights, np.broadcast_to(bias, len(weights)))
 
 
 def _linear(estimator: Any) -> nn.Linear:

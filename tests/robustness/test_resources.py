@@ -1,0 +1,280 @@
+"""Time, memory, threads and files: a limit is kept, nothing grows, and no size ends the process."""
+
+import json
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.core.budget import Budget, OutOfTime, StopReason
+from dovetail.core.engine import Quadratic
+from dovetail.core.guard import BEGIN, Guard
+from dovetail.methods import METHODS
+from dovetail.mip import engine_for
+from dovetail.mip.aside import GRACE, Aside
+from dovetail.mip.scip import watched_model
+from tests.conformance.test_methods import busy
+from tests.conftest import FULL
+from tests.small import random_mlp
+
+# --- the clock ---------------------------------------------------------------------------------------
+
+
+def one_block(predictor):
+    mip = dt.Mip(
+        [0.0, 0.0, 1.0], [[1.0, 1.0, 0.0]], [-np.inf], [0.3], [-1.0, -1.0, -np.inf], [1.0, 1.0, np.inf]
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(predictor, [0, 1], [2])
+    return problem
+
+
+@pytest.mark.parametrize("name", METHODS if FULL else ["auto", "dual-decomposition", "single-step-gradient"])
+def test_a_slow_predictor_is_not_asked_long_after_the_end(name):
+    """Counted in calls: whatever the machine does meanwhile, few begin after the limit."""
+    limit, began = 1.0, []
+
+    def slow(X):
+        began.append(time.monotonic())
+        time.sleep(0.4)
+        return np.sum(np.abs(X - 0.3), axis=1)
+
+    problem = one_block(slow)
+    begin = time.monotonic()
+    result = dt.solve(problem, name, time_limit=limit, log=False)
+    late = [at for at in began if at > begin + limit]
+    assert len(late) <= 3
+    assert result.stop_reason in ("time", "proved")
+    assert result.x is None or dt.check(problem, result.x).within()
+
+
+class Clock:
+    """A budget whose lateness is set by hand."""
+
+    late = -10.0
+    over = None
+
+
+def test_the_guard_refuses_what_cannot_end_in_time():
+    seconds = 0.0
+
+    def predict(X):
+        time.sleep(seconds)
+        return X[:, :1]
+
+    clock = Clock()
+    guard = Guard(one_block(predict), clock)
+    predictor = guard.problem.blocks[0].predictor
+    X = np.zeros((1, 2))
+    predictor.predict(X)
+    clock.late = BEGIN - 0.01
+    predictor.predict(X)
+    clock.late = BEGIN + 0.01
+    with pytest.raises(OutOfTime):
+        predictor.predict(X)
+    with pytest.raises(OutOfTime):
+        predictor.snapshot("cpu")
+    guard.armed = False
+    seconds = 0.6
+    predictor.predict(X)
+    guard.armed, clock.late = True, BEGIN - 0.05
+    with pytest.raises(OutOfTime):  # it would begin in time and end too late
+        predictor.predict(X)
+
+
+def test_a_guarded_predictor_is_what_it_was():
+    problem = one_block(random_mlp(2, seed=3))
+    guarded = Guard(problem, Budget()).problem.blocks[0].predictor
+    plain = problem.blocks[0].predictor
+    X = np.random.default_rng(0).uniform(-1, 1, (5, 2))
+    assert type(guarded) is type(plain)
+    assert np.array_equal(guarded.predict(X), plain.predict(X))
+    assert len(guarded.layers()) == len(plain.layers())
+    assert "predict" not in vars(plain)
+    assert guarded.snapshot("cpu") is guarded.snapshot("cpu")
+
+
+def test_time_is_kept_back_and_lateness_counts_from_the_first_reason_to_stop():
+    budget = Budget(10.0)
+    assert -10.1 < budget.late < -9.0
+    budget.reserve(4.0)
+    assert 5.0 < budget.left <= 6.0
+    assert -6.1 < budget.late < -5.0
+    part = budget.part(0.0)
+    assert part.late == pytest.approx(budget.late, abs=0.5)
+    budget.stop(StopReason.CALLBACK)
+    assert 0.0 <= part.late < 1.0
+    budget.stop(StopReason.INTERRUPT)
+    assert part.stopped is StopReason.INTERRUPT
+
+
+def test_an_end_while_predictors_are_copied_is_no_point_and_no_error(monkeypatch):
+    def never(*_, **__):
+        raise OutOfTime
+
+    problem = busy(6)
+    with monkeypatch.context() as patch:
+        patch.setattr("dovetail.solving.Incumbent", fails_once(never))
+        result = dt.solve(problem, "auto", time_limit=5.0, log=False)
+    assert result.status == "no_solution"
+    assert result.x is None
+
+
+def fails_once(failing):
+    from dovetail.core.incumbent import Incumbent
+
+    calls = []
+
+    def make(*args, **kwargs):
+        calls.append(1)
+        return failing() if len(calls) == 1 else Incumbent(*args, **kwargs)
+
+    return make
+
+
+# --- work aside --------------------------------------------------------------------------------------
+
+
+def test_work_aside_tells_on_the_waiting_thread_and_raises_there():
+    told = []
+
+    def work(desk):
+        desk.ask(lambda: told.append(threading.current_thread()))
+        return 7
+
+    assert Aside(work).wait(Budget(), lambda: None) == 7
+    assert told == [threading.current_thread()]
+
+    def broken(desk):
+        raise ZeroDivisionError("inside")
+
+    with pytest.raises(ZeroDivisionError, match="inside"):
+        Aside(broken).wait(Budget(), lambda: None)
+
+    def tells_broken(desk):
+        desk.ask(lambda: 1 / 0)
+        return 7
+
+    asked = []
+    with pytest.raises(ZeroDivisionError):
+        Aside(tells_broken).wait(Budget(), lambda: asked.append(1))
+    assert asked
+
+
+def test_work_that_does_not_end_is_left_behind():
+    over, released = Budget(0.0), threading.Event()
+    begin = time.monotonic()
+    assert Aside(lambda desk: released.wait(60.0)).wait(over, lambda: None) is None
+    assert time.monotonic() - begin >= GRACE
+    released.set()
+
+
+def test_work_that_hears_ends_and_answers():
+    heard = threading.Event()
+    assert Aside(lambda desk: heard.wait(60.0)).wait(Budget(0.2), heard.set) is True
+
+
+# --- SCIP --------------------------------------------------------------------------------------------
+
+
+def in_a_process(program):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("n", [300, 400, 1000] if FULL else [400])
+def test_thousands_of_squares_do_not_end_the_process(n):
+    """SCIP's NLP heuristics aborted ("free(): invalid size") where one of its runs lasted some seconds."""
+    found = in_a_process(
+        f"""
+        import json
+        import dovetail as dt
+        from benchmarks.made_up import made_up
+        method = dt.DualDecomposition(engine="scip", iterations=3)
+        result = dt.solve(made_up({n}, "2x16").problem, method, time_limit=10, log=False)
+        print(json.dumps(result.status))
+        """
+    )
+    assert found in ("feasible", "no_solution")
+
+
+@pytest.mark.parametrize("columns", [1, 300])
+def test_squares_in_rows_of_many_are_the_same_program(columns):
+    """Against the closed form, twice with other weights, and with a start."""
+    chance = np.random.default_rng(columns)
+    mip = dt.Mip(np.zeros(columns), lower=-1.0, upper=1.0)
+    session = engine_for("scip", mip, np.arange(columns)).load(mip, np.arange(columns))
+    for _ in range(3):
+        weight, centre = chance.uniform(0.0, 2.0, columns), chance.uniform(-2.0, 2.0, columns)
+        weight[chance.random(columns) < 0.2] = 0.0
+        objective = Quadratic(np.zeros(columns), 0.5, weight, centre)
+        best = np.clip(centre, -1.0, 1.0)
+        answer = session.solve(objective, budget=Budget(60.0), start=np.zeros(columns))
+        truth = 0.5 + 0.5 * float(weight @ (best - centre) ** 2)
+        assert answer.value == pytest.approx(truth, rel=1e-4, abs=1e-4)
+        assert answer.bound <= truth + 1e-6
+
+
+@pytest.mark.parametrize("written", [20, 52])
+def test_a_model_half_written_is_written_again(written):
+    """Cut off among its fifty columns, or just before the row of its squares."""
+    mip = dt.Mip(np.ones(50), lower=0.0, upper=1.0)
+    session = engine_for("scip", mip, np.arange(50)).load(mip, np.arange(50))
+    objective = Quadratic(np.ones(50), 0.0, np.ones(50), np.full(50, 2.0))
+    looks = []
+
+    class Ends(Budget):
+        @property
+        def over(self):
+            looks.append(1)
+            return StopReason.TIME if len(looks) > written else None
+
+    assert session.solve(objective, budget=Ends(60.0)).x is None
+    assert session.solve(objective, budget=Budget(60.0)).value == pytest.approx(75.0, abs=1e-3)
+
+
+def test_big_m_frees_its_model_at_once(monkeypatch):
+    """Not when the collector comes to it: fifty models kept two hundred megabytes until then."""
+    freed = []
+
+    def remembered(*args):
+        model = watched_model(*args)
+        free = model.free
+        model.free = lambda: (freed.append(1), free())
+        return model
+
+    monkeypatch.setattr("dovetail.mip.written_out.watched_model", remembered)
+    dt.solve(busy(6), "big-m", time_limit=3.0, log=False)
+    assert freed == [1]
+
+
+# --- memory, threads, files --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS if FULL else ["big-m", "auto"])
+def test_nothing_grows_from_solve_to_solve(name):
+    first, last, limit = (20, 200, 0.2) if FULL else (8, 24, 0.15)
+    before, after = in_a_process(
+        f"""
+        import json, os
+        import dovetail as dt
+        from tests.conformance.test_methods import busy
+        def used():
+            pages = int(open("/proc/self/statm").read().split()[1])
+            return pages, len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+        problem, marks = busy(8), []
+        for k in range(1, {last} + 1):
+            dt.solve(problem, {name!r}, time_limit={limit}, seed=k, log=False)
+            if k in ({first}, {last}):
+                marks.append(used())
+        print(json.dumps(marks))
+        """
+    )
+    assert after[0] < 1.05 * before[0]
+    assert after[1:] == before[1:]
