@@ -109,13 +109,16 @@ class BigM:
             except OutOfTime:
                 reason = search.budget.over or StopReason.TIME
                 return Outcome(reason, 0, "time ran out while the networks were written into the model")
+        single = (block.classifies and block.outputs.shape[1] == 1 for block in search.problem.blocks)
+        restricted = self.margin > 0.0 and any(single)
+        off = np.inf if restricted else _rounding(search.problem, networks, box)
         try:
-            return self._solved(search, model)
+            return self._solved(search, model, off)
         finally:
             model.free()
 
-    def _solved(self, search: Search, model: WrittenOut) -> Outcome:
-        """Let SCIP search, offer what it finds."""
+    def _solved(self, search: Search, model: WrittenOut, off: float) -> Outcome:
+        """Let SCIP search, offer what it finds; its bound may be `off` by what the networks round."""
         seconds = search.stopwatch.read("build")
         variables, constraints = model.size
         built = f"{variables:,} variables and {constraints:,} constraints written in {seconds:.1f} s"
@@ -128,9 +131,6 @@ class BigM:
         if said == "abandoned":
             reason = search.budget.over or StopReason.TIME
             return Outcome(reason, len(search.watch.trace), f"SCIP did not end when it was asked to; {built}")
-        single = (block.classifies and block.outputs.shape[1] == 1 for block in search.problem.blocks)
-        restricted = self.margin > 0.0 and any(single)
-        off = np.inf if restricted else _rounding(search.problem, networks, box)
         return _concluded(search, model, teller, said, built, model.bound - off)
 
     def size(self, problem: Problem) -> Size:
