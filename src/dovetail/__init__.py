@@ -60,6 +60,7 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 import_module("dovetail.predictors")  # teaches core which foreign objects are predictors
+import_module("dovetail.front")  # light, and there at once: the first solve hears Ctrl-C when it begins
 
 
 def __getattr__(name: str) -> Any:
