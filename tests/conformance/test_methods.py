@@ -150,7 +150,7 @@ def test_optimal_where_the_hosts_bound_is_met(name):
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0], -0.5), [[0], [1]], [[2], [3]], output_type="classification")
     result = dt.solve(problem, name, log=False)
-    assert result.bound == 2.0
+    assert result.bound == pytest.approx(2.0, abs=1e-9)  # rounded to its disadvantage
     met = result.objective == 2.0
     assert (result.status == "optimal") == met
     # SSG's hundred short steps do not cross this box; switching has no integer to switch here

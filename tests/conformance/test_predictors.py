@@ -213,7 +213,9 @@ def test_every_kind_is_solved_to_the_same_enumerated_optimum(kind, method, tmp_p
             dt.solve(problem, method, log=False)
         return
     result = dt.solve(problem, method, log=False, time_limit=60.0)
-    assert result.status == "optimal"
+    # what float32 may round is taken off SCIP's bound, which then does not meet the objective any more
+    rounds = method == "big-m" and not problem.blocks[0].predictor.exact
+    assert result.status == "optimal" or (rounds and result.status == "feasible")
     assert result.objective == pytest.approx(BEST, abs=1e-5)
     assert dt.check(problem, result.x).within()
     assert kind.state(owner) == before

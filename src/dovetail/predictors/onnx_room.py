@@ -14,17 +14,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
 from dovetail.core.limits import Meter
+from dovetail.predictors.dispatch import DispatchMode
 
 SPEED = 1e10
 """Multiplications and additions a slow core does in a second; what would take too long is not begun."""
 
 
-class Room(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Room(DispatchMode):
     """While it is entered, every torch operation is measured against a meter before it is run."""
 
     def __init__(self, meter: Meter) -> None:

@@ -19,11 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.predictors.dispatch import DispatchMode
 
 PLAIN: dict[type[nn.Module], str] = {
     nn.Linear: "dense",
@@ -153,7 +153,7 @@ def _is_usual(module: nn.Module) -> bool:
     return True
 
 
-class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Recorder(DispatchMode):
     """Within it, every operation that torch carries out is noted, with what it works on."""
 
     def __init__(self, batch: Tensor) -> None:
