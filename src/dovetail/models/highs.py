@@ -42,7 +42,7 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
         raise ModelError(f"{path}: there is no such file.")
     meter = Meter(path.name, (limits or FileLimits()).before(LIMITS), "read", ModelError)
     with unpacked(path, meter) as plain:
-        if plain.suffix == ".mps":
+        if path.name.removesuffix(".gz").endswith(".mps"):  # HiGHS writes plain text under either name
             found = outline(plain, meter)
             mip = as_mip(_by_highs(plain, meter, free=not found.fixed), path.name)
             agrees = found.agrees(mip)
