@@ -15,7 +15,8 @@ from fractions import Fraction
 import numpy as np
 
 KINDS = ("penalty", "spread", "fractional", "tiny", "apart", "plain", "dear slack", "dear goods", "mixed")
-TOLERANCE = Fraction(1, 10**6)
+TOLERANCE, HAIR = Fraction(1, 10**6), Fraction(1, 10**12)
+"""What the check allows, and by how much its floats may read it otherwise."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,11 @@ class Program:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best exact value, and the best of all points that pass the check; None without any."""
+    """The best value of exact points, of those that surely pass the check, and of those that may; None: none."""
 
     exact: Fraction | None
     accepted: Fraction | None
+    possible: Fraction | None
 
 
 def make(seed: int) -> Program:
@@ -109,7 +111,7 @@ def _fewer(integer: np.ndarray) -> np.ndarray:
 
 def optimum(program: Program) -> Optimum:
     """Over every whole point of the box, and every vertex of what is left."""
-    return Optimum(_best(program, Fraction(0)), _best(program, TOLERANCE))
+    return Optimum(*(_best(program, room) for room in (Fraction(0), TOLERANCE - HAIR, TOLERANCE + HAIR)))
 
 
 def _best(program: Program, room: Fraction) -> Fraction | None:

@@ -36,16 +36,16 @@ def fault(program: Program) -> str | None:
         return f"{where}: infeasible, but {truth.accepted} passes" if truth.accepted is not None else None
     if result.status in ("error", "unbounded"):
         return f"{where}: {result.status}, {result.message}"
-    if truth.accepted is None:
+    if truth.possible is None:
         return f"{where}: {result.status} {result.x}" if result.x is not None else None
     if result.x is None:
         return None
     sign = 1.0 if program.sense == "min" else -1.0
     if not dt.check(problem, result.x).within():
         return f"{where}: the point fails the check"
-    least = sign * float(truth.accepted)
+    least = sign * float(truth.possible)
     if sign * result.objective < least - 1e-9 * max(1.0, abs(least)):
-        return f"{where}: {result.objective} beats {truth.accepted}"
+        return f"{where}: {result.objective} beats {truth.possible}"
     # whole points within the check's tolerance count; between others the tolerance is nobody's claim
     reached = truth.accepted if np.all(program.integer) else truth.exact
     if reached is None:
