@@ -37,7 +37,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best value of exact points, of those that surely pass the check, and of those that may; None: none."""
+    """The best value of exact points, of those that surely pass the check, of those that may; None: none."""
 
     exact: Fraction | None
     accepted: Fraction | None
