@@ -41,7 +41,7 @@ constr = dt.add_predictor_constr(
     model, pipeline, features, probability, output_type="probability_1", data=history
 )
 
-result = dt.solve(model, time_limit=10)
+result = dt.solve(model, time_limit=5)
 
 people["amount"] = result.value(amount)
 people["probability"] = constr.output_values

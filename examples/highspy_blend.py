@@ -60,9 +60,9 @@ with tempfile.TemporaryDirectory() as folder:
     constr = dt.add_predictor_constr(model, path, share)
 model.addConstr(constr.output[0, 0] >= 92.0)
 
-first = dt.solve(model, time_limit=10)
+first = dt.solve(model, time_limit=5)
 print("shares", first.value(share).round(3), "octane", constr.output_values.round(2), first)
 
 model.changeColCost(share[0].index, 5.0)
-second = dt.solve(model, time_limit=10, start=first, log=False)
+second = dt.solve(model, time_limit=5, start=first, log=False)
 print("shares", second.value(share).round(3), "octane", constr.output_values.round(2), second)

@@ -59,7 +59,7 @@ dt.add_predictor_constr(
     model, service, [[model.sales[p]] for p in PRODUCTS], list(model.hours.values()), name="service"
 )
 
-result = dt.solve(model, time_limit=10)
+result = dt.solve(model, time_limit=5)
 
 for what in (model.price, model.promoted, model.sales, model.hours):
     print(f"{what.name:10}", result.value(what).round(2))

@@ -53,7 +53,7 @@ pred_cons = add_predictor_constr(
 )
 scip.setObjective(quicksum(worth) - 0.3 * quicksum(x[i, 0] for i in range(FIELDS)), "maximize")
 
-result = solve(scip, time_limit=10)
+result = solve(scip, time_limit=5)
 
 print(np.round(result.value(x), 2))
 print("planted", [round(value) for value in result.value(planted)])

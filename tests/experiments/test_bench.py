@@ -48,7 +48,7 @@ def rows_of(folder: Path) -> dict[str, dict]:
 def quick(tmp_path_factory):
     """One whole quick bench, shared by the tests that look at it."""
     folder = tmp_path_factory.mktemp("bench")
-    command = [*PROGRAM, "bench", "all", "--quick", "--out", str(folder)]
+    command = [*PROGRAM, "bench", "all", "--quick", "--time-limit", "1", "--out", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=900, check=False)
     return folder, done
 
