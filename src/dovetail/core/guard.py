@@ -19,7 +19,7 @@ from dovetail.core.budget import Budget, OutOfTime
 from dovetail.core.predictor import Predictor
 from dovetail.core.problem import Problem
 
-BEGIN, END = 1.0, 1.5
+BEGIN, END = 0.5, 1.0
 """Seconds after the end within which a call may still begin, and should be done: the last points that an
 engine found still come through the door, and a limit is met within two seconds."""
 
