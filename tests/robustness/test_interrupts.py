@@ -28,9 +28,9 @@ def test_any_moment_gives_an_answer(seed):
     case = Case.random(seed, list(METHODS))
     answer = interrupted(case)
     print(f"{case}: {answer.seconds:.2f} s, {answer.report.get('status')}")
-    assert answer.code == 0, answer.stderr
     if answer.report.get("early") or answer.seconds < 0.0:
         return  # the signal came before the solve had begun, or after it had ended: no case
+    assert answer.code == 0, answer.stderr
     assert answer.report["stop"] == "interrupt"
     assert answer.report["status"] in ("feasible", "no_solution")
     assert answer.report["verified"] == (answer.report["status"] == "feasible")
