@@ -29,3 +29,19 @@ def test_no_feasible_point_is_cut_off():
 def test_boxes_are_still_worth_having():
     box = propagate(dt.Mip([0.0, 0.0], [[1.0, 1.0]], [-np.inf], [1.0], 0.0, np.inf))
     assert np.allclose(box.upper, 1.0, atol=1e-6)
+
+
+def test_what_cancels_leaves_room_for_its_rounding():
+    """Two fixed columns whose parts of the row are 1e14 and cancel: the third is known to hundredths."""
+    for seed in SEEDS:
+        chance = np.random.default_rng(seed)
+        a = 1e14 * chance.uniform(0.5, 1.0)
+        x = np.array([*chance.uniform(0.0, 1.0, 1), 0.0, chance.uniform(-1.0, 1.0)])
+        x[1] = x[0] + chance.uniform(-1e-13, 1e-13)
+        row = [a, -a, 1.0]
+        exact = sum(Fraction(v) * Fraction(w) for v, w in zip(row, x.tolist(), strict=True))
+        side = np.nextafter(float(exact), np.inf)
+        fixed = np.array([x[0], x[1], -9.0]), np.array([x[0], x[1], 9.0])
+        for low, high in ((-np.inf, side), (np.nextafter(float(exact), -np.inf), np.inf)):
+            box = propagate(dt.Mip(np.zeros(3), [row], [low], [high], *fixed))
+            assert box.lower[2] <= x[2] <= box.upper[2], seed

@@ -80,3 +80,10 @@ def test_the_generator_makes_what_it_says(kind):
     assert kind == "dear slack" or any(truth.accepted is None for truth in truths)
     assert sum(truth.exact is not None for truth in truths) >= 10
     assert all(np.all(np.isfinite(program.cost)) for program in programs)
+
+
+def test_whole_points_within_the_tolerance_of_a_fine_row_count():
+    """6e-6 x >= 1.26e-5 is missed by 6e-7 at x = 2, which the check accepts: nothing may exclude it."""
+    mip = dt.Mip([1.0], [[6e-6]], [1.26e-5], [np.inf], 0.0, 9.0, True)
+    result = dt.solve(dt.Problem(mip), log=False)
+    assert (result.status, result.objective) == ("optimal", 2.0)
