@@ -22,9 +22,9 @@ from dovetail.core.budget import Budget
 from dovetail.core.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.core.errors import EngineError
 from dovetail.core.incumbent import agreement
-from dovetail.core.mip import HAIR, Mip
+from dovetail.core.mip import Mip
 from dovetail.mip.highs import HighsEngine
-from dovetail.mip.live_highs import LiveHighs, cost_unit
+from dovetail.mip.live_highs import FEASIBILITY, LiveHighs, cost_unit
 from dovetail.mip.scip import ScipEngine
 
 NODES = 500
@@ -95,7 +95,7 @@ def hidden(mip: Mip, x: FloatArray | None) -> float:
     box = propagate(mip)
     width = box.upper - box.lower
     met = 1.0 if x is None else 1.0 + np.abs(x)
-    return HAIR * cost_unit(mip.cost) * float(np.sum(np.where(np.isfinite(width), width, met)))
+    return FEASIBILITY * cost_unit(mip.cost) * float(np.sum(np.where(np.isfinite(width), width, met)))
 
 
 def _tree(mip: Mip, asking: Asking, budget: Budget, *, cutoff: float = math.inf, slack: float = 0.0) -> Proof:

@@ -22,11 +22,9 @@ from numpy.typing import ArrayLike
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray, NameOf, vector
 from dovetail.core.block import Block
 from dovetail.core.errors import ModelError
+from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
-from dovetail.core.wobble import Copy, alone, double_copy, wobble
-
-TOLERANCE = 1e-6
-"""Absolute for rows, bounds and integrality; for predictions relative to max(1, |value|)."""
+from dovetail.core.wobble import Copy, alone, double_copy, nearby, wobble
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Violation:
-    """How far a point is from satisfying a problem, kind by kind."""
+    """How far a point is from satisfying a problem, kind by kind; up to `TOLERANCE` it counts."""
 
     rows: Worst = Worst()
     bounds: Worst = Worst()
@@ -174,11 +172,12 @@ class Said:
             return
         if copy is not None:
             self._double = copy(inputs)
-        self.wobble = wobble(block, copy, inputs, self._values, [self._double])
+        near = nearby(block, copy, inputs)
+        self.wobble = wobble(block, self._values, near, [self._double])
         which = self._unclear | (one_by_one and not block.predictor.exact)
         if np.any(which):
             self._alone = alone(block, inputs, which)
-            self.wobble = wobble(block, copy, inputs, self._values, [self._double, self._alone])
+            self.wobble = wobble(block, self._values, near, [self._double, self._alone])
 
     def moved_by(self, changes: FloatArray, samples: IntArray) -> FloatArray:
         """(k, q) what changes of these samples' inputs make of their values, input by input."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.core.check import TOLERANCE
+from dovetail.core.mip import TOLERANCE
 from dovetail.core.network import ends_in_probability
 from dovetail.core.problem import Problem
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.budget import Budget
-from dovetail.core.check import TOLERANCE, Checker, Violation
+from dovetail.core.check import Checker, Violation
 from dovetail.core.engine import MipEngine, MipSession, Quadratic
 from dovetail.core.errors import EngineError
-from dovetail.core.mip import Mip
+from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.stopwatch import Stopwatch
 

@@ -31,8 +31,8 @@ INFINITY = 1e20
 """Limits at or beyond this size mean "no limit", as in HiGHS and SCIP."""
 
 TOLERANCE, HAIR = 1e-6, 1e-9
-"""Rows, bounds and integers are held to the first, absolute, in the user's own units, when a point is judged;
-engines hold what they are given to the second."""
+"""Rows, bounds and integers are held to the first, absolute, in the user's own units, when a point is judged
+(predictions relative to max(1, |value|)); engines hold what they are given to the second."""
 FINE = 1e3 * TOLERANCE
 """Rows whose entries are smaller meet the tolerance on purpose; others only by a coincidence of digits."""
 

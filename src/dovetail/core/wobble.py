@@ -56,27 +56,29 @@ def alone(block: Block, inputs: FloatArray, which: BoolArray) -> FloatArray:
     return values
 
 
-def wobble(
-    block: Block, copy: Copy | None, inputs: FloatArray, values: FloatArray, others: list[FloatArray]
-) -> FloatArray:
+def wobble(block: Block, values: FloatArray, near: FloatArray, others: list[FloatArray]) -> FloatArray:
     """(n, q) how far each of `values` may be from what the same row gives elsewhere.
 
-    `others` are answers for the same rows by other routes, NaN where there is none. A network that cannot be
-    copied shows its rounding only by the size of its batches.
+    `near` is what was seen `nearby`; `others` are answers for the same rows by other routes, NaN where there
+    is none.
     """
     if block.predictor.exact:
         return np.broadcast_to(DOUBLE * np.maximum(1.0, np.max(np.abs(values), axis=0)), values.shape)
-    apart = np.zeros_like(values)
+    apart = near
     for other in others:
         apart = np.fmax(apart, np.abs(other - values))
-    apart = np.maximum(apart, _nearby(block, copy, inputs))
     size = np.max(np.abs(values), axis=0)
     share = np.max(apart, axis=0) / np.where(size > 0.0, size, 1.0)
     return np.asarray(TWICE * np.maximum(apart, share * np.abs(values)))
 
 
-def _nearby(block: Block, copy: Copy | None, inputs: FloatArray) -> FloatArray:
-    """(n, q) the most that rows a hair away differ from their float64 copies, or from smaller batches."""
+def nearby(block: Block, copy: Copy | None, inputs: FloatArray) -> FloatArray:
+    """(n, q) the most that rows a hair away differ from their float64 copies.
+
+    A network that cannot be copied shows its rounding only by the size of its batches.
+    """
+    if block.predictor.exact:
+        return np.zeros(block.outputs.shape)
     n, d = inputs.shape
     times = -(-ROWS // n)
     moves = HAIR * np.linspace(-1.0, 1.0, times * d).reshape(times, 1, d)

@@ -15,7 +15,7 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.budget import Budget
-from dovetail.core.check import TOLERANCE
+from dovetail.core.mip import TOLERANCE
 from dovetail.core.search import Search
 from dovetail.local.networks import View
 from dovetail.local.scene import Scene

@@ -53,9 +53,9 @@ def solve_whole(
         mip = extended.problem.mip.minimised().as_checked()
         found = stands(mip, answer, Asking(search.seed, search.threads), budget) if proves else None
     objective = float("nan")
-    for x in (answer.x, None if found is None else found.x):
-        if x is not None and offers:
-            objective = search.incumbent.offer(extended.cut(x), source)
+    x = answer.x if found is None else found.x  # the better of the engine's point and the tree's
+    if x is not None and offers:
+        objective = search.incumbent.offer(extended.cut(x), source)
     if found is not None and found.bound > search.incumbent.bound:
         search.incumbent.raise_bound(found.bound)
         search.watch.bound = search.problem.mip.sign * found.bound
