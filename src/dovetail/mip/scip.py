@@ -187,6 +187,7 @@ class _LiveScip:
         for name, value in (
             ("randomization/randomseedshift", seed % 2**31),
             ("numerics/feastol", 1e-7),
+            ("numerics/dualfeastol", 1e-9),  # as HiGHS: what a bound may hide is counted by this
             ("misc/catchctrlc", False),  # Ctrl-C is ours: it returns the best point
             ("nlp/disable", True),
         ):
