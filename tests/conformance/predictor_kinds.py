@@ -86,7 +86,7 @@ class Kind:
 
 
 def bytes_of(tensor):
-    return tensor.detach().double().numpy().tobytes()
+    return tensor.detach().double().cpu().numpy().tobytes()
 
 
 def numbers_of(module):
@@ -147,6 +147,8 @@ class Skorch(Torch):
 
 class Keras(Kind):
     """A built model on the torch backend."""
+
+    device = "cuda:0" if torch.cuda.is_available() else "cpu"  # where Keras puts its models
 
     def __init__(self, label, build, **traits):
         super().__init__(label, **{"called": "Sequential", "layers": False, **traits})

@@ -1,6 +1,7 @@
 """ONNX files that ask for more than there is: refused before it is allocated, whatever the operator."""
 
 import itertools
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -223,7 +224,8 @@ def test_the_limit_of_elements_is_a_limit_of_memory(tmp_path):
     good = tmp_path / "good.onnx"
     good.write_bytes(model([node("Relu", ["x"], ["y"])], {}).SerializeToString())
     command = [sys.executable, "-c", CHILD, path, good, str(elements)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # a thread's stack would count as memory
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | one)
     assert "elements; the limit is" in done.stdout, done.stderr
     assert "limits=dovetail.FileLimits(elements=...)" in done.stdout
 
