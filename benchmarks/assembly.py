@@ -24,7 +24,7 @@ def run(data: Path | None, seconds: float = SECONDS) -> Table:
         "assembly",
         f"Where the default method spends its time (at most {seconds:g} s each, one thread, "
         f"{'real' if data else 'look-alike'} data)",
-        ["problem", "status", "seconds", "engines", "networks", "door", "Python"],
+        ["problem", "status", "seconds", "engines", "networks", "check", "Python"],
     )
     shares = {}
     for name, build in _problems(data).items():
@@ -33,7 +33,7 @@ def run(data: Path | None, seconds: float = SECONDS) -> Table:
         result = dt.solve(problem, time_limit=seconds, log=False)
         part = result.profile.shares()
         shares[name] = part["rest"] + part["subsolver"]
-        cells = [part["engine"], part["network"], part["door"], shares[name]]
+        cells = [part["engine"], part["network"], part["check"], shares[name]]
         shown = [f"{100 * share:.1f} %" for share in cells]
         table.rows.append([name, result.status.value, f"{result.seconds:.1f}", *shown])
     above = [name for name, share in shares.items() if share > WANTED]

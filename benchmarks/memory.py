@@ -13,7 +13,7 @@ from dovetail.experiments.table import Table
 from dovetail.methods import METHODS
 
 MARKS = (5, 50, 100, 150, 200)
-SOLVES, SETTLED = 200, 20
+SOLVES, DECIDED = 200, 20
 """Solves in one process, and after how many of them its libraries have what they keep."""
 SHORT = 0.2
 """Seconds of each: what leaks leaks per solve."""
@@ -63,7 +63,7 @@ def run_solves() -> Table:
     table = Table(
         "solves",
         f"{SOLVES} solves in one process: water, n = 10, 2x16, {SHORT:g} s each",
-        ["method", f"MiB after {SETTLED}", f"MiB after {SOLVES}", "growth", "threads", "open files"],
+        ["method", f"MiB after {DECIDED}", f"MiB after {SOLVES}", "growth", "threads", "open files"],
     )
     growths = []
     for method in METHODS:
@@ -84,7 +84,7 @@ def _child_solves(method: str) -> None:
     marks = []
     for k in range(1, SOLVES + 1):
         dt.solve(problem, method, time_limit=SHORT, seed=k, log=False)
-        if k in (SETTLED, SOLVES):
+        if k in (DECIDED, SOLVES):
             threads, files = (len(os.listdir(f"/proc/self/{kind}")) for kind in ("task", "fd"))
             marks.append((_resident(), threads, files))
     print(json.dumps(marks))

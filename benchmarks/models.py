@@ -19,11 +19,11 @@ ROWS, COLUMNS, PER_ROW = 100_000, 50_000, 3
 
 
 def run(rows: int = ROWS, columns: int = COLUMNS) -> Table:
-    chance = np.random.default_rng(0)
-    places = chance.integers(0, columns, (rows, PER_ROW))
-    places[:, 1] = (places[:, 0] + 1 + chance.integers(0, columns - 2, rows)) % columns
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, columns, (rows, PER_ROW))
+    places[:, 1] = (places[:, 0] + 1 + rng.integers(0, columns - 2, rows)) % columns
     places[:, 2] = (places[:, 0] + columns - 1) % columns
-    values = np.round(chance.uniform(1, 2, (rows, PER_ROW)), 3)
+    values = np.round(rng.uniform(1, 2, (rows, PER_ROW)), 3)
     table = Table(
         "models",
         f"Reading a model of {rows:,} rows, {rows * PER_ROW:,} entries, {columns:,} columns",

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 import torch
 
 import dovetail as dt
-from dovetail.core.search import Method
 from dovetail.experiments.table import Table
+from dovetail.run.context import Method
 
 METHODS = ("paper", "paper-adaptive", "dual-decomposition", "single-step-gradient")
 SEEDS = (0, 1, 2)

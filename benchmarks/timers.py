@@ -6,7 +6,7 @@ import dovetail as dt
 from dovetail.experiments.table import Table
 from dovetail.problems.water import water
 
-TIMERS = ("engine", "network", "sub-solver", "door", "rest")
+TIMERS = ("engine", "network", "sub-solver", "check", "rest")
 
 
 def run(n: int = 400, network: str = "6x128") -> Table:

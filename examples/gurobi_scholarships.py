@@ -14,19 +14,17 @@ from sklearn.preprocessing import StandardScaler
 
 import dovetail as dt
 
-chance = np.random.default_rng(1)
+rng = np.random.default_rng(1)
 
 
 def applicants(count: int) -> pd.DataFrame:
     """Test score and school average."""
-    return pd.DataFrame(
-        {"score": chance.normal(1200, 120, count), "average": chance.uniform(2.4, 4.0, count)}
-    )
+    return pd.DataFrame({"score": rng.normal(1200, 120, count), "average": rng.uniform(2.4, 4.0, count)})
 
 
-history = applicants(1000).assign(amount=chance.uniform(0, 2.5, 1000).round(1))
+history = applicants(1000).assign(amount=rng.uniform(0, 2.5, 1000).round(1))
 tempting = 2.2 * history.amount - 0.006 * (history.score - 1200) - 1.5 * (history.average - 3.2) - 1.5
-accepted = (chance.logistic(size=1000) < tempting).astype(int)
+accepted = (rng.logistic(size=1000) < tempting).astype(int)
 pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(history, accepted)
 
 people = applicants(40)
@@ -47,5 +45,5 @@ people["amount"] = result.value(amount)
 people["probability"] = constr.output_values
 print(people.sort_values("amount", ascending=False).head(8).round(2).to_string())
 print(f"{result.objective:.2f} students expected, error {constr.get_error().max():.1e}")
-for where in result.outside[:3]:
+for where in result.extrapolations[:3]:
     print("beyond the training data:", where)

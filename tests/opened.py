@@ -7,25 +7,25 @@ import itertools
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from dovetail.core.budget import Budget
-from dovetail.core.incumbent import Incumbent
-from dovetail.core.search import Search, Start
-from dovetail.core.stopwatch import Stopwatch
-from dovetail.core.watch import Watch
 from dovetail.mip.highs import HighsEngine
+from dovetail.run.budget import Budget
+from dovetail.run.context import SolveContext, Start
+from dovetail.run.incumbent import Incumbent
+from dovetail.run.monitor import Monitor
+from dovetail.run.stopwatch import Stopwatch
 
 
-def search_of(problem, seconds=60.0, seed=0, start=None) -> Search:
+def search_of(problem, seconds=60.0, seed=0, start=None) -> SolveContext:
     """What a method is given, without the method."""
     budget, stopwatch = Budget(seconds), Stopwatch()
     incumbent = Incumbent(problem, HighsEngine(), budget, stopwatch, seed=seed)
-    return Search(problem, incumbent, budget, Watch(budget), stopwatch, Start(start), seed)
+    return SolveContext(problem, incumbent, budget, Monitor(budget), stopwatch, Start(start), seed)
 
 
 def by_scipy(mip) -> tuple[float, np.ndarray] | None:
     """Objective (in the user's sense) and point that scipy's own HiGHS finds, or None if infeasible."""
     low = mip.minimised()
-    limits = [] if low.rows == 0 else [LinearConstraint(low.A, low.row_lower, low.row_upper)]
+    limits = [] if low.n_rows == 0 else [LinearConstraint(low.A, low.row_lower, low.row_upper)]
     found = milp(
         low.cost,
         constraints=limits,
@@ -42,9 +42,9 @@ def by_scipy(mip) -> tuple[float, np.ndarray] | None:
 def choices(problem) -> np.ndarray:
     """(T, columns) every point of a problem whose decisions are all integers, outputs as predicted."""
     mip = problem.mip
-    decisions = np.setdiff1d(np.arange(mip.columns), problem.outputs)
+    decisions = np.setdiff1d(np.arange(mip.n_columns), problem.outputs)
     ranges = [np.arange(np.ceil(mip.lower[j]), np.floor(mip.upper[j]) + 1) for j in decisions]
-    points = np.zeros((int(np.prod([r.size for r in ranges])), mip.columns))
+    points = np.zeros((int(np.prod([r.size for r in ranges])), mip.n_columns))
     points[:, decisions] = list(itertools.product(*ranges))
     return np.array([problem.predict(x) for x in points])
 

@@ -53,11 +53,11 @@ def test_rows_in_two_halves_are_the_same_row(seed):
 def test_check_does_not_care_for_the_order_of_columns(seed, power):
     instance = make(seed)
     problem = as_problem(instance)
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     x = problem.predict(
-        np.concatenate([instance.random_decisions(1, chance)[0], np.zeros(problem.outputs.size)])
+        np.concatenate([instance.random_decisions(1, rng)[0], np.zeros(problem.outputs.size)])
     )
-    order = chance.permutation(problem.mip.columns)
+    order = rng.permutation(problem.mip.n_columns)
     place = np.argsort(order)
     nets = [replace(net, inputs=place[net.inputs], outputs=place[net.outputs]) for net in instance.nets]
     shuffled = replace(

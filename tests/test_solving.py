@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.engine import MipAnswer, MipStatus, Quadratic, certified
-from dovetail.core.search import Outcome
-from dovetail.mip.live_highs import LiveHighs
+from dovetail.mip.highs_model import HighsModel
+from dovetail.run.context import MethodOutcome
+from dovetail.run.engine import MipAnswer, MipStatus, Quadratic, certified
 from tests.small import bowl, knapsack, linear_net
 
 
@@ -67,7 +67,7 @@ def test_a_missing_engine_says_how_to_install_it(monkeypatch):
 
 # --- sub-solvers that lie --------------------------------------------------------------------------
 
-TRUE_RUN = LiveHighs.run
+TRUE_RUN = HighsModel.run
 
 
 def lying(change):
@@ -96,7 +96,7 @@ LIES = {
 @pytest.mark.parametrize("make", [knapsack, bowl])
 def test_a_lie_never_becomes_a_wrong_point_or_bound(lie, make, monkeypatch):
     problem = make()
-    monkeypatch.setattr(LiveHighs, "run", lying(LIES[lie]))
+    monkeypatch.setattr(HighsModel, "run", lying(LIES[lie]))
     result = dt.solve(problem, log=False)
     if result.x is not None:
         assert dt.check(problem, result.x).within()
@@ -116,16 +116,16 @@ def test_infeasible_is_not_believed_at_once(monkeypatch):
             return MipStatus.INFEASIBLE, None, -np.inf
         return TRUE_RUN(self, budget, gap)
 
-    monkeypatch.setattr(LiveHighs, "run", once)
+    monkeypatch.setattr(HighsModel, "run", once)
     result = dt.solve(knapsack(), "dual-decomposition", log=False)
     assert result.status == "feasible"
     assert "did not confirm" in result.message
 
 
 def test_an_engine_that_breaks_down_ends_the_search_and_keeps_the_point(monkeypatch):
-    from dovetail.coupling.coupled import Coupled
+    from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian
 
-    true_step, steps = Coupled.mip_step, []
+    true_step, steps = AugmentedLagrangian.mip_step, []
 
     def third_time_unlucky(self, *arguments):
         steps.append(1)
@@ -133,7 +133,7 @@ def test_an_engine_that_breaks_down_ends_the_search_and_keeps_the_point(monkeypa
             raise dt.EngineError("it broke")
         return true_step(self, *arguments)
 
-    monkeypatch.setattr(Coupled, "mip_step", third_time_unlucky)
+    monkeypatch.setattr(AugmentedLagrangian, "mip_step", third_time_unlucky)
     result = dt.solve(bowl(), "dual-decomposition", log=False)
     assert result.stop_reason == "error"
     assert result.status == "feasible"
@@ -175,9 +175,9 @@ def test_engine_values_are_recomputed_and_impossible_bounds_dropped():
 
 
 def test_a_contradicted_bound_is_dropped_with_a_word(monkeypatch):
-    from dovetail.presolve import host
+    from dovetail.analysis import host
 
-    monkeypatch.setattr("dovetail.solving.examine", lambda *a, **k: host.Host(bound=100.0))
+    monkeypatch.setattr("dovetail.solving.analyse_host", lambda *a, **k: host.HostRelaxation(bound=100.0))
     result = dt.solve(knapsack(), log=False)
     assert result.bound is None
     assert result.status == "feasible"
@@ -196,7 +196,7 @@ def test_the_profile_adds_up():
     result = dt.solve(bowl(), dt.DualDecomposition(iterations=5), log=False)
     shares = result.profile.shares()
     assert sum(shares.values()) == pytest.approx(1.0)
-    assert set(shares) == {"engine", "network", "subsolver", "door", "rest"}
+    assert set(shares) == {"engine", "network", "subsolver", "check", "rest"}
     total = sum(getattr(result.profile, name) for name in shares)
     assert total == pytest.approx(result.seconds, rel=0.05)
 
@@ -224,8 +224,8 @@ def test_ctrl_c_in_the_last_moment_of_a_search_is_not_lost():
     class AboutToEnd:
         name = "about-to-end"
 
-        def solve(self, search):
+        def solve(self, context):
             os.kill(os.getpid(), signal.SIGINT)
-            return Outcome(dt.StopReason.ITERATIONS, 1)
+            return MethodOutcome(dt.StopReason.ITERATIONS, 1)
 
     assert dt.solve(knapsack(), AboutToEnd(), log=False).stop_reason == "interrupt"

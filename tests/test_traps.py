@@ -75,11 +75,9 @@ def test_unbounded_beside_a_predictor_is_proved():
 
 
 def test_a_mip_without_predictors_gets_all_the_time():
-    chance = np.random.default_rng(0)
-    A = chance.integers(1, 60, (8, 60)).astype(float)
-    p = problem(
-        -chance.integers(5, 40, 60), A, np.full(8, -inf), A.sum(axis=1) * 0.4, upper=1.0, integer=True
-    )
+    rng = np.random.default_rng(0)
+    A = rng.integers(1, 60, (8, 60)).astype(float)
+    p = problem(-rng.integers(5, 40, 60), A, np.full(8, -inf), A.sum(axis=1) * 0.4, upper=1.0, integer=True)
     result = dt.solve(p, time_limit=4.0, log=False)
     assert result.stop_reason == "proved" or result.seconds > 3.5
 
@@ -141,7 +139,7 @@ def test_an_equivalent_model_reaches_the_same_optimum():
 # --- predictors ----------------------------------------------------------------------------------
 
 
-class Mixture(nn.Module):
+class EnumeratedInputs(nn.Module):
     def __init__(self):
         super().__init__()
         self.a, self.b = net(seed=1), net(seed=2)
@@ -153,7 +151,7 @@ class Mixture(nn.Module):
 def test_a_mixture_of_sigmoids_is_asked_about():
     p = problem([1.0, 1.0], lower=[-2.0, -inf], upper=[2.0, inf])
     with pytest.raises(dt.PredictorError, match="threshold="):
-        p.add_predictor(Mixture(), [0], [1], output_type="classification")
+        p.add_predictor(EnumeratedInputs(), [0], [1], output_type="classification")
 
 
 class OverTheBatch(nn.Module):
@@ -452,16 +450,16 @@ def test_a_file_that_highs_only_doubts_is_refused(tmp_path):
     good, bad = tmp_path / "good.mps", tmp_path / "bad.mps"
     good.write_text(MPS.format(extra=""))
     bad.write_text(MPS.format(extra=" x obj 1\n"))
-    assert dt.read(good).columns == 2
+    assert dt.read(good).n_columns == 2
     with pytest.raises(dt.ModelError, match="bad.mps"):
         dt.read(bad)
 
 
 def test_a_slow_first_mip_step_is_not_the_end():
     """A hard equality knapsack: the first MIP step finds its point only after its slice."""
-    chance = np.random.default_rng(3)
-    A = chance.integers(1, 100, (3, 24)).astype(float)
-    right = A @ chance.integers(0, 2, 24)
+    rng = np.random.default_rng(3)
+    A = rng.integers(1, 100, (3, 24)).astype(float)
+    right = A @ rng.integers(0, 2, 24)
     side = np.hstack([A, np.zeros((3, 1))])
     p = problem(np.append(np.zeros(24), 1.0), side, right, right, lower=np.append(np.zeros(24), -inf),
                 upper=np.append(np.ones(24), inf), integer=np.append(np.ones(24, bool), False))  # fmt: skip

@@ -20,47 +20,47 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Auto": "dovetail.methods.auto",
     "BalancedPenalty": "dovetail.coupling.penalty",
-    "BigM": "dovetail.methods.big_m",
+    "BigM": "dovetail.methods.big_m.method",
     "Block": "dovetail.core.block",
-    "ColumnGeneration": "dovetail.methods.column_generation",
+    "ColumnGeneration": "dovetail.methods.column_generation.method",
     "DovetailError": "dovetail.core.errors",
     "DualDecomposition": "dovetail.methods.dual_decomposition",
     "EngineError": "dovetail.core.errors",
-    "Event": "dovetail.core.watch",
-    "FileLimits": "dovetail.core.limits",
+    "Event": "dovetail.run.monitor",
+    "FileLimits": "dovetail.core.file_limits",
     "FixedPenalty": "dovetail.coupling.penalty",
+    "IntegerLocalSearch": "dovetail.methods.integer_search.method",
     "LogBarrier": "dovetail.nn",
     "Mip": "dovetail.core.mip",
     "MissingDependencyError": "dovetail.core.errors",
     "ModelError": "dovetail.core.errors",
-    "Multipliers": "dovetail.core.result",
+    "Multipliers": "dovetail.run.result",
     "Neighbourhood": "dovetail.methods.neighbourhood",
     "OptionError": "dovetail.core.errors",
-    "PredictorConstr": "dovetail.drop_in",
+    "PredictorConstr": "dovetail.modelling.attach",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
     "ProjectedGradient": "dovetail.nn",
-    "Result": "dovetail.core.result",
+    "Result": "dovetail.run.result",
     "SequentialLinear": "dovetail.methods.sequential_linear",
     "SingleStepGradient": "dovetail.methods.single_step_gradient",
-    "Status": "dovetail.core.result",
-    "StopReason": "dovetail.core.budget",
-    "Switching": "dovetail.methods.switching",
-    "Trace": "dovetail.core.trace",
+    "Status": "dovetail.run.result",
+    "StopReason": "dovetail.run.budget",
+    "Trace": "dovetail.run.trace",
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
-    "add_predictor_constr": "dovetail.drop_in",
-    "check": "dovetail.drop_in",
+    "add_predictor_constr": "dovetail.modelling.attach",
+    "check": "dovetail.modelling.attach",
     "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.highs",
     "register_predictor": "dovetail.core.predictor",
-    "solve": "dovetail.front",
+    "solve": "dovetail.api",
 }
 
 __all__ = ["__version__", *_PUBLIC]
 
 import_module("dovetail.predictors")  # teaches core which foreign objects are predictors
-import_module("dovetail.front")  # light, and there at once: the first solve hears Ctrl-C when it begins
+import_module("dovetail.api")  # light, and there at once: the first solve hears Ctrl-C when it begins
 
 
 def __getattr__(name: str) -> Any:
@@ -76,8 +76,8 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from dovetail.api import solve as solve
     from dovetail.core.block import Block as Block
-    from dovetail.core.budget import StopReason as StopReason
     from dovetail.core.check import Violation as Violation
     from dovetail.core.errors import DovetailError as DovetailError
     from dovetail.core.errors import EngineError as EngineError
@@ -86,30 +86,30 @@ if TYPE_CHECKING:
     from dovetail.core.errors import OptionError as OptionError
     from dovetail.core.errors import PredictorError as PredictorError
     from dovetail.core.errors import UnsupportedError as UnsupportedError
-    from dovetail.core.limits import FileLimits as FileLimits
+    from dovetail.core.file_limits import FileLimits as FileLimits
     from dovetail.core.mip import Mip as Mip
     from dovetail.core.predictor import register_predictor as register_predictor
     from dovetail.core.problem import Problem as Problem
-    from dovetail.core.result import Multipliers as Multipliers
-    from dovetail.core.result import Result as Result
-    from dovetail.core.result import Status as Status
-    from dovetail.core.trace import Trace as Trace
-    from dovetail.core.watch import Event as Event
     from dovetail.coupling.penalty import BalancedPenalty as BalancedPenalty
     from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
-    from dovetail.drop_in import PredictorConstr as PredictorConstr
-    from dovetail.drop_in import add_predictor_constr as add_predictor_constr
-    from dovetail.drop_in import check as check
-    from dovetail.front import solve as solve
     from dovetail.methods.auto import Auto as Auto
-    from dovetail.methods.big_m import BigM as BigM
-    from dovetail.methods.column_generation import ColumnGeneration as ColumnGeneration
+    from dovetail.methods.big_m.method import BigM as BigM
+    from dovetail.methods.column_generation.method import ColumnGeneration as ColumnGeneration
     from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
+    from dovetail.methods.integer_search.method import IntegerLocalSearch as IntegerLocalSearch
     from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood
     from dovetail.methods.sequential_linear import SequentialLinear as SequentialLinear
     from dovetail.methods.single_step_gradient import SingleStepGradient as SingleStepGradient
-    from dovetail.methods.switching import Switching as Switching
+    from dovetail.modelling.attach import PredictorConstr as PredictorConstr
+    from dovetail.modelling.attach import add_predictor_constr as add_predictor_constr
+    from dovetail.modelling.attach import check as check
     from dovetail.models.highs import read as read
     from dovetail.nn import LogBarrier as LogBarrier
     from dovetail.nn import ProjectedGradient as ProjectedGradient
     from dovetail.predictors.files import load_predictor as load_predictor
+    from dovetail.run.budget import StopReason as StopReason
+    from dovetail.run.monitor import Event as Event
+    from dovetail.run.result import Multipliers as Multipliers
+    from dovetail.run.result import Result as Result
+    from dovetail.run.result import Status as Status
+    from dovetail.run.trace import Trace as Trace

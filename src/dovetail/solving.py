@@ -16,27 +16,27 @@ from typing import Any, TextIO
 import numpy as np
 
 from dovetail import __version__
+from dovetail.analysis.host import HostRelaxation, analyse_host
 from dovetail.core.arrays import FloatArray, require_finite, vector
-from dovetail.core.budget import Budget, OutOfTime, StopReason
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import DovetailError, EngineError, OptionError, PredictorError
-from dovetail.core.guard import Guard
-from dovetail.core.incumbent import Incumbent, meets
-from dovetail.core.log import announce, conclude
 from dovetail.core.options import require_count, require_methods, require_number
 from dovetail.core.probe import require_unchanged
 from dovetail.core.problem import Problem
-from dovetail.core.result import BoundKind, Result, Status
-from dovetail.core.search import Method, Outcome, Prepared, Search, Start
-from dovetail.core.seen import outside
-from dovetail.core.stopwatch import Profile, Stopwatch
-from dovetail.core.surroundings import Interrupts, cores, gradients, threads
-from dovetail.core.watch import Callback, Watch
-from dovetail.drop_in import Opened, opened, remember
+from dovetail.core.training_range import extrapolations
 from dovetail.methods import method_named
 from dovetail.methods.clearing import clear
 from dovetail.mip.highs import HighsEngine
-from dovetail.presolve.host import Host, examine
+from dovetail.modelling.attach import Opened, opened, remember
+from dovetail.report.log import closing, opening
+from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.context import Method, MethodOutcome, Prepared, SolveContext, Start
+from dovetail.run.environment import Interrupts, cores, gradients, threads
+from dovetail.run.guard import Guard
+from dovetail.run.incumbent import Incumbent, meets
+from dovetail.run.monitor import Callback, Monitor
+from dovetail.run.result import BoundKind, Result, Status
+from dovetail.run.stopwatch import Profile, Stopwatch
 
 MOST_RESERVED = 0.5
 """Of the time left when the search begins: with slow predictors a short limit still has a search."""
@@ -62,15 +62,17 @@ def answer(
     _import_all(chosen)
     budget = Budget(time_limit)  # the clock of the first solve in a process does not count its imports
     interrupts.stop(budget)
-    watch = Watch(budget, file, callback)
+    monitor = Monitor(budget, file, callback)
     with threads(min(n_jobs, cores())), gradients():
         session = opened(model)
         seconds = _seconds(lambda: _require_unchanged(session.problem, budget))
         begin = _read_start(session, start)
-        announce(watch, session.problem, f"dovetail {__version__}, {chosen.name}, seed {seed}")
+        monitor.tell(opening(session.problem, f"dovetail {__version__}, {chosen.name}, seed {seed}"))
         if n_jobs > cores():
-            watch.say(f"  n_jobs: {n_jobs} threads were asked for; {cores()} are used, one per core there is")
-        job = _Job(session, chosen, watch, budget, begin, int(seed), min(int(n_jobs), cores()), device)
+            monitor.say(
+                f"  n_jobs: {n_jobs} threads were asked for; {cores()} are used, one per core there is"
+            )
+        job = _Job(session, chosen, monitor, budget, begin, int(seed), min(int(n_jobs), cores()), device)
         # the last check asks every predictor, and its copy, once more
         budget.reserve(min(2.0 * seconds, MOST_RESERVED * budget.left))
         return job.run(interrupts)
@@ -83,7 +85,7 @@ class _Job:
         self,
         session: Opened,
         method: Method,
-        watch: Watch,
+        monitor: Monitor,
         budget: Budget,
         begin: Start,
         seed: int,
@@ -93,64 +95,67 @@ class _Job:
         self._session, self._method = session, method
         stopwatch, problem = Stopwatch(), session.problem
         with stopwatch.measure("engine"):
-            self._host = host = examine(problem, budget, seed=seed, threads=threads)
+            self._host = host = analyse_host(problem, budget, seed=seed, threads=threads)
         self._guard = Guard(_without_cost(problem) if host.ray else problem, budget)
         searched, engine = self._guard.problem, HighsEngine()
-        self._has_door = True
+        self._has_incumbent = True
         try:
             incumbent = Incumbent(searched, engine, budget, stopwatch, seed=seed, threads=threads)
         except OutOfTime:  # while predictors were copied: an incumbent that nothing is offered to
-            self._has_door = False
+            self._has_incumbent = False
             incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
         incumbent.raise_bound(host.bound)
-        watch.bound = _in_users_sense(problem, host.bound)
-        self._search = Search(searched, incumbent, budget, watch, stopwatch, begin, seed, threads, device)
+        monitor.bound = _in_users_sense(problem, host.bound)
+        self._context = SolveContext(
+            searched, incumbent, budget, monitor, stopwatch, begin, seed, threads, device
+        )
 
     def run(self, interrupts: Interrupts) -> Result:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
-        outcome = Outcome(StopReason.ERROR, 0)
+        outcome = MethodOutcome(StopReason.ERROR, 0)
         try:
             outcome = self._searched()
             self._guard.armed = False
             return self._concluded(self._packed(outcome), interrupts)
         except BaseException as failure:
-            if self._search.incumbent.x is not None and not hasattr(failure, "result"):
+            if self._context.incumbent.x is not None and not hasattr(failure, "result"):
                 failure.result = self._rescued(outcome, failure)  # type: ignore[attr-defined]
             raise
 
-    def _searched(self) -> Outcome:
-        if self._has_door or self._host.infeasible:
-            return _run(self._method, self._search, self._host)
-        reason = self._search.budget.over or StopReason.TIME
-        return Outcome(reason, 0, "it ended while the predictors were copied")
+    def _searched(self) -> MethodOutcome:
+        if self._has_incumbent or self._host.infeasible:
+            return _run(self._method, self._context, self._host)
+        reason = self._context.budget.over or StopReason.TIME
+        return MethodOutcome(reason, 0, "it ended while the predictors were copied")
 
-    def _packed(self, outcome: Outcome, violation: Violation | None = None) -> Result:
-        return _pack(self._session, self._method, self._search, self._host, outcome, violation)
+    def _packed(self, outcome: MethodOutcome, violation: Violation | None = None) -> Result:
+        return _pack(self._session, self._method, self._context, self._host, outcome, violation)
 
     def _concluded(self, result: Result, interrupts: Interrupts) -> Result:
         """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
-        watch = self._search.watch
+        monitor = self._context.monitor
         remember(self._session, result)
-        conclude(watch, result)
-        if watch.log_failure:
-            result = replace(result, message=f"{result.message}; {watch.log_failure}")
+        monitor.close()
+        monitor.tell(closing(result))
+        if monitor.log_failure:
+            result = replace(result, message=f"{result.message}; {monitor.log_failure}")
         if interrupts.heard and result.stop_reason is not StopReason.PROVED:
             result = replace(result, stop_reason=StopReason.INTERRUPT)  # it may have come in the last lines
-        if watch.failure is not None:
-            watch.failure.add_note(
+        if monitor.failure is not None:
+            monitor.failure.add_note(
                 "raised by the callback or a predictor during dovetail.solve; "
                 "the best point so far is in its attribute `result`"
             )
-            watch.failure.result = result  # type: ignore[attr-defined]
-            raise watch.failure
+            monitor.failure.result = result  # type: ignore[attr-defined]
+            raise monitor.failure
         return result
 
-    def _rescued(self, outcome: Outcome, failure: BaseException) -> Result:
-        """The best point as the door saw it: whoever leaves now does not wait for another check."""
+    def _rescued(self, outcome: MethodOutcome, failure: BaseException) -> Result:
+        """The best point as the check saw it: whoever leaves now does not wait for another check."""
         reason = StopReason.INTERRUPT if isinstance(failure, KeyboardInterrupt) else StopReason.ERROR
         what = f"{type(failure).__name__}: {failure}".rstrip(": ")
         told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
-        return self._packed(told, self._search.incumbent.violation)
+        return self._packed(told, self._context.incumbent.violation)
 
 
 # --- before the search ---------------------------------------------------------------------------
@@ -213,20 +218,20 @@ def _read_start(session: Opened, start: Any) -> Start:
         x = start.x
         if x is not None and start.origin is not None and session.origin is not None:
             x = session.carry(x, start.origin)
-        if x is not None and np.shape(x) != (problem.mip.columns,):
+        if x is not None and np.shape(x) != (problem.mip.n_columns,):
             raise OptionError(
-                f"start has the shape {np.shape(x)}, the problem has {problem.mip.columns} columns: "
+                f"start has the shape {np.shape(x)}, the problem has {problem.mip.n_columns} columns: "
                 "it is the result of another problem."
             )
         return Start(x, start.multipliers)
-    x = vector("start", start, problem.mip.columns, OptionError)
+    x = vector("start", start, problem.mip.n_columns, OptionError)
     require_finite("start", x, problem.mip.column_name, OptionError)
     return Start(x)
 
 
 def _without_cost(problem: Problem) -> Problem:
     """The same problem with nothing to optimise: any point will do."""
-    return problem.derived(replace(problem.mip, cost=np.zeros(problem.mip.columns)), problem.blocks)
+    return problem.derived(replace(problem.mip, cost=np.zeros(problem.mip.n_columns)), problem.blocks)
 
 
 def _log_file(log: bool | TextIO) -> TextIO | None:
@@ -240,37 +245,39 @@ def _log_file(log: bool | TextIO) -> TextIO | None:
 # --- the search ----------------------------------------------------------------------------------
 
 
-def _run(method: Method, search: Search, host: Host) -> Outcome:
+def _run(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
     """Search; an engine or a predictor in trouble ends it, and the best point stays."""
     try:
-        outcome = _search(method, search, host)
+        outcome = _context(method, context, host)
         with suppress(OutOfTime):
-            clear(search)
+            clear(context)
         return outcome
     except OutOfTime:
-        reason = search.budget.over or StopReason.TIME
-        return Outcome(reason, len(search.watch.trace), "it ended between two calls of a predictor")
+        reason = context.budget.over or StopReason.TIME
+        return MethodOutcome(reason, len(context.monitor.trace), "it ended between two calls of a predictor")
     except EngineError as trouble:
-        return Outcome(StopReason.ERROR, len(search.watch.trace), str(trouble))
+        return MethodOutcome(StopReason.ERROR, len(context.monitor.trace), str(trouble))
     except DovetailError:
         raise
     except Exception as failure:  # a predictor's own: raised again, with the best point so far
-        search.watch.failure = failure
-        return Outcome(StopReason.ERROR, len(search.watch.trace), f"{type(failure).__name__}: {failure}")
+        context.monitor.failure = failure
+        return MethodOutcome(
+            StopReason.ERROR, len(context.monitor.trace), f"{type(failure).__name__}: {failure}"
+        )
 
 
-def _search(method: Method, search: Search, host: Host) -> Outcome:
+def _context(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
     """Offer what is known, then let the method go on from there."""
     if host.infeasible:
-        return Outcome(StopReason.PROVED, 0, host.note)
-    for point, source in ((search.start.x, "start"), (host.x, "host")):
+        return MethodOutcome(StopReason.PROVED, 0, host.note)
+    for point, source in ((context.start.x, "start"), (host.x, "host")):
         if point is not None:
-            search.incumbent.offer(point, source)
-    if search.incumbent.proved or (host.ray and search.incumbent.x is not None):
-        return Outcome(StopReason.PROVED, 0)
-    if search.budget.over or not search.problem.blocks:
-        return Outcome(search.budget.over or StopReason.STALLED, 0)
-    return method.solve(search)
+            context.incumbent.offer(point, source)
+    if context.incumbent.proved or (host.ray and context.incumbent.x is not None):
+        return MethodOutcome(StopReason.PROVED, 0)
+    if context.budget.over or not context.problem.blocks:
+        return MethodOutcome(context.budget.over or StopReason.STALLED, 0)
+    return method.solve(context)
 
 
 # --- after the search ----------------------------------------------------------------------------
@@ -279,22 +286,22 @@ def _search(method: Method, search: Search, host: Host) -> Outcome:
 def _pack(
     session: Opened,
     method: Method,
-    search: Search,
-    host: Host,
-    outcome: Outcome,
+    context: SolveContext,
+    host: HostRelaxation,
+    outcome: MethodOutcome,
     violation: Violation | None = None,
 ) -> Result:
     """The result, from the bounds that were proved and the incumbent, checked once more unless it was."""
     problem = session.problem
-    x = search.incumbent.x
+    x = context.incumbent.x
     if x is not None and violation is None:
-        violation = _checked_again(search, x)
+        violation = _checked_again(context, x)
     objective = None if x is None or host.ray else problem.mip.objective(x)
-    bound, doubt = _bound(problem, objective, search.incumbent.bound)
-    status = _status(search, host, outcome, objective, bound)
+    bound, doubt = _bound(problem, objective, context.incumbent.bound)
+    status = _status(context, host, outcome, objective, bound)
     proved = status in (Status.OPTIMAL, Status.UNBOUNDED, Status.INFEASIBLE)
     stop_reason = StopReason.PROVED if proved else outcome.stop_reason
-    if search.budget.stopped is StopReason.INTERRUPT and not proved:
+    if context.budget.stopped is StopReason.INTERRUPT and not proved:
         stop_reason = StopReason.INTERRUPT  # Ctrl-C, though the search was about to end by itself
     return Result(
         status=status,
@@ -307,27 +314,27 @@ def _pack(
         residual=outcome.residual,
         multipliers=outcome.multipliers,
         iterations=outcome.iterations,
-        seconds=search.budget.seconds,
-        trace=search.watch.trace,
+        seconds=context.budget.seconds,
+        trace=context.monitor.trace,
         method=method.name,
-        message=_message(status, search, host, outcome, doubt, violation),
-        profile=Profile.of(search.stopwatch, search.budget.seconds),
+        message=_message(status, context, host, outcome, doubt, violation),
+        profile=Profile.of(context.stopwatch, context.budget.seconds),
         names=problem.mip.names,
-        outside=() if x is None else outside(problem, x),
+        extrapolations=() if x is None else extrapolations(problem, x),
         origin=session.origin,
     )
 
 
-def _checked_again(search: Search, x: FloatArray) -> Violation | None:
+def _checked_again(context: SolveContext, x: FloatArray) -> Violation | None:
     """The violation of the point that is about to be returned."""
     try:
-        violation = check(search.problem, x)
+        violation = check(context.problem, x)
     except Exception:
-        if search.watch.failure is None:
+        if context.monitor.failure is None:
             raise
-        return search.incumbent.violation  # the predictor has failed for good: what the door saw stands
+        return context.incumbent.violation  # the predictor has failed for good: what the check saw stands
     if not violation.within():
-        search.incumbent.x = None  # nobody knows what it is worth: the error carries no result
+        context.incumbent.x = None  # nobody knows what it is worth: the error carries no result
         raise PredictorError(
             f"a point that passed the check before now misses {violation}; "
             "a predictor that answers differently from call to call cannot be optimised."
@@ -352,16 +359,20 @@ def _bound(problem: Problem, objective: float | None, bound: float) -> tuple[flo
 
 
 def _status(
-    search: Search, host: Host, outcome: Outcome, objective: float | None, bound: float | None
+    context: SolveContext,
+    host: HostRelaxation,
+    outcome: MethodOutcome,
+    objective: float | None,
+    bound: float | None,
 ) -> Status:
     if host.infeasible:
         return Status.INFEASIBLE
-    if search.incumbent.x is None:
+    if context.incumbent.x is None:
         return Status.ERROR if outcome.stop_reason is StopReason.ERROR else Status.NO_SOLUTION
     if host.ray:
         return Status.UNBOUNDED
     assert objective is not None
-    proved = bound is not None and meets(search.problem.mip, objective, bound)
+    proved = bound is not None and meets(context.problem.mip, objective, bound)
     return Status.OPTIMAL if proved else Status.FEASIBLE
 
 
@@ -387,13 +398,18 @@ def _within_rounding(nearest: Violation) -> str:
 
 
 def _message(
-    status: Status, search: Search, host: Host, outcome: Outcome, doubt: str, violation: Violation | None
+    status: Status,
+    context: SolveContext,
+    host: HostRelaxation,
+    outcome: MethodOutcome,
+    doubt: str,
+    violation: Violation | None,
 ) -> str:
     parts = [_MEANING[status], outcome.message, doubt]
     if host.note and host.note != outcome.message:
         parts.append(host.note)
-    nearest = search.incumbent.nearest
-    if search.incumbent.x is None and nearest is not None:
+    nearest = context.incumbent.nearest
+    if context.incumbent.x is None and nearest is not None:
         parts.append(f"the nearest candidate misses {nearest}{_within_rounding(nearest)}")
     if violation is not None and violation.within() and not violation.steady():
         parts.append(

@@ -14,10 +14,10 @@ SEEDS = range(3000 if FULL else 200)
 def test_no_feasible_point_is_cut_off():
     """A row with entries up to 1e9 whose side is what a random point makes of it, rounded away from it."""
     for seed in SEEDS:
-        chance = np.random.default_rng(seed)
-        n = int(chance.integers(2, 7))
-        A = chance.normal(size=(3, n)) * 10.0 ** chance.integers(-3, 10, (3, n))
-        x = chance.uniform(-10.0, 10.0, n)
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 7))
+        A = rng.normal(size=(3, n)) * 10.0 ** rng.integers(-3, 10, (3, n))
+        x = rng.uniform(-10.0, 10.0, n)
         exact = [sum((Fraction(a) * Fraction(v) for a, v in zip(row, x, strict=True))) for row in A.tolist()]
         high = np.array([np.nextafter(float(value), np.inf) for value in exact])
         low = np.array([np.nextafter(float(value), -np.inf) for value in exact])
@@ -34,10 +34,10 @@ def test_boxes_are_still_worth_having():
 def test_what_cancels_leaves_room_for_its_rounding():
     """Two fixed columns whose parts of the row are 1e14 and cancel: the third is known to hundredths."""
     for seed in SEEDS:
-        chance = np.random.default_rng(seed)
-        a = 1e14 * chance.uniform(0.5, 1.0)
-        x = np.array([*chance.uniform(0.0, 1.0, 1), 0.0, chance.uniform(-1.0, 1.0)])
-        x[1] = x[0] + chance.uniform(-1e-13, 1e-13)
+        rng = np.random.default_rng(seed)
+        a = 1e14 * rng.uniform(0.5, 1.0)
+        x = np.array([*rng.uniform(0.0, 1.0, 1), 0.0, rng.uniform(-1.0, 1.0)])
+        x[1] = x[0] + rng.uniform(-1e-13, 1e-13)
         row = [a, -a, 1.0]
         exact = sum(Fraction(v) * Fraction(w) for v, w in zip(row, x.tolist(), strict=True))
         side = np.nextafter(float(exact), np.inf)

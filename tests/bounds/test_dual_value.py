@@ -10,8 +10,8 @@ import pytest
 import dovetail as dt
 from dovetail.bounds.dual_value import dual_value
 from dovetail.bounds.safe_lp import SafeLp
-from dovetail.core.budget import Budget
-from dovetail.core.engine import MipStatus
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipStatus
 from tests.conftest import FULL
 from tests.differential.hosts import make, optimum
 
@@ -31,11 +31,11 @@ def relaxed(seed):
 
 
 def test_any_multipliers_prove_something_true():
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for seed in SEEDS:
         mip, best = relaxed(seed)
         for scale in (1.0, 1e6, 1e12):
-            y = scale * chance.normal(size=mip.rows)
+            y = scale * rng.normal(size=mip.n_rows)
             bound = dual_value(mip, mip.cost, mip.offset, y, mip.lower, mip.upper)
             assert best is None or bound == -math.inf or Fraction(bound) <= best
 
@@ -83,14 +83,14 @@ def test_infeasible_is_proved_by_multipliers():
 
 def test_multipliers_that_are_not_numbers_prove_nothing():
     mip, _ = relaxed(0)
-    y = np.full(mip.rows, np.nan)
+    y = np.full(mip.n_rows, np.nan)
     assert dual_value(mip, mip.cost, 0.0, y, mip.lower, mip.upper) == -math.inf
 
 
 def test_a_wrong_infeasible_of_the_solver_is_not_passed_on(monkeypatch):
-    from dovetail.mip.live_highs import LiveHighs
+    from dovetail.mip.highs_model import HighsModel
 
-    monkeypatch.setattr(LiveHighs, "run", lambda self, budget, gap: (MipStatus.INFEASIBLE, None, -np.inf))
+    monkeypatch.setattr(HighsModel, "run", lambda self, budget, gap: (MipStatus.INFEASIBLE, None, -np.inf))
     mip = dt.Mip([1.0], [[1.0]], [0.0], [1.0], 0.0, 1.0)
     answer = SafeLp(mip).minimise(mip.cost, 0.0, Budget(10.0))
     assert answer.status is MipStatus.LIMIT

@@ -16,12 +16,12 @@ SEEDS = range(2000 if FULL else 60)
 
 def plane(seed):
     """Two columns without upper bounds, rows whose entries may lie many orders of magnitude apart."""
-    chance = np.random.default_rng(seed)
-    m = int(chance.integers(1, 4))
-    A = np.round(chance.normal(0, 2, (m, 2)), 1) * 10.0 ** chance.integers(-4, 6, (m, 2))
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 4))
+    A = np.round(rng.normal(0, 2, (m, 2)), 1) * 10.0 ** rng.integers(-4, 6, (m, 2))
     A[np.abs(A) < 1e-9] = 0.0
-    cost = np.round(chance.normal(0, 2, 2), 1)
-    below = chance.random(m) < 0.5
+    cost = np.round(rng.normal(0, 2, 2), 1)
+    below = rng.random(m) < 0.5
     low, high = np.where(below, -5.0, -np.inf), np.where(below, np.inf, 5.0)
     return dt.Mip(cost, A, low, high, 0.0, np.inf)
 
@@ -40,7 +40,7 @@ def has_ray(mip):
 def with_block(mip):
     """The same beside a network on columns of its own, so that the host is not the whole problem."""
     wide = dt.Mip(
-        np.append(mip.cost, [0.0, 1.0]), np.hstack([mip.A.toarray(), np.zeros((mip.rows, 2))]),
+        np.append(mip.cost, [0.0, 1.0]), np.hstack([mip.A.toarray(), np.zeros((mip.n_rows, 2))]),
         mip.row_lower, mip.row_upper, [0.0, 0.0, 0.0, -np.inf], [np.inf, np.inf, 1.0, np.inf],
     )  # fmt: skip
     problem = dt.Problem(wide)

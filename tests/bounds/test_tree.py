@@ -8,7 +8,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.bounds.tree import branch_and_bound
-from dovetail.core.budget import Budget
+from dovetail.run.budget import Budget
 from tests.bounds.test_dual_value import relaxed
 from tests.conftest import FULL
 

@@ -308,8 +308,8 @@ class Registered(Function):
 # --- the twins: y = V relu(W x + b) + c --------------------------------------------------------------
 
 TWIN, HIDDEN = 3, 6
-_chance = np.random.default_rng(4)
-W, b, V, c = (_chance.normal(size=shape) for shape in ((HIDDEN, TWIN), HIDDEN, (1, HIDDEN), 1))
+_rng = np.random.default_rng(4)
+W, b, V, c = (_rng.normal(size=shape) for shape in ((HIDDEN, TWIN), HIDDEN, (1, HIDDEN), 1))
 
 
 def twin(X):

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.budget import Budget, StopReason
-from dovetail.core.engine import MipStatus, Quadratic
 from dovetail.mip import ENGINES, choose, engine_for
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.engine import MipStatus, Quadratic
 from tests.conftest import FULL
 
 KINDS = ("continuous", "binary", "integer", "mixed", "wide")
 INSTANCES = 40 if FULL else 8
 
 
-def program(kind, chance):
+def program(kind, rng):
     """A small bounded program of a kind, and the columns that carry weights."""
     if kind == "continuous":
         integer = np.zeros(3, bool)
@@ -25,12 +25,12 @@ def program(kind, chance):
     else:
         integer = np.array([True, True, False, False])
     n = len(integer)
-    lower = np.where(integer, 0.0, -1.0) if kind != "integer" else chance.integers(-3, 1, n).astype(float)
-    upper = {"binary": np.ones(n), "integer": lower + chance.integers(1, 6, n)}.get(kind, np.full(n, 2.0))
+    lower = np.where(integer, 0.0, -1.0) if kind != "integer" else rng.integers(-3, 1, n).astype(float)
+    upper = {"binary": np.ones(n), "integer": lower + rng.integers(1, 6, n)}.get(kind, np.full(n, 2.0))
     if kind == "wide":
         lower[:2], upper[:2] = -200.0, 200.0
-    A = chance.normal(0, 1, (2, n)).round(3)
-    inside = np.clip(chance.uniform(-1.0, 2.0, n), lower, upper)
+    A = rng.normal(0, 1, (2, n)).round(3)
+    inside = np.clip(rng.uniform(-1.0, 2.0, n), lower, upper)
     inside = np.where(integer, np.round(inside), inside)
     sides = A @ inside
     mip = dt.Mip(
@@ -45,11 +45,11 @@ def program(kind, chance):
     return mip, np.arange(n)[: max(2, n - 1)]
 
 
-def objective(mip, columns, chance):
-    weight, centre = np.zeros(mip.columns), np.zeros(mip.columns)
-    weight[columns] = chance.uniform(0.2, 5.0, columns.size)
-    centre[columns] = chance.uniform(-1.5, 2.5, columns.size)
-    return Quadratic(chance.normal(0, 1, mip.columns), float(chance.normal()), weight, centre)
+def objective(mip, columns, rng):
+    weight, centre = np.zeros(mip.n_columns), np.zeros(mip.n_columns)
+    weight[columns] = rng.uniform(0.2, 5.0, columns.size)
+    centre[columns] = rng.uniform(-1.5, 2.5, columns.size)
+    return Quadratic(rng.normal(0, 1, mip.n_columns), float(rng.normal()), weight, centre)
 
 
 def true_minimum(mip, goal):
@@ -58,7 +58,7 @@ def true_minimum(mip, goal):
     near = [range(int(max(mip.lower[j], -9)), int(min(mip.upper[j], 9)) + 1) for j in fixed]
     best = np.inf
     for values in itertools.product(*near):
-        x = np.zeros(mip.columns)
+        x = np.zeros(mip.n_columns)
         x[fixed] = values
         best = min(best, _minimum_of_the_rest(mip, goal, x))
     return best
@@ -68,7 +68,7 @@ def _minimum_of_the_rest(mip, goal, x):
     """A convex quadratic is least at a point that its active limits, held as equations, make unique."""
     free = np.flatnonzero(~mip.integer)
     A = mip.A.toarray()
-    G = np.vstack([A, -A, np.eye(mip.columns), -np.eye(mip.columns)])
+    G = np.vstack([A, -A, np.eye(mip.n_columns), -np.eye(mip.n_columns)])
     h = np.concatenate([mip.row_upper, -mip.row_lower, mip.upper, -mip.lower])
     G, h = G[np.isfinite(h)], h[np.isfinite(h)]
     limits = [i for i in range(len(h)) if np.any(G[i, free])]
@@ -94,13 +94,13 @@ CASES = [(name, kind) for name in ENGINES for kind in KINDS if name != "piqp" or
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_finds_the_optimum_again_and_again(name, kind):
     """One session, objectives that change: every answer is the optimum, and its bound is one."""
-    chance = np.random.default_rng(KINDS.index(kind))
+    rng = np.random.default_rng(KINDS.index(kind))
     for _ in range(INSTANCES // 2):
-        mip, columns = program(kind, chance)
+        mip, columns = program(kind, rng)
         session = ENGINES[name]().load(mip, columns)
         start = None
         for _ in range(3):
-            goal = objective(mip, columns, chance)
+            goal = objective(mip, columns, rng)
             answer = session.solve(goal, budget=Budget(60.0), gap=1e-7, start=start)
             truth = true_minimum(mip, goal)
             assert answer.status is MipStatus.OPTIMAL
@@ -176,11 +176,11 @@ def test_no_time_is_a_limit_not_a_verdict(name):
 @pytest.mark.parametrize("name", ["highs", "scip"])
 def test_a_limit_gives_the_start_back_with_a_bound(name):
     """An inexact answer is used: at worst the start, never something worse, marked, with a valid bound."""
-    chance = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     n = 60
     mip = dt.Mip(
         cost=np.zeros(n),
-        A=chance.integers(1, 30, (25, n)),
+        A=rng.integers(1, 30, (25, n)),
         row_lower=np.full(25, -np.inf),
         row_upper=np.full(25, 200.0),
         lower=0.0,
@@ -188,7 +188,7 @@ def test_a_limit_gives_the_start_back_with_a_bound(name):
         integer=True,
     )
     columns = np.arange(n)
-    goal = Quadratic(-chance.uniform(5, 20, n), 0.0, np.ones(n), np.zeros(n))
+    goal = Quadratic(-rng.uniform(5, 20, n), 0.0, np.ones(n), np.zeros(n))
     session = ENGINES[name]().load(mip, columns)
     answer = session.solve(goal, budget=Budget(0.3), start=np.zeros(n), gap=1e-12)
     if answer.status is MipStatus.LIMIT:
@@ -200,9 +200,9 @@ def test_a_limit_gives_the_start_back_with_a_bound(name):
 
 
 def test_the_choice_follows_what_carries_weight():
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for kind in KINDS:
-        mip, columns = program(kind, chance)
+        mip, columns = program(kind, rng)
         assert choose(mip, columns).name == ("piqp" if kind == "continuous" else "highs")
 
 
@@ -229,18 +229,18 @@ def test_a_stop_request_ends_a_solve():
 
 def test_engines_agree_on_a_larger_program():
     """HiGHS and SCIP, where both can take the block: the same value within the gap."""
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     n = 24
     mip = dt.Mip(
         cost=np.zeros(n),
-        A=chance.normal(0, 1, (6, n)).round(2),
+        A=rng.normal(0, 1, (6, n)).round(2),
         row_lower=np.full(6, -4.0),
         row_upper=np.full(6, 4.0),
         lower=np.repeat([0.0, -2.0], n // 2),
         upper=np.repeat([3.0, 2.0], n // 2),
         integer=np.repeat([True, False], n // 2),
     )
-    goal = objective(mip, np.arange(n), chance)
+    goal = objective(mip, np.arange(n), rng)
     values = [
         ENGINES[name]().load(mip, np.arange(n)).solve(goal, budget=Budget(120.0), gap=1e-5).value
         for name in ("highs", "scip")
@@ -249,9 +249,9 @@ def test_engines_agree_on_a_larger_program():
 
 
 def test_relaxing_integers_never_costs():
-    chance = np.random.default_rng(5)
-    mip, columns = program("integer", chance)
-    goal = objective(mip, columns, chance)
+    rng = np.random.default_rng(5)
+    mip, columns = program("integer", rng)
+    goal = objective(mip, columns, rng)
     whole = ENGINES["highs"]().load(mip, columns).solve(goal, budget=Budget(60.0)).value
     relaxed = (
         ENGINES["piqp"]()

@@ -1,4 +1,4 @@
-"""Every method through the public door: the promises of `solve`, whatever searches behind it."""
+"""Every method through the public entrance: the promises of `solve`, whatever searches behind it."""
 
 import os
 import signal
@@ -19,13 +19,13 @@ from tests.small import bowl, knapsack, linear_net, random_mlp
 
 def busy(n=5, seed=0):
     """Enough to do for many iterations: samples under a common budget, a class each."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     x = n + np.arange(3 * n).reshape(n, 3)
     A = np.zeros((1, 4 * n))
     A[0, x.ravel()] = 1.0
     mip = dt.Mip(
         cost=np.repeat([1.0, 0.0], [n, 3 * n]), A=A, row_lower=[-np.inf], row_upper=[0.5],
-        lower=np.concatenate([np.zeros(n), chance.uniform(-1, 0, 3 * n)]), upper=1.0,
+        lower=np.concatenate([np.zeros(n), rng.uniform(-1, 0, 3 * n)]), upper=1.0,
         integer=np.repeat([True, False], [n, 3 * n]), sense="max",
     )  # fmt: skip
     problem = dt.Problem(mip)
@@ -154,7 +154,7 @@ def test_optimal_where_the_hosts_bound_is_met(name):
     met = result.objective == 2.0
     assert (result.status == "optimal") == met
     # SSG's hundred short steps do not cross this box; switching has no integer to switch here
-    assert met or name in ("single-step-gradient", "switching")
+    assert met or name in ("single-step-gradient", "integer-search")
 
 
 def test_a_good_start_is_never_lost(name):
@@ -178,7 +178,7 @@ def endless(name):
     """The method with options under which it ends only when it is told to."""
     if name == "big-m":
         return method_named(name)  # sixty samples keep SCIP busy for longer than anybody waits
-    if name in ("auto", "sequential-linear", "column-generation", "neighbourhood", "switching"):
+    if name in ("auto", "sequential-linear", "column-generation", "neighbourhood", "integer-search"):
         return replace(method_named(name), patience=1_000_000)
     method = replace(method_named(name), iterations=1_000_000)
     if isinstance(method, dt.DualDecomposition):

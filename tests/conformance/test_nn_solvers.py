@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.core.budget import Budget
-from dovetail.core.network import NetworkBlock, Pull, Rows
 from dovetail.core.predictor import as_predictor
 from dovetail.nn.passes import gradient, values_only
+from dovetail.run.budget import Budget
+from dovetail.run.network_step import AugmentedTerms, NetworkBlock, Rows
 from tests.conformance import nets
 from tests.small import Parabola, linear_net
 
@@ -59,7 +59,7 @@ def pull_of(samples=N, features=nets.FEATURES, outputs=1, seed=0, weight=2.0, pr
     def draw(columns):
         return torch.rand((samples, columns), generator=generator, dtype=torch.float64) * 2 - 1
 
-    return Pull(
+    return AugmentedTerms(
         x=draw(features),
         multiplier=0.3 * draw(features),
         weight=torch.full((samples, features), weight, dtype=torch.float64),
@@ -141,7 +141,7 @@ def test_class_surrogates_are_pushed_the_wanted_way(name, classes):
     pull = pull_of(outputs=classes, weight=0.05)
     price = torch.zeros(N, classes, dtype=torch.float64)
     price[:, 0] = -1.0
-    pull = Pull(pull.x, 0 * pull.multiplier, pull.weight, 0 * pull.y, price, pull.output_weight)
+    pull = AugmentedTerms(pull.x, 0 * pull.multiplier, pull.weight, 0 * pull.y, price, pull.output_weight)
     start = pull.x.clone()
     before = block.outputs(values_only(block, start))[:, 0]
     answer = SETTINGS[name].solve(block, pull, start, Budget())
@@ -279,7 +279,7 @@ def test_scaling_the_inputs_changes_nothing():
     from dataclasses import replace
 
     other = replace(other, lower=plain.lower * factor, upper=plain.upper * factor, scale=plain.scale * factor)
-    other_pull = Pull(
+    other_pull = AugmentedTerms(
         pull.x * factor,
         pull.multiplier / factor,
         pull.weight / factor**2,

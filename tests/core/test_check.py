@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from tests.conftest import FULL
-from tests.small import linear_net, random_mlp
 from torch import nn
 
 import dovetail as dt
 from dovetail.core.check import Checker
+from tests.conftest import FULL
+from tests.small import linear_net, random_mlp
 
 
 def sample_problem(dtype=torch.float64):
@@ -31,9 +31,9 @@ def sample_problem(dtype=torch.float64):
     return problem
 
 
-def feasible_point(problem, chance):
+def feasible_point(problem, rng):
     while True:
-        x = np.concatenate([chance.uniform(-2, 2, 2), chance.integers(0, 5, 1), [0.0, 0.0]])
+        x = np.concatenate([rng.uniform(-2, 2, 2), rng.integers(0, 5, 1), [0.0, 0.0]])
         x = problem.predict(x)
         if dt.check(problem, x).within():
             return x
@@ -51,11 +51,11 @@ def test_finds_planted_faults(kind):
     """Points that are right but for one fault, just beyond the tolerance and far beyond it."""
     problem = sample_problem()
     checker = Checker(problem)
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     count = 400 if FULL else 60
     for k in range(count):
-        x = feasible_point(problem, chance)
-        size = 10.0 ** chance.uniform(-5.5, 0.5)
+        x = feasible_point(problem, rng)
+        size = 10.0 ** rng.uniform(-5.5, 0.5)
         if kind == "rows":
             x[1] = 5.0 + size - x[0]
             x = problem.predict(np.clip(x, -9, 9))

@@ -24,7 +24,7 @@ def build(**changes):
 
 def test_holds_what_it_was_given():
     mip = build()
-    assert (mip.rows, mip.columns) == (2, 2)
+    assert (mip.n_rows, mip.n_columns) == (2, 2)
     assert mip.objective(np.array([2.0, 1.0])) == 4.0
     assert mip.column_name(1) == "open"
     assert mip.row_name(0) == "balance"
@@ -38,7 +38,7 @@ def test_takes_dense_and_sparse(form):
 
 def test_needs_no_rows():
     mip = dt.Mip(cost=[1.0], lower=-1.0, upper=2.0)
-    assert mip.rows == 0
+    assert mip.n_rows == 0
     assert mip.A.shape == (0, 1)
 
 

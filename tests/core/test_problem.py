@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from tests.small import linear_net
 from torch import nn
 
 import dovetail as dt
+from tests.small import linear_net
 
 
 def host(columns=6, **changes):

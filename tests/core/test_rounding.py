@@ -5,29 +5,29 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from tests.conftest import FULL
 from torch import nn
 
-from dovetail.core.deciding import class_slack
+from dovetail.core.class_rounding import class_slack
 from dovetail.core.layers import Activation, Dense, evaluate, thresholded
 from dovetail.core.rounding import FLOAT32, FLOAT64, FORMATS, Computation, rounding_error
+from tests.conftest import FULL
 
 SEEDS = range(40 if FULL else 8)
 KINDS = ("relu", "sigmoid", "tanh", "softplus", "softmax")
 
 
-def random_layers(chance, features, outputs, depth, *, size=1.0, kinds=("relu",)):
+def random_layers(rng, features, outputs, depth, *, size=1.0, kinds=("relu",)):
     layers, width = [], features
     for _ in range(depth):
-        wide = int(chance.integers(2, 40))
-        layers += [dense(chance, width, wide, size), Activation(str(chance.choice(kinds)))]
+        wide = int(rng.integers(2, 40))
+        layers += [dense(rng, width, wide, size), Activation(str(rng.choice(kinds)))]
         width = wide
-    return (*layers, dense(chance, width, outputs, size))
+    return (*layers, dense(rng, width, outputs, size))
 
 
-def dense(chance, into, out, size):
-    weight = chance.normal(size=(out, into)) / np.sqrt(into)
-    return Dense(weight.astype(np.float32).astype(float), (size * chance.normal(size=out)).astype(np.float32))
+def dense(rng, into, out, size):
+    weight = rng.normal(size=(out, into)) / np.sqrt(into)
+    return Dense(weight.astype(np.float32).astype(float), (size * rng.normal(size=out)).astype(np.float32))
 
 
 def as_module(layers, dtype):
@@ -58,12 +58,12 @@ def rounded(layers, name):
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torch_in_any_batch_stays_within_the_error(name, seed):
-    chance = np.random.default_rng(seed)
-    size = float(10.0 ** chance.uniform(0, 5 if name == "float32" else 1))
-    layers = rounded(random_layers(chance, 5, 3, int(chance.integers(1, 4)), size=size, kinds=KINDS), name)
+    rng = np.random.default_rng(seed)
+    size = float(10.0 ** rng.uniform(0, 5 if name == "float32" else 1))
+    layers = rounded(random_layers(rng, 5, 3, int(rng.integers(1, 4)), size=size, kinds=KINDS), name)
     module, dtype = as_module(layers, getattr(torch, name)), getattr(torch, name)
-    lower, upper = -chance.uniform(0, 4, 5), chance.uniform(0, 4, 5)
-    X = chance.uniform(lower, upper, (60, 5))
+    lower, upper = -rng.uniform(0, 4, 5), rng.uniform(0, 4, 5)
+    X = rng.uniform(lower, upper, (60, 5))
     exact, error = evaluate(layers, X), rounding_error(layers, FORMATS[name], lower, upper)
     with torch.no_grad():
         together = module(torch.tensor(X, dtype=dtype)).double().numpy()
@@ -78,11 +78,11 @@ def test_torch_in_any_batch_stays_within_the_error(name, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sums_in_the_worst_order_stay_within_the_error(seed):
     """float32 sums one by one, from the largest terms on, against rational numbers."""
-    chance = np.random.default_rng(seed)
-    n = int(chance.integers(2, 60))
-    weight = chance.normal(size=n).astype(np.float32)
-    x = (chance.normal(size=n) * 10.0 ** chance.uniform(-3, 3, n)).astype(np.float32)
-    bias = np.float32(chance.normal())
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 60))
+    weight = rng.normal(size=n).astype(np.float32)
+    x = (rng.normal(size=n) * 10.0 ** rng.uniform(-3, 3, n)).astype(np.float32)
+    bias = np.float32(rng.normal())
     layers = (Dense(weight[None].astype(float), np.array([float(bias)])),)
     products = weight * x
     total = bias
@@ -121,14 +121,14 @@ def test_a_relu_that_is_off_hands_no_error_on():
 @pytest.mark.parametrize("name", ["float32", "float64"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_class_that_torch_gives_is_within_the_slack(kind, name, seed):
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     arithmetic, dtype = FORMATS[name], getattr(torch, name)
-    layers = [*random_layers(chance, 3, 4, 1)]
-    scale = float(10.0 ** chance.uniform(-1, 2.5))
+    layers = [*random_layers(rng, 3, 4, 1)]
+    scale = float(10.0 ** rng.uniform(-1, 2.5))
     layers[-1] = Dense((scale * layers[-1].weight).astype(np.float32).astype(float), layers[-1].bias)
     layers = (*layers, Activation(kind))
     lower, upper = -np.ones(3), np.ones(3)
-    X = chance.uniform(lower, upper, (300, 3)).astype(np.float32).astype(float)
+    X = rng.uniform(lower, upper, (300, 3)).astype(np.float32).astype(float)
     with torch.no_grad():
         winner = as_module(layers, dtype)(torch.tensor(X, dtype=dtype)).argmax(dim=1).numpy()
     logits = evaluate(thresholded(layers, 4, 0.0, 0.0), X)

@@ -6,11 +6,11 @@ The modules here give other last digits alone than in a batch, on any machine.
 import numpy as np
 import pytest
 import torch
-from tests.conftest import FULL
-from tests.small import random_mlp
 from torch import nn
 
 import dovetail as dt
+from tests.conftest import FULL
+from tests.small import random_mlp
 
 AUTO = dt.Auto(effort=3)
 """Ends by itself, long before the time does."""
@@ -59,7 +59,7 @@ def one_by_one(problem, x):
     x = x.copy()
     for block in problem.blocks:
         for inputs, outputs in zip(block.inputs, block.outputs, strict=True):
-            x[outputs] = block.outcome(block.predictor.predict(x[inputs][None]))[0]
+            x[outputs] = block.decode(block.predictor.predict(x[inputs][None]))[0]
     return x
 
 
@@ -101,15 +101,15 @@ def test_float64_is_steady_on_its_rows():
 @pytest.mark.parametrize("seed", range(60 if FULL else 8))
 def test_answers_by_another_route_count_and_others_do_not(seed):
     """Outputs computed one by one, or in float64, are the predictor's; ten times as far off they are not."""
-    chance = np.random.default_rng(seed)
-    n, size = 4, 10.0 ** chance.uniform(0, 6)
+    rng = np.random.default_rng(seed)
+    n, size = 4, 10.0 ** rng.uniform(0, 6)
     net = random_mlp(2, seed=seed, dtype=torch.float32)
     with torch.no_grad():
         net[-1].weight.mul_(size)
     limits = np.repeat([1.0, np.inf], [2 * n, n])
     problem = dt.Problem(dt.Mip(cost=np.zeros(3 * n), lower=-limits, upper=limits))
     problem.add_predictor(net, np.arange(2 * n).reshape(n, 2), 2 * n + np.arange(n)[:, None], name="net")
-    x = problem.predict(np.concatenate([chance.uniform(-1, 1, 2 * n), np.zeros(n)]))
+    x = problem.predict(np.concatenate([rng.uniform(-1, 1, 2 * n), np.zeros(n)]))
     assert dt.check(problem, one_by_one(problem, x)).within()
     double = x.copy()
     double[2 * n :] = problem.blocks[0].predictor.snapshot("cpu")(torch.tensor(x[: 2 * n].reshape(n, 2)))[
@@ -119,7 +119,7 @@ def test_answers_by_another_route_count_and_others_do_not(seed):
     values = x[2 * n :]
     rough = 1e-5 * np.max(np.abs(values)) + 2e-6  # far beyond what float32 rounds here
     wrong = x.copy()
-    wrong[2 * n + int(chance.integers(n))] += rough * chance.choice([-1.0, 1.0]) * max(1.0, size)
+    wrong[2 * n + int(rng.integers(n))] += rough * rng.choice([-1.0, 1.0]) * max(1.0, size)
     assert not dt.check(problem, wrong).within()
 
 

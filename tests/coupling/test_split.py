@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.small import knapsack, linear_net, random_mlp
 
 import dovetail as dt
-from dovetail.core.stopwatch import Stopwatch
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.split import split
+from dovetail.run.stopwatch import Stopwatch
+from tests.small import knapsack, linear_net, random_mlp
 
 
 def problem_of(rows, sides, columns=6, output_type="regression", integer=(), upper=None, q=1, extra=None):
@@ -49,7 +49,7 @@ def test_an_output_on_its_own_leaves_the_mip_with_its_cost():
     assert not part.couples_outputs
     assert cut.mip.cost[3] == 0.0
     assert cut.mip.lower[3] == cut.mip.upper[3]
-    assert cut.mip.rows == 1  # rows on inputs alone stay
+    assert cut.mip.n_rows == 1  # rows on inputs alone stay
     assert cut.columns.tolist() == [0, 1, 2]
 
 
@@ -57,7 +57,7 @@ def test_rows_on_own_inputs_and_outputs_go_with_the_network():
     cut = split(problem_of([{0: 2.0, 3: 1.0}, {0: 1.0, 5: 1.0}], [(-1.0, 4.0), (0.0, 1.0)], upper={3: 9.0}))
     (part,) = cut.parts
     assert not part.couples_outputs
-    assert cut.mip.rows == 1
+    assert cut.mip.n_rows == 1
     assert cut.mip.row_names == ("r1",)
     row, bound = part.rows[0]
     assert row.on_inputs.tolist() == [2.0, 0.0, 0.0]
@@ -80,7 +80,7 @@ def test_an_output_that_meets_others_is_coupled_too(change, why):
     assert part.couples_outputs, why
     assert cut.mip.cost[3] == 4.0
     assert cut.columns.tolist() == [0, 1, 2, 3]
-    assert cut.mip.rows == len(change["rows"])
+    assert cut.mip.n_rows == len(change["rows"])
 
 
 def test_chained_blocks_couple_the_output_in_between():
@@ -137,7 +137,7 @@ def test_one_of_three_classes_becomes_two_limits_and_two_stay_with_the_mip():
 def test_a_class_in_a_row_with_its_inputs_is_coupled():
     cut = split(problem_of([{0: 1.0, 3: 1.0}], [(-np.inf, 1.0)], output_type="classification"))
     assert cut.parts[0].couples_outputs
-    assert cut.mip.rows == 1
+    assert cut.mip.n_rows == 1
 
 
 def test_the_cut_is_made_on_the_minimised_problem():

@@ -49,22 +49,22 @@ class Case:
         (block,) = self.problem.blocks
         ranges = [np.arange(mip.lower[j], mip.upper[j] + 1) for j in block.inputs[0]]
         X = np.array(list(itertools.product(*ranges)))
-        points = np.zeros((3, len(X), mip.columns))
+        points = np.zeros((3, len(X), mip.n_columns))
         points[:, :, block.inputs[0]] = X
         for k, rows in enumerate((1, 7, len(X))):
             points[k][:, block.outputs[0]] = self.answers(X, rows)
-        return points.reshape(-1, mip.columns)
+        return points.reshape(-1, mip.n_columns)
 
 
 def grid_problem(
-    chance: np.random.Generator, outputs: int, *, classes: bool, offset: float = 0.0, widest: int = 8
+    rng: np.random.Generator, outputs: int, *, classes: bool, offset: float = 0.0, widest: int = 8
 ) -> dt.Problem:
     """A few integers, a row on them, and outputs that carry the cost; `offset` is taken off the objective."""
-    k = int(chance.integers(2, 4))
-    lower = chance.integers(-4, 1, k).astype(float)
-    upper = lower + chance.integers(2, 1 + (widest if k == 2 else widest // 2), k)
-    own = 10.0 ** chance.uniform(-6, -1)
-    cost = np.concatenate([chance.normal(0, own, k), chance.choice([-1.0, 1.0], outputs)])
+    k = int(rng.integers(2, 4))
+    lower = rng.integers(-4, 1, k).astype(float)
+    upper = lower + rng.integers(2, 1 + (widest if k == 2 else widest // 2), k)
+    own = 10.0 ** rng.uniform(-6, -1)
+    cost = np.concatenate([rng.normal(0, own, k), rng.choice([-1.0, 1.0], outputs)])
     A = np.concatenate([np.ones(k), np.zeros(outputs)])[None, :]
     free = np.full(outputs, np.inf)
     mip = dt.Mip(
@@ -75,34 +75,32 @@ def grid_problem(
         lower=np.concatenate([lower, np.zeros(outputs) if classes else -free]),
         upper=np.concatenate([upper, np.ones(outputs) if classes else free]),
         integer=np.concatenate([np.ones(k, bool), np.full(outputs, classes)]),
-        sense=str(chance.choice(["min", "max"])),
+        sense=str(rng.choice(["min", "max"])),
         offset=-offset * float(np.sum(cost[k:])),
     )
     return dt.Problem(mip)
 
 
 def network(
-    chance: np.random.Generator, features: int, outputs: int, dtype: torch.dtype, *, offset: float = 0.0
+    rng: np.random.Generator, features: int, outputs: int, dtype: torch.dtype, *, offset: float = 0.0
 ) -> nn.Sequential:
     """A small ReLU network; with an offset its outputs lie about there, by its bias or by its neurons."""
-    width = int(chance.integers(3, 7))
+    width = int(rng.integers(3, 7))
     net = nn.Sequential(
         nn.Linear(features, width, dtype=dtype), nn.ReLU(), nn.Linear(width, outputs, dtype=dtype)
     )
     with torch.no_grad():
         for parameter in net.parameters():
-            parameter.copy_(torch.as_tensor(chance.normal(0, 0.7, tuple(parameter.shape))))
+            parameter.copy_(torch.as_tensor(rng.normal(0, 0.7, tuple(parameter.shape))))
         if offset == 0.0:
             return net
-        flat = min(
-            10.0 ** chance.uniform(0, 4) * 1e-7 * offset, 1.0
-        )  # so that last digits decide what is best
-        if chance.random() < 0.5:
+        flat = min(10.0 ** rng.uniform(0, 4) * 1e-7 * offset, 1.0)  # so that last digits decide what is best
+        if rng.random() < 0.5:
             net[2].weight *= flat
             net[2].bias += offset
         else:  # large numbers that are rounded, added and taken off each other
             net[0].weight *= flat
-            net[0].bias += offset * torch.as_tensor(chance.uniform(0.5, 1.0, width), dtype=dtype)
+            net[0].bias += offset * torch.as_tensor(rng.uniform(0.5, 1.0, width), dtype=dtype)
             at_0 = net[:2](torch.zeros(1, features, dtype=dtype))
             net[2].bias += offset - (at_0 @ net[2].weight.T)[0]
     return net

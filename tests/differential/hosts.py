@@ -46,52 +46,52 @@ class Optimum:
 
 def make(seed: int) -> Program:
     """Program number `seed`; the kinds take turns."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
-    n, m = int(chance.integers(2, 6)), int(chance.integers(1, 4))
-    lower = chance.integers(-3, 1, n).astype(float)
-    upper = lower + chance.integers(1, 5, n)
-    A = np.round(chance.normal(0, 2, (m, n)), 1) * (chance.random((m, n)) < 0.8)
-    cost = np.round(chance.normal(0, 3, n), 1)
+    n, m = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    lower = rng.integers(-3, 1, n).astype(float)
+    upper = lower + rng.integers(1, 5, n)
+    A = np.round(rng.normal(0, 2, (m, n)), 1) * (rng.random((m, n)) < 0.8)
+    cost = np.round(rng.normal(0, 3, n), 1)
     integer = np.ones(n, bool)
     if kind == "spread":
-        cost = cost * 10.0 ** chance.integers(-3, 9, n)
+        cost = cost * 10.0 ** rng.integers(-3, 9, n)
     elif kind == "fractional":
-        lower, upper = lower - np.round(chance.random(n), 1), upper + np.round(chance.random(n), 1)
+        lower, upper = lower - np.round(rng.random(n), 1), upper + np.round(rng.random(n), 1)
     elif kind == "tiny":
-        A[-1] = np.round(chance.normal(0, 1e-5, n), 6)
+        A[-1] = np.round(rng.normal(0, 1e-5, n), 6)
     elif kind == "apart":
         A[-1, 0], A[-1, -1] = 1e9, -0.5
     elif kind in ("mixed", "dear slack", "dear goods"):
-        integer[: int(chance.integers(1, 3))] = False
+        integer[: int(rng.integers(1, 3))] = False
         upper[2:] = np.minimum(upper[2:], lower[2:] + 2.0)  # few whole points: each has its vertices
     if kind == "dear goods":
-        cost[0] = 10.0 ** chance.integers(6, 11)
-    sense = "min" if chance.random() < 0.5 else "max"
-    low, high = _sides(A, lower, upper, chance)
+        cost[0] = 10.0 ** rng.integers(6, 11)
+    sense = "min" if rng.random() < 0.5 else "max"
+    low, high = _sides(A, lower, upper, rng)
     program = Program(seed, kind, sense, cost, A, low, high, lower, upper, integer)
-    return _with_slack(program, chance) if kind in ("penalty", "dear slack") else program
+    return _with_slack(program, rng) if kind in ("penalty", "dear slack") else program
 
 
 def _sides(
-    A: np.ndarray, lower: np.ndarray, upper: np.ndarray, chance: np.random.Generator
+    A: np.ndarray, lower: np.ndarray, upper: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Limits around what a whole point makes of the rows: some touch it, some leave it out."""
-    activity = A @ chance.integers(np.ceil(lower), np.floor(upper) + 1)
+    activity = A @ rng.integers(np.ceil(lower), np.floor(upper) + 1)
     size = np.abs(A).sum(axis=1)
-    below, above = size * chance.uniform(-0.2, 0.6, (2, len(A)))
-    below[chance.random(len(A)) < 0.3] = 0.0
-    above[chance.random(len(A)) < 0.3] = 0.0
-    low = np.where(chance.random(len(A)) < 0.5, activity - below, -np.inf)
-    high = np.where(chance.random(len(A)) < 0.7, activity + above, np.inf)
+    below, above = size * rng.uniform(-0.2, 0.6, (2, len(A)))
+    below[rng.random(len(A)) < 0.3] = 0.0
+    above[rng.random(len(A)) < 0.3] = 0.0
+    low = np.where(rng.random(len(A)) < 0.5, activity - below, -np.inf)
+    high = np.where(rng.random(len(A)) < 0.7, activity + above, np.inf)
     return low, np.maximum(low, high)
 
 
-def _with_slack(program: Program, chance: np.random.Generator) -> Program:
+def _with_slack(program: Program, rng: np.random.Generator) -> Program:
     """One more column, which lets the first row be missed at a price of many orders of magnitude."""
     column = np.zeros((len(program.A), 1))
     column[0] = -1.0
-    price = 10.0 ** chance.integers(6, 11)
+    price = 10.0 ** rng.integers(6, 11)
     whole = program.kind == "penalty"
     return replace(
         program,
@@ -99,7 +99,7 @@ def _with_slack(program: Program, chance: np.random.Generator) -> Program:
         A=np.hstack([program.A, column]),
         cost=np.append(program.cost, price),
         lower=np.append(program.lower, 0.0),
-        upper=np.append(program.upper, 8.0 if whole or chance.random() < 0.5 else np.inf),
+        upper=np.append(program.upper, 8.0 if whole or rng.random() < 0.5 else np.inf),
         integer=np.append(program.integer, whole) if whole else np.append(_fewer(program.integer), False),
     )
 

@@ -92,28 +92,28 @@ class Instance:
         )
         return rows & np.all((z >= self.lower - tolerance) & (z <= self.upper + tolerance), axis=1)
 
-    def random_decisions(self, count: int, chance: np.random.Generator) -> np.ndarray:
+    def random_decisions(self, count: int, rng: np.random.Generator) -> np.ndarray:
         low, high = self.lower[self.decisions], self.upper[self.decisions]
-        points = chance.uniform(low, high, (count, len(low)))
+        points = rng.uniform(low, high, (count, len(low)))
         whole = self.integer[self.decisions]
-        points[:, whole] = chance.integers(low[whole], high[whole] + 1, (count, int(whole.sum())))
+        points[:, whole] = rng.integers(low[whole], high[whole] + 1, (count, int(whole.sum())))
         return points
 
 
 def make(seed: int) -> Instance:
     """Instance number `seed`; the kinds take turns."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
-    lower, upper, integer = _decisions(kind, chance)
+    lower, upper, integer = _decisions(kind, rng)
     k = len(lower)
-    nets, columns = _networks(k, lower, upper, integer, chance)
+    nets, columns = _networks(k, lower, upper, integer, rng)
     outputs = columns - k
     free = np.full(outputs, np.inf)
     instance = Instance(
         seed=seed,
         kind=kind,
-        sense="max" if chance.random() < 0.5 else "min",
-        cost=np.concatenate([chance.normal(0, 0.5, k), chance.normal(0, 1.0, outputs)]),
+        sense="max" if rng.random() < 0.5 else "min",
+        cost=np.concatenate([rng.normal(0, 0.5, k), rng.normal(0, 1.0, outputs)]),
         A=np.empty((0, columns)),
         row_lower=np.empty(0),
         row_upper=np.empty(0),
@@ -124,51 +124,51 @@ def make(seed: int) -> Instance:
         decisions=np.arange(k),
         on_outputs=np.empty(0, bool),
     )
-    if chance.random() < 0.6:
-        instance = _host_row(instance, chance)
-    if chance.random() < 0.9:
-        instance = _output_row(instance, chance)
+    if rng.random() < 0.6:
+        instance = _host_row(instance, rng)
+    if rng.random() < 0.9:
+        instance = _output_row(instance, rng)
     return instance
 
 
-def _decisions(kind: str, chance: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _decisions(kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if kind == "binary":
-        k = int(chance.integers(4, 9))
+        k = int(rng.integers(4, 9))
         return np.zeros(k), np.ones(k), np.ones(k, bool)
     if kind == "integer":
-        k = int(chance.integers(2, 5))
-        lower = chance.integers(-3, 1, k).astype(float)
-        return lower, lower + chance.integers(2, 6, k), np.ones(k, bool)
-    lower, upper = -chance.uniform(1, 2, 2), chance.uniform(1, 2, 2)
+        k = int(rng.integers(2, 5))
+        lower = rng.integers(-3, 1, k).astype(float)
+        return lower, lower + rng.integers(2, 6, k), np.ones(k, bool)
+    lower, upper = -rng.uniform(1, 2, 2), rng.uniform(1, 2, 2)
     if kind == "continuous":
         return lower, upper, np.zeros(2, bool)
-    k = int(chance.integers(2, 5))
-    some = int(chance.integers(1, 3))
+    k = int(rng.integers(2, 5))
+    some = int(rng.integers(1, 3))
     return (
         np.concatenate([lower[:some], np.zeros(k)]),
-        np.concatenate([upper[:some], chance.integers(1, 4, k).astype(float)]),
+        np.concatenate([upper[:some], rng.integers(1, 4, k).astype(float)]),
         np.concatenate([np.zeros(some, bool), np.ones(k, bool)]),
     )
 
 
 def _networks(
-    k: int, lower: np.ndarray, upper: np.ndarray, integer: np.ndarray, chance: np.random.Generator
+    k: int, lower: np.ndarray, upper: np.ndarray, integer: np.ndarray, rng: np.random.Generator
 ) -> tuple[list[Net], int]:
     nets: list[Net] = []
     columns = k
     chained: int | None = None
-    for b in range(int(chance.integers(1, 4))):
-        d = min(k, int(chance.integers(2, 4)))
-        samples = 2 if chance.random() < 0.25 else 1
-        draw = chance.random()
+    for b in range(int(rng.integers(1, 4))):
+        d = min(k, int(rng.integers(2, 4)))
+        samples = 2 if rng.random() < 0.25 else 1
+        draw = rng.random()
         classifies = draw < 0.35
         q = 3 if draw < 0.08 else 1
-        inputs = np.array([chance.choice(k, d, replace=False) for _ in range(samples)])
-        if b == 1 and chained is not None and chance.random() < 0.3:
+        inputs = np.array([rng.choice(k, d, replace=False) for _ in range(samples)])
+        if b == 1 and chained is not None and rng.random() < 0.3:
             inputs[:, -1] = chained
         low = np.concatenate([lower, np.full(columns - k, -1.5)])
         high = np.concatenate([upper, np.full(columns - k, 1.5)])
-        net = _network(low[inputs[0]], high[inputs[0]], q, classifies, chance)
+        net = _network(low[inputs[0]], high[inputs[0]], q, classifies, rng)
         outputs = columns + np.arange(samples * q).reshape(samples, q)
         net = replace(net, inputs=inputs, outputs=outputs)
         if b == 0 and not classifies:
@@ -178,15 +178,15 @@ def _networks(
     return nets, columns
 
 
-def _network(low: np.ndarray, high: np.ndarray, q: int, classifies: bool, chance: np.random.Generator) -> Net:
+def _network(low: np.ndarray, high: np.ndarray, q: int, classifies: bool, rng: np.random.Generator) -> Net:
     """A small network whose kinks pass through the box: drawn again until it has several pieces there."""
-    d, points = len(low), chance.uniform(low, high, (300, len(low)))
+    d, points = len(low), rng.uniform(low, high, (300, len(low)))
     while True:
-        sizes = [d, *[int(chance.integers(4, 8)) for _ in range(int(chance.integers(1, 3)))], q]
+        sizes = [d, *[int(rng.integers(4, 8)) for _ in range(int(rng.integers(1, 3)))], q]
         weights, biases, X = [], [], points
         for layer, (into, out) in enumerate(itertools.pairwise(sizes)):
-            W = chance.normal(0, 1, (out, into)) / np.sqrt(into)
-            b = -(X[chance.integers(len(X), size=out)] * W).sum(axis=1)
+            W = rng.normal(0, 1, (out, into)) / np.sqrt(into)
+            b = -(X[rng.integers(len(X), size=out)] * W).sum(axis=1)
             X = X @ W.T + b
             if layer < len(sizes) - 2:
                 X = np.maximum(X, 0.0)
@@ -211,37 +211,37 @@ def _add_row(instance: Instance, row: np.ndarray, low: float, high: float, on_ou
     )
 
 
-def _host_row(instance: Instance, chance: np.random.Generator) -> Instance:
+def _host_row(instance: Instance, rng: np.random.Generator) -> Instance:
     """A row on the decisions alone; now and then one that nothing meets."""
     row = np.zeros(len(instance.cost))
-    row[instance.decisions] = chance.normal(0, 1, len(instance.decisions))
-    activity = instance.random_decisions(200, chance) @ row[instance.decisions]
-    high = float(np.quantile(activity, chance.uniform(0.3, 0.9)))
-    if chance.random() < 0.08:
+    row[instance.decisions] = rng.normal(0, 1, len(instance.decisions))
+    activity = instance.random_decisions(200, rng) @ row[instance.decisions]
+    high = float(np.quantile(activity, rng.uniform(0.3, 0.9)))
+    if rng.random() < 0.08:
         j = instance.decisions
         least = np.where(row[j] > 0, row[j] * instance.lower[j], row[j] * instance.upper[j])
         high = float(np.sum(least)) - 0.5
     return _add_row(instance, row, -np.inf, high, False)
 
 
-def _output_row(instance: Instance, chance: np.random.Generator) -> Instance:
+def _output_row(instance: Instance, rng: np.random.Generator) -> Instance:
     """A row on outputs that cuts off the best of many points; now and then all of them."""
     row = np.zeros(len(instance.cost))
     outputs = np.setdiff1d(np.arange(len(row)), instance.decisions)
-    row[outputs] = chance.normal(0, 1, len(outputs))
-    if chance.random() < 0.5:
-        row[instance.decisions] = chance.normal(0, 0.3, len(instance.decisions))
-    z = instance.completed(instance.random_decisions(2000, chance))
+    row[outputs] = rng.normal(0, 1, len(outputs))
+    if rng.random() < 0.5:
+        row[instance.decisions] = rng.normal(0, 0.3, len(instance.decisions))
+    z = instance.completed(instance.random_decisions(2000, rng))
     z = z[instance.feasible(z)]
     if len(z) == 0:
         return instance
     activity = z @ row
     spread = float(activity.std()) + 1e-3
-    if chance.random() < 0.2:  # beyond everything seen: nearly always infeasible
+    if rng.random() < 0.2:  # beyond everything seen: nearly always infeasible
         return _add_row(instance, row, -np.inf, float(activity.min()) - 0.6 * spread, True)
     worth = z @ instance.cost * (1.0 if instance.sense == "min" else -1.0)
     best = activity[np.argmin(worth)]
-    if instance.kind == "continuous" and chance.random() < 0.15:
-        level = float(np.quantile(activity, chance.uniform(0.2, 0.8)))
+    if instance.kind == "continuous" and rng.random() < 0.15:
+        level = float(np.quantile(activity, rng.uniform(0.2, 0.8)))
         return _add_row(instance, row, level, level, True)
-    return _add_row(instance, row, -np.inf, float(best - chance.uniform(0.05, 0.8) * spread), True)
+    return _add_row(instance, row, -np.inf, float(best - rng.uniform(0.05, 0.8) * spread), True)

@@ -154,8 +154,8 @@ def _cuts(instance: Instance, facts: Truth) -> bool:
 
 
 def _random_solves(instance: Instance, optimum: float) -> bool:
-    chance = np.random.default_rng(instance.seed)
-    z = instance.completed(instance.random_decisions(RANDOM_POINTS, chance))
+    rng = np.random.default_rng(instance.seed)
+    z = instance.completed(instance.random_decisions(RANDOM_POINTS, rng))
     values = (z @ instance.cost)[instance.feasible(z)]
     if len(values) == 0:
         return False

@@ -16,14 +16,14 @@ DTYPES = (torch.float32, torch.float32, torch.float32, torch.float64, torch.floa
 
 def make(seed: int) -> Case:
     """Offsets from 1 to 1e6, in the bias or by way of a neuron, taken off again in the objective or not."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     dtype = DTYPES[seed % len(DTYPES)]
     coarse = dtype in (torch.float16, torch.bfloat16)
-    offset = float(10.0 ** chance.uniform(0, 2 if coarse else 6))
-    known = offset if chance.random() < 0.7 else 0.0
-    problem = grid_problem(chance, 1, classes=False, offset=known, widest=32 if seed % 3 else 8)
-    features = problem.mip.columns - 1
-    net = network(chance, features, 1, dtype, offset=offset)
+    offset = float(10.0 ** rng.uniform(0, 2 if coarse else 6))
+    known = offset if rng.random() < 0.7 else 0.0
+    problem = grid_problem(rng, 1, classes=False, offset=known, widest=32 if seed % 3 else 8)
+    features = problem.mip.n_columns - 1
+    net = network(rng, features, 1, dtype, offset=offset)
     problem.add_predictor(net, np.arange(features), [features])
     return Case(problem, net, dtype)
 

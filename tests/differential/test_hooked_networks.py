@@ -207,13 +207,13 @@ VARIANTS = (*STAYING, *PASSING)
 
 def make(seed: int) -> Hooked:
     """Instance number `seed`; the variants take turns."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     variant = VARIANTS[seed % len(VARIANTS)]
-    dtype = torch.float32 if chance.random() < 0.5 else torch.float64
-    problem = grid_problem(chance, 1, classes=False)
-    mip, features = problem.mip, problem.mip.columns - 1
-    net = network(chance, features, 1, dtype)
-    spot = Spot(chance.integers(mip.lower[:features], mip.upper[:features] + 1), dtype)
+    dtype = torch.float32 if rng.random() < 0.5 else torch.float64
+    problem = grid_problem(rng, 1, classes=False)
+    mip, features = problem.mip, problem.mip.n_columns - 1
+    net = network(rng, features, 1, dtype)
+    spot = Spot(rng.integers(mip.lower[:features], mip.upper[:features] + 1), dtype)
     around = variant(net, spot) if variant in PASSING else None
     module = net if variant in PASSING else variant(net, spot)
     case = Hooked(problem, module, dtype, around=around, note=variant.__name__)

@@ -20,10 +20,10 @@ SEEDS = range(80 if FULL else 2)
 HAIR = 1e-9
 
 
-def network(chance, features, outputs, size):
+def network(rng, features, outputs, size):
     """A ReLU network in float32 whose outputs are about `size`, on an offset of the same size."""
-    torch.manual_seed(int(chance.integers(1 << 30)))
-    width = int(chance.integers(8, 33))
+    torch.manual_seed(int(rng.integers(1 << 30)))
+    width = int(rng.integers(8, 33))
     hidden = [nn.Linear(features, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
     net = nn.Sequential(*hidden, nn.Linear(width, outputs))
     with torch.no_grad():
@@ -34,9 +34,9 @@ def network(chance, features, outputs, size):
 
 def regression(seed, size):
     """n samples of two to four reals in [-1, 1]; outputs limited one by one, in sum and perhaps exactly."""
-    chance = np.random.default_rng((seed, int(size)))
-    n, d = int(chance.integers(1, 7)), int(chance.integers(2, 5))
-    net = network(chance, d, 1, size)
+    rng = np.random.default_rng((seed, int(size)))
+    n, d = int(rng.integers(1, 7)), int(rng.integers(2, 5))
+    net = network(rng, d, 1, size)
     inputs = np.arange(n * d).reshape(n, d)
     outputs, slack = n * d + np.arange(n), n * d + n
     columns = slack + 1
@@ -47,13 +47,13 @@ def regression(seed, size):
     A[0, outputs] = 1.0  # the sum
     A[1, [outputs[0], outputs[-1]]] += [1.0, -1.0]
     A[2, [outputs[0], slack]] = [1.0, -1.0]  # a column that must be equal to an output
-    exactly = chance.random() < 0.3
+    exactly = rng.random() < 0.3
     lower, upper = np.full(columns, -1.0), np.full(columns, 1.0)
-    lower[outputs], upper[outputs] = low if chance.random() < 0.5 else -np.inf, high
+    lower[outputs], upper[outputs] = low if rng.random() < 0.5 else -np.inf, high
     lower[slack], upper[slack] = -np.inf, np.inf
-    gap = size * chance.uniform(0.0, 0.2)
+    gap = size * rng.uniform(0.0, 0.2)
     mip = dt.Mip(
-        cost=np.concatenate([chance.normal(size=n * d), chance.normal(size=n) / size, [0.0]]),
+        cost=np.concatenate([rng.normal(size=n * d), rng.normal(size=n) / size, [0.0]]),
         A=A,
         row_lower=[-np.inf, -gap, 0.0 if exactly else -np.inf],
         row_upper=[n * (low + high) / 2, gap, 0.0 if exactly else np.inf],
@@ -67,14 +67,14 @@ def regression(seed, size):
 
 def chained(seed, size):
     """The output of one network goes into another, whose output is limited."""
-    chance = np.random.default_rng((seed, int(size), 1))
-    n = int(chance.integers(1, 5))
-    first, second = network(chance, 2, 1, 1.0), network(chance, 2, 1, size)
+    rng = np.random.default_rng((seed, int(size), 1))
+    n = int(rng.integers(1, 5))
+    first, second = network(rng, 2, 1, 1.0), network(rng, 2, 1, size)
     inputs = np.arange(2 * n).reshape(n, 2)
     middle, last = 2 * n + np.arange(n), 3 * n + np.arange(n)
     free = np.full(n, np.inf)
     mip = dt.Mip(
-        cost=np.concatenate([chance.normal(size=2 * n), np.zeros(n), chance.normal(size=n) / size]),
+        cost=np.concatenate([rng.normal(size=2 * n), np.zeros(n), rng.normal(size=n) / size]),
         A=np.concatenate([np.zeros(3 * n), np.ones(n)])[None],
         row_lower=-np.inf,
         row_upper=0.2 * n * size,
@@ -89,16 +89,16 @@ def chained(seed, size):
 
 def classes(seed, size):
     """As many samples of class 1 as can be had, each at its least distance from where it began."""
-    chance = np.random.default_rng((seed, int(size), 2))
-    n, k = int(chance.integers(1, 6)), int(chance.choice([1, 3]))
-    net = network(chance, 2, k, size)
+    rng = np.random.default_rng((seed, int(size), 2))
+    n, k = int(rng.integers(1, 6)), int(rng.choice([1, 3]))
+    net = network(rng, 2, k, size)
     inputs = np.arange(2 * n).reshape(n, 2)
     outputs = 2 * n + np.arange(n * k).reshape(n, k)
     wanted = np.zeros((n, k))
     wanted[:, 0] = -3.0
     columns = 2 * n + n * k
     mip = dt.Mip(
-        cost=np.concatenate([chance.normal(size=2 * n), wanted.ravel()]),
+        cost=np.concatenate([rng.normal(size=2 * n), wanted.ravel()]),
         lower=np.concatenate([np.full(2 * n, -1.0), np.zeros(n * k)]),
         upper=np.ones(columns),
         integer=np.arange(columns) >= 2 * n,
@@ -123,7 +123,7 @@ def by_hand(problem, x, route):
         u = torch.tensor(x[block.inputs], dtype=torch.float32)
         with torch.no_grad():
             parts = [net(u[part]).double().numpy() for part in batches(len(u))[route] if len(u[part])]
-        x[block.outputs] = block.outcome(np.concatenate(parts))
+        x[block.outputs] = block.decode(np.concatenate(parts))
     return x
 
 

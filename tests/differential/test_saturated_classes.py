@@ -18,25 +18,25 @@ THRESHOLDS = (0.5, 0.5, 0.3, 0.9999999, 1.0 - 1e-15, 1.0, 1e-8, 1e-40, 1e-300)
 
 def make(seed: int) -> Case:
     """Logits of any size before a decision among several classes, or a sigmoid with an odd threshold."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     dtype = torch.float32 if seed % 2 else torch.float64
     one = seed % 4 == 3
-    outputs = 1 if one else int(chance.integers(2, 5))
-    problem = grid_problem(chance, outputs, classes=True)
+    outputs = 1 if one else int(rng.integers(2, 5))
+    problem = grid_problem(rng, outputs, classes=True)
     mip = problem.mip
-    features = mip.columns - outputs
-    net = network(chance, features, outputs, dtype)
-    scale = float(10.0 ** chance.uniform(-1, 3))
+    features = mip.n_columns - outputs
+    net = network(rng, features, outputs, dtype)
+    scale = float(10.0 ** rng.uniform(-1, 3))
     with torch.no_grad():
         net[2].weight *= scale
         net[2].bias *= scale
-        if chance.random() < 0.5:  # whole numbers tie often
+        if rng.random() < 0.5:  # whole numbers tie often
             for parameter in net.parameters():
                 parameter.copy_(torch.round(parameter))
-    end = nn.Sigmoid() if one else ENDS[int(chance.integers(len(ENDS)))]
+    end = nn.Sigmoid() if one else ENDS[int(rng.integers(len(ENDS)))]
     net = nn.Sequential(*net, end)
-    threshold = float(chance.choice(THRESHOLDS)) if one else None
-    cost = np.concatenate([mip.cost[:features], chance.integers(-3, 4, outputs).astype(float)])
+    threshold = float(rng.choice(THRESHOLDS)) if one else None
+    cost = np.concatenate([mip.cost[:features], rng.integers(-3, 4, outputs).astype(float)])
     problem = dt.Problem(
         dt.Mip(cost, mip.A, mip.row_lower, mip.row_upper, mip.lower, mip.upper, mip.integer, mip.sense)
     )

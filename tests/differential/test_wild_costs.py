@@ -18,8 +18,8 @@ WHOLE = tuple(KINDS.index(kind) for kind in ("binary", "integer"))
 
 def wild(number: int) -> Instance:
     instance = make(len(KINDS) * (number // 2) + WHOLE[number % 2])
-    chance = np.random.default_rng(number)
-    return replace(instance, cost=instance.cost * 10.0 ** chance.integers(-3, 9, instance.cost.size))
+    rng = np.random.default_rng(number)
+    return replace(instance, cost=instance.cost * 10.0 ** rng.integers(-3, 9, instance.cost.size))
 
 
 @pytest.mark.long

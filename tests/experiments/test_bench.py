@@ -104,11 +104,11 @@ class Quick:
     def test_any_part_of_the_rows_can_be_reported(self, quick):
         """A bench may be stopped anywhere: tables, verdicts and figures must take what is there."""
         ledger = Ledger.open(quick[0])
-        chance = random.Random(0)
+        rng = random.Random(0)
         for name in EXPERIMENTS:
             experiment, rows = experiment_named(name), ledger.of(name)
             for size in (0, 1, 2, 3, 5, len(rows) // 2):
-                some = chance.sample(rows, min(size, len(rows)))
+                some = rng.sample(rows, min(size, len(rows)))
                 experiment.tables(some)
                 experiment.draw(some)
                 experiment.reading(some)

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.opened import best_of, choices
-from tests.small import linear_net, random_mlp
 from torch import nn
 
 import dovetail as dt
 from dovetail.methods.auto import Auto
 from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
+from tests.opened import best_of, choices
+from tests.small import linear_net, random_mlp
 
 DOUBLE = {"dtype": torch.float64}
 
@@ -90,12 +90,12 @@ def grid(problem, steps=161):
     """The best value over a fine grid of columns 0 and 1, and how much neighbours differ at most."""
     mip = problem.mip
     axes = [np.linspace(mip.lower[j], mip.upper[j], steps) for j in (0, 1)]
-    points = np.zeros((steps * steps, mip.columns))
+    points = np.zeros((steps * steps, mip.n_columns))
     points[:, :2] = np.array(np.meshgrid(*axes, indexing="ij")).reshape(2, -1).T
     for block in problem.blocks:
         for i in range(block.samples):
             raw = block.predictor.predict(points[:, block.inputs[i]])
-            points[:, block.outputs[i]] = block.outcome(raw)
+            points[:, block.outputs[i]] = block.decode(raw)
     values = mip.sign * (points @ mip.cost)
     activity = (mip.A @ points.T).T
     good = np.all((activity <= mip.row_upper + 1e-9) & (activity >= mip.row_lower - 1e-9), axis=1)
@@ -121,11 +121,11 @@ def test_any_module_is_brought_to_the_optimum_of_a_fine_grid(kind, arguments, se
 
 def test_three_classes_over_integers():
     """Six integers, the class decides what is paid: all choices are known."""
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     k = 5
     for sense in ("min", "max"):
         mip = dt.Mip(
-            cost=[*chance.normal(0, 0.2, k), 1.0, -1.0, 0.5],
+            cost=[*rng.normal(0, 0.2, k), 1.0, -1.0, 0.5],
             A=[[*np.ones(k), 0.0, 0.0, 0.0]],
             row_lower=[2.0],
             row_upper=[8.0],
@@ -166,10 +166,10 @@ def test_three_classes_over_reals():
 
 def test_regressions_and_classes_together():
     """Binaries decide both; another engine's answer is enumeration."""
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     k = 6
     mip = dt.Mip(
-        cost=[*chance.normal(0, 0.3, k), 1.0, -2.0],
+        cost=[*rng.normal(0, 0.3, k), 1.0, -2.0],
         A=[[*np.ones(k), 0.0, 0.0], [*np.zeros(k), 1.0, 1.0]],
         row_lower=[2.0, -np.inf],
         row_upper=[4.0, 2.0],
@@ -219,10 +219,10 @@ def periods(count=6, levels=5):
     What is made rises with the temperature at every level, so that for given levels it may be anything
     between the coldest and the hottest.
     """
-    chance = np.random.default_rng(11)
+    rng = np.random.default_rng(11)
     hump = nn.Sequential(linear_net(np.eye(2)[[0, 0, 0, 1]], [0.0, -1.0, -2.5, 0.0]), nn.ReLU(),
                          linear_net([[1.0, 0.8, -1.9, 0.5]], 0.2))  # fmt: skip
-    price, demand = chance.uniform(0.5, 1.5, count), chance.uniform(0.8, 2.2, count)
+    price, demand = rng.uniform(0.5, 1.5, count), rng.uniform(0.8, 2.2, count)
     first, most = 1.0, 3.0
     level, heat, made, stock = np.arange(4 * count).reshape(4, count)
     A = np.zeros((count, 4 * count))
@@ -294,8 +294,8 @@ def test_a_concave_network_is_solved_to_a_proof_where_it_can_be_written():
 def test_classes_under_one_budget_are_a_knapsack(seed):
     """Raising sample i by deficit_i flips it, which is worth value_i: a common budget, by brute force."""
     n = 9
-    chance = np.random.default_rng(seed)
-    deficit, value = chance.uniform(0.2, 1.5, n), chance.uniform(0.5, 2.0, n)
+    rng = np.random.default_rng(seed)
+    deficit, value = rng.uniform(0.2, 1.5, n), rng.uniform(0.5, 2.0, n)
     budget = 0.4 * deficit.sum()
     eye = np.eye(n)
     A = np.vstack([np.hstack([eye, -eye, 0 * eye]), [*np.zeros(n), *np.ones(n), *np.zeros(n)]])

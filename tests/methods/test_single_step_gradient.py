@@ -1,25 +1,25 @@
-"""Algorithm 2: its gradient, its schedule, its penalties, and what the door makes of its points."""
+"""Algorithm 2: its gradient, its schedule, its penalties, and what the incumbent makes of its points."""
 
 import numpy as np
 import pytest
 import torch
-from tests.small import Parabola, bowl, linear_net, random_mlp
 
 import dovetail as dt
-from dovetail.core.budget import Budget
-from dovetail.core.incumbent import Incumbent
-from dovetail.core.search import Search
-from dovetail.core.stopwatch import Stopwatch
-from dovetail.core.watch import Watch
 from dovetail.methods.single_step_gradient import _Penalised
 from dovetail.mip.highs import HighsEngine
 from dovetail.problems.water import water
+from dovetail.run.budget import Budget
+from dovetail.run.context import SolveContext
+from dovetail.run.incumbent import Incumbent
+from dovetail.run.monitor import Monitor
+from dovetail.run.stopwatch import Stopwatch
+from tests.small import Parabola, bowl, linear_net, random_mlp
 
 
 def searching(problem):
     budget, stopwatch = Budget(60.0), Stopwatch()
     incumbent = Incumbent(problem, HighsEngine(), budget, stopwatch)
-    return Search(problem, incumbent, budget, Watch(budget), stopwatch)
+    return SolveContext(problem, incumbent, budget, Monitor(budget), stopwatch)
 
 
 def chained():
@@ -53,9 +53,9 @@ def penalised_by_hand(problem, x, linear, network):
 def test_the_gradient_is_that_of_the_penalised_objective():
     problem = chained()
     function = _Penalised(searching(problem), 50.0, 7.0)
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for _ in range(5):
-        x = np.append(chance.uniform(-1, 1, 2), [0.0, 0.0])
+        x = np.append(rng.uniform(-1, 1, 2), [0.0, 0.0])
         loss, slope, _ = function.gradient(torch.as_tensor(x))
         assert loss == pytest.approx(penalised_by_hand(problem, x, 50.0, 7.0), rel=1e-9)
         for j in range(2):
@@ -99,7 +99,7 @@ def test_descends_to_the_bottom_of_a_bowl():
 
 
 def test_penalties_meet_an_equality_on_inputs_only_nearly():
-    """The weakness named in the docs: no door can mend it, since inputs are the method's own choice."""
+    """The weakness named in the docs: no completion can mend it, since inputs are the method's own choice."""
     result = dt.solve(bowl(), dt.SingleStepGradient(iterations=400), log=False)
     assert np.isnan(result.trace[-1].objective)
     assert 1e-6 < result.trace[-1].primal < 0.1

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.engine import Quadratic
 from dovetail.mip.expansion import Expansion
+from dovetail.run.engine import Quadratic
 
 
 def everything():
@@ -21,14 +21,14 @@ def everything():
     )
 
 
-def random_point(chance):
+def random_point(rng):
     return np.array(
         [
-            chance.integers(2),
-            chance.integers(-2, 5),
-            chance.integers(-40, 40),
-            chance.uniform(-1, 2),
-            chance.normal(),
+            rng.integers(2),
+            rng.integers(-2, 5),
+            rng.integers(-40, 40),
+            rng.uniform(-1, 2),
+            rng.normal(),
             3.0,
             0.5,
         ]
@@ -37,13 +37,13 @@ def random_point(chance):
 
 def test_the_lifted_cost_is_the_objective():
     mip = everything()
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     expansion = Expansion.of(mip, np.arange(7))
     A, row_lower, row_upper, lower, upper, integer = expansion.program()
     for _ in range(50):
-        goal = Quadratic(chance.normal(size=7), 2.5, chance.uniform(0, 4, 7), chance.normal(size=7))
+        goal = Quadratic(rng.normal(size=7), 2.5, rng.uniform(0, 4, 7), rng.normal(size=7))
         cost, offset = expansion.cost(goal)
-        x = random_point(chance)
+        x = random_point(rng)
         lifted = expansion.lift(x)
         assert cost @ lifted + offset == pytest.approx(goal.value(x))
         activity = A @ lifted
@@ -64,13 +64,13 @@ def test_increments_fill_in_order_because_their_costs_rise():
 def test_tangents_touch_and_stay_below():
     expansion = Expansion.of(everything(), np.arange(7))
     squares = expansion.squares_of
-    chance = np.random.default_rng(1)
-    at = random_point(chance)
+    rng = np.random.default_rng(1)
+    at = random_point(rng)
     A, lower, _ = expansion.tangents(np.arange(squares.size), at[squares])
     touching = expansion.lift(at)
     assert A @ touching == pytest.approx(lower, abs=1e-9)
     for _ in range(50):
-        lifted = expansion.lift(random_point(chance))
+        lifted = expansion.lift(random_point(rng))
         assert np.all(A @ lifted >= lower - 1e-9)
 
 

@@ -3,11 +3,11 @@
 import gurobipy as gp
 import numpy as np
 import pytest
-from tests.opened import by_scipy
 
 import dovetail as dt
 from dovetail.core.foreign import locate
 from dovetail.models import foreign_model
+from tests.opened import by_scipy
 
 GRB = gp.GRB
 
@@ -52,7 +52,7 @@ def test_a_column_that_is_more_than_a_slack_is_kept(model, spoil):
         model.addGenConstrIndicator(binary, True, slack + x[1] <= 4)
     mip = foreign_model(model).read().mip
     assert "Rgr" in mip.names
-    assert mip.columns == 4
+    assert mip.n_columns == 4
 
 
 def test_changes_that_wait_for_an_update_are_seen(model):
@@ -83,7 +83,7 @@ def test_indicators_are_rows(model):
     model.addRange(b.sum(), 1, 2, name="some")
     model.setObjective(3 * x[0] + x[1] + 2 * x[2] - b[1] * 2 + b[0] + b[2] * 5, GRB.MAXIMIZE)
     mip = foreign_model(model).read().mip
-    assert mip.columns == 6
+    assert mip.n_columns == 6
     assert "on" in mip.row_names
     model.optimize()
     assert by_scipy(mip)[0] == pytest.approx(model.ObjVal, abs=1e-4)

@@ -54,9 +54,9 @@ def test_reads_mps_files_of_the_same_program(lp_file, suffix, tmp_path):
         path = tmp_path / "plant.mps.gz"
         path.write_bytes(gzip.compress(plain.read_bytes()))
     mip, same = dt.read(path), dt.read(lp_file)
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for _ in range(10):
-        x = chance.normal(size=3)
+        x = rng.normal(size=3)
         # the MPS writer turns a maximisation into the minimisation of its negative
         assert mip.sign * mip.objective(x) == pytest.approx(same.sign * same.objective(x))
         assert sorted((mip.A @ x).tolist()) == pytest.approx(sorted((same.A @ x).tolist()))

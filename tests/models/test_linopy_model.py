@@ -7,11 +7,11 @@ import linopy
 import numpy as np
 import pytest
 import xarray as xr
-from tests.opened import by_scipy
-from tests.tools import named
 
 import dovetail as dt
 from dovetail.models import foreign_model
+from tests.opened import by_scipy
+from tests.tools import named
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_no_rows_and_no_objective(model):
         foreign_model(model).read()
     model.add_variables(name="x")
     mip = foreign_model(model).read().mip
-    assert (mip.rows, mip.cost.tolist(), mip.sense) == (0, [0.0], "min")
+    assert (mip.n_rows, mip.cost.tolist(), mip.sense) == (0, [0.0], "min")
 
 
 def test_indicators_are_rows(model):
@@ -181,5 +181,5 @@ def test_made_variables_can_be_used_and_taken_back(model):
         warnings.simplefilter("ignore")  # linopy warns that it removes the row
         foreign.discard(made)
     mip = foreign.read().mip
-    assert (mip.names, mip.rows, mip.cost.tolist(), mip.sense) == (("out",), 0, [3.0], "max")
+    assert (mip.names, mip.n_rows, mip.cost.tolist(), mip.sense) == (("out",), 0, [3.0], "max")
     assert np.isfinite(mip.upper[0])

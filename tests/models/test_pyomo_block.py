@@ -4,10 +4,10 @@ import numpy as np
 import pyomo.environ as pyo
 import pyomo.gdp as gdp
 import pytest
-from tests.tools import named
 
 import dovetail as dt
 from dovetail.models import foreign_model
+from tests.tools import named
 
 
 @pytest.fixture
@@ -204,8 +204,8 @@ def test_a_disjunction_that_was_transformed_is_read(model):
     spoilt("gdp", model)
     pyo.TransformationFactory("gdp.bigm").apply_to(model)
     mip = foreign_model(model).read().mip
-    assert mip.columns == 4
-    assert mip.rows == 3
+    assert mip.n_columns == 4
+    assert mip.n_rows == 3
     assert mip.integer.tolist() == [False, False, True, True]
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas
 import pytest
-from tests.opened import by_scipy
-from tests.tools import TOOLS, Highs
 
 import dovetail as dt
 from dovetail.core.foreign import locate
 from dovetail.models import foreign_model
+from tests.opened import by_scipy
+from tests.tools import TOOLS, Highs
 
 
 @dataclass
@@ -35,26 +35,26 @@ class Arrays:
 
 def chance_program(seed, *, plain=False):
     """Feasible and bounded; `plain` for tools without two-sided rows and constants in the objective."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     rows, columns = 4, 6
-    integer = chance.random(columns) < 0.5
-    lower = chance.integers(-5, 1, columns).astype(float)
-    upper = lower + chance.integers(1, 9, columns)
-    cost = chance.integers(-9, 10, columns) / 2
+    integer = rng.random(columns) < 0.5
+    lower = rng.integers(-5, 1, columns).astype(float)
+    upper = lower + rng.integers(1, 9, columns)
+    cost = rng.integers(-9, 10, columns) / 2
     endless = np.array([0, 1])
     lower[0], upper[1], cost[endless] = -np.inf, np.inf, 0.0
-    inside = np.round(chance.uniform(np.maximum(lower, -5), np.minimum(upper, 9)))
+    inside = np.round(rng.uniform(np.maximum(lower, -5), np.minimum(upper, 9)))
     inside = np.clip(inside, lower, upper)
-    A = np.round(chance.normal(size=(rows, columns)), 2) * (chance.random((rows, columns)) < 0.6)
+    A = np.round(rng.normal(size=(rows, columns)), 2) * (rng.random((rows, columns)) < 0.6)
     A[:, 2] += 1.25  # no row is empty
     at = A @ inside
     senses = np.arange(rows) % 4
-    row_lower = np.where(senses == 0, -np.inf, at - chance.random(rows) * (senses != 2))
-    row_upper = np.where(senses == 1, np.inf, at + chance.random(rows) * (senses != 2))
+    row_lower = np.where(senses == 0, -np.inf, at - rng.random(rows) * (senses != 2))
+    row_upper = np.where(senses == 1, np.inf, at + rng.random(rows) * (senses != 2))
     row_upper[senses == 2] = row_lower[senses == 2]
     if plain:
         row_upper[senses == 3] = np.inf
-    offset = 0.0 if plain else float(chance.integers(-9, 10)) / 4
+    offset = 0.0 if plain else float(rng.integers(-9, 10)) / 4
     sense = "max" if seed % 2 else "min"
     return Arrays(cost, A, row_lower, row_upper, lower, upper, integer, sense, offset)
 
@@ -102,7 +102,7 @@ def test_the_same_program_in_every_tool(tool, seed):
     places = locate(foreign, reading, "all", foreign.unpack(variables))
     assert [reading.mip.names[j] for j in places.column] == [f"x{j}" for j in range(len(variables))]
     x = np.random.default_rng(seed).normal(size=len(variables))
-    point = np.empty(reading.mip.columns)
+    point = np.empty(reading.mip.n_columns)
     point[places.column] = x
     assert reading.mip.objective(point) == pytest.approx(arrays.cost @ x + arrays.offset)
 
@@ -122,7 +122,7 @@ def test_columns_alone_are_the_same_columns(tool):
     whole, columns = foreign.read(), foreign.read(rows=False)
     assert columns.keys == whole.keys
     assert columns.mip.names == whole.mip.names
-    assert columns.mip.rows == 0
+    assert columns.mip.n_rows == 0
     for kind in ("lower", "upper", "integer"):
         np.testing.assert_array_equal(getattr(columns.mip, kind), getattr(whole.mip, kind))
 
@@ -147,7 +147,7 @@ def test_what_is_made_can_be_taken_back(tool, binary, tmp_path):
     more = foreign.read()
     columns = locate(foreign, more, "made", entries).column.ravel()
     assert sorted([*columns, *locate(foreign, more, "own", foreign.unpack(variables)).column]) == [
-        *range(more.mip.columns)
+        *range(more.mip.n_columns)
     ]
     assert np.all(more.mip.integer[columns] == binary)
     assert np.all(more.mip.lower[columns] == (0.0 if binary else -np.inf))

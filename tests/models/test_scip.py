@@ -6,13 +6,13 @@ from itertools import product
 import numpy as np
 import pyscipopt
 import pytest
-from tests.conftest import FULL
-from tests.opened import by_scipy
 
 import dovetail as dt
 from dovetail.core.foreign import locate
 from dovetail.models import foreign_model
 from dovetail.models.scip import ScipModel
+from tests.conftest import FULL
+from tests.opened import by_scipy
 
 SEEDS = range(300 if FULL else 30)
 KINDS = "BIC"
@@ -28,22 +28,22 @@ class Written:
     """A random linear model, in SCIP and in arrays of the test's own, columns in order of creation."""
 
     def __init__(self, seed, *, bounded=False):
-        chance = self.chance = np.random.default_rng(seed)
-        n, rows = self.n, _ = int(chance.integers(3, 8)), 6
+        rng = self.rng = np.random.default_rng(seed)
+        n, rows = self.n, _ = int(rng.integers(3, 8)), 6
         self.model = silent()
-        self.kinds = [KINDS[k] for k in chance.integers(len(KINDS), size=n)]
+        self.kinds = [KINDS[k] for k in rng.integers(len(KINDS), size=n)]
         integer = self.integer = np.array([kind != "C" for kind in self.kinds])
         self.lower, self.upper = (
-            -chance.integers(0, 6, size=n).astype(float),
-            chance.integers(0, 6, size=n) * 1.0,
+            -rng.integers(0, 6, size=n).astype(float),
+            rng.integers(0, 6, size=n) * 1.0,
         )
         if not bounded:
-            self.lower[chance.random(n) < 0.2] = -np.inf
-            self.upper[chance.random(n) < 0.2] = np.inf
+            self.lower[rng.random(n) < 0.2] = -np.inf
+            self.upper[rng.random(n) < 0.2] = np.inf
         binary = np.array(self.kinds) == "B"
         self.lower[binary], self.upper[binary] = 0.0, 1.0
-        self.cost = np.where(chance.random(n) < 0.7, chance.integers(-5, 6, size=n), 0) * 0.5
-        self.offset, self.sense = float(chance.integers(-9, 9)), ("min", "max")[chance.integers(2)]
+        self.cost = np.where(rng.random(n) < 0.7, rng.integers(-5, 6, size=n), 0) * 0.5
+        self.offset, self.sense = float(rng.integers(-9, 9)), ("min", "max")[rng.integers(2)]
         self.variables = [
             self.model.addVar(
                 name=f"v{j // 2}",  # each name twice
@@ -54,15 +54,11 @@ class Written:
             for j in range(n)
         ]
         self.x0 = np.where(integer, np.round(self.middle()), self.middle())
-        self.A = np.where(chance.random((rows, n)) < 0.6, chance.integers(-4, 5, size=(rows, n)), 0) * 1.0
+        self.A = np.where(rng.random((rows, n)) < 0.6, rng.integers(-4, 5, size=(rows, n)), 0) * 1.0
         self.A[:, 0] = np.where(np.any(self.A != 0, axis=1), self.A[:, 0], 1.0)
         activity = self.A @ self.x0
-        self.row_lower = np.where(
-            chance.random(rows) < 0.5, activity - chance.integers(0, 4, size=rows), -np.inf
-        )
-        self.row_upper = np.where(
-            chance.random(rows) < 0.6, activity + chance.integers(0, 4, size=rows), np.inf
-        )
+        self.row_lower = np.where(rng.random(rows) < 0.5, activity - rng.integers(0, 4, size=rows), -np.inf)
+        self.row_upper = np.where(rng.random(rows) < 0.6, activity + rng.integers(0, 4, size=rows), np.inf)
         self.row_lower[0] = self.row_upper[0] = activity[0]
         self.constraints = [self.add(i) for i in range(rows)]
         objective = pyscipopt.quicksum(c * v for c, v in zip(self.cost, self.variables, strict=True))
@@ -87,7 +83,7 @@ class Written:
     def compare(self, reading):
         mip = reading.mip
         order = [reading.column[v.ptr()] for v in self.variables]
-        assert (mip.columns, mip.sense, mip.offset) == (self.n, self.sense, self.offset)
+        assert (mip.n_columns, mip.sense, mip.offset) == (self.n, self.sense, self.offset)
         np.testing.assert_array_equal(mip.cost[order], self.cost)
         np.testing.assert_array_equal(mip.lower[order], self.lower)
         np.testing.assert_array_equal(mip.upper[order], self.upper)
@@ -148,7 +144,7 @@ def test_points_are_judged_as_scip_judges_them(seed):
     variables = {v.ptr(): v for v in model.getVars()}
     seen = set()
     for k in range(20):
-        x = written.x0 + written.chance.integers(-1, 2, size=written.n) * (k > 0)
+        x = written.x0 + written.rng.integers(-1, 2, size=written.n) * (k > 0)
         values = dict(zip((v.ptr() for v in written.variables), x, strict=True))
         point = model.createSol()
         for key in reading.keys:
@@ -165,7 +161,7 @@ def test_columns_alone():
     written = Written(3)
     foreign = foreign_model(written.model)
     alone, whole = foreign.read(rows=False), foreign.read()
-    assert (alone.mip.rows, alone.keys, alone.mip.names) == (0, whole.keys, whole.mip.names)
+    assert (alone.mip.n_rows, alone.keys, alone.mip.names) == (0, whole.keys, whole.mip.names)
     np.testing.assert_array_equal(alone.mip.upper, whole.mip.upper)
 
 
@@ -264,16 +260,16 @@ def test_logic_is_written_exactly(kind, parts):
 
 def with_random_indicators(written):
     """Indicators on a random model, as (binary, active, coefficients, limit), each a row <= limit."""
-    model, chance = written.model, written.chance
+    model, rng = written.model, written.rng
     switches = [model.addVar("switch", vtype="B") for _ in range(2)]  # of equal names
     result = []
     for _ in range(3):
-        entries = chance.integers(-3, 4, size=written.n).astype(float)
-        limit, active, k = float(chance.integers(-6, 3)), int(chance.integers(2)), int(chance.integers(2))
+        entries = rng.integers(-3, 4, size=written.n).astype(float)
+        limit, active, k = float(rng.integers(-6, 3)), int(rng.integers(2)), int(rng.integers(2))
         total = pyscipopt.quicksum(a * v for a, v in zip(entries, written.variables, strict=True) if a)
         if not np.any(entries):
             continue
-        cons = (total <= limit) if chance.integers(2) else (-total >= -limit)
+        cons = (total <= limit) if rng.integers(2) else (-total >= -limit)
         model.addConsIndicator(cons, switches[k], activeone=bool(active))
         result.append((switches[k], active, entries, limit))
     return switches, result
@@ -290,8 +286,8 @@ def test_indicators(seed, tmp_path):
     own = {v.ptr() for v in (*written.variables, *switches)}
     assert set(reading.keys) == own  # no slacks
     for _ in range(50):
-        x = np.clip(written.x0 + written.chance.integers(-2, 3, size=written.n), written.lower, written.upper)
-        on = {v.ptr(): float(written.chance.integers(2)) for v in switches}
+        x = np.clip(written.x0 + written.rng.integers(-2, 3, size=written.n), written.lower, written.upper)
+        on = {v.ptr(): float(written.rng.integers(2)) for v in switches}
         values = {v.ptr(): value for v, value in zip(written.variables, x, strict=True)} | on
         activity = written.A @ x
         wanted = np.all((activity >= written.row_lower) & (activity <= written.row_upper))
@@ -310,7 +306,7 @@ def test_indicators_come_back_from_a_file(tmp_path):
     again = silent()
     again.readProblem(str(tmp_path / "model.cip"))
     mip, own = (foreign_model(model).read().mip for model in (again, written.model))
-    assert (mip.columns, mip.rows) == (own.columns, own.rows)
+    assert (mip.n_columns, mip.n_rows) == (own.n_columns, own.n_rows)
     assert optimum(mip) == pytest.approx(optimum(own))
 
 
@@ -379,7 +375,7 @@ def test_refuses_what_is_not_linear_by_name(words):
     words = words.strip().replace("SOS1", "type 1")
     with pytest.raises(dt.UnsupportedError, match=f"constraint odd is .*{words}"):
         foreign_model(model).read()
-    assert foreign_model(model).read(rows=False).mip.columns >= 6
+    assert foreign_model(model).read(rows=False).mip.n_columns >= 6
 
 
 def test_refuses_callbacks_that_say_more_than_the_model():
@@ -413,14 +409,14 @@ def test_refuses_models_without_a_problem():
 
 def test_reads_after_a_limit():
     model = silent()
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     x = [model.addVar(vtype="B") for _ in range(40)]
     for _ in range(20):
         model.addCons(
-            pyscipopt.quicksum(int(w) * v for w, v in zip(chance.integers(1, 50, 40), x, strict=True)) <= 400
+            pyscipopt.quicksum(int(w) * v for w, v in zip(rng.integers(1, 50, 40), x, strict=True)) <= 400
         )
     model.setObjective(
-        pyscipopt.quicksum(int(w) * v for w, v in zip(chance.integers(1, 50, 40), x, strict=True)), "maximize"
+        pyscipopt.quicksum(int(w) * v for w, v in zip(rng.integers(1, 50, 40), x, strict=True)), "maximize"
     )
     model.setParam("limits/nodes", 1)
     model.optimize()
@@ -510,7 +506,7 @@ def test_creates_and_discards(binary, tmp_path):
     assert (type(made), made.shape, made[1, 2].name) == (pyscipopt.MatrixVariable, (2, 3), "y_1_2")
     reading = foreign.read()
     places = locate(foreign, reading, "output_vars", foreign.unpack(made)).column
-    assert reading.mip.columns == 7
+    assert reading.mip.n_columns == 7
     assert np.all(reading.mip.integer[places] == binary)
     assert np.all(reading.mip.lower[places] == (0.0 if binary else -np.inf))
     assert np.all(reading.mip.upper[places] == (1.0 if binary else np.inf))
@@ -549,4 +545,4 @@ def test_many_rows():
     for a, b, c in columns:
         model.addCons(x[a] + 2 * x[b] - x[c] <= 3)
     reading = foreign_model(model).read()
-    assert (reading.mip.rows, reading.mip.A.nnz) == (rows, 3 * rows)
+    assert (reading.mip.n_rows, reading.mip.A.nnz) == (rows, 3 * rows)

@@ -9,12 +9,12 @@ import highspy
 import numpy as np
 import pyscipopt
 import pytest
-from tests.conftest import FULL
-from tests.robustness import bad
-from tests.robustness.damage import damaged, random_host
 
 import dovetail as dt
 from dovetail.models.highs import as_mip
+from tests.conftest import FULL
+from tests.robustness import bad
+from tests.robustness.damage import damaged, random_host
 
 MODELS = 400 if FULL else 40
 CUT = 40 if FULL else 3
@@ -36,10 +36,10 @@ def same(a, b):
 
 @pytest.mark.parametrize("suffix", [".mps", ".lp", ".mps.gz", ".lp.gz"])
 def test_what_highs_writes_is_read(suffix, tmp_path):
-    chance = np.random.default_rng(sum(suffix.encode()))
+    rng = np.random.default_rng(sum(suffix.encode()))
     for _ in range(MODELS):
         plain, path = tmp_path / f"plain{suffix.removesuffix('.gz')}", tmp_path / f"model{suffix}"
-        random_host(chance).writeModel(str(plain))
+        random_host(rng).writeModel(str(plain))
         content = plain.read_bytes()
         path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
         same(dt.read(path), by_highs(plain))
@@ -48,10 +48,10 @@ def test_what_highs_writes_is_read(suffix, tmp_path):
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 def test_every_cut_is_refused(suffix, tmp_path):
     """Whatever the place: a file without its last line is another file, or none."""
-    chance = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     for k in range(CUT):
         path = tmp_path / f"model{suffix}"
-        random_host(chance).writeModel(str(path))
+        random_host(rng).writeModel(str(path))
         content = {".mps": bad.MPS, ".lp": bad.LP}[suffix].encode() if k == 0 else path.read_bytes()
         for place in range(0, len(content.rstrip()), 1 if k == 0 or FULL else 11):
             path.write_bytes(content[:place] + (b"\n" if place % 2 else b""))
@@ -264,7 +264,7 @@ def test_a_packed_file_is_unpacked_only_so_far(tmp_path):
         dt.read(path, limits=dt.FileLimits(elements=10_000))
     with pytest.raises(dt.ModelError, match=r"the limit is 0.001 seconds"):
         dt.read(path, limits=dt.FileLimits(seconds=0.001))
-    assert dt.read(path).columns > 10_000
+    assert dt.read(path).n_columns > 10_000
 
 
 def test_a_compressed_file_by_another_name(tmp_path):

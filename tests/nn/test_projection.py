@@ -1,12 +1,12 @@
 """Projection on the box and on rows of network outputs."""
 
 import torch
-from tests.conformance import nets
-from tests.conformance.test_nn_solvers import N, block_of, output_rows, pull_of
-from tests.small import linear_net
 
 from dovetail.nn.passes import values_only
 from dovetail.nn.projection import into_box, project, violation
+from tests.conformance import nets
+from tests.conformance.test_nn_solvers import N, block_of, output_rows, pull_of
+from tests.small import linear_net
 
 
 def test_the_box_is_an_exact_projection():

@@ -33,45 +33,45 @@ REGRESSORS = (
 CLASSIFIERS = ("mlp", "mlp", "mlp", "logistic", "logistic", "logistic-cv", "ovr", "ridge", "linear-svc")
 
 
-def data(chance, rows=60):
-    d = int(chance.integers(1, 7))
-    centre, spread = chance.normal(size=d) * 10.0 ** chance.integers(-1, 3), 10.0 ** chance.uniform(-1, 2, d)
-    return centre + spread * chance.normal(size=(rows, d)), centre, spread
+def data(rng, rows=60):
+    d = int(rng.integers(1, 7))
+    centre, spread = rng.normal(size=d) * 10.0 ** rng.integers(-1, 3), 10.0 ** rng.uniform(-1, 2, d)
+    return centre + spread * rng.normal(size=(rows, d)), centre, spread
 
 
-def scaler(chance):
+def scaler(rng):
     return [
         lambda: StandardScaler(
-            with_mean=bool(chance.integers(2)),
-            with_std=bool(chance.integers(2)),
+            with_mean=bool(rng.integers(2)),
+            with_std=bool(rng.integers(2)),
         ),
-        lambda: MinMaxScaler((-1.0, float(chance.uniform(0.5, 2))), clip=bool(chance.integers(2))),
+        lambda: MinMaxScaler((-1.0, float(rng.uniform(0.5, 2))), clip=bool(rng.integers(2))),
         lambda: MaxAbsScaler(),
-        lambda: RobustScaler(with_centering=bool(chance.integers(2))),
+        lambda: RobustScaler(with_centering=bool(rng.integers(2))),
         lambda: "passthrough",
-    ][int(chance.integers(5))]()
+    ][int(rng.integers(5))]()
 
 
-def hidden(chance):
-    return tuple(int(width) for width in chance.integers(1, 9, int(chance.integers(1, 3))))
+def hidden(rng):
+    return tuple(int(width) for width in rng.integers(1, 9, int(rng.integers(1, 3))))
 
 
-def mlp_options(chance):
-    activation = ("relu", "tanh", "logistic", "identity")[int(chance.integers(4))]
+def mlp_options(rng):
+    activation = ("relu", "tanh", "logistic", "identity")[int(rng.integers(4))]
     return {
-        "hidden_layer_sizes": hidden(chance),
+        "hidden_layer_sizes": hidden(rng),
         "activation": activation,
         "max_iter": 8,
-        "random_state": int(chance.integers(1000)),
+        "random_state": int(rng.integers(1000)),
     }
 
 
-def regressor(chance, kind):
+def regressor(rng, kind):
     if kind == "mlp":
-        return MLPRegressor(**mlp_options(chance))
+        return MLPRegressor(**mlp_options(rng))
     return {
-        "linear": lambda: LinearRegression(fit_intercept=bool(chance.integers(2))),
-        "ridge": lambda: Ridge(fit_intercept=bool(chance.integers(2))),
+        "linear": lambda: LinearRegression(fit_intercept=bool(rng.integers(2))),
+        "ridge": lambda: Ridge(fit_intercept=bool(rng.integers(2))),
         "ridge-cv": RidgeCV,
         "lasso": lambda: Lasso(alpha=0.01),
         "lasso-cv": lambda: LassoCV(alphas=5, cv=2),
@@ -81,11 +81,11 @@ def regressor(chance, kind):
     }[kind]()
 
 
-def classifier(chance, kind):
+def classifier(rng, kind):
     if kind == "mlp":
-        return MLPClassifier(**mlp_options(chance))
+        return MLPClassifier(**mlp_options(rng))
     return {
-        "logistic": lambda: LogisticRegression(C=float(10 ** chance.uniform(-2, 2))),
+        "logistic": lambda: LogisticRegression(C=float(10 ** rng.uniform(-2, 2))),
         "logistic-cv": lambda: LogisticRegressionCV(
             Cs=2, cv=2, l1_ratios=(0.0,), scoring="accuracy", use_legacy_attributes=False
         ),
@@ -95,12 +95,12 @@ def classifier(chance, kind):
     }[kind]()
 
 
-def piped(chance, last):
+def piped(rng, last):
     """The estimator alone, behind scalers, or behind scalers inside an inner pipeline."""
-    shape = int(chance.integers(4))
+    shape = int(rng.integers(4))
     if shape == 0:
         return last
-    first = [(f"scale{k}", scaler(chance)) for k in range(int(chance.integers(1, 3)))]
+    first = [(f"scale{k}", scaler(rng)) for k in range(int(rng.integers(1, 3)))]
     if shape == 3:
         return Pipeline([("inner", Pipeline([*first, ("pass", None)])), ("last", last)])
     return Pipeline([*first, ("last", last)])
@@ -109,32 +109,32 @@ def piped(chance, last):
 @functools.cache
 def trained(seed):
     """An estimator and 100 points around its training data, inside and outside its range."""
-    chance = np.random.default_rng(seed)
-    X, centre, spread = data(chance)
-    points = centre + 2.0 * spread * chance.normal(size=(100, X.shape[1]))
+    rng = np.random.default_rng(seed)
+    X, centre, spread = data(rng)
+    points = centre + 2.0 * spread * rng.normal(size=(100, X.shape[1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", FutureWarning)
-        return _fitted(chance, X, (X - centre) / spread), points
+        return _fitted(rng, X, (X - centre) / spread), points
 
 
-def _fitted(chance, X, Z):
-    if chance.integers(2):
-        kind = REGRESSORS[int(chance.integers(len(REGRESSORS)))]
-        outputs = int(chance.integers(1, 4))
+def _fitted(rng, X, Z):
+    if rng.integers(2):
+        kind = REGRESSORS[int(rng.integers(len(REGRESSORS)))]
+        outputs = int(rng.integers(1, 4))
         several = outputs > 1 and kind in ("mlp", "linear", "ridge", "lasso", "elastic-net")
-        Y = np.sin(Z @ chance.normal(size=(Z.shape[1], outputs)))
-        model = piped(chance, regressor(chance, kind))
-        if chance.integers(5) == 0:
+        Y = np.sin(Z @ rng.normal(size=(Z.shape[1], outputs)))
+        model = piped(rng, regressor(rng, kind))
+        if rng.integers(5) == 0:
             model = TransformedTargetRegressor(model, transformer=StandardScaler())
         return model.fit(X, Y if several else Y[:, 0])
-    kind = CLASSIFIERS[int(chance.integers(len(CLASSIFIERS)))]
-    classes = int(chance.integers(2, 5))
-    labels = np.argmax(Z @ chance.normal(size=(Z.shape[1], classes)) + chance.normal(size=classes), axis=1)
+    kind = CLASSIFIERS[int(rng.integers(len(CLASSIFIERS)))]
+    classes = int(rng.integers(2, 5))
+    labels = np.argmax(Z @ rng.normal(size=(Z.shape[1], classes)) + rng.normal(size=classes), axis=1)
     labels[:classes] = np.arange(classes)  # each class is there
     labels[-2 * classes :] = np.repeat(np.arange(classes), 2)
-    names = np.array(["a", "b", "c", "d"])[labels] if chance.integers(2) else labels
-    return piped(chance, classifier(chance, kind)).fit(X, names)
+    names = np.array(["a", "b", "c", "d"])[labels] if rng.integers(2) else labels
+    return piped(rng, classifier(rng, kind)).fit(X, names)
 
 
 def own_answer(model, X):

@@ -248,10 +248,10 @@ def save_pickle(model, path):
 def test_estimators_take_trust(suffix, save, tmp_path):
     path, model = tmp_path / f"model{suffix}", LinearRegression().fit(X, X[:, 0])
     save(model, path)
-    with pytest.raises(dt.PredictorError) as raised:
+    with pytest.raises(dt.PredictorError) as increase_penalty:
         tied(str(path))
-    assert "can run any code when it is loaded" in str(raised.value)
-    assert f"dovetail.load_predictor({str(path)!r}, trust=True)" in str(raised.value)
+    assert "can run any code when it is loaded" in str(increase_penalty.value)
+    assert f"dovetail.load_predictor({str(path)!r}, trust=True)" in str(increase_penalty.value)
     block = tied(dt.load_predictor(path, trust=True))
     assert np.array_equal(block.predictor.predict(X)[:, 0], model.predict(X))
 
@@ -367,10 +367,10 @@ def test_other_kinds_of_files(name, as_given, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".pt", ".pth", ".onnx"])
 def test_garbage(suffix, tmp_path):
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     path = tmp_path / f"net{suffix}"
     for size in (0, 1, 10, 1000, 20_000):
-        path.write_bytes(chance.bytes(size))
+        path.write_bytes(rng.bytes(size))
         with pytest.raises(dt.DovetailError):
             dt.load_predictor(path, module=None)
 
@@ -393,11 +393,11 @@ def test_truncated_files_even_with_trust(suffix, tmp_path):
 def test_flipped_bytes_in_weights(tmp_path):
     path = tmp_path / "net.pt"
     torch.save(net().state_dict(), path)
-    whole, chance = path.read_bytes(), np.random.default_rng(1)
+    whole, rng = path.read_bytes(), np.random.default_rng(1)
     for _ in range(200):
         damaged = bytearray(whole)
-        for place in chance.integers(0, len(whole), 3):
-            damaged[place] ^= int(chance.integers(1, 256))
+        for place in rng.integers(0, len(whole), 3):
+            damaged[place] ^= int(rng.integers(1, 256))
         path.write_bytes(bytes(damaged))
         try:
             module = dt.load_predictor(path, module=net())

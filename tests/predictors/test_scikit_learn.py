@@ -61,7 +61,7 @@ class TestRandomEstimators:
         k = 1 if len(model.classes_) == 2 else len(model.classes_)
         block = tied(model, X, k)
         values = block.predictor.predict(X)
-        outcome = block.outcome(values)
+        outcome = block.decode(values)
         clear = np.abs(values[:, 0] - block.threshold) > 1e-12
         if k > 1:
             clear = np.diff(np.sort(values, axis=1)[:, -2:], axis=1)[:, 0] > 1e-12
@@ -127,7 +127,7 @@ def test_classifiers_without_probabilities_decide_at_zero(model):
     model.fit(X, TWO)
     block = tied(model, X, 1)
     assert block.threshold == 0.0
-    assert np.array_equal(block.outcome(block.predictor.predict(X))[:, 0], model.predict(X))
+    assert np.array_equal(block.decode(block.predictor.predict(X))[:, 0], model.predict(X))
     with pytest.raises(dt.PredictorError, match="outputs has 2 columns"):
         tied(model, X, 2)
 

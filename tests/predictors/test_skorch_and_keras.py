@@ -65,14 +65,14 @@ class TestSkorch:
         _, block = tied(net, output_type="classification")
         assert block.threshold == 0.0
         assert np.array_equal(
-            block.outcome(block.predictor.predict(X))[:, 0], net.predict(X.astype(np.float32))
+            block.decode(block.predictor.predict(X))[:, 0], net.predict(X.astype(np.float32))
         )
 
     def test_several_classes(self):
         net = NeuralNetClassifier(module(3), criterion=nn.CrossEntropyLoss, **QUIET)
         net.fit(X.astype(np.float32), np.digitize(X[:, 0], [-0.3, 0.3]))
         _, block = tied(net, 3, output_type="classification")
-        said = block.outcome(block.predictor.predict(X)).argmax(axis=1)
+        said = block.decode(block.predictor.predict(X)).argmax(axis=1)
         assert np.array_equal(said, net.predict(X.astype(np.float32)))
 
     def test_training_again_puts_a_new_module_in_its_place(self):
@@ -104,7 +104,7 @@ class TestKerasClasses:
     def test_a_softmax_is_one_hot(self):
         model = sequential(dense(6, activation="tanh"), dense(3, activation="softmax"))
         _, block = tied(model, 3, output_type="classification")
-        said = block.outcome(block.predictor.predict(X))
+        said = block.decode(block.predictor.predict(X))
         assert np.array_equal(said.argmax(axis=1), model.predict(X, verbose=0).argmax(axis=1))
 
 

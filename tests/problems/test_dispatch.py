@@ -26,7 +26,7 @@ def a_point(instance, machine_of):
     own = np.zeros(machines)
     for j, m in enumerate(machine_of):
         own[m] += instance.weights[j] / (jobs // machines)
-    x = np.zeros(instance.problem.mip.columns)
+    x = np.zeros(instance.problem.mip.n_columns)
     x[instance.assigned[np.arange(jobs), machine_of]] = 1.0
     for m in range(machines):
         near = {(m - 1) % machines, (m + 1) % machines} - {m}
@@ -49,9 +49,9 @@ def assignments(jobs, machines):
 def test_the_rows_say_what_the_docstring_says(name, request):
     instance = request.getfixturevalue(name)
     jobs, machines = instance.assigned.shape
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for _ in range(20):
-        x = a_point(instance, chance.permutation(jobs) % machines)
+        x = a_point(instance, rng.permutation(jobs) % machines)
         assert dt.check(instance.problem, x).within(1e-9)
         assert instance.problem.mip.objective(x) == x[instance.efficiency].min()
     machine_of = np.arange(jobs) % machines
@@ -118,7 +118,7 @@ def test_the_default_size():
     instance = dispatch(rows=20, epochs=1, allow_constant=True)
     mip = instance.problem.mip
     assert mip.integer.sum() == 5760
-    assert mip.rows == 240 + 5 * 24 and mip.columns == 5760 + 4 * 24 + 1
+    assert mip.n_rows == 240 + 5 * 24 and mip.n_columns == 5760 + 4 * 24 + 1
     assert len(instance.problem.blocks) == 24
     assert dt.check(instance.problem, a_point(instance, np.arange(240) % 24)).within(1e-9)
 

@@ -20,9 +20,9 @@ def value(net, point):
 
 def a_point(instance, seed=0):
     """A point of the surface g = median, by bisection between a point below it and a point above."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     g, median = instance.networks[1], instance.median
-    points = chance.uniform(-10.0, 10.0, (200, instance.x.size))
+    points = rng.uniform(-10.0, 10.0, (200, instance.x.size))
     levels = np.array([value(g, point) for point in points])
     below, above = points[levels < median][0], points[levels > median][0]
     for _ in range(100):
@@ -45,7 +45,7 @@ def test_a_point_of_the_surface_is_feasible_and_one_beside_it_is_not(instance):
 def test_it_is_the_model_of_the_docstring(instance):
     mip = instance.problem.mip
     _, targets = quadratics(3, 600, 1)
-    assert mip.rows == 0 and mip.columns == 5 and mip.sense == "min"
+    assert mip.n_rows == 0 and mip.n_columns == 5 and mip.sense == "min"
     assert mip.lower[4] == mip.upper[4] == instance.median == np.median(targets[1])
     assert mip.lower[:3].tolist() == [-20.0] * 3 and mip.upper[:3].tolist() == [20.0] * 3
     assert np.isinf([mip.lower[3], mip.upper[3]]).all()
@@ -72,9 +72,9 @@ def test_quadratics_are_quadratic():
     """Third differences along a line vanish; the two targets differ."""
     X, targets = quadratics(4, 30, 7)
     assert X.shape == (30, 4) and targets.shape == (2, 30) and np.abs(X).max() <= 10
-    chance = np.random.default_rng(7)
-    Q = chance.uniform(-5.0, 5.0, (2, 4, 4))
-    a, c = chance.uniform(-1.0, 1.0, (2, 4)), chance.uniform(-1.0, 1.0, 2)
+    rng = np.random.default_rng(7)
+    Q = rng.uniform(-5.0, 5.0, (2, 4, 4))
+    a, c = rng.uniform(-1.0, 1.0, (2, 4)), rng.uniform(-1.0, 1.0, 2)
     expected = [[x @ Q[m] @ x + a[m] @ x + c[m] for x in X] for m in range(2)]
     assert targets == pytest.approx(np.array(expected))
 

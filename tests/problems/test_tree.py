@@ -134,7 +134,7 @@ def test_six_by_six_against_a_program_of_its_own(seed):
 def test_it_is_the_papers_model(plot):
     mip = plot.problem.mip
     cells, size = 4, 16
-    assert mip.columns == 3 * size + 7 * cells
+    assert mip.n_columns == 3 * size + 7 * cells
     assert mip.sense == "max"
     assert mip.integer.sum() == size + cells
     assert np.all(mip.lower[plot.counted] == 0.0) and np.all(mip.upper[plot.counted] == 1.0)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from tests.small import random_mlp
 
 import dovetail as dt
 from dovetail.problems import water as module
 from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
+from tests.small import random_mlp
 
 TRAINED = Training(1.0, 0.5, 1.0, 1)
 
@@ -21,14 +21,14 @@ def instance():
 def test_it_is_the_papers_model(instance):
     mip = instance.problem.mip
     n, size = 12, 12 * 9
-    assert (mip.rows, mip.columns) == (size + 18, n + 3 * size)
+    assert (mip.n_rows, mip.n_columns) == (size + 18, n + 3 * size)
     assert mip.sense == "max"
     assert mip.integer.sum() == n
     assert np.isinf(mip.lower[instance.treated]).all()
     assert mip.row_upper[-18:].tolist() == [2.0] * 18
     # x = w + a - b at a random point
-    chance = np.random.default_rng(0)
-    up, down = chance.random((n, 9)), chance.random((n, 9))
+    rng = np.random.default_rng(0)
+    up, down = rng.random((n, 9)), rng.random((n, 9))
     x = np.concatenate([np.zeros(n), (instance.samples + up - down).ravel(), up.ravel(), down.ravel()])
     activity = mip.A @ x
     assert activity[:size] == pytest.approx(mip.row_lower[:size])
@@ -125,7 +125,7 @@ def test_sub_solvers_are_swapped_by_one_argument(instance, solver):
 def test_budgets_per_sample_tie_no_two_samples_together():
     instance = water(4, shared=False, epochs=1, allow_constant=True)
     mip = instance.problem.mip
-    assert mip.rows == 3 * 4 * 9
+    assert mip.n_rows == 3 * 4 * 9
     budgets = mip.A.toarray()[4 * 9 :]
     assert (np.count_nonzero(budgets, axis=1) == 1).all()
     assert mip.row_upper[4 * 9 :].tolist() == [2.0] * 72

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.small import random_mlp
 
 import dovetail as dt
 from dovetail.problems import networks
 from dovetail.problems import wine as module
 from dovetail.problems.training import Regression
 from dovetail.problems.wine import FEATURES, draw, formulate, look_alike, wine
+from tests.small import random_mlp
 
 TRAINED = Regression(1.0, 0.0, 1.0, 1)
 
@@ -23,11 +23,11 @@ def instance():
 
 def a_point(instance, seed=0):
     """A random mixture, its features by hand and the network's own word, within the stock and the money."""
-    market, chance = instance.market, np.random.default_rng(seed)
+    market, rng = instance.market, np.random.default_rng(seed)
     wines, vineyards = instance.mix.shape
-    mix = np.full((wines, vineyards), 1.0 / vineyards) * chance.uniform(0.9, 1.1, (wines, vineyards))
+    mix = np.full((wines, vineyards), 1.0 / vineyards) * rng.uniform(0.9, 1.1, (wines, vineyards))
     mix /= mix.sum(axis=1, keepdims=True)
-    x = np.zeros(instance.problem.mip.columns)
+    x = np.zeros(instance.problem.mip.n_columns)
     x[instance.mix] = mix
     x[instance.blend] = mix @ market.features
     with torch.no_grad():

@@ -312,7 +312,7 @@ OPTIONS = (
     dt.ColumnGeneration,
     dt.Neighbourhood,
     dt.SequentialLinear,
-    dt.Switching,
+    dt.IntegerLocalSearch,
     dt.Auto,
     dt.ProjectedGradient,
     dt.LogBarrier,

@@ -37,9 +37,9 @@ class Damage(NamedTuple):
 # --- whole files -----------------------------------------------------------------------------------
 
 
-def random_host(chance: Chance) -> highspy.Highs:
+def random_host(rng: Chance) -> highspy.Highs:
     """A small program with bounds, integers and rows of all kinds."""
-    columns, rows = int(chance.integers(1, 7)), int(chance.integers(1, 6))
+    columns, rows = int(rng.integers(1, 7)), int(rng.integers(1, 6))
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     limits = [
@@ -53,61 +53,61 @@ def random_host(chance: Chance) -> highspy.Highs:
         (-1.5, 2.25),
     ]
     for j in range(columns):
-        whole = chance.random() < 0.4
-        low, high = limits[chance.integers(7 if whole else 8)]
+        whole = rng.random() < 0.4
+        low, high = limits[rng.integers(7 if whole else 8)]
         highs.addVar(low, high)
-        highs.changeColCost(j, float(chance.choice([0.0, 1.0, -2.5, 1e-7, 3e9, chance.normal()])))
+        highs.changeColCost(j, float(rng.choice([0.0, 1.0, -2.5, 1e-7, 3e9, rng.normal()])))
         if whole:
             highs.changeColIntegrality(j, highspy.HighsVarType.kInteger)
-        highs.passColName(j, ["x{}", "Var_{}", "a.b({})", "e{}"][chance.integers(4)].format(j))
+        highs.passColName(j, ["x{}", "Var_{}", "a.b({})", "e{}"][rng.integers(4)].format(j))
     sides = [(-np.inf, 3.0), (1.0, np.inf), (2.0, 2.0), (-1.0, 4.0)]
     for i in range(rows):
-        low, high = sides[chance.integers(4)]
-        places = chance.permutation(columns)[: chance.integers(1, columns + 1)].astype(np.int32)
-        values = chance.choice([1.0, -1.0, 2.5, 1e-3, 1e6, 1.0 / 3.0], len(places))
+        low, high = sides[rng.integers(4)]
+        places = rng.permutation(columns)[: rng.integers(1, columns + 1)].astype(np.int32)
+        values = rng.choice([1.0, -1.0, 2.5, 1e-3, 1e6, 1.0 / 3.0], len(places))
         highs.addRow(low, high, len(places), places, values)
         highs.passRowName(i, f"r{i}")
-    highs.changeObjectiveOffset(float(chance.choice([0.0, 7.5, -2.0])))
-    if chance.random() < 0.5:
+    highs.changeObjectiveOffset(float(rng.choice([0.0, 7.5, -2.0])))
+    if rng.random() < 0.5:
         highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
     return highs
 
 
-def written(chance: Chance, kind: str, folder: str) -> bytes:
+def written(rng: Chance, kind: str, folder: str) -> bytes:
     """A random program as HiGHS writes it."""
     path = f"{folder}/written.{kind}"
-    random_host(chance).writeModel(path)
+    random_host(rng).writeModel(path)
     with open(path, "rb") as file:
         return file.read()
 
 
-def mps(chance: Chance, folder: str) -> bytes:
-    return bad.MPS.encode() if chance.random() < 0.2 else written(chance, "mps", folder)
+def mps(rng: Chance, folder: str) -> bytes:
+    return bad.MPS.encode() if rng.random() < 0.2 else written(rng, "mps", folder)
 
 
-def packed(chance: Chance, folder: str) -> bytes:
-    return gzip.compress(mps(chance, folder), mtime=0)
+def packed(rng: Chance, folder: str) -> bytes:
+    return gzip.compress(mps(rng, folder), mtime=0)
 
 
-def lp(chance: Chance, folder: str) -> bytes:
-    return bad.LP.encode() if chance.random() < 0.2 else written(chance, "lp", folder)
+def lp(rng: Chance, folder: str) -> bytes:
+    return bad.LP.encode() if rng.random() < 0.2 else written(rng, "lp", folder)
 
 
-def results(chance: Chance, folder: str) -> bytes:
+def results(rng: Chance, folder: str) -> bytes:
     """A result as `to_json` writes it, with a few numbers changed."""
     record = json.loads(RESULT)
-    record["objective"] = float(chance.normal())
-    record["names"] = ["a", "b", "c"] if chance.random() < 0.5 else None
+    record["objective"] = float(rng.normal())
+    record["names"] = ["a", "b", "c"] if rng.random() < 0.5 else None
     return json.dumps(record).encode()
 
 
 RESULT = dt.solve(bad.problem(), dt.DualDecomposition(iterations=2), log=False).to_json()
 
 
-def network(chance: Chance, folder: str) -> bytes:
+def network(rng: Chance, folder: str) -> bytes:
     """A small ONNX file of one of several kinds."""
     makers = [dense, shaped, images, recurrent, computed, calling]
-    return bytes(makers[chance.integers(len(makers))](chance).SerializeToString())
+    return bytes(makers[rng.integers(len(makers))](rng).SerializeToString())
 
 
 def model(
@@ -124,15 +124,15 @@ def model(
     return helper.make_model(graph, opset_imports=opsets, ir_version=8, **more)
 
 
-def weights(chance: Chance, *shape: int) -> np.ndarray:
-    return chance.normal(size=shape).astype(np.float32)
+def weights(rng: Chance, *shape: int) -> np.ndarray:
+    return rng.normal(size=shape).astype(np.float32)
 
 
 def whole(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def dense(chance: Chance) -> onnx.ModelProto:
+def dense(rng: Chance) -> onnx.ModelProto:
     node = helper.make_node
     return model(
         [
@@ -141,11 +141,11 @@ def dense(chance: Chance) -> onnx.ModelProto:
             node("MatMul", ["r", "V"], ["s"]),
             node("Sigmoid", ["s"], ["y"]),
         ],
-        {"W": weights(chance, 5, 4), "b": weights(chance, 5), "V": weights(chance, 5, 2)},
+        {"W": weights(rng, 5, 4), "b": weights(rng, 5), "V": weights(rng, 5, 2)},
     )
 
 
-def shaped(chance: Chance) -> onnx.ModelProto:
+def shaped(rng: Chance) -> onnx.ModelProto:
     node = helper.make_node
     return model(
         [
@@ -168,7 +168,7 @@ def shaped(chance: Chance) -> onnx.ModelProto:
     )  # fmt: skip
 
 
-def images(chance: Chance) -> onnx.ModelProto:
+def images(rng: Chance) -> onnx.ModelProto:
     node = helper.make_node
     return model(
         [
@@ -180,11 +180,11 @@ def images(chance: Chance) -> onnx.ModelProto:
             node("GlobalAveragePool", ["e"], ["f"]),
             node("Flatten", ["f"], ["y"]),
         ],
-        {"image": whole(-1, 1, 2, 2), "K": weights(chance, 2, 1, 2, 2), "T": weights(chance, 2, 3, 2, 2)},
+        {"image": whole(-1, 1, 2, 2), "K": weights(rng, 2, 1, 2, 2), "T": weights(rng, 2, 3, 2, 2)},
     )
 
 
-def recurrent(chance: Chance) -> onnx.ModelProto:
+def recurrent(rng: Chance) -> onnx.ModelProto:
     node = helper.make_node
     return model(
         [
@@ -195,14 +195,14 @@ def recurrent(chance: Chance) -> onnx.ModelProto:
         ],
         {
             "steps": whole(-1, 2, 2),
-            "W": weights(chance, 1, 12, 2),
-            "R": weights(chance, 1, 12, 3),
+            "W": weights(rng, 1, 12, 2),
+            "R": weights(rng, 1, 12, 3),
             "zero": whole(0),
         },
     )
 
 
-def computed(chance: Chance) -> onnx.ModelProto:
+def computed(rng: Chance) -> onnx.ModelProto:
     """Shapes that are computed from constants and from the number of rows."""
     node = helper.make_node
     return model(
@@ -219,12 +219,12 @@ def computed(chance: Chance) -> onnx.ModelProto:
         ],
         {
             "first": whole(0), "width": whole(4), "from": np.array(0), "to": np.array(4), "by": np.array(1),
-            "M": weights(chance, 4, 4),
+            "M": weights(rng, 4, 4),
         },
     )  # fmt: skip
 
 
-def calling(chance: Chance) -> onnx.ModelProto:
+def calling(rng: Chance) -> onnx.ModelProto:
     """A function that calls a function."""
     node, opsets = helper.make_node, [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
     inner = helper.make_function("own", "half", ["a"], ["b"], [node("Add", ["a", "a"], ["b"])], opsets)
@@ -236,41 +236,41 @@ def calling(chance: Chance) -> onnx.ModelProto:
 # --- damage ----------------------------------------------------------------------------------------
 
 
-def span(content: bytes, chance: Chance) -> tuple[int, int]:
+def span(content: bytes, rng: Chance) -> tuple[int, int]:
     """A stretch, short ones as often as long ones."""
-    start = int(chance.integers(0, len(content)))
-    length = int(2.0 ** chance.uniform(0.0, np.log2(max(2, len(content) / 4))))
+    start = int(rng.integers(0, len(content)))
+    length = int(2.0 ** rng.uniform(0.0, np.log2(max(2, len(content) / 4))))
     return start, min(len(content), start + length)
 
 
-def flipped(content: bytes, chance: Chance) -> bytes:
+def flipped(content: bytes, rng: Chance) -> bytes:
     changed = bytearray(content)
-    for _ in range(chance.choice([1, 1, 1, 2, 8])):
-        changed[chance.integers(len(changed))] ^= 1 << chance.integers(8)
+    for _ in range(rng.choice([1, 1, 1, 2, 8])):
+        changed[rng.integers(len(changed))] ^= 1 << rng.integers(8)
     return bytes(changed)
 
 
-def deleted(content: bytes, chance: Chance) -> bytes:
-    start, stop = span(content, chance)
+def deleted(content: bytes, rng: Chance) -> bytes:
+    start, stop = span(content, rng)
     return content[:start] + content[stop:]
 
 
-def inserted(content: bytes, chance: Chance) -> bytes:
-    place = int(chance.integers(len(content) + 1))
-    return content[:place] + chance.bytes(int(chance.integers(1, 20))) + content[place:]
+def inserted(content: bytes, rng: Chance) -> bytes:
+    place = int(rng.integers(len(content) + 1))
+    return content[:place] + rng.bytes(int(rng.integers(1, 20))) + content[place:]
 
 
-def repeated(content: bytes, chance: Chance) -> bytes:
-    start, stop = span(content, chance)
-    return content[:stop] + content[start:stop] * int(chance.integers(1, 4)) + content[stop:]
+def repeated(content: bytes, rng: Chance) -> bytes:
+    start, stop = span(content, rng)
+    return content[:stop] + content[start:stop] * int(rng.integers(1, 4)) + content[stop:]
 
 
-def swapped(content: bytes, chance: Chance) -> bytes:
+def swapped(content: bytes, rng: Chance) -> bytes:
     """Two words exchanged; in a binary file, two stretches."""
     words = list(re.finditer(rb"\S+", content))
     if len(words) < 2:
-        return deleted(content, chance)
-    a, b = sorted(chance.choice(len(words), 2, replace=False))
+        return deleted(content, rng)
+    a, b = sorted(rng.choice(len(words), 2, replace=False))
     first, second = words[a], words[b]
     return b"".join(
         [
@@ -283,60 +283,60 @@ def swapped(content: bytes, chance: Chance) -> bytes:
     )
 
 
-def enlarged(content: bytes, chance: Chance) -> bytes:
+def enlarged(content: bytes, rng: Chance) -> bytes:
     """A number exchanged for one that is too large, or none at all."""
     numbers = list(re.finditer(rb"[-+]?[0-9][0-9.e+-]*", content))
     if not numbers:
-        return inserted(content, chance)
-    found = numbers[chance.integers(len(numbers))]
-    return content[: found.start()] + HUGE[chance.integers(len(HUGE))] + content[found.end() :]
+        return inserted(content, rng)
+    found = numbers[rng.integers(len(numbers))]
+    return content[: found.start()] + HUGE[rng.integers(len(HUGE))] + content[found.end() :]
 
 
-def resized(content: bytes, chance: Chance) -> bytes:
+def resized(content: bytes, rng: Chance) -> bytes:
     """A whole number of an ONNX graph (a size, an axis, a stride) exchanged."""
     parsed = onnx.load_from_string(content)
-    new = WHOLE[chance.integers(len(WHOLE))]
+    new = WHOLE[rng.integers(len(WHOLE))]
     listed = [t for t in parsed.graph.initializer if t.data_type == onnx.TensorProto.INT64]
     attributes = [a for n in parsed.graph.node for a in n.attribute if a.type in (a.INT, a.INTS)]
-    if chance.random() < 0.5 and listed:
-        tensor = listed[chance.integers(len(listed))]
+    if rng.random() < 0.5 and listed:
+        tensor = listed[rng.integers(len(listed))]
         values = numpy_helper.to_array(tensor).copy()
-        values.reshape(-1)[chance.integers(values.size)] = new
+        values.reshape(-1)[rng.integers(values.size)] = new
         tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
-    elif chance.random() < 0.5 and attributes:
-        attribute = attributes[chance.integers(len(attributes))]
+    elif rng.random() < 0.5 and attributes:
+        attribute = attributes[rng.integers(len(attributes))]
         if attribute.type == attribute.INTS and len(attribute.ints):
-            attribute.ints[chance.integers(len(attribute.ints))] = new
+            attribute.ints[rng.integers(len(attribute.ints))] = new
         elif attribute.type == attribute.INT:
             attribute.i = new
     elif parsed.graph.initializer:
-        tensor = parsed.graph.initializer[chance.integers(len(parsed.graph.initializer))]
-        tensor.dims[:] = [abs(new) % (1 << 63)] * int(chance.integers(1, 4))
+        tensor = parsed.graph.initializer[rng.integers(len(parsed.graph.initializer))]
+        tensor.dims[:] = [abs(new) % (1 << 63)] * int(rng.integers(1, 4))
     return bytes(parsed.SerializeToString())
 
 
-def rewired(content: bytes, chance: Chance) -> bytes:
+def rewired(content: bytes, rng: Chance) -> bytes:
     """A node of an ONNX graph with another operator or input, or twice over."""
     parsed = onnx.load_from_string(content)
     nodes = parsed.graph.node
-    node, other = nodes[chance.integers(len(nodes))], nodes[chance.integers(len(nodes))]
-    choice = chance.integers(3)
+    node, other = nodes[rng.integers(len(nodes))], nodes[rng.integers(len(nodes))]
+    choice = rng.integers(3)
     if choice == 0:
         node.op_type = str(
-            chance.choice([other.op_type, "Concat", "Tile", "Expand", "MatMul", "Loop", "Range", "Pad"])
+            rng.choice([other.op_type, "Concat", "Tile", "Expand", "MatMul", "Loop", "Range", "Pad"])
         )
     elif choice == 1 and len(node.input):
-        node.input[chance.integers(len(node.input))] = str(other.output[0] if len(other.output) else "x")
+        node.input[rng.integers(len(node.input))] = str(other.output[0] if len(other.output) else "x")
     else:
-        for k in range(int(chance.integers(2, 40))):
+        for k in range(int(rng.integers(2, 40))):
             fed = helper.make_node("Concat", [f"more{k - 1}" if k else "x"] * 2, [f"more{k}"], axis=1)
             nodes.insert(k, fed)
         node.input[0] = f"more{k}"
     return bytes(parsed.SerializeToString())
 
 
-def cut(content: bytes, chance: Chance) -> bytes:
-    return content[: int(chance.integers(len(content)))]
+def cut(content: bytes, rng: Chance) -> bytes:
+    return content[: int(rng.integers(len(content)))]
 
 
 Way = Callable[[bytes, Chance], bytes]
@@ -352,11 +352,11 @@ SOURCES: dict[str, tuple[Callable[[Chance, str], bytes], tuple[Way, ...]]] = {
 
 def damaged(suffix: str, seed: int, folder: str) -> tuple[bytes, Damage]:
     """A whole file and the same damaged, one or (rarely) two ways."""
-    chance = np.random.default_rng([seed, sum(suffix.encode())])
+    rng = np.random.default_rng([seed, sum(suffix.encode())])
     make, ways = SOURCES[suffix]
-    original = make(chance, folder)
-    way = ways[chance.integers(len(ways))]
-    content, kind = way(original, chance), way.__name__
-    if way is not cut and content and chance.random() < 0.2:
-        content, kind = flipped(content, chance), f"{kind}, flipped"
+    original = make(rng, folder)
+    way = ways[rng.integers(len(ways))]
+    content, kind = way(original, rng), way.__name__
+    if way is not cut and content and rng.random() < 0.2:
+        content, kind = flipped(content, rng), f"{kind}, flipped"
     return original, Damage(kind, content)

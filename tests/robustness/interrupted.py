@@ -37,11 +37,11 @@ class Case:
     @classmethod
     def random(cls, seed: int, methods: list[str]) -> Case:
         """Any method, cold or warm, a moment between the first millisecond and some seconds."""
-        chance = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed)
         method = methods[seed % len(methods)]
-        number = signal.SIGINT if chance.random() < 0.5 else signal.SIGTERM
-        delay = FIRST[number] + float(10 ** chance.uniform(-3.0, 0.5))
-        return cls(method, bool(chance.random() < 0.5), str(chance.choice(list(PROBLEMS))), number, delay)
+        number = signal.SIGINT if rng.random() < 0.5 else signal.SIGTERM
+        delay = FIRST[number] + float(10 ** rng.uniform(-3.0, 0.5))
+        return cls(method, bool(rng.random() < 0.5), str(rng.choice(list(PROBLEMS))), number, delay)
 
 
 @dataclass(frozen=True)

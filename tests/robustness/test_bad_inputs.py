@@ -58,7 +58,7 @@ def test_good_inputs_beside_the_bad_ones_are_taken(tmp_path):
     """The cases begin from things that are right, or their refusal would say nothing."""
     (tmp_path / "good.mps").write_text(bad.MPS)
     (tmp_path / "good.lp").write_text(bad.LP)
-    assert dt.read(tmp_path / "good.mps").columns == 2
-    assert dt.read(tmp_path / "good.lp").columns == 3
+    assert dt.read(tmp_path / "good.mps").n_columns == 2
+    assert dt.read(tmp_path / "good.lp").n_columns == 3
     assert dt.Result.from_json(bad.result().to_json()).x is not None
     assert dt.check(bad.problem(), np.zeros(3)) is not None

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.budget import StopReason
-from dovetail.core.search import Outcome
-from dovetail.core.surroundings import Interrupts
 from dovetail.methods import METHODS
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome
+from dovetail.run.environment import Interrupts
 from tests.conftest import FULL
 from tests.robustness.interrupted import Case, interrupted
 from tests.small import knapsack
@@ -55,11 +55,11 @@ class Scripted:
     def __init__(self, *acts):
         self._acts = acts
 
-    def solve(self, search):
-        search.incumbent.offer(np.array([1.0, 0.0, 0.0, 1.0, -5.0]), "scripted")
+    def solve(self, context):
+        context.incumbent.offer(np.array([1.0, 0.0, 0.0, 1.0, -5.0]), "scripted")
         for act in self._acts:
-            act(search)
-        return Outcome(search.budget.over or StopReason.ITERATIONS, 1)
+            act(context)
+        return MethodOutcome(context.budget.over or StopReason.ITERATIONS, 1)
 
 
 def kill(number, *_):
@@ -77,7 +77,7 @@ def test_one_signal_returns_the_point(act):
 
 
 def test_ctrl_c_after_stop_keeps_the_point_and_is_heard():
-    stop = lambda search: search.budget.stop(StopReason.CALLBACK)  # noqa: E731
+    stop = lambda context: context.budget.stop(StopReason.CALLBACK)  # noqa: E731
     result = dt.solve(knapsack(), Scripted(stop, INT), log=False)
     assert result.stop_reason == "interrupt"
     assert result.objective == -4.0
@@ -94,7 +94,7 @@ def test_the_second_one_leaves_at_once_with_the_point(acts):
 
 def test_the_second_one_before_any_point_has_no_result():
     class Nothing(Scripted):
-        def solve(self, search):
+        def solve(self, context):
             INT()
             INT()
 
@@ -153,9 +153,9 @@ def test_handlers_are_put_back_whatever_happens():
 def test_a_solve_inside_a_callback_hands_the_signal_on():
     inner = []
 
-    def outer(search):
+    def outer(context):
         inner.append(dt.solve(knapsack(), Scripted(INT), log=False))
-        assert search.budget.over is StopReason.INTERRUPT
+        assert context.budget.over is StopReason.INTERRUPT
 
     result = dt.solve(knapsack(), Scripted(outer), log=False)
     assert inner[0].stop_reason == result.stop_reason == "interrupt"
@@ -185,9 +185,9 @@ def test_any_failure_carries_the_point(failure):
     def fail(_):
         raise failure
 
-    with pytest.raises(type(failure)) as raised:
+    with pytest.raises(type(failure)) as increase_penalty:
         dt.solve(knapsack(), Scripted(fail), log=False)
-    assert raised.value.result.objective == -4.0
+    assert increase_penalty.value.result.objective == -4.0
 
 
 def test_a_failure_of_the_last_check_carries_the_point(monkeypatch):
@@ -195,17 +195,17 @@ def test_a_failure_of_the_last_check_carries_the_point(monkeypatch):
         raise MemoryError("none left")
 
     monkeypatch.setattr("dovetail.solving.check", fail)
-    with pytest.raises(MemoryError) as raised:
+    with pytest.raises(MemoryError) as increase_penalty:
         dt.solve(knapsack(), Scripted(), log=False)
-    assert raised.value.result.objective == -4.0
+    assert increase_penalty.value.result.objective == -4.0
 
 
 def test_a_point_that_fails_the_last_check_is_carried_by_nobody(monkeypatch):
     far = dt.Violation(rows=type(dt.Violation().rows)(1.0, "row"))
     monkeypatch.setattr("dovetail.solving.check", lambda *_: far)
-    with pytest.raises(dt.PredictorError, match="passed the check before") as raised:
+    with pytest.raises(dt.PredictorError, match="passed the check before") as increase_penalty:
         dt.solve(knapsack(), Scripted(), log=False)
-    assert not hasattr(raised.value, "result")
+    assert not hasattr(increase_penalty.value, "result")
 
 
 class Broken(io.StringIO):

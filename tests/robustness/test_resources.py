@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.budget import Budget, OutOfTime, StopReason
-from dovetail.core.engine import Quadratic
-from dovetail.core.guard import BEGIN, Guard
 from dovetail.methods import METHODS
 from dovetail.mip import engine_for
-from dovetail.mip.aside import GRACE, Aside
+from dovetail.mip.own_thread import GRACE, OwnThread
 from dovetail.mip.scip import watched_model
+from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.engine import Quadratic
+from dovetail.run.guard import BEGIN, Guard
 from tests.conformance.test_methods import busy
 from tests.conftest import FULL
 from tests.small import random_mlp
@@ -126,7 +126,7 @@ def test_an_end_while_predictors_are_copied_is_no_point_and_no_error(monkeypatch
 
 
 def fails_once(failing):
-    from dovetail.core.incumbent import Incumbent
+    from dovetail.run.incumbent import Incumbent
 
     calls = []
 
@@ -143,40 +143,40 @@ def fails_once(failing):
 def test_work_aside_tells_on_the_waiting_thread_and_raises_there():
     told = []
 
-    def work(desk):
-        desk.ask(lambda: told.append(threading.current_thread()))
+    def work(mailbox):
+        mailbox.ask(lambda: told.append(threading.current_thread()))
         return 7
 
-    assert Aside(work).wait(Budget(), lambda: None) == 7
+    assert OwnThread(work).wait(Budget(), lambda: None) == 7
     assert told == [threading.current_thread()]
 
-    def broken(desk):
+    def broken(mailbox):
         raise ZeroDivisionError("inside")
 
     with pytest.raises(ZeroDivisionError, match="inside"):
-        Aside(broken).wait(Budget(), lambda: None)
+        OwnThread(broken).wait(Budget(), lambda: None)
 
-    def tells_broken(desk):
-        desk.ask(lambda: 1 / 0)
+    def tells_broken(mailbox):
+        mailbox.ask(lambda: 1 / 0)
         return 7
 
     asked = []
     with pytest.raises(ZeroDivisionError):
-        Aside(tells_broken).wait(Budget(), lambda: asked.append(1))
+        OwnThread(tells_broken).wait(Budget(), lambda: asked.append(1))
     assert asked
 
 
 def test_work_that_does_not_end_is_left_behind():
     over, released = Budget(0.0), threading.Event()
     begin = time.monotonic()
-    assert Aside(lambda desk: released.wait(60.0)).wait(over, lambda: None) is None
+    assert OwnThread(lambda mailbox: released.wait(60.0)).wait(over, lambda: None) is None
     assert time.monotonic() - begin >= GRACE
     released.set()
 
 
 def test_work_that_hears_ends_and_answers():
     heard = threading.Event()
-    assert Aside(lambda desk: heard.wait(60.0)).wait(Budget(0.2), heard.set) is True
+    assert OwnThread(lambda mailbox: heard.wait(60.0)).wait(Budget(0.2), heard.set) is True
 
 
 # --- SCIP --------------------------------------------------------------------------------------------
@@ -207,12 +207,12 @@ def test_thousands_of_squares_do_not_end_the_process(n):
 @pytest.mark.parametrize("columns", [1, 300])
 def test_squares_in_rows_of_many_are_the_same_program(columns):
     """Against the closed form, twice with other weights, and with a start."""
-    chance = np.random.default_rng(columns)
+    rng = np.random.default_rng(columns)
     mip = dt.Mip(np.zeros(columns), lower=-1.0, upper=1.0)
     session = engine_for("scip", mip, np.arange(columns)).load(mip, np.arange(columns))
     for _ in range(3):
-        weight, centre = chance.uniform(0.0, 2.0, columns), chance.uniform(-2.0, 2.0, columns)
-        weight[chance.random(columns) < 0.2] = 0.0
+        weight, centre = rng.uniform(0.0, 2.0, columns), rng.uniform(-2.0, 2.0, columns)
+        weight[rng.random(columns) < 0.2] = 0.0
         objective = Quadratic(np.zeros(columns), 0.5, weight, centre)
         best = np.clip(centre, -1.0, 1.0)
         answer = session.solve(objective, budget=Budget(60.0), start=np.zeros(columns))
@@ -249,7 +249,7 @@ def test_big_m_frees_its_model_at_once(monkeypatch):
         model.free = lambda: (freed.append(1), free())
         return model
 
-    monkeypatch.setattr("dovetail.mip.written_out.watched_model", remembered)
+    monkeypatch.setattr("dovetail.methods.big_m.written_out.watched_model", remembered)
     dt.solve(busy(6), "big-m", time_limit=3.0, log=False)
     assert freed == [1]
 

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_info
 from torch import nn
 
 import dovetail as dt
-from dovetail.core.surroundings import cores, threads
 from dovetail.predictors.torch_module import TorchPredictor
+from dovetail.run.environment import cores, threads
 from tests.conformance.test_methods import busy
 from tests.conftest import FULL
 from tests.small import knapsack

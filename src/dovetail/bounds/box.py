@@ -38,15 +38,15 @@ def propagate(mip: Mip) -> Box:
     if mip.A.nnz == 0:
         return Box(lower, upper)
     a, column = mip.A.data, mip.A.indices
-    row = np.repeat(np.arange(mip.rows), np.diff(mip.A.indptr))
+    row = np.repeat(np.arange(mip.n_rows), np.diff(mip.A.indptr))
     sides = mip.sides_as_checked
     for _ in range(ROUNDS):
         before = (lower.copy(), upper.copy())
         with np.errstate(invalid="ignore"):
             least = np.where(a > 0, a * lower[column], a * upper[column])
             most = np.where(a > 0, a * upper[column], a * lower[column])
-            below, noise_below = _others(least, row, mip.rows)
-            above, noise_above = _others(most, row, mip.rows)
+            below, noise_below = _others(least, row, mip.n_rows)
+            above, noise_above = _others(most, row, mip.n_rows)
             room_up, room_down = sides[1][row] - below, sides[0][row] - above
             cap = np.where(a > 0, room_up, room_down) / a
             floor = np.where(a > 0, room_down, room_up) / a

@@ -18,14 +18,14 @@ from dovetail.bounds.box import propagate
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.bounds.tree import Proof, branch_and_bound
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import Budget
-from dovetail.core.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.core.errors import EngineError
-from dovetail.core.incumbent import agreement
 from dovetail.core.mip import Mip
 from dovetail.mip.highs import HighsEngine
-from dovetail.mip.live_highs import FEASIBILITY, LiveHighs, cost_unit
+from dovetail.mip.highs_model import FEASIBILITY, HighsModel, cost_unit
 from dovetail.mip.scip import ScipEngine
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.incumbent import agreement
 
 NODES = 500
 """LPs of a confirming tree: random programs with up to twelve integers close in fewer."""
@@ -37,7 +37,7 @@ GAP = 1e-8
 
 
 @dataclass(frozen=True)
-class Asking:
+class EngineSettings:
     """How engines are run."""
 
     seed: int = 0
@@ -57,31 +57,31 @@ class Confirmed:
     note: str = ""
 
 
-def confirmed(mip: Mip, asking: Asking, budget: Budget) -> Confirmed:
+def confirmed(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed:
     """Solve `mip`, in minimisation form; keep what stands."""
     if not np.any(mip.integer):
-        return _continuous(mip, asking, budget)
+        return _continuous(mip, settings, budget)
     program = mip.as_checked()
-    session = HighsEngine().load(program, NO_WEIGHTS, seed=asking.seed, threads=asking.threads)
+    session = HighsEngine().load(program, NO_WEIGHTS, seed=settings.seed, threads=settings.threads)
     answer = session.solve(Quadratic.linear(program.cost, program.offset), budget=budget, gap=GAP)
     if answer.status is MipStatus.INFEASIBLE:
-        return _infeasible(mip, asking, budget)
+        return _infeasible(mip, settings, budget)
     if answer.status is MipStatus.UNBOUNDED:
         return Confirmed(unbounded=True)
-    return stands(program, answer, asking, budget)
+    return stands(program, answer, settings, budget)
 
 
-def _continuous(mip: Mip, asking: Asking, budget: Budget) -> Confirmed:
-    answer = SafeLp(mip, seed=asking.seed, threads=asking.threads).minimise(mip.cost, mip.offset, budget)
+def _continuous(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed:
+    answer = SafeLp(mip, seed=settings.seed, threads=settings.threads).minimise(mip.cost, mip.offset, budget)
     if answer.status is MipStatus.INFEASIBLE:
-        return _infeasible(mip, asking, budget)
+        return _infeasible(mip, settings, budget)
     return Confirmed(answer.bound, answer.x, unbounded=answer.status is MipStatus.UNBOUNDED)
 
 
-def stands(mip: Mip, answer: MipAnswer, asking: Asking, budget: Budget) -> Confirmed:
+def stands(mip: Mip, answer: MipAnswer, settings: EngineSettings, budget: Budget) -> Confirmed:
     """What of an engine's answer to `mip` stands."""
     slack = 0.5 * agreement(mip, answer.value) if math.isfinite(answer.value) else 0.0
-    proof = _tree(mip, asking, budget, cutoff=answer.value, slack=slack)
+    proof = _tree(mip, settings, budget, cutoff=answer.value, slack=slack)
     value, x = (proof.value, proof.x) if proof.x is not None else (answer.value, answer.x)
     bound = proof.bound
     if bound < value - slack:  # the tree did not close: the engine's word, unless a point contradicts it
@@ -98,23 +98,25 @@ def hidden(mip: Mip, x: FloatArray | None) -> float:
     return FEASIBILITY * cost_unit(mip.cost) * float(np.sum(np.where(np.isfinite(width), width, met)))
 
 
-def _tree(mip: Mip, asking: Asking, budget: Budget, *, cutoff: float = math.inf, slack: float = 0.0) -> Proof:
+def _tree(
+    mip: Mip, settings: EngineSettings, budget: Budget, *, cutoff: float = math.inf, slack: float = 0.0
+) -> Proof:
     part = budget.part(min(SHARE * budget.left, MOST_SECONDS))
     return branch_and_bound(
-        mip, part, cutoff=cutoff, slack=slack, nodes=NODES, seed=asking.seed, threads=asking.threads
+        mip, part, cutoff=cutoff, slack=slack, nodes=NODES, seed=settings.seed, threads=settings.threads
     )
 
 
-def _infeasible(mip: Mip, asking: Asking, budget: Budget) -> Confirmed:
+def _infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed:
     """Somebody said that there is no point. Is that so?"""
-    nothing = np.zeros(mip.columns)
+    nothing = np.zeros(mip.n_columns)
     loose = replace(mip.loosened(), cost=nothing, offset=0.0)
-    proof = _tree(loose, asking, budget)
+    proof = _tree(loose, settings, budget)
     if proof.bound == math.inf:
         return Confirmed(infeasible=True)
-    if proof.x is None and _all_say_infeasible(loose, asking, budget):
+    if proof.x is None and _all_say_infeasible(loose, settings, budget):
         return Confirmed(infeasible=True)
-    own = _tree(mip.as_checked(), asking, budget)
+    own = _tree(mip.as_checked(), settings, budget)
     note = "HiGHS called the host infeasible, which a closer look did not confirm"
     return Confirmed(_finite(own.bound), own.x if own.x is not None else proof.x, note=note)
 
@@ -124,13 +126,13 @@ def _finite(bound: float) -> float:
     return bound if bound < math.inf else -math.inf
 
 
-def _all_say_infeasible(mip: Mip, asking: Asking, budget: Budget) -> bool:
+def _all_say_infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> bool:
     """HiGHS on the rows reversed and without presolving, and SCIP where it is installed."""
     part = budget.part(SHARE * budget.left)
     turned = slice(None, None, -1)
-    live = LiveHighs(
+    live = HighsModel(
         mip.A[turned], mip.row_lower[turned].copy(), mip.row_upper[turned].copy(),
-        mip.lower, mip.upper, mip.integer, seed=asking.seed + 1, threads=asking.threads,
+        mip.lower, mip.upper, mip.integer, seed=settings.seed + 1, threads=settings.threads,
     )  # fmt: skip
     live.without_presolve()
     try:
@@ -138,7 +140,7 @@ def _all_say_infeasible(mip: Mip, asking: Asking, budget: Budget) -> bool:
             return False
         if find_spec("pyscipopt") is None:
             return True
-        session = ScipEngine().load(mip, NO_WEIGHTS, seed=asking.seed)
+        session = ScipEngine().load(mip, NO_WEIGHTS, seed=settings.seed)
         answer = session.solve(Quadratic.linear(mip.cost), budget=budget.part(SHARE * budget.left))
     except EngineError:
         return False

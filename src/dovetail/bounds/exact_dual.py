@@ -110,7 +110,7 @@ def _value(
         if part is None:
             return -math.inf
         total += part
-    for j in range(mip.columns):
+    for j in range(mip.n_columns):
         part = _least(exact_reduced_cost(by_column, cost, prices, j), lower[j], upper[j])
         if part is None:
             return -math.inf

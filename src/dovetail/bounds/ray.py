@@ -32,10 +32,10 @@ def _improves_for_ever(mip: Mip, ray: FloatArray) -> bool:
     forwards = (ray > 0) & np.isfinite(mip.upper)
     if np.any(backwards | forwards):
         return False
-    along, size = _product(mip.cost, np.arange(mip.columns), ray)
+    along, size = _product(mip.cost, np.arange(mip.n_columns), ray)
     if along >= -DIGITS * size:
         return False
-    return all(_stays(mip, i, ray) for i in range(mip.rows))
+    return all(_stays(mip, i, ray) for i in range(mip.n_rows))
 
 
 def _stays(mip: Mip, i: int, ray: FloatArray) -> bool:

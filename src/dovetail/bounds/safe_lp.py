@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from dovetail.bounds.box import propagate
 from dovetail.bounds.dual_value import dual_value
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import Budget
-from dovetail.core.engine import MipStatus
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
-from dovetail.mip.live_highs import LiveHighs
+from dovetail.mip.highs_model import HighsModel
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipStatus
 
 WEAK = 1e-7
 """A bound farther below its LP's value than this part of it is worth a second try."""
@@ -43,9 +43,9 @@ class SafeLp:
         self._mip, self._seed, self._threads = mip.relaxed(), seed, threads
 
     @cached_property
-    def _live(self) -> LiveHighs:
+    def _live(self) -> HighsModel:
         mip = self._mip
-        return LiveHighs(
+        return HighsModel(
             mip.A, mip.row_lower, mip.row_upper, mip.lower, mip.upper, mip.integer,
             seed=self._seed, threads=self._threads,
         )  # fmt: skip
@@ -120,22 +120,22 @@ class SafeLp:
         return LpAnswer(MipStatus.LIMIT, None, -math.inf)
 
     @cached_property
-    def _elastic(self) -> LiveHighs:
+    def _elastic(self) -> HighsModel:
         """The program with every row free to be missed, at the price of the distance."""
-        mip, rows = self._mip, self._mip.rows
+        mip, rows = self._mip, self._mip.n_rows
         A = sp.hstack([mip.A, sp.eye_array(rows), -sp.eye_array(rows)], format="csr")
         miss = np.zeros(2 * rows)
-        live = LiveHighs(
+        live = HighsModel(
             sp.csr_array(A), mip.row_lower, mip.row_upper,
             np.concatenate([mip.lower, miss]), np.concatenate([mip.upper, miss + np.inf]),
             np.zeros(A.shape[1], dtype=bool), seed=self._seed, threads=self._threads,
         )  # fmt: skip
-        live.set_objective(np.concatenate([np.zeros(mip.columns), miss + 1.0]), 0.0)
+        live.set_objective(np.concatenate([np.zeros(mip.n_columns), miss + 1.0]), 0.0)
         return live
 
     def _least_violation(self, lower: FloatArray, upper: FloatArray, budget: Budget) -> FloatArray | None:
         """Multipliers of the rows where as little as possible is missed."""
-        miss = np.zeros(2 * self._mip.rows)
+        miss = np.zeros(2 * self._mip.n_rows)
         self._elastic.set_bounds(np.concatenate([lower, miss]), np.concatenate([upper, miss + np.inf]))
         _, x, _ = self._elastic.run(budget, 0.0)
         return None if x is None else self._elastic.row_duals()

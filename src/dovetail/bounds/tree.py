@@ -15,9 +15,9 @@ import numpy as np
 
 from dovetail.bounds.safe_lp import LpAnswer, SafeLp
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import Budget
-from dovetail.core.engine import MipStatus
 from dovetail.core.mip import HAIR, TOLERANCE, Mip
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipStatus
 
 
 @dataclass(frozen=True, eq=False)

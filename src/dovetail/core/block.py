@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.predictor import Predictor, Traits
-from dovetail.core.seen import Seen
+from dovetail.core.training_range import TrainingRange
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Block:
     classifies: bool
     threshold: float
     epsilon: float
-    seen: Seen | None = None
+    training_range: TrainingRange | None = None
     """What the predictor was trained on, if its owner said."""
 
     @property
@@ -36,7 +36,7 @@ class Block:
         """Number of samples evaluated as one batch."""
         return int(self.inputs.shape[0])
 
-    def outcome(self, values: FloatArray) -> FloatArray:
+    def decode(self, values: FloatArray) -> FloatArray:
         """What the output columns must be, given the predictor's values."""
         if not self.classifies:
             return values

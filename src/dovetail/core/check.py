@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray, NameOf, vector
+from dovetail.core.batch_rounding import Copy, alone, batch_rounding, double_copy, nearby
 from dovetail.core.block import Block
 from dovetail.core.errors import ModelError
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
-from dovetail.core.wobble import Copy, alone, double_copy, nearby, wobble
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def check(problem: Problem, x: ArrayLike) -> Violation:
     Samples of predictors that compute in less than float64 are also evaluated one by one, which takes as
     many calls as there are samples, for a quarter of a second at most.
     """
-    return Checker(problem).violation(vector("x", x, problem.mip.columns), one_by_one=True)
+    return Checker(problem).violation(vector("x", x, problem.mip.n_columns), one_by_one=True)
 
 
 class Checker:
@@ -101,8 +101,8 @@ class Checker:
     def violation(self, x: FloatArray, *, one_by_one: bool = False) -> Violation:
         """How far `x` is from satisfying the problem; `one_by_one` evaluates every sample alone too."""
         mip = self._problem.mip
-        if x.shape != (mip.columns,):
-            raise ModelError(f"x has shape {x.shape}, expected ({mip.columns},).")
+        if x.shape != (mip.n_columns,):
+            raise ModelError(f"x has shape {x.shape}, expected ({mip.n_columns},).")
         if not np.all(np.isfinite(x)):
             j = int(np.flatnonzero(~np.isfinite(x))[0])
             return Violation(bounds=Worst(float("inf"), f"{mip.column_name(j)} is {x[j]}"))
@@ -126,7 +126,7 @@ class Checker:
         (columns,) by how much an output may change, and (columns,) the lead from which on a class is safe.
         """
         said = self._said(x, one_by_one=True)
-        lead = np.zeros(self._problem.mip.columns)
+        lead = np.zeros(self._problem.mip.n_columns)
         for each in said:
             lead[each.block.outputs] = each.safe_lead
         return self._changes(said), lead
@@ -137,10 +137,10 @@ class Checker:
 
     def _changes(self, said: list[Said]) -> FloatArray:
         """Of each block by itself, and then through the blocks that read its outputs."""
-        changes = np.zeros(self._problem.mip.columns)
+        changes = np.zeros(self._problem.mip.n_columns)
         for each in said:
             if not each.block.classifies:
-                changes[each.block.outputs] = each.wobble
+                changes[each.block.outputs] = each.batch_rounding
         numbers = {id(block): b for b, block in enumerate(self._problem.blocks)}
         for stage in self._problem.stages[1:]:
             for block, samples in stage:
@@ -166,18 +166,18 @@ class Said:
         inputs = x[block.inputs]
         self._values = block.predictor.predict(inputs)
         self._finite = bool(np.all(np.isfinite(self._values)))
-        self.wobble: FloatArray = np.zeros(self._values.shape)
+        self.batch_rounding: FloatArray = np.zeros(self._values.shape)
         self._double = self._alone = np.full(self._values.shape, np.nan)
         if not self._finite:
             return
         if copy is not None:
             self._double = copy(inputs)
         near = nearby(block, copy, inputs)
-        self.wobble = wobble(block, self._values, near, [self._double])
+        self.batch_rounding = batch_rounding(block, self._values, near, [self._double])
         which = self._unclear | (one_by_one and not block.predictor.exact)
         if np.any(which):
             self._alone = alone(block, inputs, which)
-            self.wobble = wobble(block, self._values, near, [self._double, self._alone])
+            self.batch_rounding = batch_rounding(block, self._values, near, [self._double, self._alone])
 
     def moved_by(self, changes: FloatArray, samples: IntArray) -> FloatArray:
         """(k, q) what changes of these samples' inputs make of their values, input by input."""
@@ -196,7 +196,7 @@ class Said:
         """(n,) whose class rounding may turn."""
         if not self.block.classifies:
             return np.zeros(self.block.samples, dtype=bool)
-        return np.asarray(self.block.lead(self._values) <= self._sides * self.wobble.max(axis=1))
+        return np.asarray(self.block.lead(self._values) <= self._sides * self.batch_rounding.max(axis=1))
 
     @property
     def _sides(self) -> int:
@@ -206,7 +206,7 @@ class Said:
     @property
     def safe_lead(self) -> float:
         """The lead from which on no class turns."""
-        return self._sides * float(np.max(self.wobble)) if self.block.classifies else 0.0
+        return self._sides * float(np.max(self.batch_rounding)) if self.block.classifies else 0.0
 
     @property
     def prediction(self) -> Worst:
@@ -214,10 +214,10 @@ class Said:
         block = self.block
         if not self._finite:
             return Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
-        truth = block.outcome(self._values)
+        truth = block.decode(self._values)
         apart = np.abs(self._x[block.outputs] - truth)
         if not block.classifies:
-            apart = np.maximum(apart - self.wobble, 0.0)
+            apart = np.maximum(apart - self.batch_rounding, 0.0)
         faults = [_at(block, apart / np.maximum(1.0, np.abs(truth)))]
         for other, words in ((self._double, "between its own dtype and float64"), (self._alone, _ALONE)):
             if block.classifies and self._turns(other):
@@ -226,7 +226,7 @@ class Said:
 
     def _turns(self, other: FloatArray) -> bool:
         seen = ~np.isnan(other).any(axis=1)
-        outcome = self.block.outcome
+        outcome = self.block.decode
         return not np.array_equal(outcome(self._values[seen]), outcome(other[seen]))
 
     @property

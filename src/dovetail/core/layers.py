@@ -97,7 +97,7 @@ def propagated(
 def dropped(layers: Sequence[Layer], outputs: int, threshold: float) -> str:
     """The activation at the end that a class can be read off without, or nothing.
 
-    In exact numbers it rises strictly; what rounding makes of that is `core/deciding.py`'s matter.
+    In exact numbers it rises strictly; what rounding makes of that is `core/class_rounding.py`'s matter.
     """
     last = layers[-1]
     if not isinstance(last, Activation) or last.kind == "relu":

@@ -93,7 +93,7 @@ class Mip:
         self._round_integer_bounds()
 
     def _validate(self) -> None:
-        if self.columns == 0:
+        if self.n_columns == 0:
             raise ModelError("cost is empty; a program needs at least one column.")
         if not isinstance(self.sense, str) or self.sense not in ("min", "max"):
             raise ModelError(f'sense is {self.sense!r}; give "min" or "max".')
@@ -119,12 +119,12 @@ class Mip:
             object.__setattr__(self, name, limits)
 
     @property
-    def columns(self) -> int:
+    def n_columns(self) -> int:
         """Number of columns."""
         return int(self.cost.size)
 
     @property
-    def rows(self) -> int:
+    def n_rows(self) -> int:
         """Number of rows."""
         return int(self.A.shape[0])
 
@@ -140,9 +140,9 @@ class Mip:
         Such a row (over integers alone, with an entry below `FINE`) has whole points within the check's
         tolerance of its limit. They count, so every search and every proof has to know them.
         """
-        row = np.repeat(np.arange(self.rows), np.diff(self.A.indptr))
-        mixed = np.bincount(row, ~self.integer[self.A.indices], self.rows) > 0
-        fine = np.bincount(row, np.abs(self.A.data) < FINE, self.rows) > 0
+        row = np.repeat(np.arange(self.n_rows), np.diff(self.A.indptr))
+        mixed = np.bincount(row, ~self.integer[self.A.indices], self.n_rows) > 0
+        fine = np.bincount(row, np.abs(self.A.data) < FINE, self.n_rows) > 0
         room = np.where(fine & ~mixed, TOLERANCE - HAIR, 0.0)
         return self.row_lower - room, self.row_upper + room
 
@@ -176,7 +176,7 @@ class Mip:
 
     def resolve(self, what: str, references: Any) -> IntArray:
         """Column indices for an array of indices or names, keeping its shape."""
-        return resolve(what, references, self.columns, self._index)
+        return resolve(what, references, self.n_columns, self._index)
 
     @cached_property
     def _index(self) -> dict[str, int] | None:
@@ -191,7 +191,7 @@ class Mip:
         return replace(
             self,
             cost=np.concatenate([self.cost, np.zeros(more)]),
-            A=sp.hstack([self.A, sp.csr_array((self.rows, more))], format="csr"),
+            A=sp.hstack([self.A, sp.csr_array((self.n_rows, more))], format="csr"),
             lower=np.concatenate([self.lower, lower]),
             upper=np.concatenate([self.upper, upper]),
             integer=np.concatenate([self.integer, integer]),
@@ -201,12 +201,14 @@ class Mip:
     def _with_names(self, names: Sequence[str]) -> tuple[str, ...]:
         assert self.names is not None
         taken = set(self.names)
-        fresh = [name if name not in taken else f"{name}#{self.columns + k}" for k, name in enumerate(names)]
+        fresh = [
+            name if name not in taken else f"{name}#{self.n_columns + k}" for k, name in enumerate(names)
+        ]
         return (*self.names, *fresh)
 
     def relaxed(self) -> Mip:
         """The same program without integrality."""
-        return replace(self, integer=np.zeros(self.columns, dtype=bool))
+        return replace(self, integer=np.zeros(self.n_columns, dtype=bool))
 
     def minimised(self) -> Mip:
         """The same program as a minimisation."""

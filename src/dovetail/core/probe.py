@@ -101,9 +101,9 @@ def require_unchanged(mip: Mip, block: Block) -> None:
 
 def probe_points(mip: Mip, inputs: IntArray, count: int = PROBES) -> FloatArray:
     """Seeded random points of the inputs' box, spread over the samples."""
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     rows = inputs[np.linspace(0, len(inputs) - 1, count).astype(int)]
-    points = chance.uniform(*within_reach(mip.lower[rows], mip.upper[rows]))
+    points = rng.uniform(*within_reach(mip.lower[rows], mip.upper[rows]))
     return np.where(mip.integer[rows], np.round(points), points)
 
 

@@ -19,7 +19,7 @@ from dovetail.core.block import Block
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.mip import Mip
 from dovetail.core.predictor import as_predictor
-from dovetail.core.seen import Seen
+from dovetail.core.training_range import TrainingRange
 
 OutputType = Literal["regression", "classification"]
 
@@ -39,7 +39,7 @@ class Problem:
         self.mip = mip
         self.blocks: tuple[Block, ...] = ()
         self._writer: dict[int, str] = {}
-        self._read = np.zeros(mip.columns, dtype=bool)
+        self._read = np.zeros(mip.n_columns, dtype=bool)
 
     def add_predictor(
         self,
@@ -89,7 +89,7 @@ class Problem:
             epsilon=epsilon,
         )
         if data is not None:
-            block = replace(block, seen=Seen.of(name, data, into.shape[1]))
+            block = replace(block, training_range=TrainingRange.of(name, data, into.shape[1]))
         self._require_single_writer(block)
         blocks = (*self.blocks, block)
         if self._may_close_a_cycle(block):
@@ -104,10 +104,10 @@ class Problem:
         self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]
     ) -> IntArray:
         """More columns, which cost nothing and are in no row; their indices."""
-        first = self.mip.columns
+        first = self.mip.n_columns
         self.mip = self.mip.with_columns(lower, upper, integer, names)
         self._read = np.concatenate([self._read, np.zeros(len(names), dtype=bool)])
-        return np.arange(first, self.mip.columns)
+        return np.arange(first, self.mip.n_columns)
 
     def remove_predictor(self, name: str) -> None:
         """Forget a block; its columns stay."""
@@ -153,7 +153,7 @@ class Problem:
         for stage in self.stages:
             for block, samples in stage:
                 values = block.predictor.predict(x[block.inputs[samples]])
-                x[block.outputs[samples]] = block.outcome(values)
+                x[block.outputs[samples]] = block.decode(values)
         return x
 
     def _samples(self, what: str, references: Any) -> IntArray:
@@ -192,7 +192,7 @@ def _stages(mip: Mip, blocks: tuple[Block, ...]) -> tuple[Stage, ...]:
         for i in range(block.samples)
         for j in block.outputs[i]
     }
-    written = np.zeros(mip.columns, dtype=bool)
+    written = np.zeros(mip.n_columns, dtype=bool)
     written[list(writer)] = True
     needs: dict[tuple[int, int], set[tuple[int, int]]] = {}
     for b, block in enumerate(blocks):

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.network import NetworkBlock, Rows, ends_in_probability
-from dovetail.core.stopwatch import Stopwatch
 from dovetail.coupling.split import Part, SampleRow
+from dovetail.run.network_step import NetworkBlock, Rows, ends_in_probability
+from dovetail.run.stopwatch import Stopwatch
 
 ToTensor = Callable[[FloatArray], Tensor]
 
@@ -24,7 +24,7 @@ def network_block(
     width: FloatArray,
     points: FloatArray,
     device: str | None,
-    watch: Stopwatch,
+    stopwatch: Stopwatch,
 ) -> NetworkBlock:
     """The static side of one block's network step.
 
@@ -49,7 +49,7 @@ def network_block(
         upper=tensor(upper[block.inputs]),
         scale=tensor(width[block.inputs]),
         rows=_rows(part, tensor),
-        watch=watch,
+        stopwatch=stopwatch,
     )
     with torch.no_grad():
         values = network.values(tensor(points))

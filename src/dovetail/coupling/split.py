@@ -65,7 +65,7 @@ def split(problem: Problem) -> Split:
     mip = problem.mip.minimised()
     private, foreign = _sort_rows(problem, mip)
     parts = [_part(problem, mip, b, private, foreign) for b in range(len(problem.blocks))]
-    stays = np.ones(mip.rows, dtype=bool)
+    stays = np.ones(mip.n_rows, dtype=bool)
     cost, lower, upper = mip.cost.copy(), mip.lower.copy(), mip.upper.copy()
     for b, part in enumerate(parts):
         if part.couples_outputs:
@@ -97,7 +97,7 @@ def _sort_rows(problem: Problem, mip: Mip) -> tuple[dict[tuple[int, int], list[i
         for i in range(block.samples)
         for j in block.outputs[i]
     }
-    is_output = np.zeros(mip.columns, dtype=bool)
+    is_output = np.zeros(mip.n_columns, dtype=bool)
     is_output[problem.outputs] = True
     touches = np.flatnonzero(abs(mip.A) @ is_output.astype(float))
     private: dict[tuple[int, int], list[int]] = {}

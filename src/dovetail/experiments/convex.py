@@ -48,16 +48,16 @@ class Example:
     """One problem of a family."""
 
     def __init__(self, family: str, seed: int) -> None:
-        chance = np.random.default_rng([seed, FAMILIES.index(family)])
+        rng = np.random.default_rng([seed, FAMILIES.index(family)])
         self.family = family
         if family == "apart":
-            self.Q = np.diag(chance.uniform(1.0, 4.0, COLUMNS))
-            self.b = self.Q @ (chance.integers(-2, 2, COLUMNS) + 0.5)  # the minimum lies between whole points
+            self.Q = np.diag(rng.uniform(1.0, 4.0, COLUMNS))
+            self.b = self.Q @ (rng.integers(-2, 2, COLUMNS) + 0.5)  # the minimum lies between whole points
         else:
-            root = chance.standard_normal((COLUMNS, COLUMNS))
+            root = rng.standard_normal((COLUMNS, COLUMNS))
             self.Q = root @ root.T + 0.1 * np.eye(COLUMNS)
-            self.b = self.Q @ chance.uniform(-2.0, 2.0, COLUMNS)
-        self.row = chance.integers(1, 4, COLUMNS).astype(float)
+            self.b = self.Q @ rng.uniform(-2.0, 2.0, COLUMNS)
+        self.row = rng.integers(1, 4, COLUMNS).astype(float)
         self.smoothness = float(np.linalg.eigvalsh(self.Q)[-1])
         self.rho = (0.3 if family == "small rho" else 1.5) * self.smoothness
 

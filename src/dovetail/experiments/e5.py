@@ -63,7 +63,7 @@ def _tables(rows: Rows) -> list[Table]:
             "The objective is the expected number of surviving trees, larger is better, checked with the "
             "networks themselves. *paper* is the paper's loop with projected gradient, *paper-barrier* "
             "the same with the log barrier (Newton-CG). What is neither MIP nor network steps is set-up "
-            "and the door."
+            "and the check."
         ),
     )
     for network in distinct(rows, "network"):

@@ -89,5 +89,5 @@ def written_out(network: str, n: int) -> Record:
         "variables": size.variables,
         "constraints": size.constraints,
         "coefficients": size.terms,
-        "columns": problem.mip.columns,
+        "columns": problem.mip.n_columns,
     }

@@ -6,7 +6,7 @@ Methods are listed by name here and imported when asked for, so that `dovetail l
 from __future__ import annotations
 
 from dovetail.core.errors import OptionError
-from dovetail.core.search import Method
+from dovetail.run.context import Method
 
 METHODS = {
     "auto": "the best choice for the problem: tables, sequential LP, columns, neighbourhoods, exact MIP",
@@ -16,7 +16,7 @@ METHODS = {
     "big-m": "AutoLinearized: networks written out neuron by neuron, one MILP for SCIP (PySCIPOpt-ML)",
     "sequential-linear": "trust-region sequential (MI)LP with one-sided cuts, from many starts",
     "column-generation": "prices on coupling rows, columns from every component, joined by a master",
-    "switching": "local search over integers, neighbours evaluated by the networks in batches",
+    "integer-search": "local search over integers, neighbours evaluated by the networks in batches",
     "neighbourhood": "for many integers: relax, fix, large neighbourhoods of critical components",
     "single-step-gradient": "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
 }
@@ -32,16 +32,16 @@ def method_named(name: str) -> Method:
         from dovetail.methods.auto import Auto
 
         return Auto()
-    if name == "switching":
-        from dovetail.methods.switching import Switching
+    if name == "integer-search":
+        from dovetail.methods.integer_search.method import IntegerLocalSearch
 
-        return Switching()
+        return IntegerLocalSearch()
     if name == "neighbourhood":
         from dovetail.methods.neighbourhood import Neighbourhood
 
         return Neighbourhood()
     if name == "big-m":
-        from dovetail.methods.big_m import BigM
+        from dovetail.methods.big_m.method import BigM
 
         return BigM()
     if name == "sequential-linear":
@@ -49,7 +49,7 @@ def method_named(name: str) -> Method:
 
         return SequentialLinear()
     if name == "column-generation":
-        from dovetail.methods.column_generation import ColumnGeneration
+        from dovetail.methods.column_generation.method import ColumnGeneration
 
         return ColumnGeneration()
     if name == "single-step-gradient":

@@ -18,27 +18,27 @@ from typing import Literal
 
 import numpy as np
 
+from dovetail.analysis.boxes import tightened_box
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import StopReason
-from dovetail.core.engine import MipStatus
-from dovetail.core.incumbent import ExtendedIncumbent
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.core.problem import Problem
-from dovetail.core.search import Outcome, Search, Start
-from dovetail.local.scene import Scene
-from dovetail.local.starts import Starts
-from dovetail.methods.column_generation import ColumnGeneration
+from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.starts import Starts
+from dovetail.methods.column_generation.method import ColumnGeneration
+from dovetail.methods.exact_mip import solve_exact_mip
+from dovetail.methods.integer_search.method import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.sequential_linear import SequentialLinear
-from dovetail.methods.switching import Switching
-from dovetail.methods.whole import solve_whole
-from dovetail.presolve.boxes import tightened_box
-from dovetail.presolve.extended import Extended
-from dovetail.presolve.selection import selected
-from dovetail.presolve.switches import unswitched
-from dovetail.presolve.tabulation import tabulate
-from dovetail.presolve.writing import Writable, writable
+from dovetail.reformulations.enumerated_inputs import with_enumerated_inputs
+from dovetail.reformulations.indicator_products import with_indicator_products
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.relu_big_m import ReluBigM, relu_big_m
+from dovetail.reformulations.tables import with_tables
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome, SolveContext, Start
+from dovetail.run.engine import MipStatus
+from dovetail.run.incumbent import ReformulatedIncumbent
 
 MANY_INTEGERS = 2000
 MANY_COMPONENTS = 200
@@ -77,92 +77,96 @@ class Auto:
         require_choice("Auto: scaling", self.scaling, ("box", "none"))
         require_flags("Auto", self, "tables", "exact", "columns", "switching", "selection")
 
-    def solve(self, search: Search) -> Outcome:
+    def solve(self, context: SolveContext) -> MethodOutcome:
         """Tables first; what is left goes to the methods that suit it."""
-        with search.stopwatch.measure("engine"):
-            box = tightened_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
-        table = tabulate(search.problem, box) if self.tables else None
+        with context.stopwatch.measure("engine"):
+            box = tightened_box(context.problem, context.budget, seed=context.seed, threads=context.threads)
+        table = with_tables(context.problem, box) if self.tables else None
         if table is None:
-            return _Plan(self, search, box).run()
-        count = sum(b.samples for b in search.problem.blocks) - sum(b.samples for b in table.problem.blocks)
-        search.watch.say(
+            return _Plan(self, context, box).run()
+        count = sum(b.samples for b in context.problem.blocks) - sum(b.samples for b in table.problem.blocks)
+        context.monitor.say(
             f"  tables: {count} samples have few inputs to choose from and became rows "
-            f"(+{table.problem.mip.columns - search.problem.mip.columns} columns)"
+            f"(+{table.problem.mip.n_columns - context.problem.mip.n_columns} columns)"
         )
         if table.problem.blocks:
-            return _Plan(self, _through(search, table), table.widen(box), table.relaxed).run()
-        trouble = _solve_tables(search, table)
-        reason = StopReason.PROVED if search.incumbent.proved else search.budget.over or StopReason.STALLED
-        return Outcome(reason, 1, trouble or "all networks became tables; the MIP is exact")
+            return _Plan(self, _through(context, table), table.widen(box), table.relaxed).run()
+        trouble = _solve_tables(context, table)
+        reason = StopReason.PROVED if context.incumbent.proved else context.budget.over or StopReason.STALLED
+        return MethodOutcome(reason, 1, trouble or "all networks became tables; the MIP is exact")
 
 
-def _solve_tables(search: Search, table: Extended) -> str:
+def _solve_tables(context: SolveContext, table: Reformulated) -> str:
     """One MIP, for points and a bound; or where answers may move with the batch, one for each."""
-    budget = search.budget
+    budget = context.budget
     if table.relaxed is not None:
-        solve_whole(search, unswitched(table), budget.part(0.5 * budget.left), "tables", proves=False)
+        solve_exact_mip(
+            context, with_indicator_products(table), budget.part(0.5 * budget.left), "tables", proves=False
+        )
         if budget.over:
             return ""
-    bounds = unswitched(table.for_bounds)
-    return solve_whole(search, bounds, budget, "tables", offers=table.relaxed is None)[1]
+    bounds = with_indicator_products(table.for_bounds)
+    return solve_exact_mip(context, bounds, budget, "tables", offers=table.relaxed is None)[1]
 
 
-def _through(search: Search, extended: Extended) -> Search:
-    """The same search over the extended problem; candidates go through the original's door."""
-    incumbent = ExtendedIncumbent(search.incumbent, search.problem.mip.columns, extended.lift)
-    x = search.start.x
-    start = Start(None if x is None else extended.lift(x), None)
-    return replace(search, problem=extended.problem, incumbent=incumbent, start=start)
+def _through(context: SolveContext, reformulated: Reformulated) -> SolveContext:
+    """The same search over the extended problem; candidates go to the original's incumbent."""
+    incumbent = ReformulatedIncumbent(context.incumbent, context.problem.mip.n_columns, reformulated.lift)
+    x = context.start.x
+    start = Start(None if x is None else reformulated.lift(x), None)
+    return replace(context, problem=reformulated.problem, incumbent=incumbent, start=start)
 
 
 class _Plan:
     """What is done, in which order, and why."""
 
-    def __init__(self, options: Auto, search: Search, box: Box, relaxed: Problem | None = None) -> None:
-        self._options, self._search = options, search
+    def __init__(
+        self, options: Auto, context: SolveContext, box: Box, relaxed: Problem | None = None
+    ) -> None:
+        self._options, self._context = options, context
         self._relaxed = relaxed
         """What bounds are proved of, if not of the problem itself."""
-        self._scene = Scene.of(search, box=box, scaled=options.scaling == "box")
+        self._scaled = ScaledProblem.of(context, box=box, scaled=options.scaling == "box")
         self._notes: list[str] = []
         self._seen: list[FloatArray] = []
-        self._starts = iter(Starts(search, self._scene))
-        self._walked = search, self._scene, self._starts
+        self._starts = iter(Starts(context, self._scaled))
+        self._walked = context, self._scaled, self._starts
         """Where walks go: the problem itself, or one with its integer inputs spelled out."""
-        extended = selected(search.problem, box) if options.selection else None
-        if extended is not None:
-            self._spell_out(extended, extended.widen(box))
+        reformulated = with_enumerated_inputs(context.problem, box) if options.selection else None
+        if reformulated is not None:
+            self._spell_out(reformulated, reformulated.widen(box))
 
-    def _spell_out(self, extended: Extended, box: Box) -> None:
-        more = extended.problem.mip.columns - extended.original.mip.columns
+    def _spell_out(self, reformulated: Reformulated, box: Box) -> None:
+        more = reformulated.problem.mip.n_columns - reformulated.original.mip.n_columns
         self._say(f"integer inputs have few combinations: {more} binaries choose among them on walks")
-        search = _through(self._search, extended)
-        scene = Scene.of(search, box=box, scaled=self._options.scaling == "box")
-        self._walked = search, scene, iter(Starts(search, scene))
+        context = _through(self._context, reformulated)
+        scaled = ScaledProblem.of(context, box=box, scaled=self._options.scaling == "box")
+        self._walked = context, scaled, iter(Starts(context, scaled))
 
-    def run(self) -> Outcome:
+    def run(self) -> MethodOutcome:
         """Until something is proved, the time is over, or nothing helps any more."""
         reason: StopReason | None = None
         for step in self._steps():
             reason = step() or reason
-            if self._search.incumbent.proved:
+            if self._context.incumbent.proved:
                 reason = StopReason.PROVED
                 break
-            if self._search.budget.over:
-                reason = self._search.budget.over
+            if self._context.budget.over:
+                reason = self._context.budget.over
                 break
-        return Outcome(
+        return MethodOutcome(
             reason or StopReason.STALLED,
-            len(self._search.watch.trace),
+            len(self._context.monitor.trace),
             "; ".join(self._notes),
         )
 
     def _steps(self) -> list[Callable[[], StopReason | None]]:
-        scene, options = self._scene, self._options
-        integers = int(np.count_nonzero(scene.free_integers))
-        parts = scene.parts
-        classes = bool(scene.networks.classes.any())
+        scaled, options = self._scaled, self._options
+        integers = int(np.count_nonzero(scaled.free_integers))
+        parts = scaled.parts
+        classes = bool(scaled.networks.classes.any())
         coupled = parts.count > 1 and not np.all(parts.private_rows)
-        exact = writable(self._search.problem, scene.box) if options.exact else None
+        exact = relu_big_m(self._context.problem, scaled.box) if options.exact else None
         if exact is not None and (integers > MANY_INTEGERS or exact.unstable > MOST_NEURONS):
             exact = None
         early = exact is not None and exact.unstable <= EASY_NEURONS
@@ -174,7 +178,7 @@ class _Plan:
         elif not by_columns or parts.count <= MANY_COMPONENTS:
             self._say("sequential linear steps from a few starts")
             steps.append(self._first_walk)
-        choices = int(np.count_nonzero(scene.free_integers)) - int(scene.networks.classes.sum())
+        choices = int(np.count_nonzero(scaled.free_integers)) - int(scaled.networks.classes.sum())
         switchable = choices > 0 and options.switching
         if exact is not None and early:
             self._say(f"{exact.unstable} neurons may change sign: few enough to be written out, early")
@@ -196,17 +200,17 @@ class _Plan:
         return steps
 
     def _say(self, text: str) -> None:
-        self._search.watch.say(f"  auto: {text}")
+        self._context.monitor.say(f"  auto: {text}")
         self._notes.append(text)
 
-    def _part(self, share: float) -> Search:
-        budget = self._search.budget
-        return replace(self._search, budget=budget.part(share * budget.left))
+    def _part(self, share: float) -> SolveContext:
+        budget = self._context.budget
+        return replace(self._context, budget=budget.part(share * budget.left))
 
     def _first_walk(self) -> StopReason:
         effort = self._options.effort
         starts = FIRST_STARTS if effort is None else min(FIRST_STARTS, effort)
-        return self._walk(FIRST_SHARE, starts, lambda z: self._seen.append(z[: self._scene.host.columns]))
+        return self._walk(FIRST_SHARE, starts, lambda z: self._seen.append(z[: self._scaled.host.n_columns]))
 
     def _middle_walk(self) -> StopReason:
         return self._walk(0.5, self._options.effort)
@@ -220,43 +224,43 @@ class _Plan:
         """Go on with the starts where the last walk stopped."""
         options = self._options
         method = SequentialLinear(starts=starts, patience=options.patience, memory=options.memory)
-        search, scene, starting = self._walked
+        context, scaled, starting = self._walked
         if share < 1.0:
-            search = replace(search, budget=self._part(share).budget)
-        return method.run(search, scene, starts=starting, seen=seen).stop_reason
+            context = replace(context, budget=self._part(share).budget)
+        return method.run(context, scaled, starts=starting, seen=seen).stop_reason
 
     def _switch(self, share: float) -> StopReason:
-        method = Switching(rounds=self._options.effort, patience=self._options.patience)
-        return method.run(self._part(share), self._scene, starts=self._starts).stop_reason
+        method = IntegerLocalSearch(rounds=self._options.effort, patience=self._options.patience)
+        return method.run(self._part(share), self._scaled, starts=self._starts).stop_reason
 
     def _columns(self) -> StopReason:
         method = ColumnGeneration(rounds=self._options.effort)
-        return method.run(self._search, self._scene, self._seen).stop_reason
+        return method.run(self._context, self._scaled, self._seen).stop_reason
 
     def _relaxation(self) -> StopReason:
-        return Neighbourhood(rounds=1).run(self._search, self._scene).stop_reason
+        return Neighbourhood(rounds=1).run(self._context, self._scaled).stop_reason
 
     def _neighbourhoods(self) -> StopReason:
         method = Neighbourhood(rounds=self._options.effort)
-        return method.run(self._search, self._scene, relax=False).stop_reason
+        return method.run(self._context, self._scaled, relax=False).stop_reason
 
-    def _exact(self, exact: Writable, share: float) -> StopReason | None:
+    def _exact(self, exact: ReluBigM, share: float) -> StopReason | None:
         """Small networks as one MIP, for points and a bound at once; where the two differ, once for each."""
-        search, budget = self._search, self._part(share).budget
+        context, budget = self._context, self._part(share).budget
         apart = exact.apart or self._relaxed is not None
         if apart or not exact.proves:
             clear = exact.program(margin=True)
             part = budget.part(0.5 * budget.left) if exact.proves else budget
-            solve_whole(search, clear, part, "exact", proves=False)
+            solve_exact_mip(context, clear, part, "exact", proves=False)
         if not exact.proves:
             self._notes.append("the networks' own rounding has no bound: nothing is proved from their layers")
             return None
         # what a bound must allow for may let a point through that misses a row: good for a bound only
         bounds = exact if self._relaxed is None else replace(exact, problem=self._relaxed)
-        answer, trouble = solve_whole(search, bounds.program(), budget, "exact", offers=not apart)
+        answer, trouble = solve_exact_mip(context, bounds.program(), budget, "exact", offers=not apart)
         if trouble:
             self._notes.append(trouble)
-        if answer is not None and answer.status is MipStatus.INFEASIBLE and search.incumbent.x is None:
+        if answer is not None and answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
             self._notes.append("HiGHS finds no solution of the problem with its networks written out")
-            search.budget.stop(StopReason.STALLED)
+            context.budget.stop(StopReason.STALLED)
         return None

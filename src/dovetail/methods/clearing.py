@@ -13,20 +13,20 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
+from dovetail.analysis.clearance import cleared, has_room
 from dovetail.bounds.box import propagate
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import Budget, StopReason
-from dovetail.core.clearance import cleared, has_room
-from dovetail.core.engine import Quadratic
 from dovetail.core.errors import EngineError
-from dovetail.core.incumbent import Incumbent
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.core.search import Search
-from dovetail.local.descent import Options
-from dovetail.local.scene import Scene
-from dovetail.local.walk import Walk
+from dovetail.linearised.descent import Options
+from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.mip import HighsEngine
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.context import SolveContext
+from dovetail.run.engine import Quadratic
+from dovetail.run.incumbent import Incumbent
 
 SECONDS = 0.5
 """The longest it takes, also after the end of the time."""
@@ -36,45 +36,47 @@ WORTH = 1e-4
 """The most that a clear point may cost, relative to the objective."""
 
 
-def clear(search: Search) -> None:
+def clear(context: SolveContext) -> None:
     """Put a point that holds however its predictors round in the place of an incumbent that may not."""
-    incumbent = search.incumbent
-    if incumbent.x is None or all(block.predictor.exact for block in search.problem.blocks):
+    incumbent = context.incumbent
+    if incumbent.x is None or all(block.predictor.exact for block in context.problem.blocks):
         return
-    if search.budget.stopped is StopReason.INTERRUPT or incumbent.steady:
+    if context.budget.stopped is StopReason.INTERRUPT or incumbent.steady:
         return  # who presses Ctrl-C wants the point as it is
     change, lead = incumbent.rounding(incumbent.x)
-    if not has_room(search.problem, change):
+    if not has_room(context.problem, change):
         return
-    point = _near(search, incumbent.x, cleared(search.problem, change, lead))
+    point = _near(context, incumbent.x, cleared(context.problem, change, lead))
     if point is not None:
-        incumbent.settle_for(point, WORTH)
+        incumbent.accept_steadier(point, WORTH)
 
 
-def _near(search: Search, x: FloatArray, problem: Problem) -> FloatArray | None:
+def _near(context: SolveContext, x: FloatArray, problem: Problem) -> FloatArray | None:
     """The best point near `x` that a short descent finds in the cleared problem, or none."""
     budget = Budget(SECONDS)
-    door = Incumbent(
-        search.problem,
+    inner = Incumbent(
+        context.problem,
         HighsEngine(),
         budget,
-        search.stopwatch,
-        seed=search.seed,
-        threads=search.threads,
+        context.stopwatch,
+        seed=context.seed,
+        threads=context.threads,
         steady=True,
     )
-    inside = replace(search, problem=problem, incumbent=door, budget=budget)
+    inside = replace(context, problem=problem, incumbent=inner, budget=budget)
     try:
-        scene = Scene.of(inside, box=propagate(problem.mip))
-        start = _nearest(scene.host, x, scene.width, inside)
+        scaled = ScaledProblem.of(inside, box=propagate(problem.mip))
+        start = _nearest(scaled.host, x, scaled.width, inside)
         if start is not None:
-            Walk(inside, scene, Options(steps=STEPS)).descend(start, RADIUS, budget, "clear", steps=1)
+            MixedIntegerDescent(inside, scaled, Options(steps=STEPS)).descend(
+                start, RADIUS, budget, "clear", steps=1
+            )
     except EngineError:
         pass  # an engine in trouble here costs a nicer point, not the solve
-    return door.x
+    return inner.x
 
 
-def _nearest(host: Mip, x: FloatArray, width: FloatArray, search: Search) -> FloatArray | None:
+def _nearest(host: Mip, x: FloatArray, width: FloatArray, context: SolveContext) -> FloatArray | None:
     """The point of the host's rows, integers as they are, that is nearest to `x`: min |z - x|, an LP.
 
     A descent compares points by what they cost and counts on its start to satisfy the rows.
@@ -91,6 +93,6 @@ def _nearest(host: Mip, x: FloatArray, width: FloatArray, search: Search) -> Flo
         upper=np.maximum(0.0, np.concatenate([up, down])),
     )
     nothing = np.empty(0, dtype=np.int64)
-    session = HighsEngine().load(moves, nothing, seed=search.seed, threads=search.threads)
-    answer = session.solve(Quadratic.linear(moves.cost, 0.0), budget=search.budget)
+    session = HighsEngine().load(moves, nothing, seed=context.seed, threads=context.threads)
+    answer = session.solve(Quadratic.linear(moves.cost, 0.0), budget=context.budget)
     return None if answer.x is None else x + answer.x[: x.size] - answer.x[x.size :]

@@ -4,7 +4,7 @@
     u(k)      = argmin over the networks of  d'f(u) + lambda'(u - x(k)) + 1/2 |u - x(k)|_W^2
     lambda(k) = lambda(k-1) + W (u(k) - x(k))
 
-until |u - x| is below the tolerance. Every x(k), and u(k) rounded, goes through the door: what is
+until |u - x| is below the tolerance. Every x(k), and u(k) rounded, is completed and checked: what is
 returned is the best *verified* point on the way, not the pair the loop ends with.
 
 Idea: neither side is rewritten in the other's language, so the MIP does not grow with the network
@@ -25,12 +25,10 @@ from typing import Literal
 
 import numpy as np
 
+from dovetail.analysis.boxes import input_box
+from dovetail.analysis.typical_ranges import TypicalRanges, require_finite_inputs, typical_ranges
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import StopReason
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.incumbent import Incumbent
-from dovetail.core.lap import Lap
-from dovetail.core.network import NnSolver
 from dovetail.core.options import (
     require_choice,
     require_count,
@@ -39,17 +37,19 @@ from dovetail.core.options import (
     require_number,
 )
 from dovetail.core.problem import Problem
-from dovetail.core.search import Outcome, Search
-from dovetail.core.trace import Row
 from dovetail.coupling.assemble import network_block
-from dovetail.coupling.coupled import Coupled
-from dovetail.coupling.link import Link
+from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian
+from dovetail.coupling.block_coupling import BlockCoupling
 from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, Penalty
 from dovetail.coupling.split import split
 from dovetail.mip import ENGINES, engine_for
 from dovetail.nn import ProjectedGradient
-from dovetail.presolve.boxes import input_box
-from dovetail.presolve.stretch import Stretch, require_finite_inputs, stretch
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.incumbent import Incumbent
+from dovetail.run.network_step import NnSolver
+from dovetail.run.progress import Progress
+from dovetail.run.trace import Row
 
 INTEGER_LENGTH = 10.0
 GLANCES = 16
@@ -106,22 +106,24 @@ class DualDecomposition:
         require_methods("DualDecomposition: nn_solver", self.nn_solver, ("solve", "refuses"), solver)
         require_methods("DualDecomposition: penalty", self.penalty, ("start", "update"), penalty)
 
-    def solve(self, search: Search) -> Outcome:
+    def solve(self, context: SolveContext) -> MethodOutcome:
         """Algorithm 1: MIP step, network step, dual update, check, penalty."""
-        budget, watch = search.budget, search.watch
-        coupled = self._set_up(search)
+        budget, monitor = context.budget, context.monitor
+        coupled = self._set_up(context)
         if coupled is None:
-            return Outcome(StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time")
+            return MethodOutcome(
+                StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time"
+            )
         penalty = self.penalty.start(self.rho)
-        progress = _Progress(self.patience)
+        progress, stall = Progress(context), _StallTest(self.patience)
         for k in range(1, self.iterations + 1):
             rho = penalty.rho
-            lap = Lap(search)
+            progress.begin()
 
             # 1. MIP step: x(k)
             answer = coupled.mip_step(rho, self.mip_gap, budget)
             if answer.x is None:
-                return _end(budget.over or StopReason.STALLED, k - 1, coupled, rho, search)
+                return _end(budget.over or StopReason.STALLED, k - 1, coupled, rho, context)
 
             # 2. network step: u(k)
             coupled.network_step(answer.x, rho, self.nn_solver, budget, both_starts=self.both_starts)
@@ -130,11 +132,11 @@ class DualDecomposition:
             # 3. dual update: lambda(k)
             coupled.update_multipliers(rho)
 
-            # 4. every candidate to the door; agreement?
-            objective = search.incumbent.offer(answer.x, "x")
-            search.incumbent.offer(coupled.copies(answer.x), "u")
+            # 4. every candidate is offered; agreement?
+            objective = context.incumbent.offer(answer.x, "x")
+            context.incumbent.offer(coupled.copies(answer.x), "u")
             merit, residuals = coupled.lagrangian(answer.x, rho), coupled.residuals(rho)
-            row = lap.row(
+            row = progress.row(
                 k,
                 objective,
                 lagrangian=lagrangian,
@@ -143,87 +145,89 @@ class DualDecomposition:
                 rho=rho,
                 exact=answer.exact,
             )
-            watch.iteration(row, search.incumbent.x)
-            progress.see(row)
+            monitor.iteration(row, context.incumbent.x)
+            stall.see(row)
             if self._agrees(row):
-                return _end(StopReason.AGREED, k, coupled, rho, search)
-            stop = budget.over or progress.verdict(search.incumbent)
+                return _end(StopReason.AGREED, k, coupled, rho, context)
+            stop = budget.over or stall.verdict(context.incumbent)
             if stop:
-                return _end(stop, k, coupled, rho, search)
+                return _end(stop, k, coupled, rho, context)
 
             # 5. penalty: rho
             penalty = self.penalty.update(penalty, k, row.primal, row.dual)
-        return _end(StopReason.ITERATIONS, self.iterations, coupled, penalty.rho, search)
+        return _end(StopReason.ITERATIONS, self.iterations, coupled, penalty.rho, context)
 
     def _agrees(self, row: Row) -> bool:
-        """Agreement on a point that passed the door, with copies that have come to rest."""
+        """Agreement on a point that passed the check, with copies that have come to rest."""
         still = self.movement is None or row.dual <= row.rho * self.movement
         return row.primal < self.tolerance and still and not np.isnan(row.objective)
 
-    def _set_up(self, search: Search) -> Coupled | None:
+    def _set_up(self, context: SolveContext) -> AugmentedLagrangian | None:
         """What is done once: cut the problem, measure it, load the engine, freeze the networks."""
-        problem, start = search.problem, search.start
+        problem, start = context.problem, context.start
         parts = split(problem)
-        box = input_box(problem, search.budget, seed=search.seed, threads=search.threads)
+        box = input_box(problem, context.budget, seed=context.seed, threads=context.threads)
         scaled = self.scaling == "box"
-        if scaled and not box.complete and search.budget.over:
+        if scaled and not box.complete and context.budget.over:
             return None
         if scaled:
             require_finite_inputs(problem, box)
-        reach = stretch(problem, box, search.seed)
-        ones = np.ones(problem.mip.columns)
-        width, length = (reach.width, _lengths(problem, reach)) if scaled else (ones, ones)
-        unit = _objective_unit(problem, reach) if scaled else 1.0
+        ranges = typical_ranges(problem, box, context.seed)
+        ones = np.ones(problem.mip.n_columns)
+        width, length = (ranges.width, _lengths(problem, ranges)) if scaled else (ones, ones)
+        unit = _objective_unit(problem, ranges) if scaled else 1.0
         engine = engine_for(self.engine, parts.mip, parts.columns)
-        session = engine.load(parts.mip, parts.columns, seed=search.seed, threads=search.threads)
+        session = engine.load(parts.mip, parts.columns, seed=context.seed, threads=context.threads)
         cost = problem.mip.minimised().cost
         links = []
         for part in parts.parts:
-            points = reach.points[part.block.name]
+            points = ranges.points[part.block.name]
             network = network_block(
-                part, box.lower, box.upper, length, points, search.device, search.stopwatch
+                part, box.lower, box.upper, length, points, context.device, context.stopwatch
             )
             reason = self.nn_solver.refuses(network)
             if reason is not None:
                 raise UnsupportedError(reason)
-            links.append(Link(part, network, cost, width[part.block.inputs], unit, scaled=scaled))
-        coupled = Coupled(parts.mip, session, links, search.stopwatch)
-        search.watch.say(_introduction(engine.name, self, links))
-        coupled.begin(start.x if start.x is not None else _first_point(search, reach), start.multipliers)
+            links.append(BlockCoupling(part, network, cost, width[part.block.inputs], unit, scaled=scaled))
+        coupled = AugmentedLagrangian(parts.mip, session, links, context.stopwatch)
+        context.monitor.say(_introduction(engine.name, self, links))
+        coupled.begin(start.x if start.x is not None else _first_point(context, ranges), start.multipliers)
         return coupled
 
 
-def _end(reason: StopReason, iterations: int, coupled: Coupled, rho: float, search: Search) -> Outcome:
+def _end(
+    reason: StopReason, iterations: int, coupled: AugmentedLagrangian, rho: float, context: SolveContext
+) -> MethodOutcome:
     """Pack up: the last residual and the prices, for a later start."""
-    trace = search.watch.trace
+    trace = context.monitor.trace
     residual = trace[-1].primal if len(trace) else None
-    notes = [link.note for link in coupled.links if link.note]
-    return Outcome(reason, iterations, "; ".join(notes), residual, coupled.multipliers(rho))
+    notes = [link.note for link in coupled.couplings if link.note]
+    return MethodOutcome(reason, iterations, "; ".join(notes), residual, coupled.multipliers(rho))
 
 
-def _first_point(search: Search, reach: Stretch) -> FloatArray:
+def _first_point(context: SolveContext, ranges: TypicalRanges) -> FloatArray:
     """Where the copies begin: the middle of everything; where nothing feasible is known, a look around."""
-    if search.incumbent.x is not None:
-        return reach.middle
-    chance = np.random.default_rng(search.seed)
+    if context.incumbent.x is not None:
+        return ranges.middle
+    rng = np.random.default_rng(context.seed)
     for part in (0.0, *np.linspace(0.2, 1.0, GLANCES)):
-        away = part * chance.uniform(-0.5, 0.5, reach.middle.size) * (reach.upper - reach.lower)
-        search.incumbent.offer(reach.middle + away, "look")
-        if search.incumbent.x is not None:
-            return search.incumbent.x
-    return reach.middle
+        away = part * rng.uniform(-0.5, 0.5, ranges.middle.size) * (ranges.upper - ranges.lower)
+        context.incumbent.offer(ranges.middle + away, "look")
+        if context.incumbent.x is not None:
+            return context.incumbent.x
+    return ranges.middle
 
 
-def _lengths(problem: Problem, reach: Stretch) -> FloatArray:
+def _lengths(problem: Problem, ranges: TypicalRanges) -> FloatArray:
     """What a column's moves are measured in: its width; for an integer ten times that.
 
     A continuous column is drawn along little by little. An integer moves by whole steps, each of
     which has to be worth half its weight: with the weight of a continuous column it never moves.
     """
-    return np.where(problem.mip.integer, INTEGER_LENGTH, 1.0) * reach.width
+    return np.where(problem.mip.integer, INTEGER_LENGTH, 1.0) * ranges.width
 
 
-def _objective_unit(problem: Problem, reach: Stretch) -> float:
+def _objective_unit(problem: Problem, ranges: TypicalRanges) -> float:
     """How much of the objective is at stake where a copy meets its column: what prices are measured in.
 
     Per input, the mean of what moving it across its stretch is worth; per sample, a share of what all
@@ -231,28 +235,28 @@ def _objective_unit(problem: Problem, reach: Stretch) -> float:
     blocks counts for as much as inputs and outputs can move it through a row that they share.
     """
     mip = problem.mip
-    inputs, outputs = np.zeros(mip.columns, dtype=bool), np.zeros(mip.columns, dtype=bool)
+    inputs, outputs = np.zeros(mip.n_columns, dtype=bool), np.zeros(mip.n_columns, dtype=bool)
     inputs[problem.inputs] = outputs[problem.outputs] = True
     tied = inputs | outputs
     entries = abs(mip.A).tocoo()
-    push = abs(mip.A) @ np.where(tied, reach.play, 0.0)
-    moved = np.zeros(mip.columns)
+    push = abs(mip.A) @ np.where(tied, ranges.play, 0.0)
+    moved = np.zeros(mip.n_columns)
     np.maximum.at(moved, entries.col, push[entries.row] / entries.data)
-    play = np.where(tied | (moved == 0.0), reach.play, np.minimum(moved, reach.play))
+    play = np.where(tied | (moved == 0.0), ranges.play, np.minimum(moved, ranges.play))
     worth = np.abs(mip.cost) * play
     samples = sum(block.samples for block in problem.blocks)
     at_stake = float(worth[inputs].mean() + worth[~inputs].sum() / samples)
     return at_stake if at_stake > 0.0 else 1.0
 
 
-def _introduction(engine: str, options: DualDecomposition, links: list[Link]) -> str:
+def _introduction(engine: str, options: DualDecomposition, links: list[BlockCoupling]) -> str:
     forms = {link.block.name: "inputs and outputs" if link.couples_outputs else "inputs" for link in links}
     solver = getattr(options.nn_solver, "name", type(options.nn_solver).__name__)
     couplings = ", ".join(f"{name}: {form}" for name, form in forms.items())
     return f"  MIP step by {engine}, network step by {solver}\n  coupled: {couplings}"
 
 
-class _Progress:
+class _StallTest:
     """Notices when nothing better exists, or nothing better has come for a while."""
 
     def __init__(self, patience: int | None) -> None:

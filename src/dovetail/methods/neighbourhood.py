@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.analysis.components import NOBODY
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.options import require_count
-from dovetail.core.rounds import Rounds
-from dovetail.core.search import Outcome, Search
-from dovetail.local.descent import Descent, Options
-from dovetail.local.scene import Scene
-from dovetail.local.starts import Starts
-from dovetail.local.step import StepProgram
-from dovetail.presolve.components import NOBODY
+from dovetail.linearised.descent import Descent, Options
+from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.starts import Starts
+from dovetail.linearised.trust_region import TrustRegionSubproblem
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.progress import Progress
 
 WHOLE = 1e-6
 RELAXED_STARTS, RELAX_SHARE = 4, 0.15
@@ -47,74 +47,76 @@ class Neighbourhood:
             require_count("Neighbourhood: rounds", self.rounds, at_least=1)
         require_count("Neighbourhood: patience", self.patience, at_least=1)
 
-    def solve(self, search: Search) -> Outcome:
+    def solve(self, context: SolveContext) -> MethodOutcome:
         """Measure the problem, then relax, fix and search."""
-        return self.run(search, Scene.of(search))
+        return self.run(context, ScaledProblem.of(context))
 
-    def run(self, search: Search, scene: Scene, *, relax: bool = True) -> Outcome:
+    def run(self, context: SolveContext, scaled: ScaledProblem, *, relax: bool = True) -> MethodOutcome:
         """The same on a problem that is measured already; without `relax` from the incumbent on."""
-        hunt = _Hunt(search, scene)
-        rounds = Rounds(search, self.rounds, self.patience)
+        hunt = LargeNeighbourhoodSearch(context, scaled)
+        progress = Progress(context, self.rounds, self.patience)
         while True:
-            first = relax and rounds.done == 0
-            outcome = rounds.ended(hunt.relax() if first else hunt.search())
+            first = relax and progress.done == 0
+            outcome = progress.record(hunt.relax() if first else hunt.search())
             if outcome is not None:
                 return outcome
 
 
-class _Hunt:
+class LargeNeighbourhoodSearch:
     """The programs and components of one problem."""
 
-    def __init__(self, search: Search, scene: Scene) -> None:
-        self._search, self._scene = search, scene
-        self._parts = scene.parts
-        self._integers = np.flatnonzero(scene.free_integers)
-        seed, threads, watch = search.seed, search.threads, search.stopwatch
-        self._relaxed = StepProgram(scene, watch, integer=False, memory=8, seed=seed, threads=threads)
-        self._whole = StepProgram(scene, watch, integer=True, seed=seed, threads=threads)
-        self._chance = np.random.default_rng(seed + 3)
-        self._starts = Starts(search, scene)
-        self._held = Descent(search, scene, self._relaxed, Options())
+    def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
+        self._context, self._scaled = context, scaled
+        self._parts = scaled.parts
+        self._integers = np.flatnonzero(scaled.free_integers)
+        seed, threads, stopwatch = context.seed, context.threads, context.stopwatch
+        self._relaxed = TrustRegionSubproblem(
+            scaled, stopwatch, integer=False, memory=8, seed=seed, threads=threads
+        )
+        self._whole = TrustRegionSubproblem(scaled, stopwatch, integer=True, seed=seed, threads=threads)
+        self._rng = np.random.default_rng(seed + 3)
+        self._starts = Starts(context, scaled)
+        self._held = Descent(context, scaled, self._relaxed, Options())
         self._company, self._failures = FIRST_COMPANY, 0
 
     def relax(self) -> float:
         """A relaxed local optimum, and the first whole point made of it."""
-        search, scene = self._search, self._scene
+        context, scaled = self._context, self._scaled
         options = Options(tolerance=1e-5, hold_integers=False)
-        descent = Descent(search, scene, self._relaxed, options)
+        descent = Descent(context, scaled, self._relaxed, options)
         best = None
-        part = search.budget.part(RELAX_SHARE * search.budget.left)
+        part = context.budget.part(RELAX_SHARE * context.budget.left)
         for k in range(RELAXED_STARTS):
             z = self._starts.random() if k else self._starts.cheapest()
             if z is not None and not (best is not None and part.over):
-                place = descent.run(z, 0.2, part, "relaxed")
-                best = place if best is None or place.merit < best.merit else best
+                iterate = descent.run(z, 0.2, part, "relaxed")
+                best = iterate if best is None or iterate.merit < best.merit else best
         if best is None:
             return float("nan")
         whole = np.abs(best.z - np.round(best.z)) <= WHOLE
-        free = np.zeros(scene.host.columns, dtype=bool)
+        free = np.zeros(scaled.host.n_columns, dtype=bool)
         free[self._integers] = ~whole[self._integers]
-        free[scene.networks.outputs[scene.networks.classes]] = True  # a relaxed class says nothing
+        free[scaled.networks.outputs[scaled.networks.classes]] = True  # a relaxed class says nothing
         for share in (0.0, 0.1, 0.3, 1.0):  # what is whole may be wrong: free more until something fits
             some = free.copy()
-            some[self._integers] |= self._chance.random(self._integers.size) < share
-            self._fill(best.z, some, 1.0, RENS_SHARE * search.budget.left, "rens")
-            if search.incumbent.x is not None or search.budget.over:
+            some[self._integers] |= self._rng.random(self._integers.size) < share
+            self._fill(best.z, some, 1.0, RENS_SHARE * context.budget.left, "rens")
+            if context.incumbent.x is not None or context.budget.over:
                 break
         return best.merit
 
     def search(self) -> float:
         """One neighbourhood of the incumbent, or a new start while there is none."""
-        best = self._search.incumbent.x
+        best = self._context.incumbent.x
         if best is None:
             return self.relax()
         chosen = self._components(best)
-        free = np.zeros(self._scene.host.columns, dtype=bool)
+        free = np.zeros(self._scaled.host.n_columns, dtype=bool)
         free[self._integers] = np.isin(self._parts.owner[self._integers], [*chosen, NOBODY])
-        before, began = self._search.incumbent.objective, self._search.budget.seconds
+        before, began = self._context.incumbent.objective, self._context.budget.seconds
         merit = self._fill(best, free, LNS_RADIUS, LNS_SECONDS, "lns")
-        if self._search.incumbent.objective == before:
-            quick = self._search.budget.seconds - began < QUICK
+        if self._context.incumbent.objective == before:
+            quick = self._context.budget.seconds - began < QUICK
             self._failures += int(quick)
             if self._failures >= MORE_AFTER:
                 self._company, self._failures = self._company + 1, 0
@@ -123,56 +125,56 @@ class _Hunt:
         return merit
 
     def _fill(self, z: FloatArray, free: BoolArray, radius: float, seconds: float, source: str) -> float:
-        """A MILP over the free integers, networks linearised at `z`; its point goes to the door."""
-        scene, search = self._scene, self._search
-        lower, upper = scene.host.lower.copy(), scene.host.upper.copy()
+        """A MILP over the free integers, networks linearised at `z`; its point goes to the incumbent."""
+        scaled, context = self._scaled, self._context
+        lower, upper = scaled.host.lower.copy(), scaled.host.upper.copy()
         held = self._integers[~free[self._integers]]
         lower[held] = upper[held] = np.clip(np.round(z[held]), lower[held], upper[held])
-        scene.narrow(lower, upper, z, radius * scene.width, whole=False)
+        scaled.narrow(lower, upper, z, radius * scaled.width, whole=False)
         step = self._whole.solve(
-            scene.host.cost,
+            scaled.host.cost,
             lower,
             upper,
-            scene.networks.look(z),
-            100.0 * scene.penalty,
-            budget=search.budget.part(seconds),
+            scaled.networks.linearise(z),
+            100.0 * scaled.penalty,
+            budget=context.budget.part(seconds),
             start=z if source == "lns" else None,
         )
         if step is None:
             return float("nan")
-        if radius < 1.0 and math.isnan(search.incumbent.offer(step.z, source)):
-            return step.value  # a neighbour that the door refuses is left; a first point is worth the descent
-        place = self._held.run(step.z, 0.2, search.budget.part(seconds), source)
-        search.incumbent.offer(place.z, source)
-        return place.merit
+        if radius < 1.0 and math.isnan(context.incumbent.offer(step.z, source)):
+            return (
+                step.value
+            )  # a refused neighbour is left; a first point is worth the descent
+        iterate = self._held.run(step.z, 0.2, context.budget.part(seconds), source)
+        context.incumbent.offer(iterate.z, source)
+        return iterate.merit
 
     def _components(self, z: FloatArray) -> IntArray:
         """One component that holds the objective back, and random company."""
         critical = self._critical(z)
         count = min(self._parts.count, 1 + self._company)
         first = (
-            int(self._chance.choice(critical))
-            if critical.size
-            else int(self._chance.integers(self._parts.count))
+            int(self._rng.choice(critical)) if critical.size else int(self._rng.integers(self._parts.count))
         )
-        others = self._chance.permutation(np.delete(np.arange(self._parts.count), first))
+        others = self._rng.permutation(np.delete(np.arange(self._parts.count), first))
         return np.concatenate([[first], others[: count - 1]])
 
     def _critical(self, z: FloatArray) -> IntArray:
         """Components whose network's row has a price while the integers are held."""
-        scene = self._scene
-        lower, upper = scene.host.lower.copy(), scene.host.upper.copy()
+        scaled = self._scaled
+        lower, upper = scaled.host.lower.copy(), scaled.host.upper.copy()
         lower[self._integers] = upper[self._integers] = np.round(z[self._integers])
         step = self._relaxed.solve(
-            scene.host.cost,
+            scaled.host.cost,
             lower,
             upper,
-            scene.networks.look(z),
-            100.0 * scene.penalty,
-            budget=self._search.budget.part(LNS_SECONDS),
+            scaled.networks.linearise(z),
+            100.0 * scaled.penalty,
+            budget=self._context.budget.part(LNS_SECONDS),
         )
         if step is None:
             return np.empty(0, dtype=np.int64)
-        priced = np.abs(step.pull) > 1e-9
-        owners = self._parts.owner[scene.networks.outputs[priced]]
+        priced = np.abs(step.duals) > 1e-9
+        owners = self._parts.owner[scaled.networks.outputs[priced]]
         return np.unique(owners[owners != NOBODY])

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_count, require_number
-from dovetail.core.rounds import Rounds
-from dovetail.core.search import Outcome, Search
-from dovetail.local.descent import Options
-from dovetail.local.scene import Scene
-from dovetail.local.starts import Starts
-from dovetail.local.walk import Walk
+from dovetail.linearised.descent import Options
+from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.starts import Starts
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -50,29 +50,29 @@ class SequentialLinear:
         require_count("SequentialLinear: steps", self.steps, at_least=1)
         require_number("SequentialLinear: radius", self.radius, above=0.0)
 
-    def solve(self, search: Search) -> Outcome:
+    def solve(self, context: SolveContext) -> MethodOutcome:
         """Measure the problem, then descend from one start after the other."""
-        return self.run(search, Scene.of(search))
+        return self.run(context, ScaledProblem.of(context))
 
     def run(
         self,
-        search: Search,
-        scene: Scene,
+        context: SolveContext,
+        scaled: ScaledProblem,
         *,
         starts: Iterator[tuple[FloatArray, str]] | None = None,
         seen: Callable[[FloatArray], object] | None = None,
-    ) -> Outcome:
+    ) -> MethodOutcome:
         """The same on a problem that is measured already.
 
         `starts` goes on where another run stopped; `seen` gets the points on the way, settled.
         """
-        walk = Walk(search, scene, Options(steps=self.steps, memory=self.memory, seen=seen))
-        rounds = Rounds(search, self.starts, self.patience)
-        for z, kind in starts if starts is not None else iter(Starts(search, scene)):
+        walk = MixedIntegerDescent(context, scaled, Options(steps=self.steps, memory=self.memory, seen=seen))
+        progress = Progress(context, self.starts, self.patience)
+        for z, kind in starts if starts is not None else iter(Starts(context, scaled)):
             radius = self.radius if kind != "near" else 0.5 * self.radius
-            place = walk.descend(z, radius, search.budget, kind)
-            objective = search.problem.mip.sign * (place.merit + scene.host.offset)
-            outcome = rounds.ended(place.merit, objective if place.feasible else float("nan"))
+            place = walk.descend(z, radius, context.budget, kind)
+            objective = context.problem.mip.sign * (place.merit + scaled.host.offset)
+            outcome = progress.record(place.merit, objective if place.feasible else float("nan"))
             if outcome is not None:
                 return outcome
-        return rounds.exhausted()
+        return progress.exhausted()

@@ -7,40 +7,39 @@ relaxed; no solver is called in the loop.
 
 Idea: the baseline without dual variables, cheap and parallel. Advice: use it to see what the dual
 update is worth. Weakness: with these penalties rows are met only nearly, so almost every point
-depends on the door, and its LP, to become feasible.
+depends on the incumbent's completion, an LP, to become feasible.
 
 Settled where the paper contradicts itself:
 - its text takes Adam steps, its algorithm plain ones: `rule` offers both, Adam is the default (plain
   steps of 0.01 diverge under penalties of 50 as soon as a row has many entries);
-- its algorithm compares c'x alone, without d'f: the door compares the whole objective;
+- its algorithm compares c'x alone, without d'f: the incumbent compares the whole objective;
 - it tests the rows at x(t-1) and keeps x(t), and rounds after the test: here every x(t) goes
-  through the door, which rounds first and tests what it keeps;
+  through the incumbent's check, which rounds first and tests what it keeps;
 - the ablation's text describes another method (Algorithm 1 with lambda = rho = 0, one step, round):
   that is `SingleStepGradient.one_step()`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dovetail.analysis.boxes import input_box
+from dovetail.analysis.typical_ranges import TypicalRanges, typical_ranges
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
-from dovetail.core.budget import StopReason
-from dovetail.core.lap import Lap
-from dovetail.core.network import NetworkBlock
 from dovetail.core.options import require_choice, require_count, require_number
-from dovetail.core.search import Outcome, Search
-from dovetail.core.trace import Residual
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.split import split
 from dovetail.nn import Adam, steepest
-from dovetail.presolve.boxes import input_box
-from dovetail.presolve.stretch import Stretch, stretch
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.network_step import NetworkBlock
+from dovetail.run.progress import Progress
+from dovetail.run.trace import Residual
 
 
 @dataclass(frozen=True)
@@ -70,45 +69,39 @@ class SingleStepGradient:
         require_number("SingleStepGradient: network_penalty", self.network_penalty, at_least=0.0)
         require_choice("SingleStepGradient: rule", self.rule, ("adam", "gradient"))
 
-    def solve(self, search: Search) -> Outcome:
-        """Forward, backward, project; every iterate to the door."""
-        penalised = _Penalised(search, self.linear_penalty, self.network_penalty)
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Forward, backward, project; every iterate is offered."""
+        penalised = _Penalised(context, self.linear_penalty, self.network_penalty)
         direction = Adam() if self.rule == "adam" else steepest
         x = penalised.start()
-        reason, t = StopReason.ITERATIONS, 0
-        for t in range(1, self.iterations + 1):
-            lap = Lap(search)
-
+        progress = Progress(context, self.iterations)
+        while True:
             # forward and backward
             loss, slope, missed = penalised.gradient(x)
 
             # projected step
-            step = self.lr / float(np.sqrt(1.0 + self.decay * t))
-            with search.stopwatch.measure("nn"):
+            step = self.lr / float(np.sqrt(1.0 + self.decay * (progress.done + 1)))
+            with context.stopwatch.measure("nn"):
                 x = penalised.project(x - step * direction(slope))
 
-            # the door
-            objective = search.incumbent.offer(penalised.point(x), "x")
-            row = lap.row(t, objective, lagrangian=loss, merit=loss, residuals=missed)
-            search.watch.iteration(row, search.incumbent.x)
-            if search.incumbent.proved or search.budget.over:
-                reason = search.budget.over or StopReason.PROVED
-                break
-        trace = search.watch.trace
-        return Outcome(reason, t, residual=trace[-1].primal if len(trace) else None)
+            # completion and check
+            objective = context.incumbent.offer(penalised.point(x), "x")
+            outcome = progress.record(loss, objective, residuals=missed)
+            if outcome is not None:
+                return replace(outcome, residual=context.monitor.trace[-1].primal)
 
 
 class _Penalised:
     """The whole problem as one differentiable function of its columns; outputs follow from inputs."""
 
-    def __init__(self, search: Search, linear_penalty: float, network_penalty: float) -> None:
-        self._problem, self._watch = search.problem, search.stopwatch
-        mip = search.problem.mip.minimised()
-        box = input_box(search.problem, search.budget, seed=search.seed, threads=search.threads)
-        reach = stretch(search.problem, box, search.seed)
-        self._device = search.device or search.problem.blocks[0].predictor.device
-        self._networks = _networks(search, box, reach, self._device)
-        known = search.start.x if search.start.x is not None else search.incumbent.x
+    def __init__(self, context: SolveContext, linear_penalty: float, network_penalty: float) -> None:
+        self._problem, self._watch = context.problem, context.stopwatch
+        mip = context.problem.mip.minimised()
+        box = input_box(context.problem, context.budget, seed=context.seed, threads=context.threads)
+        reach = typical_ranges(context.problem, box, context.seed)
+        self._device = context.device or context.problem.blocks[0].predictor.device
+        self._networks = _networks(context, box, reach, self._device)
+        known = context.start.x if context.start.x is not None else context.incumbent.x
         self._start = known if known is not None else reach.middle
         self._cost = self._tensor(mip.cost)
         self._lower, self._upper = self._tensor(mip.lower), self._tensor(mip.upper)
@@ -118,8 +111,8 @@ class _Penalised:
             torch.as_tensor(part, device=self._device)
             for part in (entries.row.astype(np.int64), entries.col.astype(np.int64), np.array(entries.data))
         )
-        written = np.zeros(mip.columns, dtype=bool)
-        written[search.problem.outputs] = True
+        written = np.zeros(mip.n_columns, dtype=bool)
+        written[context.problem.outputs] = True
         self._written = torch.as_tensor(written, device=self._device)
         touched = (abs(mip.A) @ written.astype(float)) > 0
         self._touched = torch.as_tensor(touched, device=self._device)
@@ -156,7 +149,7 @@ class _Penalised:
         return torch.zeros_like(self._row_lower).index_add(0, row, entry * whole[column])
 
     def point(self, x: Tensor) -> FloatArray:
-        """The columns as numbers; outputs are the door's business."""
+        """The columns as numbers; outputs are the incumbent's business."""
         return np.array(x.detach().cpu().numpy())
 
     def _completed(self, x: Tensor) -> Tensor:
@@ -182,13 +175,13 @@ def _beyond(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     return (values - upper).clamp(min=0.0) + (lower - values).clamp(min=0.0)
 
 
-def _networks(search: Search, box: Box, reach: Stretch, device: str) -> dict[str, NetworkBlock]:
+def _networks(context: SolveContext, box: Box, reach: TypicalRanges, device: str) -> dict[str, NetworkBlock]:
     """Frozen networks, all on one device, with the spreads their class surrogates need; nothing is scaled."""
-    unscaled = np.ones(search.problem.mip.columns)
+    unscaled = np.ones(context.problem.mip.n_columns)
     blocks = {}
-    for part in split(search.problem).parts:
+    for part in split(context.problem).parts:
         points = reach.points[part.block.name]
         blocks[part.block.name] = network_block(
-            part, box.lower, box.upper, unscaled, points, device, search.stopwatch
+            part, box.lower, box.upper, unscaled, points, device, context.stopwatch
         )
     return blocks

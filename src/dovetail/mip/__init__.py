@@ -8,16 +8,12 @@ another is one argument.
 from __future__ import annotations
 
 from dovetail.core.arrays import IntArray
-from dovetail.core.engine import MipEngine
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.core.mip import Mip
 from dovetail.mip.highs import HighsEngine as HighsEngine
 from dovetail.mip.piqp import PiqpEngine
 from dovetail.mip.scip import ScipEngine
-from dovetail.mip.written_out import Size as Size
-from dovetail.mip.written_out import WrittenOut as WrittenOut
-from dovetail.mip.written_out import import_writer as import_writer
-from dovetail.mip.written_out import written_size as written_size
+from dovetail.run.engine import MipEngine
 
 ENGINES: dict[str, type[MipEngine]] = {
     "highs": HighsEngine,

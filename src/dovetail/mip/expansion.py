@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.engine import Quadratic
 from dovetail.core.mip import SMALLEST, Mip
+from dovetail.run.engine import Quadratic
 
 FEW_VALUES = 64
 """Integer columns with at most this many steps are written out as binaries."""
@@ -73,7 +73,7 @@ class Expansion:
     @property
     def first_square(self) -> int:
         """Index of the first column t."""
-        return self.mip.columns + self.steps_of.size
+        return self.mip.n_columns + self.steps_of.size
 
     @property
     def columns(self) -> int:
@@ -91,12 +91,12 @@ class Expansion:
                 np.concatenate([np.ones(stepped.size), -np.ones(steps)]),
                 (
                     np.concatenate([np.arange(stepped.size), np.searchsorted(stepped, self.steps_of)]),
-                    np.concatenate([stepped, mip.columns + np.arange(steps)]),
+                    np.concatenate([stepped, mip.n_columns + np.arange(steps)]),
                 ),
             ),
             shape=(stepped.size, self.columns),
         ).tocsr()
-        wide = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.rows, self.columns))
+        wide = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.n_rows, self.columns))
         base = self.step_level[first]
         return (
             sp.csr_array(sp.vstack([wide, links], format="csr")),
@@ -118,7 +118,7 @@ class Expansion:
         """Costs and offset of the expanded program for this objective."""
         weight, centre = objective.weight, objective.centre
         cost = np.zeros(self.columns)
-        cost[: self.mip.columns] = objective.cost
+        cost[: self.mip.n_columns] = objective.cost
         offset = objective.offset
 
         j = self.pairs
@@ -129,7 +129,7 @@ class Expansion:
 
         k, level = self.steps_of, self.step_level
         rise = 0.5 * weight[k] * (1.0 + 2.0 * (level - centre[k]))
-        cost[self.mip.columns : self.first_square] = rise
+        cost[self.mip.n_columns : self.first_square] = rise
         stepped, first = np.unique(k, return_index=True)
         offset += float(np.sum(0.5 * weight[stepped] * (level[first] - centre[stepped]) ** 2))
 
@@ -145,7 +145,7 @@ class Expansion:
 
     def _fixed_pulls(self) -> IntArray:
         """Continuous columns without room to move: their pull is a constant."""
-        handled = np.zeros(self.mip.columns, dtype=bool)
+        handled = np.zeros(self.mip.n_columns, dtype=bool)
         handled[self.pairs] = handled[self.steps_of] = handled[self.squares_of] = True
         return np.flatnonzero(~handled & (self.mip.lower == self.mip.upper))
 

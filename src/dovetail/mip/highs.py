@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.budget import Budget
-from dovetail.core.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.mip.expansion import Expansion
-from dovetail.mip.live_highs import LiveHighs
-from dovetail.mip.live_piqp import LivePiqp
+from dovetail.mip.highs_model import HighsModel
+from dovetail.mip.piqp_model import PiqpModel
+from dovetail.run.budget import Budget
+from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 
 ROUNDS = 10
 """Of MILP and QP; without integers of LPs, which are quick: ten times as many."""
@@ -48,8 +48,8 @@ class HighsSession:
     def __init__(self, mip: Mip, columns: IntArray, *, seed: int, threads: int) -> None:
         self._mip = mip
         self._expansion = Expansion.of(mip, columns)
-        self._live = LiveHighs(*self._expansion.program(), seed=seed, threads=threads)
-        self._base_rows = mip.rows + np.unique(self._expansion.steps_of).size
+        self._live = HighsModel(*self._expansion.program(), seed=seed, threads=threads)
+        self._base_rows = mip.n_rows + np.unique(self._expansion.steps_of).size
         self._tangents = 0
         self._changed_bounds = False
 
@@ -70,7 +70,7 @@ class HighsSession:
         status, lifted, bound = self._run(budget, gap, start)
         if lifted is None:
             return MipAnswer(status, None, np.inf, bound)
-        x = lifted[: self._mip.columns]
+        x = lifted[: self._mip.n_columns]
         return certified("HiGHS", self._mip, objective, x, status, bound, bounds)
 
     def _run(
@@ -111,10 +111,10 @@ class HighsSession:
             if lifted is None:
                 certain = status is not MipStatus.LIMIT and best.x is None
                 return replace(best, status=status if certain else MipStatus.LIMIT)
-            found, converged = self._polished(lifted[: self._mip.columns], objective, bounds)
+            found, converged = self._polished(lifted[: self._mip.n_columns], objective, bounds)
             if found.value < best.value:
                 best = replace(found, bound=best.bound)
-            integers = np.round(lifted[: self._mip.columns][self._mip.integer]).tobytes()
+            integers = np.round(lifted[: self._mip.n_columns][self._mip.integer]).tobytes()
             near = best.value - best.bound <= gap * max(1.0, abs(best.value))
             if status is MipStatus.OPTIMAL and (near or integers in settled):
                 return replace(best, status=MipStatus.OPTIMAL)
@@ -138,11 +138,11 @@ class HighsSession:
         self._live.set_objective(cost, offset)
         if lifted is None:
             return MipStatus.LIMIT, None, -np.inf
-        inside, converged = self._polished(lifted[: self._mip.columns], objective, bounds)
+        inside, converged = self._polished(lifted[: self._mip.n_columns], objective, bounds)
         if inside.x is None:
             return MipStatus.LIMIT, None, -np.inf
         if not converged:
-            return self._held_still(lifted[: self._mip.columns], budget, bounds), None, -np.inf
+            return self._held_still(lifted[: self._mip.n_columns], budget, bounds), None, -np.inf
         beyond = 1e-3 * np.maximum(1.0, np.abs(inside.x))  # at the best point itself slopes just balance
         for point in (inside.x - beyond, inside.x, inside.x + beyond):
             self._touch(point)
@@ -181,7 +181,7 @@ class HighsSession:
         whole = np.where(mip.integer, np.round(x), x)
         lower, upper = bounds if bounds is not None else (mip.lower, mip.upper)
         fixed = (np.where(mip.integer, whole, lower), np.where(mip.integer, whole, upper))
-        found = LivePiqp(mip, *fixed).minimise(objective)
+        found = PiqpModel(mip, *fixed).minimise(objective)
         for point, converged in ((x, False),) if found is None else ((found[0], True), (x, False)):
             try:
                 answer = certified("HiGHS", mip, objective, point, MipStatus.LIMIT, -np.inf, bounds)

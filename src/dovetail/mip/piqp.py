@@ -11,12 +11,12 @@ from functools import cached_property
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.budget import Budget
-from dovetail.core.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.mip.highs import HighsSession
-from dovetail.mip.live_piqp import LivePiqp
+from dovetail.mip.piqp_model import PiqpModel
+from dovetail.run.budget import Budget
+from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 
 
 class PiqpEngine:
@@ -45,7 +45,7 @@ class PiqpSession:
     def __init__(self, mip: Mip, columns: IntArray, *, seed: int, threads: int) -> None:
         self._mip, self._columns = mip, columns
         self._seed, self._threads = seed, threads
-        self._whole = LivePiqp(mip, mip.lower, mip.upper)
+        self._whole = PiqpModel(mip, mip.lower, mip.upper)
 
     def solve(
         self,
@@ -59,7 +59,7 @@ class PiqpSession:
         """Minimise to PIQP's own accuracy (1e-8); `start` and `gap` have no use here."""
         if budget.over:
             return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
-        program = self._whole if bounds is None else LivePiqp(self._mip, *bounds)
+        program = self._whole if bounds is None else PiqpModel(self._mip, *bounds)
         found = program.minimise(objective)
         if found is not None:
             x, bound = found

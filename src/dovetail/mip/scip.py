@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.budget import Budget, OutOfTime
-from dovetail.core.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 from dovetail.core.errors import EngineError, MissingDependencyError
 from dovetail.core.mip import Mip
-from dovetail.mip.aside import Aside
 from dovetail.mip.expansion import Expansion
+from dovetail.mip.own_thread import OwnThread
+from dovetail.run.budget import Budget, OutOfTime
+from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 
 STATUS = {
     "optimal": MipStatus.OPTIMAL,
@@ -137,7 +137,7 @@ class ScipSession:
     def __init__(self, scip: Any, mip: Mip, columns: IntArray, seed: int) -> None:
         self._scip, self._mip, self._seed = scip, mip, seed
         self._expansion = Expansion.of(mip, columns)
-        self._live: _LiveScip | None = None
+        self._live: _ScipModel | None = None
 
     def solve(
         self,
@@ -154,7 +154,7 @@ class ScipSession:
             return nothing
         try:
             if self._live is None:
-                self._live = _LiveScip(self._scip, self._expansion, self._seed, budget)
+                self._live = _ScipModel(self._scip, self._expansion, self._seed, budget)
             self._live.prepare(objective, bounds or (self._mip.lower, self._mip.upper), start, budget)
         except OutOfTime:
             self._live = None  # half of it is written
@@ -165,7 +165,7 @@ class ScipSession:
             return nothing
         return self._answer(said, self._live, objective, bounds)
 
-    def _answer(self, said: str, live: _LiveScip, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:
+    def _answer(self, said: str, live: _ScipModel, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:
         if said == "inforunbd":
             status = MipStatus.LIMIT
         elif said in STATUS:
@@ -175,10 +175,10 @@ class ScipSession:
         x = live.best() if status not in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED) else None
         if x is None:
             return MipAnswer(status, None, np.inf, -np.inf)
-        return certified("SCIP", self._mip, objective, x[: self._mip.columns], status, live.bound, bounds)
+        return certified("SCIP", self._mip, objective, x[: self._mip.n_columns], status, live.bound, bounds)
 
 
-class _LiveScip:
+class _ScipModel:
     """One SCIP model: the expanded program with one variable in place of all squares."""
 
     def __init__(self, scip: Any, expansion: Expansion, seed: int, budget: Budget) -> None:
@@ -230,7 +230,7 @@ class _LiveScip:
             model.optimizeNogil()
             return str(model.getStatus())
 
-        return Aside(work).wait(budget, interrupter(model))
+        return OwnThread(work).wait(budget, interrupter(model))
 
     def best(self) -> FloatArray | None:
         """The best point of the last run, if it found one."""

@@ -20,7 +20,7 @@ from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import Itself, ObjectArray, Reading, distinct, table
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-from dovetail.models.indicators import with_indicators
+from dovetail.reformulations.indicators import with_indicators
 
 
 class GurobiModel:

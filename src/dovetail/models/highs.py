@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.errors import ModelError, OptionError
+from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.core.foreign import ObjectArray, Reading, distinct, table
-from dovetail.core.limits import FileLimits, Meter
 from dovetail.core.mip import Mip
 from dovetail.models.lp import read_text
 from dovetail.models.mps import outline
@@ -88,7 +88,7 @@ class HighsModel:
     def read(self, *, rows: bool = True) -> Reading:
         """The program; columns are known by their place."""
         mip = as_mip(self._model, rows=rows)
-        return Reading(mip, tuple(range(mip.columns)))
+        return Reading(mip, tuple(range(mip.n_columns)))
 
     def unpack(self, given: Any) -> ObjectArray:
         """`HighspyArray`, dictionaries and lists of variables."""
@@ -113,7 +113,7 @@ class HighsModel:
 
     def moved(self, reading: Reading) -> bool:
         """After a deletion: columns are known by their places, and those behind have moved up."""
-        return int(self._model.getNumCol()) < reading.mip.columns
+        return int(self._model.getNumCol()) < reading.mip.n_columns
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New columns, as highspy itself would make them."""

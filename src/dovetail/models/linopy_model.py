@@ -24,7 +24,7 @@ from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import ObjectArray, Reading, distinct, table
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-from dovetail.models.indicators import with_indicators
+from dovetail.reformulations.indicators import with_indicators
 
 MASKED = -1
 """The label of an entry that a mask left out."""

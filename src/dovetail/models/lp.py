@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import ModelError
-from dovetail.core.limits import Meter
+from dovetail.core.file_limits import Meter
 from dovetail.core.mip import INFINITY, Mip
 from dovetail.models.text import NAME, lines, shown
 
@@ -78,7 +78,7 @@ class Text:
         """Whether a program is the one in the text."""
         if mip.names is None or {name.encode() for name in mip.names} != self.columns.keys():
             return False
-        if mip.rows != len(self.rows) or (mip.sense == "max") != self.maximises:
+        if mip.n_rows != len(self.rows) or (mip.sense == "max") != self.maximises:
             return False
         names = [name.encode() for name in mip.names]
         return (

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dovetail.core.errors import ModelError
-from dovetail.core.limits import Meter
+from dovetail.core.file_limits import Meter
 from dovetail.core.mip import Mip
 from dovetail.models.text import INFINITE, NAME, NUMBER, lines, shown
 
@@ -54,7 +54,11 @@ class Outline:
 
     def agrees(self, mip: Mip) -> bool:
         """Whether a program has these columns, rows and entries."""
-        same = (len(self.columns), len(self.constraints), self.entries) == (mip.columns, mip.rows, mip.A.nnz)
+        same = (len(self.columns), len(self.constraints), self.entries) == (
+            mip.n_columns,
+            mip.n_rows,
+            mip.A.nnz,
+        )
         named = mip.names is None or [name.encode() for name in mip.names] == self.columns
         return same and named
 

@@ -39,7 +39,7 @@ class OwnModel:
     def read(self, *, rows: bool = True) -> Reading:
         """The problem's own host, which needs no reading."""
         mip = self._problem.mip
-        return Reading(mip, tuple(range(mip.columns)))
+        return Reading(mip, tuple(range(mip.n_columns)))
 
     def unpack(self, given: Any) -> ObjectArray:
         """Indices and names as columns."""

@@ -21,7 +21,7 @@ from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import ObjectArray, Reading, distinct, table
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-from dovetail.models.indicators import with_indicators
+from dovetail.reformulations.indicators import with_indicators
 
 NO_PROBLEM, BEING_WRITTEN = 0, 1
 """Stages of SCIP: freed, and open for changes. All later ones have a transformed copy."""

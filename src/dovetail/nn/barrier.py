@@ -23,8 +23,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dovetail.core.budget import Budget
-from dovetail.core.network import NetworkAnswer, NetworkBlock, Pull, Rows
 from dovetail.core.options import require_choice, require_count, require_number
 from dovetail.nn.barrier_function import Barrier
 from dovetail.nn.l_bfgs_b import l_bfgs_b
@@ -32,6 +30,8 @@ from dovetail.nn.newton_cg import newton_cg
 from dovetail.nn.passes import values_only
 from dovetail.nn.projected_gradient import ProjectedGradient
 from dovetail.nn.projection import into_box, project, violation
+from dovetail.run.budget import Budget
+from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock, Rows
 
 INSIDE = 1e-3
 """Starting points keep this part of the box width from its walls."""
@@ -76,7 +76,9 @@ class LogBarrier:
             )
         return None
 
-    def solve(self, block: NetworkBlock, pull: Pull, start: Tensor, budget: Budget) -> NetworkAnswer:
+    def solve(
+        self, block: NetworkBlock, pull: AugmentedTerms, start: Tensor, budget: Budget
+    ) -> NetworkAnswer:
         """Minimise the step's objective from a strictly interior point near `start`."""
         u, inside = interior_start(block, start)
         if bool(inside.any()):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dovetail.core.network import NetworkBlock, Pull
 from dovetail.nn.passes import jacobian, values_only
+from dovetail.run.network_step import AugmentedTerms, NetworkBlock
 
 Product = Callable[[Tensor], Tensor]
 """Curvature times a direction, sample by sample."""
@@ -17,7 +17,7 @@ Product = Callable[[Tensor], Tensor]
 class Barrier:
     """The barrier function of a block: value, gradient, curvature products. Fixed inputs do not move."""
 
-    def __init__(self, block: NetworkBlock, pull: Pull) -> None:
+    def __init__(self, block: NetworkBlock, pull: AugmentedTerms) -> None:
         self.block, self.pull = block, pull
         self.free = (block.upper > block.lower).to(block.lower.dtype)
         self._below = block.lower.isfinite() & (self.free > 0)
@@ -52,7 +52,7 @@ class Barrier:
 
     def _exact(self, u: Tensor, mu: float) -> tuple[Tensor, Product]:
         u = u.detach().requires_grad_(True)
-        with self.block.watch.measure("network"):
+        with self.block.stopwatch.measure("network"):
             values = self.block.values(u)
             total = (
                 self.pull.value(u, self.block.outputs(values)) - mu * log_sum(self.slacks(u, values))
@@ -60,7 +60,7 @@ class Barrier:
             (slope,) = torch.autograd.grad(total, u, create_graph=True)
 
         def product(direction: Tensor) -> Tensor:
-            with self.block.watch.measure("network"):
+            with self.block.stopwatch.measure("network"):
                 (curved,) = torch.autograd.grad(slope, u, direction, retain_graph=True)
             return curved * self.free
 
@@ -110,7 +110,7 @@ class Barrier:
 def _twice_differentiable(block: NetworkBlock, u: Tensor) -> bool:
     """Whether torch knows second derivatives of the network: some fused kernels (attention) have none."""
     u = u.detach().requires_grad_(True)
-    with block.watch.measure("network"):
+    with block.stopwatch.measure("network"):
         try:
             (slope,) = torch.autograd.grad(block.values(u).sum(), u, create_graph=True)
             torch.autograd.grad(slope.sum(), u, allow_unused=True)

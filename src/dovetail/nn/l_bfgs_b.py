@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dovetail.core.budget import Budget
 from dovetail.nn.barrier_function import Barrier, log_sum
 from dovetail.nn.passes import values_only
 from dovetail.nn.projection import into_box
+from dovetail.run.budget import Budget
 
 
 def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Budget) -> Tensor:
@@ -23,7 +23,7 @@ def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Bu
     def function(flat: np.ndarray) -> tuple[float, np.ndarray]:
         point = torch.as_tensor(flat, device=device).reshape(shape) * scale
         point = into_box(block, point).detach().requires_grad_(True)
-        with block.watch.measure("network"):
+        with block.stopwatch.measure("network"):
             values = block.values(point)
             total = barrier.pull.value(point, block.outputs(values)).sum()
             if block.rows is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dovetail.core.budget import Budget
 from dovetail.nn.barrier_function import Barrier, Product
+from dovetail.run.budget import Budget
 
 TO_THE_WALL = 0.99
 """A step may use this part of the way to the nearest wall of the box."""

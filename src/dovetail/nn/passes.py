@@ -9,22 +9,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dovetail.core.network import NetworkBlock, Pull
+from dovetail.run.network_step import AugmentedTerms, NetworkBlock
 
 
 def values_only(block: NetworkBlock, u: Tensor) -> Tensor:
     """Network values at `u`."""
-    with block.watch.measure("network"), torch.no_grad():
+    with block.stopwatch.measure("network"), torch.no_grad():
         return block.values(u)
 
 
-def gradient(block: NetworkBlock, pull: Pull, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def gradient(block: NetworkBlock, pull: AugmentedTerms, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The step's objective (n,), its gradient (n, d) and the network values (n, q) at `u`."""
     u = u.detach().requires_grad_(True)
-    with block.watch.measure("network"):
+    with block.stopwatch.measure("network"):
         values = block.values(u)
     value = pull.value(u, block.outputs(values))
-    with block.watch.measure("network"):
+    with block.stopwatch.measure("network"):
         (slope,) = torch.autograd.grad(value.sum(), u)
     return value.detach(), slope, values.detach()
 
@@ -32,7 +32,7 @@ def gradient(block: NetworkBlock, pull: Pull, u: Tensor) -> tuple[Tensor, Tensor
 def jacobian(block: NetworkBlock, u: Tensor) -> tuple[Tensor, Tensor]:
     """Network values (n, q) and their Jacobian (n, q, d) at `u`: one backward pass per output."""
     u = u.detach().requires_grad_(True)
-    with block.watch.measure("network"):
+    with block.stopwatch.measure("network"):
         values = block.values(u)
         outputs = values.shape[1]
         if not values.requires_grad:  # a constant

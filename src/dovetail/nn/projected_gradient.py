@@ -21,12 +21,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from dovetail.core.budget import Budget
-from dovetail.core.network import NetworkAnswer, NetworkBlock, Pull
 from dovetail.core.options import require_choice, require_count, require_flags, require_number
 from dovetail.nn.adam import Adam, steepest
 from dovetail.nn.passes import gradient, values_only
 from dovetail.nn.projection import project, violation
+from dovetail.run.budget import Budget
+from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock
 
 LAST_STEP = 0.02
 """With `decay`, the last step is this part of the first."""
@@ -62,7 +62,9 @@ class ProjectedGradient:
         """Takes every block."""
         return None
 
-    def solve(self, block: NetworkBlock, pull: Pull, start: Tensor, budget: Budget) -> NetworkAnswer:
+    def solve(
+        self, block: NetworkBlock, pull: AugmentedTerms, start: Tensor, budget: Budget
+    ) -> NetworkAnswer:
         """Minimise the step's objective from `start`."""
         u = project(block, start)
         direction = Adam() if self.rule == "adam" else steepest

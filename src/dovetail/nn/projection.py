@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dovetail.core.network import NetworkBlock, Rows
 from dovetail.nn.passes import jacobian, values_only
+from dovetail.run.network_step import NetworkBlock, Rows
 
 ROUNDS = 20
 MET = 1e-9

@@ -63,7 +63,7 @@ def _is_keras(foreign: object) -> bool:
 
 
 def _onnx_model(foreign: Any) -> Predictor:
-    from dovetail.predictors.onnx_model import OnnxPredictor
+    from dovetail.predictors.onnx.model import OnnxPredictor
 
     return OnnxPredictor(foreign)
 

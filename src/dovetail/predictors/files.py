@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from dovetail.core.errors import DovetailError, MissingDependencyError, OptionError, PredictorError
-from dovetail.core.limits import FileLimits, Meter
+from dovetail.core.file_limits import FileLimits, Meter
 
 ONNX = ".onnx"
 LARGEST_FILE = 1 << 32
@@ -201,7 +201,7 @@ def _library(file: Path, module: str, package: str) -> Any:
 
 def _onnx(file: Path, limits: FileLimits | None) -> Any:
     """Nothing in an ONNX file is run."""
-    from dovetail.predictors.onnx_model import OnnxPredictor
+    from dovetail.predictors.onnx.model import OnnxPredictor
 
     return OnnxPredictor(file, limits=limits)
 

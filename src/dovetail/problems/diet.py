@@ -163,29 +163,29 @@ def look_alike(seed: int, rows: int = 5000) -> tuple[FloatArray, FloatArray, Nee
     their group: a cheap diet is not a palatable one. Palatability is the share of diets that
     are liked less.
     """
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     X = np.zeros((rows, len(FOODS)))
-    score = 0.03 * chance.standard_normal(rows)
+    score = 0.03 * rng.standard_normal(rows)
     nutrition, price = np.zeros((len(FOODS), len(NUTRIENTS))), np.zeros(len(FOODS))
     for group in _GROUPS:
         places = np.array([FOODS.index(food) for food in group.foods])
-        taste = chance.uniform(-1.0, 1.0, places.size)
+        taste = rng.uniform(-1.0, 1.0, places.size)
         least, most = group.total
-        total = chance.uniform(least, most, rows)
-        X[:, places] = total[:, None] * _shares(rows, places.size, chance)
+        total = rng.uniform(least, most, rows)
+        X[:, places] = total[:, None] * _shares(rows, places.size, rng)
         if most > least:
             score += 0.4 * X[:, places] @ taste / most - ((total - group.ideal) / (most - least)) ** 2
-        varied = np.exp(0.2 * chance.standard_normal((places.size, len(NUTRIENTS))))
+        varied = np.exp(0.2 * rng.standard_normal((places.size, len(NUTRIENTS))))
         nutrition[places] = group.nutrition * varied
         price[places] = group.price * np.exp(0.5 * taste)
     liked = 0.06 + 0.93 * score.argsort().argsort() / rows
     return X, liked, Needs(nutrition, price, 0.9 * X[np.argmax(liked)] @ nutrition)
 
 
-def _shares(rows: int, foods: int, chance: np.random.Generator) -> FloatArray:
+def _shares(rows: int, foods: int, rng: np.random.Generator) -> FloatArray:
     """(rows, foods) shares that add up to 1, of at most two foods each."""
-    order = chance.random((rows, foods)).argsort(axis=1)
-    cut = np.where(chance.random(rows) < 0.5, 1.0, chance.random(rows))
+    order = rng.random((rows, foods)).argsort(axis=1)
+    cut = np.where(rng.random(rows) < 0.5, 1.0, rng.random(rows))
     shares = np.zeros((rows, foods))
     shares[np.arange(rows), order[:, 0]] += cut
     shares[np.arange(rows), order[:, -1]] += 1.0 - cut

@@ -78,11 +78,11 @@ def dispatch(
         )
     if rows < 10:
         raise OptionError(f"rows is {rows}; give at least 10.")
-    chance = np.random.default_rng(seed)
-    weights = chance.uniform(*WEIGHT, jobs)
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(*WEIGHT, jobs)
     nets, trainings = [], []
     for m in range(machines):
-        X, measured = look_alike(_range(weights, machines), rows, chance)
+        X, measured = look_alike(_range(weights, machines), rows, rng)
         torch.manual_seed(seed + m)
         net = networks.build(network, 3)
         trainings.append(
@@ -163,14 +163,14 @@ def _means(machines: int) -> tuple[FloatArray, FloatArray]:
 
 
 def look_alike(
-    loads: tuple[float, float], rows: int, chance: np.random.Generator
+    loads: tuple[float, float], rows: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """One machine's made-up measurements: (rows, 3) loads within a range, and (rows,) efficiencies."""
     low, high = loads
-    X = chance.uniform(low, high, (rows, 3))
+    X = rng.uniform(low, high, (rows, 3))
     own = (X[:, 0] - low) / (high - low) if high > low else np.zeros(rows)
-    heat = X @ np.array([1.0, chance.uniform(0.2, 0.5), chance.uniform(0.05, 0.2)])
-    limit = chance.uniform(3.5, 5.5)  # the heat at which half of the efficiency is lost
-    cool = 1.0 / (1.0 + np.exp(chance.uniform(0.8, 1.6) * (heat - limit)))
-    busy = 1.0 - chance.uniform(0.1, 0.4) * np.exp(-4.0 * own)
-    return X, cool * busy + NOISE * chance.standard_normal(rows)
+    heat = X @ np.array([1.0, rng.uniform(0.2, 0.5), rng.uniform(0.05, 0.2)])
+    limit = rng.uniform(3.5, 5.5)  # the heat at which half of the efficiency is lost
+    cool = 1.0 / (1.0 + np.exp(rng.uniform(0.8, 1.6) * (heat - limit)))
+    busy = 1.0 - rng.uniform(0.1, 0.4) * np.exp(-4.0 * own)
+    return X, cool * busy + NOISE * rng.standard_normal(rows)

@@ -99,9 +99,9 @@ def formulate(
 
 def quadratics(features: int, rows: int, seed: int) -> tuple[FloatArray, FloatArray]:
     """(rows, d) points and (2, rows) values of x'Qx + a'x + c for two random Q, a, c."""
-    chance = np.random.default_rng(seed)
-    Q = chance.uniform(-5.0, 5.0, (2, features, features))
-    a = chance.uniform(-1.0, 1.0, (2, features))
-    c = chance.uniform(-1.0, 1.0, 2)
-    X = chance.uniform(-SEEN, SEEN, (rows, features))
+    rng = np.random.default_rng(seed)
+    Q = rng.uniform(-5.0, 5.0, (2, features, features))
+    a = rng.uniform(-1.0, 1.0, (2, features))
+    c = rng.uniform(-1.0, 1.0, 2)
+    X = rng.uniform(-SEEN, SEEN, (rows, features))
     return X, np.einsum("ni,mij,nj->mn", X, Q, X) + a @ X.T + c[:, None]

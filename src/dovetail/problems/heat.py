@@ -63,14 +63,14 @@ def heat(
     """A day drawn with `seed`, and a trained network."""
     if hours < 1:
         raise OptionError(f"hours is {hours}; give at least 1.")
-    chance = np.random.default_rng(seed)
-    X, measured = look_alike(rows, chance)
+    rng = np.random.default_rng(seed)
+    X, measured = look_alike(rows, rng)
     torch.manual_seed(seed)
     net = networks.build(network, 3)
     training = train_regressor(net, X, measured, seed=seed, epochs=epochs, allow_constant=allow_constant)
     clock = np.arange(hours) * 2.0 * np.pi / 24.0
-    weather = 3.0 - 6.0 * np.cos(clock - 0.8) + chance.normal(0.0, 1.0, hours)
-    price = 0.25 + 0.1 * np.sin(2.0 * clock - 2.0) + chance.uniform(0.0, 0.05, hours)
+    weather = 3.0 - 6.0 * np.cos(clock - 0.8) + rng.normal(0.0, 1.0, hours)
+    price = 0.25 + 0.1 * np.sin(2.0 * clock - 2.0) + rng.uniform(0.0, 0.05, hours)
     return formulate(net, training, np.clip(weather, *WEATHER), 5.0 - 0.15 * weather, price)
 
 
@@ -102,10 +102,10 @@ def formulate(
     return Heat(problem, net, training, level, flow, made, stored, weather, need, price)
 
 
-def look_alike(rows: int, chance: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def look_alike(rows: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """(level, flow, weather) and the heat that was measured."""
     low, high = np.array([0.0, FLOW[0], WEATHER[0]]), np.array([LEVELS, FLOW[1], WEATHER[1]])
-    X = chance.uniform(low, high, (rows, 3))
+    X = rng.uniform(low, high, (rows, 3))
     level, flow, weather = X.T
     heat = level * (3.2 + 0.06 * weather - 0.03 * (flow - 30.0)) - 0.12 * level**2
-    return X, heat + chance.normal(0.0, 0.02, rows)
+    return X, heat + rng.normal(0.0, 0.02, rows)

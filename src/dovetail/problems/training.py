@@ -145,8 +145,8 @@ def _fit(
     device: str,
 ) -> IntArray:
     """Train in place on `device`, leave the network on the CPU, and say which rows were held out."""
-    chance = np.random.default_rng(seed)
-    order = chance.permutation(len(X))
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(X))
     held = order[: int(HELD_OUT * len(X))]
     kept = torch.as_tensor(order[len(held) :])
     inputs = torch.as_tensor(X, dtype=torch.float32, device=device)

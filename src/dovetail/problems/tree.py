@@ -26,10 +26,10 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import OptionError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.core.result import Result
 from dovetail.problems import data as files
 from dovetail.problems import networks
 from dovetail.problems.training import Training, train_classifier
+from dovetail.run.result import Result
 
 SPECIES = ("Acer saccharum", "Prunus serotina", "Quercus alba", "Quercus rubra")
 FEATURES = ("light", "low", "medium", "high", "myco_amf", "soil_amf", "sterile")
@@ -92,13 +92,13 @@ def tree(
 
 def formulate(grid: int, nets: Sequence[nn.Module], trainings: Sequence[Training], seed: int) -> Tree:
     """The paper's model for given networks; the site and the budgets are drawn with `seed`."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     cells, kinds = grid * grid, len(SPECIES)
-    beta = int(chance.integers(8, 13))
-    price = chance.uniform(25.0, 45.0, kinds)
-    gamma = chance.uniform(cells / 80.0, cells / 60.0, kinds)
+    beta = int(rng.integers(8, 13))
+    price = rng.uniform(25.0, 45.0, kinds)
+    gamma = rng.uniform(cells / 80.0, cells / 60.0, kinds)
     money = 1.2 * cells * float(np.median(price))
-    site = _site(grid, chance)
+    site = _site(grid, rng)
 
     size = cells * kinds
     planted = np.arange(size).reshape(cells, kinds)
@@ -149,26 +149,26 @@ def formulate(grid: int, nets: Sequence[nn.Module], trainings: Sequence[Training
     return Tree(problem, tuple(nets), tuple(trainings), planted, survival, counted, sterilised)
 
 
-def _site(grid: int, chance: np.random.Generator) -> FloatArray:
+def _site(grid: int, rng: np.random.Generator) -> FloatArray:
     """(cells, 6) the fixed features: light falls from row to row, the rest is drawn cell by cell."""
     site = np.zeros((grid * grid, 6))
     least, most = LIGHT
     for cell in range(grid * grid):
         site[cell, 0] = most - (cell // grid) / grid * (most - least)
-        site[cell, 1 + chance.integers(3)] = 1.0
-        site[cell, 4] = float(chance.integers(2) == 0)
-        site[cell, 5] = float(chance.integers(2) == 0)
+        site[cell, 1 + rng.integers(3)] = 1.0
+        site[cell, 4] = float(rng.integers(2) == 0)
+        site[cell, 5] = float(rng.integers(2) == 0)
     return site
 
 
 def look_alike(seed: int, rows: int = 2800) -> tuple[IntArray, FloatArray, FloatArray]:
     """Made-up data with the real columns: species (by index), features, survival."""
-    chance = np.random.default_rng(seed)
-    species = chance.integers(len(SPECIES), size=rows)
-    light = chance.uniform(*LIGHT, rows)
+    rng = np.random.default_rng(seed)
+    species = rng.integers(len(SPECIES), size=rows)
+    light = rng.uniform(*LIGHT, rows)
     level = np.digitize(light, [0.075, 0.11])
-    myco, soil = species < 2, chance.random(rows) < 0.45
-    sterile = chance.random(rows) < 0.15
+    myco, soil = species < 2, rng.random(rows) < 0.45
+    sterile = rng.random(rows) < 0.15
     soil &= ~sterile
     X = np.column_stack([light, level == 0, level == 1, level == 2, myco, soil, sterile]).astype(np.float64)
     score = (
@@ -177,7 +177,7 @@ def look_alike(seed: int, rows: int = 2800) -> tuple[IntArray, FloatArray, Float
         + np.array([1.2, 0.9, -0.3, 0.4])[species] * sterile
         - 0.6 * (soil == myco)
     )
-    survived = (chance.random(rows) < 1.0 / (1.0 + np.exp(-score))).astype(np.float64)
+    survived = (rng.random(rows) < 1.0 / (1.0 + np.exp(-score))).astype(np.float64)
     return species, X, survived
 
 

@@ -24,10 +24,10 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import OptionError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.core.result import Result
 from dovetail.problems import data as files
 from dovetail.problems import networks
 from dovetail.problems.training import Training, train_classifier
+from dovetail.run.result import Result
 
 FEATURES = (
     "ph", "Hardness", "Solids", "Chloramines", "Sulfate",
@@ -191,13 +191,13 @@ def formulate(samples: FloatArray, network: nn.Module, training: Training, *, sh
 
 def look_alike(seed: int, rows: int = 2011) -> tuple[FloatArray, FloatArray]:
     """Made-up data with the real columns: two features in five matter, through bends and products."""
-    chance = np.random.default_rng(seed)
-    z = chance.standard_normal((rows, len(FEATURES)))
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((rows, len(FEATURES)))
     score = (
         1.2 * z[:, 0] * z[:, 4] + np.abs(z[:, 2]) - 0.9 * z[:, 1] * z[:, 3]
         + 0.8 * np.maximum(z[:, 5], z[:, 7]) - 0.5 * z[:, 6] ** 2 - 1.2
     )  # fmt: skip
-    labels = (chance.random(rows) < 1.0 / (1.0 + np.exp(-1.5 * score))).astype(np.float64)
+    labels = (rng.random(rows) < 1.0 / (1.0 + np.exp(-1.5 * score))).astype(np.float64)
     mean, deviation = np.array(_MARGINALS).T
     return mean + deviation * z, labels
 

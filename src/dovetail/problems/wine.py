@@ -109,16 +109,16 @@ def wine(
 
 def draw(X: FloatArray, quality: FloatArray, vineyards: int, seed: int) -> Market:
     """`vineyards` of the modest wines with stock, prices and the least quality, all drawn with `seed`."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     modest = np.flatnonzero(quality <= MODEST)
     if not 1 <= vineyards <= modest.size:
         raise OptionError(f"vineyards is {vineyards}; the data has {modest.size} of modest quality.")
     least, most = X.min(axis=0), X.max(axis=0)
     return Market(
-        features=X[chance.choice(modest, vineyards, replace=False)],
-        limit=chance.uniform(0.25, 0.35, vineyards),
-        price=chance.uniform(1.0, 2.0, vineyards),
-        least=float(chance.uniform(4.2, 4.5)),
+        features=X[rng.choice(modest, vineyards, replace=False)],
+        limit=rng.uniform(0.25, 0.35, vineyards),
+        price=rng.uniform(1.0, 2.0, vineyards),
+        least=float(rng.uniform(4.2, 4.5)),
         lower=np.maximum(0.0, least - 0.1 * most),
         upper=1.1 * most,
     )
@@ -168,8 +168,8 @@ def formulate(market: Market, wines: int, network: nn.Module, training: Regressi
 
 def look_alike(seed: int, rows: int = 1599) -> tuple[FloatArray, FloatArray]:
     """Made-up data with the real columns: log-normal features, whole qualities that are mostly chance."""
-    chance = np.random.default_rng(seed)
-    z = chance.standard_normal((rows, len(FEATURES)))
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((rows, len(FEATURES)))
     z[:, 6] = 0.7 * z[:, 5] + 0.7 * z[:, 6]  # the total of sulphur dioxide holds the free part
     mean, deviation = np.array(_MARGINALS).T
     spread = np.sqrt(np.log1p((deviation / mean) ** 2))
@@ -178,7 +178,7 @@ def look_alike(seed: int, rows: int = 1599) -> tuple[FloatArray, FloatArray]:
         5.5 + 0.4 * z[:, 10] - 0.3 * np.abs(z[:, 1] + 0.5) + 0.25 * np.minimum(z[:, 9], 0.8)
         - 0.15 * np.maximum(z[:, 6], 0.0) + 0.1 * z[:, 2] * z[:, 10] + 0.4
     )  # fmt: skip
-    return X, np.clip(np.round(score + 0.5 * chance.standard_normal(rows)), 3.0, 8.0)
+    return X, np.clip(np.round(score + 0.5 * rng.standard_normal(rows)), 3.0, 8.0)
 
 
 def _read(path: Path) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,94 @@
+"""Boxes for the inputs of networks: from bounds, from rows, and from the host's LP relaxation.
+
+The paper's water model, for one, bounds its inputs only through budgets. Rows are
+propagated first, which is cheap; the LP is asked only about inputs still without a bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dovetail.bounds.box import PAD, Box, propagate, tidy
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+from dovetail.run.budget import Budget
+
+LP_SHARE = 0.25
+"""Part of the time left that the LPs may use."""
+TIGHTEN_SHARE, TIGHTEN_SECONDS = 0.08, 2.0
+"""The same where they only make finite boxes tighter."""
+TRIAL, WORTH = 8, 0.01
+"""After so many inputs tightening goes on only if boxes shrank by this part."""
+
+
+def input_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:
+    """A box that holds every feasible point, finite on the inputs wherever the host makes it so."""
+    mip = problem.mip.minimised()
+    box = propagate(mip)
+    open_inputs = problem.inputs[~box.finite[problem.inputs]]
+    if open_inputs.size == 0 or mip.n_rows == 0:
+        return box
+    return _relaxation(mip, box, open_inputs, budget.part(LP_SHARE * budget.left), seed, threads)
+
+
+def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:
+    """`input_box`, then every input's least and largest value over the LP relaxation, as long as it pays."""
+    box = input_box(problem, budget, seed=seed, threads=threads)
+    mip = problem.mip.minimised()
+    inputs = problem.inputs
+    loose = inputs[box.finite[inputs] & (box.upper - box.lower > PAD)[inputs]]
+    if loose.size == 0 or mip.n_rows == 0:
+        return box
+    part = budget.part(min(TIGHTEN_SHARE * budget.left, TIGHTEN_SECONDS))
+    order = np.random.default_rng(seed).permutation(loose)
+    return _shrunk(mip, box, order, part, seed, threads)
+
+
+def _shrunk(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: int, threads: int) -> Box:
+    lower, upper = box.lower.copy(), box.upper.copy()
+    ask = _Extremes(mip, box, budget, seed, threads)
+    width = (upper - lower)[inputs]
+    for done, j in enumerate(inputs):
+        if budget.over:
+            break
+        if done == TRIAL and np.mean((upper - lower)[inputs[:done]] / width[:done]) > 1.0 - WORTH:
+            break
+        least, most = ask(j, 1.0), ask(j, -1.0)
+        lower[j], upper[j] = max(lower[j], least), min(upper[j], most)
+    tidy(mip, lower, upper)
+    return Box(lower, upper, complete=box.complete)
+
+
+def _relaxation(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: int, threads: int) -> Box:
+    """Least and largest value of the inputs that have no bound, over the LP relaxation."""
+    lower, upper = box.lower.copy(), box.upper.copy()
+    ask = _Extremes(mip, box, budget, seed, threads)
+    for j in inputs:
+        for sign, bounds in ((1.0, lower), (-1.0, upper)):
+            if np.isfinite(bounds[j]):
+                continue
+            if budget.over:
+                return Box(lower, upper, complete=False)
+            bounds[j] = ask(j, sign)
+    tidy(mip, lower, upper)
+    return Box(lower, upper)
+
+
+class _Extremes:
+    """Least (sign 1) and largest (sign -1) value of a column over the LP relaxation: proved, not believed."""
+
+    def __init__(self, mip: Mip, box: Box, budget: Budget, seed: int, threads: int) -> None:
+        relaxed = replace(mip.as_checked(), lower=box.lower, upper=box.upper)
+        self._lp = SafeLp(relaxed, seed=seed, threads=threads)
+        self._budget, self._columns = budget, mip.n_columns
+
+    def __call__(self, j: int, sign: float) -> float:
+        cost = np.zeros(self._columns)
+        cost[j] = sign
+        bound = self._lp.minimise(cost, 0.0, self._budget).bound
+        if not np.isfinite(bound):
+            return -sign * np.inf  # no bound from here; the input stays as it is on this side
+        return sign * (bound - PAD * max(1.0, abs(bound)))

@@ -1,0 +1,142 @@
+"""What the host proves by itself: infeasible, unbounded, or a bound on every objective.
+
+Every word is our own (`bounds`): HiGHS finds points, multipliers and directions, which are then judged.
+
+The host is a relaxation of the whole problem, since it leaves out y = f(x); of the outputs it
+knows only their bounds, and that classes are 0 or 1. So an infeasible host proves the problem
+infeasible, and its bound is a bound for the problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.confirmed import EngineSettings, confirmed
+from dovetail.bounds.ray import improving_ray
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.errors import EngineError
+from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
+from dovetail.core.problem import Problem
+from dovetail.run.budget import Budget
+
+SHARE, MOST_SECONDS = 0.2, 10.0
+"""Of the time left, and no more than that: the host alone seldom decides, and the search needs the rest."""
+NO_POINT = "no point meets the rows, bounds and integers of the host, not even to within 1e-6"
+
+
+@dataclass(frozen=True, eq=False)
+class HostRelaxation:
+    """What is known before any network is looked at; numbers are in minimisation form."""
+
+    infeasible: bool = False
+    ray: bool = False
+    """Some direction outside the blocks improves the objective for ever: feasible means unbounded."""
+    bound: float = -np.inf
+    x: FloatArray | None = None
+    """A point of the host, the cheapest found."""
+    note: str = ""
+
+
+def analyse_host(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> HostRelaxation:
+    """Ask about the host alone, within a share of the time."""
+    try:
+        return _analyse(problem, budget, EngineSettings(seed, threads))
+    except EngineError as trouble:
+        return HostRelaxation(note=f"nothing is known about the host: {trouble}")
+
+
+def _analyse(problem: Problem, budget: Budget, settings: EngineSettings) -> HostRelaxation:
+    """Without blocks the host is the whole problem, and gets all the time."""
+    mip = problem.mip.minimised()
+    lower, upper, integer = class_limits(problem, mip.lower, mip.upper)
+    empty = np.flatnonzero(integer & (np.ceil(lower - TOLERANCE) > np.floor(upper + TOLERANCE)))
+    if empty.size:
+        return HostRelaxation(infeasible=True, note=_no_whole_number(problem, int(empty[0])))
+    known = replace(mip.as_checked(), lower=lower, upper=upper, integer=integer)
+    part = budget.part(min(SHARE * budget.left, MOST_SECONDS)) if problem.blocks else budget
+    found = confirmed(known, settings, part)
+    if found.infeasible:
+        return HostRelaxation(infeasible=True, note=NO_POINT)
+    if not found.unbounded:
+        return HostRelaxation(bound=found.bound, x=found.x, note=found.note)
+    # an output may be what falls for ever, which says nothing: its network decides how far it goes
+    ray = _has_ray(problem, known, part, settings)
+    nothing = np.zeros(mip.n_columns)
+    for cost in (nothing,) if ray else (_cost_without_outputs(problem, known), nothing):
+        found = confirmed(replace(known, cost=cost), settings, part)
+        if found.infeasible:
+            return HostRelaxation(infeasible=True, note=NO_POINT)
+        if found.x is not None:
+            break
+    return HostRelaxation(ray=ray, x=found.x, note=found.note)
+
+
+def _no_whole_number(problem: Problem, j: int) -> str:
+    name = problem.mip.column_name(j)
+    if problem.mip.integer[j]:
+        return f"there is no whole number between the bounds of {name}"
+    return f"the bounds of {name} hold neither class 0 nor class 1"
+
+
+def class_limits(
+    problem: Problem, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Bounds and integrality with what is known of class outputs: they are 0 or 1."""
+    lower, upper, integer = lower.copy(), upper.copy(), problem.mip.integer.copy()
+    for block in problem.blocks:
+        if block.classifies:
+            columns = block.outputs.ravel()
+            lower[columns] = np.maximum(np.ceil(lower[columns] - 1e-6), 0.0)
+            upper[columns] = np.minimum(np.floor(upper[columns] + 1e-6), 1.0)
+            integer[columns] = True
+    return lower, upper, integer
+
+
+def limits_within(
+    problem: Problem, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """`class_limits` of a box that rows made; where no class fits it, those of the problem itself.
+
+    Then nothing is feasible, but that is the host's to prove and not a box's.
+    """
+    low, high, integer = class_limits(problem, lower, upper)
+    own_low, own_high, _ = class_limits(problem, problem.mip.lower, problem.mip.upper)
+    crossed = low > high
+    return np.where(crossed, own_low, low), np.where(crossed, own_high, high), integer
+
+
+def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:
+    cost = mip.cost.copy()
+    cost[problem.outputs] = 0.0
+    return cost
+
+
+def _has_ray(problem: Problem, mip: Mip, budget: Budget, settings: EngineSettings) -> bool:
+    """Whether the cost falls for ever along a direction that leaves all inputs and outputs alone.
+
+    HiGHS looks for one over rows scaled to entries of size 1; it is then judged on the rows as they are.
+    """
+    tied = np.zeros(mip.n_columns, dtype=bool)
+    tied[problem.inputs] = tied[problem.outputs] = True
+
+    def directions(limit: FloatArray, side: float) -> FloatArray:
+        """A direction may move by 1 where there is no limit, and not at all where there is one."""
+        return np.where(np.isfinite(limit), 0.0, side)
+
+    size = abs(mip.A).max(axis=1).toarray().ravel() if mip.n_rows else np.empty(0)
+    scaled = sp.csr_array(sp.diags_array(1.0 / np.where(size > 0, size, 1.0)) @ mip.A)
+    cone = replace(
+        mip.relaxed(),
+        A=scaled.multiply(abs(scaled) >= SMALLEST),
+        lower=np.where(tied, 0.0, directions(mip.lower, -1.0)),
+        upper=np.where(tied, 0.0, directions(mip.upper, 1.0)),
+        row_lower=directions(mip.row_lower, -np.inf),
+        row_upper=directions(mip.row_upper, np.inf),
+        offset=0.0,
+    )
+    direction = SafeLp(cone, seed=settings.seed, threads=settings.threads).minimise(mip.cost, 0.0, budget).x
+    return direction is not None and improving_ray(mip, np.where(tied, 0.0, direction))

@@ -1,0 +1,57 @@
+"""`dovetail.solve`, as the user calls it: interrupts are heard before anything heavy is imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+from dovetail.run.environment import Interrupts
+
+if TYPE_CHECKING:  # this file must not load numpy or torch: that takes seconds in which nobody hears Ctrl-C
+    from dovetail.run.context import Method
+    from dovetail.run.monitor import Callback
+    from dovetail.run.result import Result
+
+
+def solve(
+    model: Any,
+    method: str | Method = "auto",
+    *,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    start: Any = None,
+    n_jobs: int = 1,
+    device: str | None = None,
+    callback: Callback | None = None,
+    log: bool | TextIO = True,
+) -> Result:
+    """The best verified point of `model` within `time_limit` seconds.
+
+    `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
+    predictors tied to it by `add_predictor_constr`; it is read, never changed.
+
+    `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
+    value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
+    number of threads, at most one per core. `device="cuda"` moves the networks' gradients there; nothing
+    else moves, and answers are checked where the predictor lives. `callback` sees an `Event` after each
+    iteration and may call its `stop()`. `log=False` is silent; a file gets the log written to it.
+
+    Time limit, Ctrl-C, SIGTERM and `stop()` end the search early and return the best point so far. Signals
+    that the caller ignores stay ignored, and so does SIGTERM where the caller has a handler of it. An error
+    or a second Ctrl-C after a point is known carries the result so far in its attribute `result`.
+    """
+    answers: list[Result] = []
+    try:
+        with Interrupts() as interrupts:
+            from dovetail.solving import answer
+
+            answers.append(
+                answer(
+                    interrupts, model, method, time_limit=time_limit, seed=seed, start=start, n_jobs=n_jobs,
+                    device=device, callback=callback, log=log,
+                )
+            )  # fmt: skip
+        return answers[0]
+    except KeyboardInterrupt as leaving:
+        if answers:  # it came between the last line of the solve and the caller
+            leaving.result = answers[0]  # type: ignore[attr-defined]
+        raise

@@ -1,1 +1,0 @@
-"""Dual decomposition over coupling rows: columns of each component, prices on what they share."""

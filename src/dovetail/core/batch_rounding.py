@@ -1,0 +1,91 @@
+"""By how much a predictor's answer for one and the same row wobbles, and what to allow for it.
+
+A network in float32 adds up in an order that its library chooses: by the number of rows in the batch, the
+number of threads, the vector units of the processor. Each order rounds otherwise, so that the last digits of
+an answer are no property of the network. Here is seen what can be seen on one machine: the row alone against
+the row in its batch, and the network against its float64 copy, whose answer is nearly the exact one. Another
+machine lies about as far from the exact answer as this one, on either side: hence twice what was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.block import Block
+
+Copy = Callable[[FloatArray], FloatArray]
+"""A float64 copy of a predictor that computes in less."""
+
+TWICE = 2.0
+"""This machine may err to one side and another one to the other."""
+ROWS, HAIR = 16, 1e-4
+"""A row by itself may happen to be rounded well: it is looked at with so many others, moved by this part."""
+DOUBLE = 2.0**-49
+"""Eight roundings of float64, relative: what is allowed a predictor that computes in it, without a look."""
+SECONDS = 0.25
+"""The longest that rows are evaluated one by one; what was seen of these then stands for the others."""
+
+
+def double_copy(block: Block) -> Copy | None:
+    """A float64 copy of a predictor that computes in less, as a function of numpy arrays."""
+    if block.predictor.exact or not block.predictor.doubles:
+        return None
+    import torch
+
+    forward = block.predictor.snapshot("cpu")
+
+    def evaluate(X: FloatArray) -> FloatArray:
+        with torch.no_grad():
+            return np.asarray(forward(torch.from_numpy(np.ascontiguousarray(X))).numpy())
+
+    return evaluate
+
+
+def alone(block: Block, inputs: FloatArray, which: BoolArray) -> FloatArray:
+    """(n, q) what the predictor says of each of these rows by itself; NaN where nobody asked, or in time."""
+    values = np.full(block.outputs.shape, np.nan)
+    end = perf_counter() + SECONDS
+    for i in np.flatnonzero(which):
+        values[i] = block.predictor.predict(inputs[i : i + 1])[0]
+        if perf_counter() > end:
+            break
+    return values
+
+
+def batch_rounding(
+    block: Block, values: FloatArray, near: FloatArray, others: list[FloatArray]
+) -> FloatArray:
+    """(n, q) how far each of `values` may be from what the same row gives elsewhere.
+
+    `near` is what was seen `nearby`; `others` are answers for the same rows by other routes, NaN where there
+    is none.
+    """
+    if block.predictor.exact:
+        return np.broadcast_to(DOUBLE * np.maximum(1.0, np.max(np.abs(values), axis=0)), values.shape)
+    apart = near
+    for other in others:
+        apart = np.fmax(apart, np.abs(other - values))
+    size = np.max(np.abs(values), axis=0)
+    share = np.max(apart, axis=0) / np.where(size > 0.0, size, 1.0)
+    return np.asarray(TWICE * np.maximum(apart, share * np.abs(values)))
+
+
+def nearby(block: Block, copy: Copy | None, inputs: FloatArray) -> FloatArray:
+    """(n, q) the most that rows a hair away differ from their float64 copies.
+
+    A network that cannot be copied shows its rounding only by the size of its batches.
+    """
+    if block.predictor.exact:
+        return np.zeros(block.outputs.shape)
+    n, d = inputs.shape
+    times = -(-ROWS // n)
+    moves = HAIR * np.linspace(-1.0, 1.0, times * d).reshape(times, 1, d)
+    rows = (inputs + moves * np.maximum(1.0, np.abs(inputs))).reshape(-1, d)
+    predict = block.predictor.predict
+    other = copy(rows) if copy is not None else np.concatenate([predict(rows[:1]), predict(rows[1:])])
+    apart = np.nan_to_num(np.abs(predict(rows) - other), nan=0.0, posinf=0.0)
+    return np.asarray(apart.reshape(times, n, -1).max(axis=0))

@@ -1,0 +1,117 @@
+"""The two halves of a problem and the links between them: the moves an augmented-Lagrangian method makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import EngineError, OptionError
+from dovetail.core.mip import Mip
+from dovetail.coupling.block_coupling import BlockCoupling, mip_objective
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipAnswer, MipSession, MipStatus
+from dovetail.run.network_step import NnSolver
+from dovetail.run.result import Multipliers
+from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.trace import Residual
+
+SLICE = 0.1
+"""Part of the time left that one MIP step may take once it has a point."""
+
+
+class AugmentedLagrangian:
+    """A MIP in an engine, the networks' links, and the point each side is at."""
+
+    def __init__(
+        self, mip: Mip, session: MipSession, couplings: list[BlockCoupling], stopwatch: Stopwatch
+    ) -> None:
+        self.mip = mip
+        self.couplings = couplings
+        self.x: FloatArray | None = None
+        self._session, self._stopwatch = session, stopwatch
+
+    def begin(self, x: FloatArray, multipliers: Multipliers | None) -> None:
+        """Put all copies at `x`, with zero or given multipliers."""
+        for coupling in self.couplings:
+            coupling.begin(x)
+            if multipliers is not None:
+                name = coupling.block.name
+                _take(coupling.multiplier, multipliers.inputs, name, "inputs")
+                if coupling.couples_outputs:
+                    _take(coupling.output_multiplier, multipliers.outputs, name, "outputs")
+
+    def mip_step(self, rho: float, gap: float, budget: Budget) -> MipAnswer:
+        """Solve the MIP with the links' pull; from the second time on, started from the last point.
+
+        A step may take a tenth of the time left, since an inexact step is better than no second one;
+        without any point it goes on.
+        """
+        objective = mip_objective(self.mip, self.couplings, rho)
+        with self._stopwatch.measure("engine"):
+            for seconds in (max(SLICE * budget.left, 1.0), budget.left):
+                part = budget.part(seconds)
+                answer = self._session.solve(objective, budget=part, start=self.x, gap=gap)
+                if answer.x is not None or answer.status is not MipStatus.LIMIT:
+                    break
+        if answer.status in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED):
+            raise EngineError(f"the MIP step is {answer.status.value}, although the host is not.")
+        if answer.x is not None:
+            self.x = answer.x
+        return answer
+
+    def network_step(
+        self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, *, both_starts: bool
+    ) -> None:
+        """Let each network move its copies."""
+        with self._stopwatch.measure("nn"):
+            for coupling in self.couplings:
+                coupling.network_step(x, rho, solver, budget, both_starts=both_starts)
+
+    def update_multipliers(self, rho: float) -> None:
+        """The dual step of every link."""
+        for coupling in self.couplings:
+            coupling.update_multipliers(rho)
+
+    def lagrangian(self, x: FloatArray, rho: float) -> float:
+        """The augmented Lagrangian at the current copies and multipliers."""
+        host = float(self.mip.cost @ x) + self.mip.offset
+        return host + sum(coupling.lagrangian(rho) for coupling in self.couplings)
+
+    def residuals(self, rho: float) -> tuple[Residual, ...]:
+        """Every link's residuals."""
+        return tuple(residual for coupling in self.couplings for residual in coupling.residuals(rho))
+
+    def copies(self, x: FloatArray) -> FloatArray:
+        """The point `x` with the networks' copies in place of its inputs; shared inputs get the mean."""
+        total, count = np.zeros_like(x), np.zeros_like(x)
+        for coupling in self.couplings:
+            np.add.at(total, coupling.block.inputs, coupling.u)
+            np.add.at(count, coupling.block.inputs, 1.0)
+        return np.where(count > 0, total / np.maximum(count, 1.0), x)
+
+    def multipliers(self, rho: float) -> Multipliers:
+        """The prices as they are now."""
+        return Multipliers(
+            {coupling.block.name: coupling.multiplier.copy() for coupling in self.couplings},
+            {
+                coupling.block.name: coupling.output_multiplier.copy()
+                for coupling in self.couplings
+                if coupling.couples_outputs
+            },
+            rho,
+        )
+
+
+def _take(target: FloatArray, given: Mapping[str, FloatArray], block: str, kind: str) -> None:
+    """Copy multipliers of an earlier solve into a link, if they fit."""
+    if block not in given:
+        raise OptionError(f"start has no multipliers for the {kind} of {block!r}.")
+    values = np.asarray(given[block], dtype=np.float64)
+    if values.shape != target.shape or not np.all(np.isfinite(values)):
+        raise OptionError(
+            f"start: multipliers for the {kind} of {block!r} must be finite with shape "
+            f"{target.shape}; they have shape {values.shape}."
+        )
+    target[:] = values

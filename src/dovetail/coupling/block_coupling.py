@@ -1,0 +1,213 @@
+"""One block's coupling: its copies u, its multipliers, and what they add to either step.
+
+With the minimised problem's cost c and the weights W = rho k / width^2, V = rho k / spread^2,
+where k is the objective's unit, the augmented Lagrangian is
+
+    c'x + lambda'(u - x) + 1/2 |u - x|_W^2 + { d'f(u)                               inputs form
+                                             { nu'(f(u) - y) + 1/2 |f(u) - y|_V^2    inputs and outputs
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.mip import Mip
+from dovetail.coupling.split import Part
+from dovetail.run.budget import Budget
+from dovetail.run.engine import Quadratic
+from dovetail.run.network_step import AugmentedTerms, NetworkBlock, NnSolver
+from dovetail.run.trace import Residual
+
+LEFT_OVER = 1e-6
+"""More than this left by a projection is said in the message."""
+LARGEST_MULTIPLIER = 1e4
+"""Multipliers are kept within this many objective units per width."""
+
+
+class BlockCoupling:
+    """The coupling of one block between the MIP and its network."""
+
+    def __init__(
+        self,
+        part: Part,
+        network: NetworkBlock,
+        cost: FloatArray,
+        width: FloatArray,
+        unit: float,
+        *,
+        scaled: bool,
+    ) -> None:
+        """`width` (n, d) is what residuals of the inputs are measured in."""
+        block = part.block
+        self.block = block
+        self.network = network
+        self.couples_outputs = part.couples_outputs
+        self._unit = unit
+        self._length = _array(network.scale)
+        self._width = width
+        self._spread = _output_spread(network, block.outputs.shape, scaled)
+        gone = not part.couples_outputs
+        self._cost = cost[block.outputs] if gone else np.zeros(block.outputs.shape)
+        self.multiplier = np.zeros(block.inputs.shape)
+        self.output_multiplier = np.zeros(block.outputs.shape)
+        self.u = np.zeros(block.inputs.shape)
+        self.f = np.zeros(block.outputs.shape)
+        self.note = ""
+        self._before: tuple[FloatArray, FloatArray] = (self.u, self.f)
+        self._x, self._y = self.u, self.f
+
+    # --- the two steps -----------------------------------------------------------------------
+
+    def begin(self, x: FloatArray) -> None:
+        """Put the copies at a point of the host's columns."""
+        start = self._tensor(x[self.block.inputs])
+        start = torch.minimum(torch.maximum(start, self.network.lower), self.network.upper)
+        with torch.no_grad():
+            decided = self.network.decided(self.network.values(start))
+        self.u, self.f = _array(start), _array(decided)
+        self._before = (self.u, self.f)
+
+    def pull_on_mip(self, rho: float, cost: FloatArray, weight: FloatArray, moment: FloatArray) -> None:
+        """Add -lambda'x + 1/2 |u - x|_W^2, and the same for outputs, to the MIP step's objective.
+
+        A column may be an input of several samples: their pulls add up, and `moment` collects
+        weight times centre.
+        """
+        pulls = [(self.block.inputs, self.multiplier, self._input_weight(rho), self.u)]
+        if self.couples_outputs:
+            pulls.append((self.block.outputs, self.output_multiplier, self._output_weight(rho), self.f))
+        for columns, multiplier, strength, centre in pulls:
+            np.subtract.at(cost, columns, multiplier)
+            np.add.at(weight, columns, strength)
+            np.add.at(moment, columns, strength * centre)
+
+    def network_step(
+        self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, *, both_starts: bool
+    ) -> None:
+        """Let the sub-solver move the copies, given the MIP's point `x`."""
+        self._before = (self.u, self.f)
+        self._x, self._y = x[self.block.inputs], x[self.block.outputs]
+        pull = self._pull(rho)
+        start = self._better_start(pull) if both_starts else self._tensor(self.u)
+        answer = solver.solve(self.network, pull, start, budget)
+        self.u, self.f = _array(answer.u), _array(self.network.decided(answer.values))
+        self.note = answer.note
+        missed = float(answer.violation.max())
+        if missed > LEFT_OVER:
+            self.note += (
+                f"{'; ' if self.note else ''}{self.block.name}: copies miss their rows by {missed:.1e}"
+            )
+
+    def update_multipliers(self, rho: float) -> None:
+        """lambda += W (u - x), and the same for outputs; clipped."""
+        most = LARGEST_MULTIPLIER * self._unit
+        self.multiplier = np.clip(
+            self.multiplier + self._input_weight(rho) * (self.u - self._x),
+            -most / self._length,
+            most / self._length,
+        )
+        if self.couples_outputs:
+            self.output_multiplier = np.clip(
+                self.output_multiplier + self._output_weight(rho) * (self.f - self._y),
+                -most / self._spread,
+                most / self._spread,
+            )
+
+    # --- what they add up to -----------------------------------------------------------------
+
+    def lagrangian(self, rho: float) -> float:
+        """This block's terms of the augmented Lagrangian, at the current copies and multipliers."""
+        apart = self.u - self._x
+        total = self.multiplier * apart + 0.5 * self._input_weight(rho) * apart * apart
+        if not self.couples_outputs:
+            return float(total.sum() + (self._cost * self.f).sum())
+        beyond = self.f - self._y
+        outputs = self.output_multiplier * beyond + 0.5 * self._output_weight(rho) * beyond * beyond
+        return float(total.sum() + outputs.sum())
+
+    def residuals(self, rho: float) -> tuple[Residual, ...]:
+        """Primal and dual residuals in widths and spreads, the dual times rho."""
+        u, f = self._before
+        found = [
+            Residual(
+                self.block.name,
+                "inputs",
+                _largest((self.u - self._x) / self._width),
+                rho * _largest((self.u - u) / self._width),
+            )
+        ]
+        if self.couples_outputs:
+            found.append(
+                Residual(
+                    self.block.name,
+                    "outputs",
+                    _largest((self.f - self._y) / self._spread),
+                    rho * _largest((self.f - f) / self._spread),
+                )
+            )
+        return tuple(found)
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _input_weight(self, rho: float) -> FloatArray:
+        return np.asarray(rho * self._unit / (self._length * self._length))
+
+    def _output_weight(self, rho: float) -> FloatArray:
+        return np.asarray(rho * self._unit / (self._spread * self._spread))
+
+    def _pull(self, rho: float) -> AugmentedTerms:
+        if self.couples_outputs:
+            y, price, stiffness = self._y, self.output_multiplier, self._output_weight(rho)
+        else:
+            y = stiffness = np.zeros_like(self.f)
+            price = self._cost
+        # in objective units, so that a sub-solver's own absolute constants mean the same everywhere
+        return AugmentedTerms(
+            self._tensor(self._x),
+            self._tensor(self.multiplier / self._unit),
+            self._tensor(self._input_weight(rho) / self._unit),
+            self._tensor(y),
+            self._tensor(price / self._unit),
+            self._tensor(stiffness / self._unit),
+        )
+
+    def _better_start(self, pull: AugmentedTerms) -> Tensor:
+        """Sample by sample the better of the copies as they are and the MIP's point."""
+        network = self.network
+        old = self._tensor(self.u)
+        new = torch.minimum(torch.maximum(pull.x, network.lower), network.upper)
+        with network.stopwatch.measure("network"), torch.no_grad():
+            at_old = pull.value(old, network.outputs(network.values(old)))
+            at_new = pull.value(new, network.outputs(network.values(new)))
+        return torch.where((at_new < at_old).unsqueeze(1), new, old)
+
+    def _tensor(self, array: FloatArray) -> Tensor:
+        return torch.as_tensor(np.ascontiguousarray(array), device=self.network.device)
+
+
+def mip_objective(mip: Mip, couplings: list[BlockCoupling], rho: float) -> Quadratic:
+    """The MIP step's objective: the host's cost and every link's pull."""
+    cost = mip.cost.copy()
+    weight, moment = np.zeros(mip.n_columns), np.zeros(mip.n_columns)
+    for coupling in couplings:
+        coupling.pull_on_mip(rho, cost, weight, moment)
+    centre = np.divide(moment, weight, out=np.zeros_like(moment), where=weight > 0)
+    return Quadratic(cost, mip.offset, weight, centre)
+
+
+def _output_spread(network: NetworkBlock, shape: tuple[int, ...], scaled: bool) -> FloatArray:
+    """Lengths of the outputs: the spread of regression values; classes are 0 or 1, so 1."""
+    if network.classifies or not scaled:
+        return np.ones(shape)
+    return np.broadcast_to(_array(network.spread), shape)
+
+
+def _largest(array: FloatArray) -> float:
+    return float(np.max(np.abs(array), initial=0.0))
+
+
+def _array(tensor: Tensor) -> FloatArray:
+    return np.asarray(tensor.detach().cpu().numpy())

@@ -1,0 +1,150 @@
+"""All columns from the integers: by equality rows and by the networks, level by level, many points at once.
+
+A row a'x = b with one column not known yet decides that column; a network whose inputs are known decides
+its outputs. What neither decides is held where it is; a column with a cost that stands alone in its rows (the
+t of "max t, t <= each") is pushed as far as they let it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.linearised.networks import Networks
+from dovetail.linearised.scaled_problem import ScaledProblem
+
+TILE = 64
+"""Columns that are turned at a time: few enough to stay in the cache."""
+
+
+def times(matrix: sp.csr_array, Z: FloatArray) -> FloatArray:
+    """(T, r) the matrix times each row of `Z`; turning `Z` is most of the work, so it is done in tiles."""
+    used = np.unique(matrix.indices)
+    if 2 * used.size < matrix.shape[1]:
+        places = np.searchsorted(used, matrix.indices)
+        matrix = sp.csr_array((matrix.data, places, matrix.indptr), shape=(matrix.shape[0], used.size))
+        Z = Z[:, used]
+    turned = np.empty((Z.shape[1], len(Z)))
+    for k in range(0, len(turned), TILE):
+        turned[k : k + TILE] = Z[:, k : k + TILE].T
+    return np.asarray((matrix @ turned).T)
+
+
+@dataclass(frozen=True, eq=False)
+class _Defined:
+    """Columns that equality rows decide: z[columns] = constant + matrix z."""
+
+    columns: IntArray
+    matrix: sp.csr_array
+    constant: FloatArray
+
+    def fill(self, Z: FloatArray) -> None:
+        Z[:, self.columns] = self.constant + times(self.matrix, Z)
+
+
+@dataclass(frozen=True, eq=False)
+class _Predicted:
+    """One stage of the networks."""
+
+    networks: Networks
+    stage: int
+
+    def fill(self, Z: FloatArray) -> None:
+        self.networks.predict_stage(Z, self.stage)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pushed:
+    """A column that goes as far as its rows and bounds let it, in the direction its cost wants."""
+
+    column: int
+    rows: sp.csr_array
+    coefficient: FloatArray
+    row_lower: FloatArray
+    row_upper: FloatArray
+    lower: float
+    upper: float
+    cost: float
+
+    def fill(self, Z: FloatArray) -> None:
+        others = times(self.rows, Z) - np.outer(Z[:, self.column], self.coefficient)
+        one, two = (self.row_lower - others) / self.coefficient, (self.row_upper - others) / self.coefficient
+        least = np.max(np.minimum(one, two), axis=1, initial=self.lower)
+        most = np.min(np.maximum(one, two), axis=1, initial=self.upper)
+        best = least if self.cost > 0 else most
+        Z[:, self.column] = np.where(np.isfinite(best), best, Z[:, self.column])
+
+
+class Propagation:
+    """The order in which columns are filled in, found once."""
+
+    def __init__(self, scaled: ScaledProblem) -> None:
+        self._scaled, host = scaled, scaled.host
+        known = host.integer | (host.lower == host.upper)
+        known[scaled.networks.outputs] = False
+        self._levels: list[_Defined | _Predicted | _Pushed] = []
+        self._equal = np.flatnonzero(host.row_lower == host.row_upper)
+        self._pattern = sp.csr_array(abs(host.A[self._equal]) > 0).astype(np.float64)
+        written = np.zeros(host.n_columns, dtype=bool)
+        written[scaled.networks.outputs] = True
+        for number, stage in enumerate(scaled.problem.stages):
+            self._define(known, written)
+            inputs = np.unique(np.concatenate([block.inputs[samples].ravel() for block, samples in stage]))
+            known[inputs] = True  # what nothing decides is held
+            self._levels.append(_Predicted(scaled.networks, number))
+            for block, samples in stage:
+                known[block.outputs[samples].ravel()] = True
+        self._define(known, written)
+        self._push(known)
+
+    def _define(self, known: BoolArray, written: BoolArray) -> None:
+        """Columns that are alone unknown in an equality row, as long as there are any."""
+        host = self._scaled.host
+        while True:
+            missing = self._pattern @ (~known).astype(np.float64)
+            columns, rows = [], []
+            for r in np.flatnonzero(missing == 1.0):
+                inside = self._pattern.indices[self._pattern.indptr[r] : self._pattern.indptr[r + 1]]
+                j = int(inside[~known[inside]][0])
+                if not written[j] and j not in columns:
+                    columns.append(j)
+                    rows.append(int(self._equal[r]))
+            if not columns:
+                return
+            matrix = sp.lil_array(host.A[rows])
+            scale = np.array([matrix[k, j] for k, j in enumerate(columns)])
+            for k, j in enumerate(columns):
+                matrix[k, j] = 0.0
+            scaled = sp.csr_array(sp.diags_array(-1.0 / scale) @ sp.csr_array(matrix))
+            scaled.eliminate_zeros()
+            self._levels.append(_Defined(np.array(columns), scaled, host.row_lower[rows] / scale))
+            known[columns] = True
+
+    def _push(self, known: BoolArray) -> None:
+        host = self._scaled.host
+        by_column = sp.csc_array(host.A)
+        for j in np.flatnonzero(~known & (host.cost != 0.0)):
+            rows = by_column.indices[by_column.indptr[j] : by_column.indptr[j + 1]]
+            alone = (abs(host.A[rows]) > 0).astype(np.float64) @ (~known).astype(np.float64) == 1.0
+            if rows.size and np.all(alone):
+                coefficient = by_column.data[by_column.indptr[j] : by_column.indptr[j + 1]]
+                self._levels.append(
+                    _Pushed(
+                        int(j),
+                        sp.csr_array(host.A[rows]),
+                        coefficient,
+                        host.row_lower[rows],
+                        host.row_upper[rows],
+                        float(host.lower[j]),
+                        float(host.upper[j]),
+                        float(host.cost[j]),
+                    )
+                )
+
+    def fill(self, Z: FloatArray) -> None:
+        """Fill in every column that the integers (and what is held) decide."""
+        for level in self._levels:
+            level.fill(Z)

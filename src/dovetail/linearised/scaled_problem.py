@@ -1,0 +1,102 @@
+"""What the local methods know about a problem before they start: box, lengths, networks, penalties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dovetail.analysis.boxes import tightened_box
+from dovetail.analysis.components import Components, components
+from dovetail.analysis.host import limits_within
+from dovetail.analysis.rounding_room import with_room
+from dovetail.analysis.typical_ranges import TypicalRanges, typical_ranges
+from dovetail.bounds.box import Box
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+from dovetail.linearised.networks import Networks
+from dovetail.run.context import SolveContext
+
+GLANCES = 16
+"""Points of the box at which the spread of each class's logit is measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledProblem:
+    """One problem, measured. Everything is in minimisation form."""
+
+    problem: Problem
+    host: Mip
+    """Minimised; bounds as tight as the box, class outputs known to be 0 or 1."""
+    box: Box
+    ranges: TypicalRanges
+    networks: Networks
+    spread: FloatArray
+    """(m,) the length that each output's value is measured in."""
+    width: FloatArray
+    """How far each column typically moves: what trust regions are measured in; never 0."""
+    penalty: FloatArray
+    """(m,) what a unit of |y - f(x)|, or of a missed class condition's logit, should cost at least."""
+
+    @classmethod
+    def of(cls, context: SolveContext, *, box: Box | None = None, scaled: bool = True) -> ScaledProblem:
+        """Measure the problem of a search, `box` if it is known; not `scaled`, all inputs share one width."""
+        problem = context.problem
+        if box is None:
+            with context.stopwatch.measure("engine"):
+                box = tightened_box(problem, context.budget, seed=context.seed, threads=context.threads)
+        problem = with_room(context)
+        with context.stopwatch.measure("nn"), context.stopwatch.measure("network"):
+            ranges = typical_ranges(problem, box, context.seed)
+            networks = Networks(problem, context.stopwatch, context.device)
+        spread = _spread(problem, networks, ranges, context.seed)
+        lower, upper, integer = limits_within(problem, box.lower, box.upper)
+        host = replace(problem.mip.minimised(), lower=lower, upper=upper, integer=integer)
+        width = ranges.width if scaled else np.full(host.n_columns, ranges.width[networks.inputs].mean())
+        penalty = _penalty(host, networks, ranges, spread)
+        return cls(problem, host, box, ranges, networks, spread, width, penalty)
+
+    @property
+    def inputs(self) -> IntArray:
+        """Columns that some network reads."""
+        return self.networks.inputs
+
+    @cached_property
+    def parts(self) -> Components:
+        """What only coupling rows tie together."""
+        return components(self.problem)
+
+    @property
+    def free_integers(self) -> BoolArray:
+        """Integer columns that can take more than one value; class outputs among them."""
+        return np.asarray(self.host.integer & (self.host.upper - self.host.lower > 0.5))
+
+    def narrow(
+        self, lower: FloatArray, upper: FloatArray, z: FloatArray, ranges: FloatArray, *, whole: bool
+    ) -> None:
+        """A trust region, in place: inputs within `reach` of `z`; integer inputs too only with `whole`."""
+        near = self.inputs if whole else self.inputs[~self.host.integer[self.inputs]]
+        low, high = lower[near], upper[near]
+        lower[near] = np.minimum(np.maximum(low, z[near] - ranges[near]), high)
+        upper[near] = np.maximum(np.minimum(high, z[near] + ranges[near]), lower[near])
+
+
+def _spread(problem: Problem, networks: Networks, ranges: TypicalRanges, seed: int) -> FloatArray:
+    """Standard deviation of each output's value over the box, never below a thousandth of its size."""
+    rng = np.random.default_rng(seed)
+    Z = ranges.lower + rng.random((GLANCES, problem.mip.n_columns)) * (ranges.upper - ranges.lower)
+    Z[:, problem.mip.integer] = np.round(Z[:, problem.mip.integer])
+    values = networks.values(Z)
+    spread = np.maximum(values.std(axis=0), 1e-3 * np.abs(values).max(axis=0))
+    return np.where(np.isfinite(spread) & (spread > 1e-12), spread, 1.0)
+
+
+def _penalty(host: Mip, networks: Networks, ranges: TypicalRanges, spread: FloatArray) -> FloatArray:
+    """Twice what an output can be worth: by its own cost, or by its share of all that is at stake."""
+    at_stake = float(np.sqrt(np.sum((host.cost * np.minimum(ranges.width, 1e10)) ** 2)))
+    share = (at_stake if at_stake > 0.0 else 1.0) / (spread * np.sqrt(max(1, networks.count)))
+    return np.asarray(
+        2.0 * np.maximum(np.where(networks.classes, 0.0, np.abs(host.cost[networks.outputs])), share)
+    )

@@ -1,0 +1,5 @@
+"""AutoLinearized, the paper's baseline: networks written out neuron by neuron, one MILP for SCIP."""
+
+from dovetail.methods.big_m.method import BigM
+
+__all__ = ["BigM"]

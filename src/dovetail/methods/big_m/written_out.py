@@ -1,0 +1,234 @@
+"""A host and its networks as one model in SCIP, every neuron a variable, through PySCIPOpt-ML.
+
+PySCIPOpt-ML writes the layers; here are its traps, guarded against: a big-M row needs finite
+inputs (without them it is written with M = 0 and cuts the problem off, without a word), and a single
+class output is compared with 0.5 unless the network ends in a sigmoid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import MissingDependencyError
+from dovetail.core.layers import Activation, Dense, Layer, thresholded
+from dovetail.core.linear import as_linear
+from dovetail.core.mip import Mip
+from dovetail.mip.own_thread import Mailbox, OwnThread
+from dovetail.mip.scip import add_program, import_scip, interrupter, watched_model
+from dovetail.run.budget import Budget
+
+CHUNK = 8
+"""Samples written by one call: as a batch they share the work of reading the network."""
+CENTRE = 0.5
+"""What PySCIPOpt-ML compares a single class output with when the network ends in a Linear layer."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a model is."""
+
+    variables: int = 0
+    constraints: int = 0
+    terms: int = 0
+    """Coefficients in all constraints."""
+
+    def __add__(self, other: Size) -> Size:
+        return Size(
+            self.variables + other.variables, self.constraints + other.constraints, self.terms + other.terms
+        )
+
+    def __str__(self) -> str:
+        return f"{self.variables:,} variables, {self.constraints:,} constraints, {self.terms:,} coefficients"
+
+
+def written_size(
+    layers: Sequence[Layer], samples: int, formulation: str = "bigm", *, classifies: bool = False
+) -> Size:
+    """What PySCIPOpt-ML adds for a network, counted before anything is built."""
+    variables = constraints = terms = width = 0
+    last = len(layers) - 1
+    for k, layer in enumerate(layers):
+        if isinstance(layer, Dense):
+            width, fan_in = layer.weight.shape
+            own, rows, entries = 0, width, width * (fan_in + 1)
+        elif layer.kind == "relu":
+            own, rows, entries = (
+                width,
+                *((3 * width, 7 * width) if formulation == "bigm" else (2 * width, 5 * width)),
+            )
+        else:
+            own, rows, entries = 0, width, 2 * width
+        variables += own + (width if k < last or classifies else 0)
+        constraints, terms = constraints + rows, terms + entries
+    if classifies:  # a binary per class, a row that ties it to the column, and what decides
+        variables, constraints, terms = variables + 3 * width, constraints + 5 * width, terms + 8 * width
+    return Size(samples * variables, samples * constraints, samples * terms)
+
+
+class WrittenOut:
+    """A SCIP model that holds a host and, sample by sample, its networks."""
+
+    def __init__(
+        self, mip: Mip, lower: FloatArray, upper: FloatArray, *, seed: int = 0, budget: Budget | None = None
+    ) -> None:
+        self._scip, self._add_predictor = import_writer()
+        self.versions = (
+            f"SCIP {self._scip.Model().version()}, PySCIPOpt {version('pyscipopt')}, "
+            f"PySCIPOpt-ML {version('pyscipopt-ml')}"
+        )
+        self._model = watched_model(self._scip, budget or Budget())
+        self._model.setParam("randomization/randomseedshift", seed % 2**31)
+        self._model.setParam("misc/catchctrlc", False)  # Ctrl-C is ours: it returns the best point
+        columns = add_program(
+            self._scip, self._model, mip.A, mip.row_lower, mip.row_upper, lower, upper, mip.integer
+        )
+        self._columns = np.array(columns, dtype=object)
+        used = np.flatnonzero(mip.cost)
+        cost = self._scip.quicksum(float(mip.cost[j]) * columns[j] for j in used)
+        self._model.setObjective(cost + float(mip.offset), "minimize")
+        self._written = 0
+        self._abandoned = False
+
+    def add(
+        self,
+        layers: Sequence[Layer],
+        inputs: IntArray,
+        outputs: IntArray,
+        formulation: str,
+        threshold: float | None = None,
+    ) -> None:
+        """Tie outputs to inputs; with a `threshold`, by class."""
+        if threshold is not None:
+            layers = thresholded(layers, outputs.shape[1], threshold, CENTRE)
+        network = _sequential(layers)
+        for first in range(0, len(inputs), CHUNK):
+            self._written += 1
+            self._add_predictor(
+                self._model,
+                network,
+                self._columns[inputs[first : first + CHUNK]],
+                self._columns[outputs[first : first + CHUNK]],
+                unique_naming_prefix=f"n{self._written}_",
+                output_type="regression" if threshold is None else "classification",
+                formulation=formulation,
+            )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Variables and constraints in the model as it stands."""
+        return int(self._model.getNVars(transformed=False)), int(self._model.getNConss(transformed=False))
+
+    def solve(
+        self, budget: Budget, on_point: Callable[[FloatArray], None], on_node: Callable[[int], None]
+    ) -> str:
+        """Run SCIP with its own settings; points and nodes are told as they come. SCIP's last word.
+
+        "abandoned" where SCIP did not end when it was asked to: nothing can be read from the model then.
+        """
+        model = self._model
+        model.setParam("limits/time", min(budget.left, 1e20))
+
+        def work(mailbox: Mailbox) -> str:
+            listener = _listener(self._scip, budget, mailbox, self._best, on_point, on_node)
+            model.includeEventhdlr(listener, "dovetail", "tells what SCIP finds")
+            model.optimizeNogil()
+            return str(model.getStatus())
+
+        self._abandoned = True  # so it is, too, when whoever waits is called away
+        said = OwnThread(work).wait(budget, interrupter(model))
+        self._abandoned = said is None
+        return said or "abandoned"
+
+    def free(self) -> None:
+        """Give SCIP's memory back now; model and event handler hold each other until they are collected."""
+        if not self._abandoned:
+            self._model.free()
+
+    def points(self) -> list[FloatArray]:
+        """All points SCIP holds, best first."""
+        return [self._values(solution) for solution in self._model.getSols()]
+
+    @property
+    def bound(self) -> float:
+        """What SCIP says no point of its model is below; infinity where it has none."""
+        bound = float(self._model.getDualbound())
+        return bound if abs(bound) < self._model.infinity() else -np.inf
+
+    def _best(self) -> FloatArray:
+        return self._values(self._model.getBestSol())
+
+    def _values(self, solution: Any) -> FloatArray:
+        return np.array([self._model.getSolVal(solution, variable) for variable in self._columns])
+
+
+def import_writer() -> tuple[Any, Any]:
+    """PySCIPOpt and the function of PySCIPOpt-ML, or an error that says how to get them."""
+    scip = import_scip('method "big-m"')
+    try:
+        from pyscipopt_ml.add_predictor import add_predictor_constr
+    except ImportError:
+        raise MissingDependencyError(
+            'method "big-m" needs PySCIPOpt-ML: pip install "dovetail[scip]".'
+        ) from None
+    return scip, add_predictor_constr
+
+
+def _sequential(layers: Sequence[Layer]) -> Any:
+    """The layers as the torch module PySCIPOpt-ML reads, in float64."""
+    from torch import nn
+
+    activations = {
+        "relu": nn.ReLU(),
+        "sigmoid": nn.Sigmoid(),
+        "tanh": nn.Tanh(),
+        "softplus": nn.Softplus(),
+        "softmax": nn.Softmax(dim=1),
+    }
+    parts: list[nn.Module] = []
+    for layer in layers:
+        if isinstance(layer, Activation):
+            parts.append(activations[layer.kind])
+            continue
+        parts.append(as_linear(layer.weight, layer.bias))
+    return nn.Sequential(*parts)
+
+
+def _listener(
+    scip: Any,
+    budget: Budget,
+    mailbox: Mailbox,
+    best: Callable[[], FloatArray],
+    on_point: Callable[[FloatArray], None],
+    on_node: Callable[[int], None],
+) -> Any:
+    """An event handler; made here, since its base class is only there when SCIP is."""
+    kinds = scip.SCIP_EVENTTYPE
+    caught = (kinds.BESTSOLFOUND, kinds.NODESOLVED)
+
+    class Listener(scip.Eventhdlr):  # type: ignore[misc]
+        def eventinit(self) -> None:
+            for kind in caught:
+                self.model.catchEvent(kind, self)
+
+        def eventexit(self) -> None:
+            for kind in caught:
+                self.model.dropEvent(kind, self)
+
+        def eventexec(self, event: Any) -> None:
+            if budget.over is None:
+                tell(event.getType(), int(self.model.getNNodes()))
+
+    def tell(kind: Any, nodes: int) -> None:
+        if kind == kinds.BESTSOLFOUND:
+            x = best()  # read here, where SCIP stands still
+            mailbox.ask(lambda: on_point(x))
+        elif kind & kinds.NODESOLVED:  # a mask: feasible, infeasible or branched
+            mailbox.ask(lambda: on_node(nodes))
+
+    return Listener()

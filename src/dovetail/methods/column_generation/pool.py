@@ -1,0 +1,144 @@
+"""Columns: points of single components, each true to its networks and to its private rows.
+
+Coupling rows are all read as G z <= h (an equality as two of them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.analysis.components import NOBODY, Components
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.linearised.scaled_problem import ScaledProblem
+
+ROOM = 1e-7
+"""Private rows and bounds of a column may be missed by this much."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """The rows that tie components together: G z <= h."""
+
+    G: sp.csr_array
+    h: FloatArray
+    scale: FloatArray
+    """What a row is measured in: the size of its limit, or of what it adds up."""
+
+    @classmethod
+    def of(cls, scaled: ScaledProblem, parts: Components) -> Coupling:
+        """Upper and lower sides of the rows that are nobody's."""
+        host = scaled.host
+        open_rows = parts.row_owner == NOBODY
+        upper = np.flatnonzero(open_rows & np.isfinite(host.row_upper))
+        lower = np.flatnonzero(open_rows & np.isfinite(host.row_lower))
+        G = sp.csr_array(sp.vstack([host.A[upper], -host.A[lower]], format="csr"))
+        h = np.concatenate([host.row_upper[upper], -host.row_lower[lower]])
+        typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, 1e6) ** 2)
+        return cls(G, h, np.maximum(np.abs(h), np.where(np.abs(h) < 1e-9, np.maximum(typical, 1e-6), 0.0)))
+
+
+class Pool:
+    """All columns found so far."""
+
+    def __init__(self, scaled: ScaledProblem, parts: Components, coupling: Coupling) -> None:
+        self._scaled, self._parts, self._coupling = scaled, parts, coupling
+        self.members = parts.members
+        entries = coupling.G.tocoo()
+        owned = parts.owner[entries.col] != NOBODY
+        self._entry_row, self._entry_column = entries.row[owned], entries.col[owned]
+        self._entry_value, self._entry_owner = entries.data[owned], parts.owner[entries.col[owned]]
+        rows = coupling.h.size
+        self.owner: IntArray = np.empty(0, dtype=np.int64)
+        self.cost: FloatArray = np.empty(0)
+        self.activity: FloatArray = np.empty((0, rows))
+        self.points: list[FloatArray] = []
+        self._known: dict[tuple[int, bytes], int] = {}
+
+    @property
+    def size(self) -> int:
+        """How many columns there are."""
+        return int(self.owner.size)
+
+    def add(self, z: FloatArray) -> IntArray:
+        """The valid components of a settled point as columns: (C,) their numbers, -1 where not valid."""
+        cost, activity = self.measure(z)
+        numbers = np.full(self._parts.count, -1)
+        keys = self._keys(np.arange(self._parts.count), cost, activity)
+        fresh: list[int] = []
+        valid, before = np.flatnonzero(self._valid(z)).tolist(), self.size
+        for c in valid:
+            number = self._known.setdefault(keys[c], before + len(fresh))
+            if number == before + len(fresh):
+                fresh.append(c)
+                self.points.append(z[self.members[c]])
+            numbers[c] = number
+        if fresh:
+            self.owner = np.concatenate([self.owner, fresh])
+            self.cost = np.concatenate([self.cost, cost[fresh]])
+            self.activity = np.concatenate([self.activity, activity[fresh]])
+        return numbers
+
+    def _keys(self, owner: IntArray, cost: FloatArray, activity: FloatArray) -> list[tuple[int, bytes]]:
+        """What tells columns apart: whose they are, what they cost, what they use."""
+        table = np.round(np.concatenate([cost[:, None], activity / self._coupling.scale], axis=1), 9) + 0.0
+        raw, width = table.tobytes(), table.itemsize * table.shape[1]
+        return [(c, raw[k * width : (k + 1) * width]) for k, c in enumerate(owner.tolist())]
+
+    def measure(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(C,) cost and (C, R) use of the coupling rows, component by component."""
+        count, owner = self._parts.count, self._parts.owner
+        owned = owner != NOBODY
+        cost: FloatArray = np.bincount(
+            owner[owned], (self._scaled.host.cost * z)[owned], minlength=count
+        ).astype(np.float64)
+        rows = self._coupling.h.size
+        used: FloatArray = np.bincount(
+            self._entry_owner * rows + self._entry_row,
+            self._entry_value * z[self._entry_column],
+            minlength=count * rows,
+        ).astype(np.float64)
+        return cost, used.reshape(count, rows)
+
+    def _valid(self, z: FloatArray) -> BoolArray:
+        host, parts = self._scaled.host, self._parts
+        valid = np.ones(parts.count, dtype=bool)
+        wrong = np.maximum(host.lower - z, z - host.upper) > ROOM
+        wrong |= host.integer & (np.abs(z - np.round(z)) > ROOM)
+        valid[parts.owner[wrong & ~parts.shared]] = False
+        activity = host.A @ z
+        beyond = np.maximum(host.row_lower - activity, activity - host.row_upper) > ROOM
+        valid[parts.row_owner[beyond & parts.private_rows]] = False
+        return valid
+
+    def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
+        """All columns, component by component and by `key` within each; and each one's place in its own."""
+        order = np.lexsort((key, self.owner))
+        owner = self.owner[order]
+        first = np.searchsorted(owner, np.arange(self._parts.count))
+        return order, np.arange(order.size) - first[owner]
+
+    def keep(self, which: IntArray) -> None:
+        """Forget all other columns."""
+        self.owner, self.cost, self.activity = self.owner[which], self.cost[which], self.activity[which]
+        self.points = [self.points[k] for k in which]
+        self._known = {key: k for k, key in enumerate(self._keys(self.owner, self.cost, self.activity))}
+
+    def point(self, chosen: IntArray, z: FloatArray) -> FloatArray:
+        """`z` with the components of the chosen columns put in."""
+        z = z.copy()
+        for k in chosen:
+            z[self.members[self.owner[k]]] = self.points[k]
+        return z
+
+    def blend(self, weights: FloatArray, z: FloatArray) -> FloatArray:
+        """`z` with each component the weighted mean of its columns."""
+        z = z.copy()
+        used = np.flatnonzero(weights > 1e-9)
+        for c in np.unique(self.owner[used]):
+            z[self.members[c]] = 0.0
+        for k in used:
+            z[self.members[self.owner[k]]] += weights[k] * self.points[k]
+        return z

@@ -1,0 +1,66 @@
+"""Local search over the integers, judged by the networks themselves, from many starts.
+
+    repeat from a start, or from the best point so far
+        descend: all neighbours (a binary turned, two of one choice exchanged, an integer moved by one) are
+                 completed by the equality rows and evaluated in one batch; the best one is taken
+        kick:    a few random moves away from the local optimum, and descend again
+
+Idea: across whole steps slopes mislead, but a thousand network evaluations cost a millisecond. Advice: for
+problems in which integers choose what the networks see (configurations, selections, chained predictors).
+Weakness: what continuous columns could do beside is left to others (without integers it only looks at the
+starts); nothing is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.options import require_count
+from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.starts import Starts
+from dovetail.methods.integer_search.local_search import LocalSearch
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.progress import Progress
+
+
+@dataclass(frozen=True)
+class IntegerLocalSearch:
+    """Options of the method."""
+
+    rounds: int | None = None
+    """Starts; None: until the time is over or `patience` of them brought nothing."""
+    patience: int = 100
+    kicks: int = 50
+    """Local optima looked at from one start."""
+
+    name = "integer-search"
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None:
+            require_count("Switching: rounds", self.rounds, at_least=1)
+        require_count("Switching: patience", self.patience, at_least=1)
+        require_count("Switching: kicks", self.kicks, at_least=0)
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Measure the problem, then search."""
+        return self.run(context, ScaledProblem.of(context))
+
+    def run(
+        self,
+        context: SolveContext,
+        scaled: ScaledProblem,
+        *,
+        starts: Iterator[tuple[FloatArray, str]] | None = None,
+    ) -> MethodOutcome:
+        """The same on a problem that is measured already; `starts` goes on where another run stopped."""
+        local = LocalSearch(context, scaled)
+        progress = Progress(context, self.rounds, self.patience)
+        for z, _ in starts if starts is not None else iter(Starts(context, scaled)):
+            best = context.incumbent.x
+            begin = z if best is None or progress.done % 2 else best
+            outcome = progress.record(local.run(begin, self.kicks, context.budget, "switch"))
+            if outcome is not None:
+                return outcome
+        return progress.exhausted()

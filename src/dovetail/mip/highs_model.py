@@ -1,0 +1,268 @@
+"""One live HiGHS object: every return code looked at, time limits that mean what they say.
+
+Traps covered here, all measured on highspy 1.15.1: `run` and `passModel` return an error
+code and leave old values readable; a time limit counts from the object's birth for an LP
+but from the start of the run for a MIP; the thread count is fixed for the whole process
+by the first solve; Ctrl-C waits for the end of a solve unless a callback lets Python look;
+the feasibility-jump heuristic crashes the process on programs with free columns (HiGHS
+issue 3262, mended after 1.15.1).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.errors import EngineError
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipStatus
+
+FEASIBILITY = 1e-9
+INTEGRALITY = 1e-7
+SMALL_COST, LARGE_COST = 1e-3, 1e6
+"""Largest costs beyond these are scaled: to smaller ones the tolerance is coarse, larger ones lose digits."""
+LONG_LP = 50_000
+"""An LP with more nonzeros than this may run for seconds: it gets the callback that lets Ctrl-C in."""
+
+_Status = highspy.HighsModelStatus
+STATUS = {
+    _Status.kOptimal: MipStatus.OPTIMAL,
+    _Status.kInfeasible: MipStatus.INFEASIBLE,
+    _Status.kUnbounded: MipStatus.UNBOUNDED,
+    _Status.kTimeLimit: MipStatus.LIMIT,
+    _Status.kIterationLimit: MipStatus.LIMIT,
+    _Status.kSolutionLimit: MipStatus.LIMIT,
+    _Status.kObjectiveBound: MipStatus.LIMIT,
+    _Status.kObjectiveTarget: MipStatus.LIMIT,
+    _Status.kInterrupt: MipStatus.LIMIT,
+    _Status.kUnknown: MipStatus.LIMIT,
+}
+
+_threads_in_use: int | None = None
+
+
+class Lines(NamedTuple):
+    """Rows for a program: what a csr_array holds, without the time that scipy takes to make one."""
+
+    data: FloatArray
+    indices: IntArray
+    indptr: IntArray
+
+
+def cost_unit(cost: FloatArray) -> float:
+    """What one unit of HiGHS's objective is in the caller's: its tolerances grow with it.
+
+    So large costs are scaled down no further than to 1e6, for the sake of small ones beside them.
+    """
+    largest = float(np.max(np.abs(cost), initial=0.0))
+    if largest == 0.0 or SMALL_COST <= largest <= LARGE_COST:
+        return 1.0
+    return largest / LARGE_COST if largest > LARGE_COST else largest
+
+
+class HighsModel:
+    """A program inside HiGHS, minimised again and again as its costs, bounds and rows change."""
+
+    def __init__(
+        self,
+        A: sp.csr_array,
+        row_lower: FloatArray,
+        row_upper: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        integer: BoolArray,
+        *,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> None:
+        global _threads_in_use
+        if _threads_in_use != threads:  # the first time too: the caller may have used HiGHS before us
+            highspy.Highs.resetGlobalScheduler(True)
+        _threads_in_use = threads
+        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
+        self.is_mip = bool(np.any(integer))
+        self._columns = np.arange(lower.size, dtype=np.int32)
+        self._budget: Budget | None = None
+        self._unit = 1.0
+        self._presolve = "choose"
+        for option, value in (
+            ("output_flag", False),
+            ("threads", threads),
+            ("random_seed", seed % 2**31),
+            ("primal_feasibility_tolerance", FEASIBILITY),
+            ("dual_feasibility_tolerance", FEASIBILITY),
+            ("mip_feasibility_tolerance", INTEGRALITY),
+            ("mip_abs_gap", 1e-9),
+            ("mip_heuristic_run_feasibility_jump", False),
+        ):
+            self._demand(self._highs.setOptionValue(option, value), f"option {option}")
+        self._demand(
+            self._highs.passModel(_model(A, row_lower, row_upper, lower, upper, integer)), "the model"
+        )
+        if self.is_mip or A.nnz > LONG_LP:
+            self._highs.cbMipInterrupt += self._look_up
+            self._highs.cbSimplexInterrupt += self._look_up
+
+    def set_objective(self, cost: FloatArray, offset: float) -> None:
+        """The objective of the next solves, scaled where its size is far from HiGHS's absolute tolerances."""
+        self._unit = cost_unit(cost)
+        scaled = np.ascontiguousarray(cost / self._unit)
+        self._demand(self._highs.changeColsCost(cost.size, self._columns, scaled), "costs")
+        self._demand(self._highs.changeObjectiveOffset(float(offset / self._unit)), "the offset")
+
+    def set_bounds(self, lower: FloatArray, upper: FloatArray) -> None:
+        """The columns' bounds for the next solves."""
+        lower, upper = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
+        self._demand(self._highs.changeColsBounds(lower.size, self._columns, lower, upper), "bounds")
+
+    def add_rows(self, rows: sp.csr_array | Lines, lower: FloatArray, upper: FloatArray) -> None:
+        """Append rows to the program."""
+        first = rows.indptr[:-1].astype(np.int32)
+        self._demand(
+            self._highs.addRows(
+                first.size, lower, upper, rows.data.size,
+                first, rows.indices.astype(np.int32, copy=False), rows.data,
+            ),
+            "rows",
+        )  # fmt: skip
+
+    def delete_rows(self, first: int, last: int) -> None:
+        """Remove rows `first` to `last` - 1."""
+        which = np.arange(first, last, dtype=np.int32)
+        if which.size == 0:
+            return
+        self._demand(self._highs.deleteRows(which.size, which), "removal of rows")
+
+    def replace_rows(self, first: int, rows: Lines, lower: FloatArray, upper: FloatArray) -> None:
+        """Swap all rows from `first` on for as many others; the basis stays, so the next solve is warm."""
+        basis = self._highs.getBasis()
+        self.delete_rows(first, first + lower.size)
+        self.add_rows(rows, lower, upper)
+        if basis.valid and not self.is_mip:
+            self._highs.setBasis(basis)
+
+    def add_columns(self, columns: sp.csc_array) -> None:
+        """Append columns between 0 and infinity that cost nothing yet."""
+        count = columns.shape[1]
+        nothing = np.zeros(count)
+        self._demand(
+            self._highs.addCols(
+                count, nothing, nothing, np.full(count, np.inf), columns.nnz,
+                columns.indptr[:-1].astype(np.int32), columns.indices.astype(np.int32), columns.data,
+            ),
+            "columns",
+        )  # fmt: skip
+        self._columns = np.arange(self._columns.size + count, dtype=np.int32)
+
+    def set_row_limits(self, row: int, lower: float, upper: float) -> None:
+        """The limits of one row for the next solves."""
+        self._demand(self._highs.changeRowBounds(row, lower, upper), "a row's limits")
+
+    def row_duals(self) -> FloatArray:
+        """What the last LP's objective gains per unit of each row's side; zeros where it has no duals."""
+        solution = self._highs.getSolution()
+        if not solution.dual_valid:
+            return np.zeros(self._highs.getNumRow())
+        return self._unit * np.array(solution.row_dual, dtype=np.float64)
+
+    def dual_ray(self) -> FloatArray | None:
+        """Multipliers of the rows that should show the last LP infeasible; for the caller to verify."""
+        code, found, ray = self._highs.getDualRay()  # type: ignore[attr-defined]
+        if code == highspy.HighsStatus.kError or not found:
+            return None
+        return np.array(ray, dtype=np.float64)
+
+    def without_presolve(self) -> None:
+        """Later solves see the program as it is: a second word that presolving has no part in."""
+        self._demand(self._highs.setOptionValue("presolve", "off"), "the option presolve")
+        self._presolve = "off"
+
+    def limit_nodes(self, nodes: int) -> None:
+        """The most nodes a MIP solve may look at."""
+        self._demand(self._highs.setOptionValue("mip_max_nodes", int(nodes)), "the node limit")
+
+    def set_start(self, x: FloatArray) -> None:
+        """Offer a point to the next MIP solve."""
+        solution = highspy.HighsSolution()
+        solution.col_value = x.tolist()
+        self._highs.setSolution(solution)  # a start it cannot use is a pity, not an error
+
+    def run(self, budget: Budget, gap: float) -> tuple[MipStatus, FloatArray | None, float]:
+        """Minimise: status, point if there is one, and the engine's bound."""
+        if budget.over:
+            return MipStatus.LIMIT, None, -np.inf
+        self._demand(self._highs.setOptionValue("mip_rel_gap", float(gap)), "the gap")
+        status = self._status(budget)
+        if status is None:  # presolve saw "unbounded or infeasible" and does not say which
+            self._highs.setOptionValue("presolve", "off")
+            status = self._status(budget)
+            self._highs.setOptionValue("presolve", self._presolve)
+            status = status if status is not None else MipStatus.LIMIT
+        return status, self._point(status), self._bound(status)
+
+    def _status(self, budget: Budget) -> MipStatus | None:
+        elapsed = 0.0 if self.is_mip else self._highs.getRunTime()
+        self._highs.setOptionValue("time_limit", elapsed + max(0.0, min(budget.left, 1e9)))
+        self._budget = budget
+        self._demand(self._highs.run(), "the solve")
+        found = self._highs.getModelStatus()
+        if found == _Status.kUnboundedOrInfeasible:
+            return None
+        if found not in STATUS:
+            raise EngineError(f"HiGHS ended with {found.name}; no answer was taken from it.")
+        return STATUS[found]
+
+    def _point(self, status: MipStatus) -> FloatArray | None:
+        solution = self._highs.getSolution()
+        feasible = self._highs.getInfo().primal_solution_status == 2
+        if status not in (MipStatus.OPTIMAL, MipStatus.LIMIT) or not solution.value_valid or not feasible:
+            return None
+        return np.array(solution.col_value, dtype=np.float64)
+
+    def _bound(self, status: MipStatus) -> float:
+        if status not in (MipStatus.OPTIMAL, MipStatus.LIMIT):
+            return -np.inf
+        info = self._highs.getInfo()
+        if self.is_mip:
+            return self._unit * float(info.mip_dual_bound)
+        return self._unit * float(info.objective_function_value) if status is MipStatus.OPTIMAL else -np.inf
+
+    def _look_up(self, event: Any) -> None:
+        """Called by HiGHS now and then: Python handles waiting signals, and we look for a request to stop.
+
+        Not for the deadline, which HiGHS keeps itself: an interrupted object stays interrupted.
+        """
+        if self._budget is not None and self._budget.stopped:
+            event.interrupt()
+
+    @staticmethod
+    def _demand(code: highspy.HighsStatus, what: str) -> None:
+        if code == highspy.HighsStatus.kError:
+            raise EngineError(f"HiGHS refused {what}.")
+
+
+def _model(
+    A: sp.csr_array,
+    row_lower: FloatArray,
+    row_upper: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    integer: BoolArray,
+) -> highspy.HighsLp:
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = A.shape
+    model.col_cost_ = np.zeros(lower.size)
+    model.col_lower_, model.col_upper_ = lower, upper
+    model.row_lower_, model.row_upper_ = row_lower, row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = A.indptr
+    model.a_matrix_.index_ = A.indices
+    model.a_matrix_.value_ = A.data
+    if np.any(integer):
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        model.integrality_ = [kinds[int(flag)] for flag in integer]
+    return model

@@ -1,0 +1,93 @@
+"""Work on a thread of its own, for libraries that hear nobody while they work.
+
+Python handles signals between two of its own steps on the main thread, and SCIP may compute for half a
+minute without one. So the thread that called waits here: it hears signals, looks at the clock, asks the work
+to end, and after a moment of grace goes on without it. What the work has to tell is handled on the waiting
+thread, where the user's callback and predictors are used to be called.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from dovetail.run.budget import Budget
+
+LOOK = 0.02
+"""Seconds between two looks at the clock."""
+GRACE = 1.0
+"""Seconds that work which was asked to end may still take: a node's LP is not left in the middle."""
+
+T = TypeVar("T")
+
+
+class Mailbox:
+    """Where the work hands something to the thread that waits for it."""
+
+    def __init__(self) -> None:
+        self.tasks: queue.SimpleQueue[tuple[Callable[[], None], threading.Event] | None] = queue.SimpleQueue()
+        self.closed = False
+
+    def ask(self, task: Callable[[], None]) -> None:
+        """Have the waiting thread do this; back when it is done, or when nobody waits any more."""
+        done = threading.Event()
+        self.tasks.put((task, done))
+        while not done.wait(LOOK) and not self.closed:
+            pass
+
+
+class OwnThread(Generic[T]):
+    """One piece of work, and the wait for it."""
+
+    def __init__(self, work: Callable[[Mailbox], T]) -> None:
+        self._work, self._desk = work, Mailbox()
+        self._answer: T | None = None
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="dovetail-aside", daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self._answer = self._work(self._desk)
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            self._desk.tasks.put(None)
+
+    def wait(self, budget: Budget, end: Callable[[], object]) -> T | None:
+        """The answer; None when the budget was over and the work did not end soon after `end` asked it to."""
+        self._thread.start()
+        asked: float | None = None
+        try:
+            while self._serve():
+                if budget.over:
+                    asked = time.perf_counter() if asked is None else asked
+                    end()  # again and again: SCIP forgets what it is told before it begins
+                    if time.perf_counter() - asked > GRACE:
+                        return None
+        except BaseException:
+            end()
+            raise
+        finally:
+            self._desk.closed = True
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        return self._answer
+
+    def _serve(self) -> bool:
+        """Do what the work hands over, for a moment; False when the work has ended."""
+        try:
+            item = self._desk.tasks.get(timeout=LOOK)
+        except queue.Empty:
+            return True
+        if item is None:
+            return False
+        task, done = item
+        try:
+            task()
+        finally:
+            done.set()
+        return True

@@ -1,0 +1,1 @@
+"""ONNX files: read, measured and run by torch, operator by operator."""

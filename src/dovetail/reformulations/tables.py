@@ -1,0 +1,253 @@
+"""Blocks whose inputs take few values, written into the MIP as tables: exact, whatever the network.
+
+- no free input: y = f, one row;
+- one binary: y = f(0) + (f(1) - f(0)) x, one row;
+- several binaries: y and x are the same convex combination of the table's rows. The corners of a cube
+  are no combination of others, so the weights need not be integer;
+- general integers: the weights are binaries.
+
+A sample whose network says something that no row can hold (infinity, NaN, or beyond what engines take) at
+any of its values stays a block: nothing is known then of what engines make of the others.
+
+A derivative with respect to a binary says nothing about its two values, so tables come first.
+
+The values are those of one batch, and a network may give other last digits in another (`spread.py`). Where
+that can be seen, what is proved is proved of a relaxed problem: rows that read an output are wider by what it
+may move, the objective is lower by it, and a class that may come out either way is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.analysis.batch_spread import batch_spread
+from dovetail.analysis.host import limits_within
+from dovetail.bounds.box import Box
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.mip import LARGEST, Mip
+from dovetail.core.problem import Problem
+from dovetail.reformulations.grid import grid
+from dovetail.reformulations.reformulated import Fill, Reformulated, Writer
+
+MOST_ROWS = 256
+"""The largest table of one sample."""
+MOST_COLUMNS = 20_000
+"""The most columns that tables may add."""
+SMALL = 1e-12
+"""Outputs that move by less, relative to max(1, |largest|), are taken as they are: float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """All values of one sample's free inputs, and what its network says of each."""
+
+    columns: IntArray
+    """The free inputs, each once."""
+    points: FloatArray
+    """(k, free)."""
+    inputs: FloatArray
+    """(k, d) complete rows of inputs."""
+    binary: bool
+
+    @property
+    def weights(self) -> int:
+        """Columns that the table needs."""
+        k = len(self.points)
+        return k if k > 2 or (k == 2 and not self.binary) else 0
+
+
+def with_tables(problem: Problem, box: Box) -> Reformulated | None:
+    """The problem with every sample that allows it as a table, or None if there is none."""
+    lower, upper, integer = limits_within(problem, box.lower, box.upper)
+    kept: list[_Written] = []
+    blocks = []
+    planned = 0
+    for block in problem.blocks:
+        tables = {i: _table(row, lower, upper, integer) for i, row in enumerate(block.inputs)}
+        chosen: dict[int, _Table] = {}
+        for i, table in tables.items():
+            if table is not None and planned + table.weights <= MOST_COLUMNS:
+                chosen[i] = table
+                planned += table.weights
+        chosen, values = _fitting(block, chosen)
+        rows = np.array(list(chosen), dtype=np.int64)
+        if chosen:
+            kept += _answered(problem, block, list(chosen.values()), values, block.outputs[rows])
+        if len(chosen) < block.samples:
+            blocks.append(_without(block, rows))
+    if not kept:
+        return None
+    return _extended(problem, kept, tuple(blocks))
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """A table with what its outputs are, row by row, as answered and at least and at most."""
+
+    table: _Table
+    outputs: IntArray
+    seen: FloatArray
+    least: FloatArray
+    most: FloatArray
+    slack: FloatArray
+    """Per output, what is left to the rows that read it."""
+
+
+def _answered(
+    problem: Problem, block: Block, tables: list[_Table], values: FloatArray, outputs: IntArray
+) -> Iterator[_Written]:
+    """What the block's predictor says of the rows of its tables, and what it may say in another batch."""
+    X = np.concatenate([table.inputs for table in tables])
+    spread = batch_spread(block.predictor, X, values)
+    if not block.classifies:
+        spread = np.where(spread <= SMALL * np.maximum(1.0, np.max(np.abs(values), axis=0)), 0.0, spread)
+    least, seen, most = _outcomes(block, values, spread)
+    fed = np.isin(outputs, problem.inputs)  # what another network reads must be the answer itself
+    ends = np.cumsum([0, *(len(table.inputs) for table in tables)])
+    for k, table in enumerate(tables):
+        rows = slice(ends[k], ends[k + 1])
+        open_ones = fed[k] | block.classifies
+        yield _Written(
+            table,
+            outputs[k],
+            seen[rows],
+            np.where(open_ones, least[rows], seen[rows]),
+            np.where(open_ones, most[rows], seen[rows]),
+            np.where(open_ones, 0.0, spread),
+        )
+
+
+def _outcomes(
+    block: Block, values: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The least an output can be for each row, what it was, and the most."""
+    seen = block.decode(values)
+    if not block.classifies:
+        return values - spread, seen, values + spread
+    if values.shape[1] == 1:
+        return block.decode(values - spread), seen, block.decode(values + spread)
+    ahead = np.max(values - spread, axis=1, keepdims=True)
+    may_win = values + spread >= ahead
+    alone = may_win & (may_win.sum(axis=1, keepdims=True) == 1)
+    return alone.astype(np.float64), seen, may_win.astype(np.float64)
+
+
+def _extended(problem: Problem, kept: list[_Written], blocks: tuple[Block, ...]) -> Reformulated:
+    """The problem with the tables written, and a relaxed one where answers may move."""
+    writer = Writer(problem.mip.n_columns)
+    fills: list[Fill] = []
+    for one in kept:
+        fills += _write(writer, one.table, one.outputs, one.seen, one.seen)
+    reformulated = Reformulated(problem.derived(writer.extend(problem.mip), blocks), problem, tuple(fills))
+    slack = np.zeros(problem.mip.n_columns)
+    for one in kept:
+        slack[one.outputs] = one.slack
+    if not np.any(slack) and all(np.array_equal(one.least, one.most) for one in kept):
+        return reformulated
+    writer = Writer(problem.mip.n_columns)
+    for one in kept:
+        _write(writer, one.table, one.outputs, one.least, one.most)
+    relaxed = problem.derived(writer.extend(_loosened(problem.mip, slack)), blocks)
+    return replace(reformulated, relaxed=relaxed, slack=slack)
+
+
+def _loosened(mip: Mip, slack: FloatArray) -> Mip:
+    """All that holds for a point whose columns are changed by so much if it holds for the point itself."""
+    moved = abs(mip.A) @ slack
+    return replace(
+        mip,
+        row_lower=mip.row_lower - moved,
+        row_upper=mip.row_upper + moved,
+        lower=mip.lower - slack,
+        upper=mip.upper + slack,
+        integer=mip.integer & (slack == 0.0),
+        offset=mip.offset - mip.sign * float(np.abs(mip.cost) @ slack),
+    )
+
+
+def _writable(table: _Table, values: FloatArray) -> bool:
+    """Whether rows can hold a table: all of it finite, and within what engines take."""
+    reach = np.max(np.abs(table.points), initial=1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.max(np.abs(values)) * (reach if table.weights == 0 else 1.0)
+    return bool(np.isfinite(largest) and max(largest, reach) <= LARGEST)
+
+
+def _fitting(block: Block, tables: dict[int, _Table]) -> tuple[dict[int, _Table], FloatArray]:
+    """Those of a block's tables that rows can hold, and what its predictor says of them, in one batch."""
+    if not tables:
+        return {}, np.empty((0, block.outputs.shape[1]))
+    values = block.predictor.predict(np.concatenate([table.inputs for table in tables.values()]))
+    ends = np.cumsum([len(table.inputs) for table in tables.values()])
+    answers = zip(tables.items(), np.split(values, ends[:-1]), strict=True)
+    fitting = [(i, table, said) for (i, table), said in answers if _writable(table, said)]
+    said = np.concatenate([np.empty((0, values.shape[1])), *(part for _, _, part in fitting)])
+    return {i: table for i, table, _ in fitting}, said
+
+
+def _without(block: Block, written: IntArray) -> Block:
+    if written.size == 0:
+        return block
+    left = np.delete(np.arange(block.samples), written)
+    return replace(block, inputs=block.inputs[left], outputs=block.outputs[left])
+
+
+def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, integer: BoolArray) -> _Table | None:
+    """The table of one sample, or None where an input is continuous or there are too many rows."""
+    low, high = lower[inputs], upper[inputs]
+    free = high > low
+    if np.any(free & ~integer[inputs]) or not np.all(np.isfinite(high - low)):
+        return None
+    columns = np.unique(inputs[free])
+    points = grid(columns, lower, upper, MOST_ROWS)
+    if points is None:
+        return None
+    counts = np.floor(upper[columns]) - np.ceil(lower[columns]) + 1
+    rows = np.tile(low, (len(points), 1))
+    rows[:, free] = points[:, np.searchsorted(columns, inputs[free])]
+    return _Table(columns, points, rows, bool(np.all(counts == 2)))
+
+
+def _write(
+    writer: Writer, table: _Table, outputs: IntArray, least: FloatArray, most: FloatArray
+) -> list[Fill]:
+    """Rows that put each output between the two, whichever row of the table is chosen."""
+    if table.weights == 0:
+        for o, y in enumerate(outputs):
+            for values, sides in _sides(least[:, o], most[:, o]):
+                rise = values[-1] - values[0]
+                if len(values) == 1 or abs(rise) < 1e-9:
+                    writer.row([y], np.ones(1), *sides(values[0]))
+                else:
+                    base = values[0] - rise * table.points[0, 0]
+                    writer.row([y, table.columns[0]], np.array([1.0, -rise]), *sides(base))
+        return []
+    count = len(least)
+    theta = writer.columns(np.zeros(count), np.ones(count), integer=not table.binary)
+    writer.row(theta, np.ones(count), 1.0, 1.0)
+    for place, j in enumerate(table.columns):
+        writer.row([j, *theta], np.concatenate([[1.0], -table.points[:, place]]), 0.0, 0.0)
+    for o, y in enumerate(outputs):
+        for values, sides in _sides(least[:, o], most[:, o]):
+            writer.row([y, *theta], np.concatenate([[1.0], -values]), *sides(0.0))
+
+    def fill(x: FloatArray) -> FloatArray:
+        same: BoolArray = np.all(np.round(x[table.columns]) == table.points, axis=1)
+        return same.astype(np.float64)
+
+    return [fill]
+
+
+Sides = Callable[[float], tuple[float, float]]
+"""The bounds of a row, given where its base is."""
+
+
+def _sides(least: FloatArray, most: FloatArray) -> list[tuple[FloatArray, Sides]]:
+    """One equation where least and most are the same, else one inequality for each."""
+    if np.array_equal(least, most):
+        return [(least, lambda base: (base, base))]
+    return [(least, lambda base: (base, np.inf)), (most, lambda base: (-np.inf, base))]

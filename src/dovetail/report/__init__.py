@@ -1,0 +1,1 @@
+"""What is shown: the lines of a log, a result as a page."""

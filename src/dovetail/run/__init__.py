@@ -1,0 +1,1 @@
+"""What a solve is: its context, clock, incumbent, progress, trace and result."""

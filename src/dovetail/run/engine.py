@@ -1,0 +1,146 @@
+"""What a MIP engine is, and what it may answer.
+
+An engine is loaded once with a program and then solved many times for
+
+    min  cost'x + offset + 1/2 sum_j weight_j (x_j - centre_j)^2     over the program's rows, bounds, integers
+
+with new costs, weights and centres: what does not change between iterations is done
+once, in `load`. Only the columns named at loading may carry a weight.
+
+No engine is trusted. `certified` looks at every point that comes back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import EngineError
+from dovetail.core.mip import Mip
+from dovetail.run.budget import Budget
+
+ENGINE_TOLERANCE = 1e-5
+"""Rows, bounds and integers may be missed by this much, times max(1, |limit|), in an engine's raw answer."""
+
+
+Bounds = tuple[FloatArray, FloatArray]
+"""Lower and upper limits, one entry per column."""
+
+
+class MipStatus(StrEnum):
+    """How an engine's solve ended."""
+
+    OPTIMAL = "optimal"
+    LIMIT = "limit"
+    """A time, node or accuracy limit was met; there may be a point and there may be a bound."""
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """The objective of one solve: cost'x + offset + 1/2 sum weight_j (x_j - centre_j)^2."""
+
+    cost: FloatArray
+    offset: float
+    weight: FloatArray
+    """One entry per column of the program; zero outside the columns named at loading."""
+    centre: FloatArray
+
+    def value(self, x: FloatArray) -> float:
+        """The objective at `x`."""
+        pull = x - self.centre
+        return float(self.cost @ x + self.offset + 0.5 * (self.weight * pull) @ pull)
+
+    @classmethod
+    def linear(cls, cost: FloatArray, offset: float = 0.0) -> Quadratic:
+        """An objective without weights."""
+        zero = np.zeros_like(cost)
+        return cls(cost, offset, zero, zero)
+
+
+@dataclass(frozen=True)
+class MipAnswer:
+    """What an engine said, with the value recomputed from its point."""
+
+    status: MipStatus
+    x: FloatArray | None
+    value: float
+    """The objective at `x` in float64; infinity without a point."""
+    bound: float
+    """What the engine says no point can be below; -infinity where it says nothing."""
+
+    @property
+    def exact(self) -> bool:
+        """True when the engine claims to have met the gap it was asked for."""
+        return self.status is MipStatus.OPTIMAL
+
+
+class MipSession(Protocol):
+    """An engine with a program in it."""
+
+    def solve(
+        self,
+        objective: Quadratic,
+        *,
+        budget: Budget,
+        start: FloatArray | None = None,
+        gap: float = 1e-6,
+        bounds: Bounds | None = None,
+    ) -> MipAnswer:
+        """Minimise `objective`; `bounds` replaces the columns' bounds for this solve only."""
+        ...
+
+
+class MipEngine(Protocol):
+    """A way to solve programs."""
+
+    name: str
+
+    def refuses(self, mip: Mip, columns: IntArray) -> str | None:
+        """Why this engine cannot take `mip` with weights on `columns`, or None if it can."""
+        ...
+
+    def load(self, mip: Mip, columns: IntArray, *, seed: int = 0, threads: int = 1) -> MipSession:
+        """Build the program once; later solves change the objective only."""
+        ...
+
+
+def certified(
+    engine: str,
+    mip: Mip,
+    objective: Quadratic,
+    x: FloatArray,
+    status: MipStatus,
+    bound: float,
+    bounds: Bounds | None = None,
+) -> MipAnswer:
+    """The engine's point as an answer, after looking at it: finite, feasible, integers rounded.
+
+    A point that claims to be a solution and is not is an `EngineError`; the bound is
+    dropped when it lies above the point's own value, which no true bound can.
+    """
+    lower, upper = bounds if bounds is not None else (mip.lower, mip.upper)
+    if not np.all(np.isfinite(x)):
+        raise EngineError(f"{engine} returned a point that is not finite.")
+    x = np.clip(x, lower, upper)
+    whole = np.round(x[mip.integer])
+    if np.any(np.abs(whole - x[mip.integer]) > ENGINE_TOLERANCE * np.maximum(1.0, np.abs(whole))):
+        raise EngineError(f"{engine} returned fractional values for integer columns.")
+    x[mip.integer] = whole
+    activity = mip.A @ x
+    room = ENGINE_TOLERANCE * (1.0 + abs(mip.A) @ np.abs(x))
+    beyond = np.maximum(mip.row_lower - activity, activity - mip.row_upper) - room
+    if beyond.size and np.max(beyond) > 0.0:
+        i = int(np.argmax(beyond))
+        raise EngineError(
+            f"{engine} returned a point that misses {mip.row_name(i)} by {beyond[i] + room[i]:.1e}."
+        )
+    value = objective.value(x)
+    if np.isnan(bound) or bound > value + 1e-6 * max(1.0, abs(value)):
+        bound = -np.inf
+    return MipAnswer(status, x, value, min(bound, value))

@@ -1,0 +1,67 @@
+"""Predictors that are not asked any more when the time is over.
+
+Methods look at the clock between their steps. Within a step there may be a thousand networks, or one that
+takes a second per call: so each call, and each copy, looks at the clock as well. What it raises ends the
+method, wherever it is; the best point is in the incumbent. Copies are made once for a solve: incumbent,
+search and the last check share them.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from dovetail.core.predictor import Predictor
+from dovetail.core.problem import Problem
+from dovetail.run.budget import Budget, OutOfTime
+
+BEGIN, END = 0.5, 1.0
+"""Seconds after the end within which a call may still begin, and should be done: the last points that an
+engine found still come through the incumbent's check, and a limit is met within two seconds."""
+
+
+class Guard:
+    """Stands before the predictors of a problem."""
+
+    def __init__(self, problem: Problem, budget: Budget) -> None:
+        self._budget = budget
+        self.armed = True
+        """Without it everything passes: the last check is done whatever the time."""
+        copies = {id(block.predictor): self._guarded(block.predictor) for block in problem.blocks}
+        blocks = tuple(replace(block, predictor=copies[id(block.predictor)]) for block in problem.blocks)
+        self.problem = problem.derived(problem.mip, blocks)
+        """The same problem, its predictors guarded."""
+
+    def _guarded(self, predictor: Predictor) -> Predictor:
+        """A shallow copy whose methods look at the clock; the predictor itself where it cannot be had."""
+        try:
+            twin: Any = copy.copy(predictor)
+            snapshot = self._watched(twin.snapshot)
+            twin.predict = self._watched(twin.predict)
+            twin.snapshot = cache(lambda device: self._watched(snapshot(device)))
+            if hasattr(twin, "layers"):
+                twin.layers = self._watched(twin.layers)
+        except (AttributeError, TypeError):
+            return predictor
+        guarded: Predictor = twin
+        return guarded
+
+    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, refused when it could not end in time; it takes as long as it took the last time."""
+        seconds = 0.0
+
+        def watched(*arguments: Any) -> Any:
+            nonlocal seconds
+            late = self._budget.late
+            if self.armed and late > min(BEGIN, END - seconds):
+                raise OutOfTime
+            begin = time.perf_counter()
+            answer = call(*arguments)
+            seconds = time.perf_counter() - begin
+            return answer
+
+        return watched

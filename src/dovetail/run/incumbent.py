@@ -1,0 +1,275 @@
+"""The incumbent: every candidate of every method is completed and checked here, or it does not count.
+
+1. Round the integers, set each output to what its own predictor says, check.
+2. If a row fails (or columns outside the blocks carry cost): keep inputs, outputs and
+   integers, and choose the remaining columns anew by an LP; check again.
+3. If that fails and few integers lie outside the blocks: keep inputs and outputs, and
+   choose those integers anew too, by a short MIP; check again.
+
+The order matters. Fixing inputs and outputs but not the integers at once would ask the
+MIP for "binaries with exactly this sum", which can take for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.check import Checker, Violation
+from dovetail.core.errors import EngineError
+from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.problem import Problem
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipEngine, MipSession, Quadratic
+from dovetail.run.stopwatch import Stopwatch
+
+AGREEMENT, HAIR = 1e-6, 1e-9
+"""An objective meets a bound when they are this close: relative to the objective, or absolute."""
+FEW_INTEGERS = 200
+LP_SECONDS, MIP_SECONDS = 10.0, 1.0
+MIP_SHARE = 0.1
+"""Of the time left, and no more than that, for one such MIP."""
+
+
+def agreement(mip: Mip, objective: float) -> float:
+    """How close a bound has to come: a constant in the objective does not make the two closer.
+
+    Neither one that is added to a small objective, nor one that a large one is taken off from.
+    """
+    return AGREEMENT * min(abs(objective), abs(objective - mip.offset)) + HAIR
+
+
+def meets(mip: Mip, objective: float, bound: float) -> bool:
+    """Whether a bound proves an objective."""
+    return abs(objective - bound) <= agreement(mip, objective)
+
+
+class Incumbent:
+    """The best verified point so far, and the only way to become it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        engine: MipEngine,
+        budget: Budget,
+        stopwatch: Stopwatch,
+        *,
+        seed: int = 0,
+        threads: int = 1,
+        steady: bool = False,
+    ) -> None:
+        self.x: FloatArray | None = None
+        self.objective = float("nan")
+        self.source = ""
+        self.violation: Violation | None = None
+        """Of the best point, as it was checked."""
+        self.bound = -np.inf
+        """What no point can be below, in minimisation form, if anybody proved it."""
+        self.nearest: Violation | None = None
+        """Of the refused candidates, the violation of the one that came nearest."""
+        self._problem = problem
+        self._host = problem.mip.minimised()
+        self._checker = Checker(problem)
+        self._engine, self._seed, self._threads = engine, seed, threads
+        self._budget, self._stopwatch = budget, stopwatch
+        self._steady = steady
+        """Whether only points count that hold however the predictors round."""
+        tied = np.zeros(self._host.n_columns, dtype=bool)
+        tied[problem.inputs] = True
+        tied[problem.outputs] = True
+        self._tied = tied
+        self._fixed = tied | self._host.integer
+
+    @property
+    def proved(self) -> bool:
+        """The best point meets the bound: nothing better exists."""
+        mip = self._problem.mip
+        return self.x is not None and meets(mip, self.objective, mip.sign * self.bound)
+
+    def raise_bound(self, bound: float) -> None:
+        """Somebody proved that no point is below `bound`, in minimisation form."""
+        self.bound = max(self.bound, bound)
+
+    def offer(self, candidate: FloatArray, source: str) -> float:
+        """Complete and check a candidate, keep it if it is the best.
+
+        Returns its objective in the user's sense, or NaN if it was refused.
+        """
+        x = self.admit(candidate, source)
+        return float("nan") if x is None else self._problem.mip.objective(x)
+
+    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
+        """The same, returning the completed point, or None if it was refused."""
+        with self._stopwatch.measure("check"):
+            x, violation = self._complete(candidate)
+            if not (violation.steady() if self._steady else violation.within()):
+                if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
+                    self.nearest = violation
+                return None
+            objective = self._problem.mip.objective(x)
+            if self._improves(objective):
+                self.x, self.objective, self.source, self.violation = x, objective, source, violation
+            return x
+
+    def _verdict(self, x: FloatArray) -> Violation:
+        return self._checker.violation(x, one_by_one=self._steady)
+
+    @property
+    def steady(self) -> bool:
+        """Whether the best point holds however its predictors round; True while there is none."""
+        return self.x is None or self._checker.violation(self.x, one_by_one=True).steady()
+
+    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(columns,) what each output may change by elsewhere, and the lead that its class needs."""
+        return self._checker.allowance(x)
+
+    def accept_steadier(self, x: FloatArray, loss: float) -> bool:
+        """Take a point that holds however its predictors round for one that may not, at so small a loss."""
+        objective = self._problem.mip.objective(x)
+        violation = self._checker.violation(x, one_by_one=True)
+        worse = self._problem.mip.sign * (objective - self.objective)
+        bound = self._problem.mip.sign * self.bound
+        if not violation.steady() or worse > loss * (1.0 + abs(self.objective - self._problem.mip.offset)):
+            return False
+        if self.proved and not meets(self._problem.mip, objective, bound):
+            return False
+        self.x, self.objective, self.violation = x, objective, violation
+        return True
+
+    def _improves(self, objective: float) -> bool:
+        sign = self._problem.mip.sign
+        slack = 1e-9 * abs(objective - self._problem.mip.offset)
+        return self.x is None or sign * objective < sign * self.objective - slack
+
+    def _complete(self, candidate: FloatArray) -> tuple[FloatArray, Violation]:
+        host = self._host
+        if not np.all(np.isfinite(candidate)):
+            return candidate, self._verdict(candidate)
+        x = np.clip(candidate, host.lower, host.upper)
+        x[host.integer] = np.round(x[host.integer])
+        x = self._problem.predict(x)
+        violation = self._verdict(x)
+        if violation.within() and not self._improvable:
+            return x, violation
+        if not self._settled(x):
+            return x, violation
+        for session, kept, seconds, share in self._repairs:
+            part = self._budget.part(min(seconds, share * self._budget.left))
+            repaired = self._resolve(session, kept, part, x)
+            if repaired is not None:
+                verdict = self._verdict(repaired)
+                worse = violation.within() and self._value(repaired) > self._value(x)
+                if verdict.within() and not worse:
+                    return repaired, verdict
+            if violation.within():
+                break
+        return x, violation
+
+    def _value(self, x: FloatArray) -> float:
+        """The objective in minimisation form."""
+        return self._host.objective(x)
+
+    @cached_property
+    def _improvable(self) -> bool:
+        """Some column that the blocks and integers leave open carries cost."""
+        return bool(np.any(self._host.cost[~self._fixed]))
+
+    @cached_property
+    def _closed_rows(self) -> BoolArray:
+        """Rows that touch only inputs and outputs: no repair can change them."""
+        return np.asarray((abs(self._host.A) @ (~self._tied).astype(float)) == 0.0)
+
+    def _settled(self, x: FloatArray) -> bool:
+        """False when what the repairs keep already breaks a bound or a row."""
+        host = self._host
+        kept = self._tied
+        if np.any(np.maximum(host.lower - x, x - host.upper)[kept] > TOLERANCE):
+            return False
+        whole = kept & host.integer
+        if np.any(np.abs(x - np.round(x))[whole] > TOLERANCE):
+            return False
+        closed = self._closed_rows
+        activity = host.A @ x
+        beyond = np.maximum(host.row_lower - activity, activity - host.row_upper)
+        return not np.any(beyond[closed] > TOLERANCE)
+
+    @cached_property
+    def _repairs(self) -> list[tuple[MipSession, np.ndarray, float, float]]:
+        """Sessions, the columns each keeps, its seconds, and the most of the time left that it may use."""
+        nothing = np.empty(0, dtype=np.int64)
+        host = self._host
+        load = self._engine.load
+        repairs = []
+        if not np.all(self._fixed):
+            session = load(host.relaxed(), nothing, seed=self._seed, threads=self._threads)
+            repairs.append((session, self._fixed, LP_SECONDS, 1.0))
+        loose_integers = int(np.count_nonzero(host.integer & ~self._tied))
+        if 0 < loose_integers <= FEW_INTEGERS:
+            session = load(host, nothing, seed=self._seed, threads=self._threads)
+            repairs.append((session, self._tied, MIP_SECONDS, MIP_SHARE))
+        return repairs
+
+    def _resolve(
+        self, session: MipSession, kept: np.ndarray, budget: Budget, x: FloatArray
+    ) -> FloatArray | None:
+        host = self._host
+        lower, upper = np.where(kept, x, host.lower), np.where(kept, x, host.upper)
+        objective = Quadratic.linear(host.cost, host.offset)
+        try:
+            answer = session.solve(objective, budget=budget, bounds=(lower, upper))
+        except EngineError:
+            return None  # an engine in trouble here costs a candidate, not the solve
+        if answer.x is None:
+            return None
+        repaired = answer.x
+        repaired[kept] = x[kept]
+        return repaired
+
+
+class ReformulatedIncumbent(Incumbent):
+    """The same incumbent for a problem with columns appended: cut off before, filled in after."""
+
+    def __init__(self, inner: Incumbent, columns: int, lift: Callable[[FloatArray], FloatArray]) -> None:
+        self._original, self._columns, self._lift = inner, columns, lift
+        self._seen: FloatArray | None = None
+        self.x = None
+        self._mirror()
+
+    @property
+    def proved(self) -> bool:
+        """The best point meets the bound: nothing better exists."""
+        return self._original.proved
+
+    def raise_bound(self, bound: float) -> None:
+        """A bound of the extended problem is one of the original."""
+        self._original.raise_bound(bound)
+        self._mirror()
+
+    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of the original's columns; those that were appended are exact."""
+        change, lead = self._original.rounding(x[: self._columns])
+        appended = np.zeros(x.size - self._columns)
+        return np.concatenate([change, appended]), np.concatenate([lead, appended])
+
+    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
+        """Complete and check a candidate as the original does."""
+        x = self._original.admit(candidate[: self._columns], source)
+        self._mirror()
+        return None if x is None else self._lift(x)
+
+    def offer(self, candidate: FloatArray, source: str) -> float:
+        """The candidate's objective, or NaN if it was refused."""
+        objective = self._original.offer(candidate[: self._columns], source)
+        self._mirror()
+        return objective
+
+    def _mirror(self) -> None:
+        inner = self._original
+        if inner.x is not self._seen:
+            self._seen = inner.x
+            self.x = None if inner.x is None else self._lift(inner.x)
+        self.objective, self.source, self.violation = inner.objective, inner.source, inner.violation
+        self.bound, self.nearest = inner.bound, inner.nearest

@@ -1,0 +1,204 @@
+"""The network step: what a sub-solver is given, and what it answers.
+
+For one block with n samples, the copies u (n, d) of its inputs minimise, sample by sample,
+
+    nu'(phi(u) - y) + 1/2 |phi(u) - y|_V^2 + lambda'(u - x) + 1/2 |u - x|_W^2
+    over  lower <= u <= upper  and  row_lower <= R_u u + R_v v(u) <= row_upper
+
+where v(u) are the network's *values* (a regression's outputs, a classifier's logits) and
+phi(u) are the *outputs* as gradients see them: the values themselves, or for a class the
+sigmoid (one column) or softmax (k columns) of the logits divided by their spread, because
+deep networks saturate otherwise. The inputs form of the coupling has nu = d, V = 0, y = 0.
+
+All tensors are float64 and live on one device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from dovetail.core.block import Block
+from dovetail.run.budget import Budget
+from dovetail.run.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from dovetail.core.predictor import Forward
+
+
+def ends_in_probability(block: Block) -> bool:
+    """Whether the block's network ends in a sigmoid, so that its logit has to be recovered."""
+    return bool(block.traits.ends_in_sigmoid) and 0.0 < block.threshold < 1.0
+
+
+def relative_logit(raw: Tensor, threshold: float, probability: bool) -> Tensor:
+    """A one-column classifier's raw output as a logit that is >= 0 exactly for class 1."""
+    import torch
+
+    if not probability:
+        return raw - threshold
+    tiny = 1e-15
+    shift = torch.logit(torch.tensor(threshold, dtype=raw.dtype, device=raw.device), tiny)
+    return torch.logit(raw, tiny) - shift
+
+
+def decision_values(block: Block, raw: Tensor) -> Tensor:
+    """(n, q) what decides about a block's outputs: a regression's outputs, or logits whose class is plain."""
+    if not block.classifies or raw.shape[1] > 1:
+        return raw
+    return relative_logit(raw, block.threshold, ends_in_probability(block))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Linear limits on one sample's own inputs and values: lower <= on_inputs u + on_values v <= upper.
+
+    Shapes: on_inputs (n, m, d), on_values (n, m, q), lower and upper (n, m); a sample with
+    fewer than m rows has free ones in their place. `names` holds the n x m names for messages.
+    """
+
+    on_inputs: Tensor
+    on_values: Tensor
+    lower: Tensor
+    upper: Tensor
+    names: tuple[tuple[str, ...], ...]
+
+    def activity(self, u: Tensor, values: Tensor) -> Tensor:
+        """(n, m) row activities at inputs `u` with network values `values`."""
+        return (self.on_inputs @ u.unsqueeze(-1) + self.on_values @ values.unsqueeze(-1)).squeeze(-1)
+
+    def take(self, which: Tensor) -> Rows:
+        """The rows of some samples only."""
+        names = tuple(name for name, taken in zip(self.names, which.tolist(), strict=True) if taken)
+        return Rows(
+            self.on_inputs[which],
+            self.on_values[which],
+            self.lower[which],
+            self.upper[which],
+            names,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkBlock:
+    """What does not change between iterations for one block."""
+
+    name: str
+    forward: Forward
+    smooth: bool
+    classifies: bool
+    probability: bool
+    """The network ends in a sigmoid: values are its logits, recovered from the probability."""
+    threshold: float
+    spread: Tensor
+    """(q,) the length that values are measured in; for classes what logits are divided by."""
+    lower: Tensor
+    upper: Tensor
+    scale: Tensor
+    """(n, d) length of a unit step in each input: box widths, or ones where nothing is scaled."""
+    rows: Rows | None
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.lower.device
+
+    def take(self, which: Tensor) -> NetworkBlock:
+        """The block with some samples only."""
+        return replace(
+            self,
+            lower=self.lower[which],
+            upper=self.upper[which],
+            scale=self.scale[which],
+            rows=None if self.rows is None else self.rows.take(which),
+        )
+
+    def values(self, u: Tensor) -> Tensor:
+        """(n, q) regression outputs, or logits relative to the class threshold."""
+        raw = self.forward(u)
+        if not self.classifies or raw.shape[1] > 1:
+            return raw
+        return relative_logit(raw, self.threshold, self.probability)
+
+    def outputs(self, values: Tensor) -> Tensor:
+        """(n, q) outputs as gradients see them."""
+        import torch
+
+        if not self.classifies:
+            return values
+        scaled = values / self.spread
+        return torch.sigmoid(scaled) if values.shape[1] == 1 else torch.softmax(scaled, dim=1)
+
+    def decided(self, values: Tensor) -> Tensor:
+        """(n, q) outputs as the problem sees them: values, or hard classes."""
+        import torch
+
+        if not self.classifies:
+            return values
+        if values.shape[1] == 1:
+            return (values >= 0.0).to(values.dtype)
+        return torch.nn.functional.one_hot(values.argmax(dim=1), values.shape[1]).to(values.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class AugmentedTerms:
+    """What changes with each iteration: where u and phi(u) are drawn, and how strongly."""
+
+    x: Tensor
+    multiplier: Tensor
+    weight: Tensor
+    y: Tensor
+    output_multiplier: Tensor
+    output_weight: Tensor
+
+    def value(self, u: Tensor, outputs: Tensor) -> Tensor:
+        """(n,) the step's objective, sample by sample."""
+        apart = u - self.x
+        beyond = outputs - self.y
+        return (self.multiplier * apart + 0.5 * self.weight * apart * apart).sum(dim=1) + (
+            self.output_multiplier * beyond + 0.5 * self.output_weight * beyond * beyond
+        ).sum(dim=1)
+
+    def take(self, which: Tensor) -> AugmentedTerms:
+        """The pull on some samples only."""
+        return AugmentedTerms(
+            self.x[which],
+            self.multiplier[which],
+            self.weight[which],
+            self.y[which],
+            self.output_multiplier[which],
+            self.output_weight[which],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkAnswer:
+    """The copies a sub-solver settled on."""
+
+    u: Tensor
+    values: Tensor
+    """(n, q) network values at `u`."""
+    value: Tensor
+    """(n,) the step's objective at `u`."""
+    violation: Tensor
+    """(n,) worst row violation left at `u`; 0 without rows."""
+    note: str = ""
+    """What did not go as planned, for the log."""
+
+
+class NnSolver(Protocol):
+    """A way to solve network steps."""
+
+    def refuses(self, block: NetworkBlock) -> str | None:
+        """Why this sub-solver cannot take `block`, or None if it can."""
+        ...
+
+    def solve(
+        self, block: NetworkBlock, pull: AugmentedTerms, start: Tensor, budget: Budget
+    ) -> NetworkAnswer:
+        """Minimise the step's objective from `start` (n, d)."""
+        ...

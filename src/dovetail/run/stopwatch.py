@@ -1,0 +1,62 @@
+"""Where the time goes: named timers that are cheap enough to stay on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+
+
+class Stopwatch:
+    """Adds up seconds under names."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Add the time of the `with` body to `name`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.totals[name] = self.totals.get(name, 0.0) + time.perf_counter() - start
+
+    def deduct(self, name: str, seconds: float) -> None:
+        """Take off `name` what was measured under another name meanwhile."""
+        self.totals[name] -= seconds
+
+    def read(self, name: str) -> float:
+        """Seconds under `name` so far."""
+        return self.totals.get(name, 0.0)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Seconds of one solve by kind of work. They add up to the whole."""
+
+    engine: float = 0.0
+    """MIP, QP and LP solves of the MIP step."""
+    network: float = 0.0
+    """Forward and backward passes of the network step."""
+    subsolver: float = 0.0
+    """The network step's own arithmetic: steps, projections, linear algebra."""
+    check: float = 0.0
+    """Completing and checking candidates, the LPs of the completion included."""
+    rest: float = 0.0
+    """Everything else: set-up, multipliers, trace, log."""
+
+    @classmethod
+    def of(cls, stopwatch: Stopwatch, total: float) -> Profile:
+        """The five timers from a stopwatch that measured "engine", "network", "nn" and "check"."""
+        engine, network = stopwatch.read("engine"), stopwatch.read("network")
+        subsolver = max(0.0, stopwatch.read("nn") - network)
+        check = stopwatch.read("check")
+        return cls(engine, network, subsolver, check, max(0.0, total - engine - network - subsolver - check))
+
+    def shares(self) -> dict[str, float]:
+        """Each timer's part of the whole, between 0 and 1."""
+        values = {field.name: float(getattr(self, field.name)) for field in fields(self)}
+        total = sum(values.values()) or 1.0
+        return {name: value / total for name, value in values.items()}

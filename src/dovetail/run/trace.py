@@ -1,0 +1,97 @@
+"""What happened, iteration by iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Residual:
+    """How far one coupling is from agreement, in the coordinates the method works in."""
+
+    block: str
+    kind: str
+    """"inputs" for u = x, "outputs" for f(u) = y."""
+    primal: float
+    """Largest |u - x| or |f(u) - y|."""
+    dual: float
+    """Largest change the copies made since the last iteration, in the same coordinates, times rho."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One iteration. Objectives are in the user's sense; seconds are of this iteration."""
+
+    iteration: int
+    objective: float
+    """Of the completed MIP iterate; NaN where it was refused."""
+    incumbent: float
+    """Of the best verified point so far; NaN while there is none."""
+    source: str
+    """What improved the incumbent in this iteration: "" for nothing."""
+    rho: float
+    lagrangian: float
+    """Augmented Lagrangian L(x_k, u_k, lambda_{k-1}), before the multipliers move (minimised); for a method
+    without multipliers the function it minimises, for big-M SCIP's own objective."""
+    merit: float
+    """The same function after they moved, L(x_k, u_k, lambda_k): the merit of the paper's proof."""
+    mip_seconds: float
+    nn_seconds: float
+    check_seconds: float
+    elapsed: float
+    exact: bool
+    """False where the MIP step ended at a limit."""
+    residuals: tuple[Residual, ...] = field(default=())
+
+    @property
+    def primal(self) -> float:
+        """Largest primal residual of all couplings."""
+        return max((residual.primal for residual in self.residuals), default=0.0)
+
+    @property
+    def dual(self) -> float:
+        """Largest dual residual of all couplings."""
+        return max((residual.dual for residual in self.residuals), default=0.0)
+
+    def flat(self) -> dict[str, Any]:
+        """The row as one flat record: residuals become columns like ``primal[net.inputs]``."""
+        record = asdict(self)
+        record.pop("residuals")
+        record.update(primal=self.primal, dual=self.dual)
+        for residual in self.residuals:
+            label = f"{residual.block}.{residual.kind}"
+            record[f"primal[{label}]"] = residual.primal
+            record[f"dual[{label}]"] = residual.dual
+        return record
+
+
+@dataclass
+class Trace:
+    """The iterations of one solve, in order."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __getitem__(self, k: int) -> Row:
+        return self.rows[k]
+
+    def column(self, name: str) -> list[Any]:
+        """One field of every iteration."""
+        return [getattr(row, name) for row in self.rows]
+
+    def to_frame(self) -> Any:
+        """The trace as a pandas DataFrame."""
+        try:
+            import pandas as pd
+        except ImportError:
+            from dovetail.core.errors import MissingDependencyError
+
+            raise MissingDependencyError("Trace.to_frame needs pandas: pip install pandas.") from None
+        return pd.DataFrame([row.flat() for row in self.rows])

@@ -1,0 +1,127 @@
+"""One block's coupling: what it adds to the MIP step, its multipliers, its Lagrangian."""
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.coupling.assemble import network_block
+from dovetail.coupling.block_coupling import BlockCoupling, mip_objective
+from dovetail.coupling.split import split
+from dovetail.run.budget import Budget
+from dovetail.run.stopwatch import Stopwatch
+from tests.small import bowl, knapsack, linear_net
+
+
+def linked(problem, scaled=False, unit=1.0):
+    cut = split(problem)
+    width = np.where(np.isfinite(problem.mip.upper), problem.mip.upper - problem.mip.lower, 1.0)
+    links = []
+    for part in cut.parts:
+        d = part.block.inputs.shape[1]
+        points = np.random.default_rng(0).uniform(-1, 1, (32, d))
+        network = network_block(
+            part,
+            problem.mip.lower,
+            problem.mip.upper,
+            width if scaled else np.ones_like(width),
+            points,
+            None,
+            Stopwatch(),
+        )
+        links.append(
+            BlockCoupling(
+                part, network, problem.mip.minimised().cost, width[part.block.inputs], unit, scaled=scaled
+            )
+        )
+    return cut, links
+
+
+def shared_column():
+    """One column is an input of two samples and its output is coupled to a third column."""
+    mip = dt.Mip(
+        cost=[1.0, 0.0, 2.0, 0.0],
+        A=[[0.0, 1.0, 1.0, 0.0]],
+        row_lower=[0.0],
+        row_upper=[5.0],
+        lower=-2.0,
+        upper=2.0,
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([3.0]), [[0]], [[1]], name="p")
+    problem.add_predictor(linear_net([-1.0]), [[0]], [[3]], name="q")
+    return problem
+
+
+@pytest.mark.parametrize("make", [bowl, knapsack, shared_column])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_mip_step_minimises_the_lagrangian(make, scaled):
+    """Its objective differs from the augmented Lagrangian by a constant in x: checked at random points."""
+    problem = make()
+    cut, links = linked(problem, scaled, unit=0.7)
+    rng = np.random.default_rng(0)
+    n = problem.mip.n_columns
+    for link in links:
+        link.begin(rng.uniform(-1, 1, n))
+        link.multiplier[:] = rng.normal(size=link.multiplier.shape)
+        if link.couples_outputs:
+            link.output_multiplier[:] = rng.normal(size=link.output_multiplier.shape)
+    goal = mip_objective(cut.mip, links, 3.0)
+    differences = []
+    for _ in range(6):
+        x = rng.uniform(-1, 1, n)
+        for link in links:
+            link._x, link._y = x[link.block.inputs], x[link.block.outputs]
+        lagrangian = cut.mip.cost @ x + cut.mip.offset + sum(link.lagrangian(3.0) for link in links)
+        differences.append(goal.value(x) - lagrangian)
+    assert np.ptp(differences) < 1e-9
+
+
+def test_pulls_on_a_shared_column_add_up():
+    cut, links = linked(shared_column())
+    for link, u in zip(links, (1.0, 0.25), strict=True):
+        link.begin(np.array([u, 0.0, 0.0, 0.0]))
+    goal = mip_objective(cut.mip, links, 2.0)
+    assert goal.weight[0] == 4.0
+    assert goal.centre[0] == pytest.approx(0.625)
+
+
+def test_the_dual_step_raises_the_merit_by_the_weighted_square():
+    """The paper's proof has it fall; by its own definition it rises by |u - x|_W^2."""
+    problem = bowl()
+    _, (link,) = linked(problem)
+    link.begin(np.zeros(3))
+    link.network_step(np.array([0.7, 0.3, 0.0]), 5.0, dt.ProjectedGradient(), Budget(), both_starts=True)
+    before = link.lagrangian(5.0)
+    apart = link.u - np.array([[0.7, 0.3]])
+    link.update_multipliers(5.0)
+    assert link.lagrangian(5.0) - before == pytest.approx(5.0 * float((apart**2).sum()))
+
+
+def test_multipliers_follow_the_residual_and_are_clipped():
+    problem = bowl()
+    _, (link,) = linked(problem)
+    link.begin(np.zeros(3))
+    link.network_step(np.array([1.0, -1.0, 0.0]), 2.0, dt.ProjectedGradient(), Budget(), both_starts=False)
+    link.update_multipliers(2.0)
+    assert link.multiplier == pytest.approx(2.0 * (link.u - np.array([[1.0, -1.0]])))
+    link.update_multipliers(1e12)
+    assert np.abs(link.multiplier).max() == 1e4
+
+
+def test_residuals_are_in_lengths():
+    problem = bowl()
+    _, (link,) = linked(problem, scaled=True)
+    link.begin(np.zeros(3))
+    link.network_step(np.array([1.0, 0.0, 0.0]), 8.0, dt.ProjectedGradient(), Budget(), both_starts=False)
+    (residual,) = link.residuals(8.0)
+    assert residual.primal == pytest.approx(np.abs((link.u - [[1.0, 0.0]]) / 4.0).max())
+    assert residual.dual == pytest.approx(8.0 * np.abs(link.u / 4.0).max())
+
+
+def test_the_better_start_is_taken_sample_by_sample():
+    problem = bowl((0.5, -0.25))
+    _, (link,) = linked(problem)
+    link.begin(np.array([2.0, 2.0, 0.0]))  # far from the minimum; the MIP's point is near it
+    x = np.array([0.5, -0.25, 0.0])
+    link.network_step(x, 1.0, dt.ProjectedGradient(steps=1, lr=1e-9), Budget(), both_starts=True)
+    assert link.u == pytest.approx(np.array([[0.5, -0.25]]), abs=1e-6)

@@ -1,0 +1,278 @@
+"""Descents and walks: known optima of concave kinks, equalities through networks, integers that must move."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from torch import nn
+
+import dovetail as dt
+from dovetail.linearised.descent import Bundle, Descent, Options, increase_penalty
+from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.trust_region import Step, TrustRegionSubproblem
+from tests.opened import best_of, breach, choices, search_of
+from tests.small import linear_net, random_mlp
+
+
+def lowest_of(planes, offsets):
+    """y = min_k (planes_k x + offset_k), as a ReLU network: min(a, b) = a - relu(a - b)."""
+
+    class Lowest(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.planes = linear_net(planes, offsets)
+
+        def forward(self, x):
+            return self.planes(x).min(dim=1, keepdim=True).values
+
+    return Lowest()
+
+
+def roof(seed=0, dimension=3, planes=8):
+    """max y, y the lowest of some planes, over a box and a row: an LP in disguise."""
+    rng = np.random.default_rng(seed)
+    W, b = rng.normal(size=(planes, dimension)), rng.uniform(0, 2, planes)
+    mip = dt.Mip(
+        cost=np.append(rng.normal(0, 0.1, dimension), 1.0),
+        A=[np.append(np.ones(dimension), 0.0)],
+        row_lower=[-1.0],
+        row_upper=[1.0],
+        lower=np.append(np.full(dimension, -2.0), -np.inf),
+        upper=np.append(np.full(dimension, 2.0), np.inf),
+        sense="max",
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(lowest_of(W, b), np.arange(dimension), [dimension])
+    return problem, W, b
+
+
+def descent_of(context, options=None):
+    options = options or Options()
+    scaled = ScaledProblem.of(context)
+    program = TrustRegionSubproblem(scaled, context.stopwatch, integer=False, memory=options.memory)
+    return Descent(context, scaled, program, options), scaled
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_concave_maximum_is_reached_from_anywhere(seed):
+    from scipy.optimize import linprog
+
+    problem, W, b = roof(seed)
+    d, mip = W.shape[1], problem.mip
+    truth = linprog(
+        -mip.cost,
+        A_ub=np.vstack([np.hstack([-W, np.ones((len(W), 1))]), [*np.ones(d), 0.0], [*-np.ones(d), 0.0]]),
+        b_ub=np.concatenate([b, [1.0, 1.0]]),
+        bounds=[(-2, 2)] * d + [(None, None)],
+    )
+    context = search_of(problem)
+    descent, _ = descent_of(context)
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        z = np.append(rng.uniform(-0.3, 0.3, d), 0.0)
+        place = descent.run(z, 0.2, context.budget, "test")
+        assert place.feasible
+        assert -place.merit == pytest.approx(-truth.fun, abs=1e-5)
+    assert context.incumbent.objective == pytest.approx(-truth.fun, abs=1e-5)
+    assert context.incumbent.source == "test"
+    assert dt.check(problem, context.incumbent.x).within()
+
+
+def test_an_equality_through_a_network_is_met_to_the_last_digits():
+    """y = f(x) with y held at a value the network takes somewhere in the box."""
+    net = random_mlp(3, seed=2)
+    mip = dt.Mip(cost=np.zeros(4), lower=-1.0, upper=1.0)
+    bare = dt.Problem(replace(mip, lower=[-1, -1, -1, -np.inf], upper=[1, 1, 1, np.inf]))
+    bare.add_predictor(net, [0, 1, 2], [3])
+    target = bare.predict(np.array([0.7, -0.4, 0.5, 0.0]))[3]
+    problem = dt.Problem(
+        replace(mip, cost=[1.0, 0.0, 0.0, 0.0], lower=[-1, -1, -1, target], upper=[1, 1, 1, target])
+    )
+    problem.add_predictor(net, [0, 1, 2], [3])
+    context = search_of(problem)
+    descent, _ = descent_of(context)
+    place = descent.run(np.zeros(4), 0.2, context.budget, "test")
+    assert place.feasible
+    assert abs(problem.predict(place.z)[3] - target) <= 1e-9
+    assert context.incumbent.x is not None
+
+
+@pytest.mark.parametrize("share", [0.3, 0.03])
+def test_penalties_that_are_too_small_are_raised_until_the_output_is_true(share):
+    """y = x must be 0.7 while x costs 1 a unit: a penalty below 1 would rather miss y and lower x."""
+    problem = dt.Problem(dt.Mip(cost=[1.0, 0.0], lower=[-1.0, 0.7], upper=[1.0, 0.7]))
+    problem.add_predictor(linear_net([1.0]), [0], [1])
+    context = search_of(problem)
+    scaled = replace(ScaledProblem.of(context), penalty=np.array([share]))
+    descent = Descent(
+        context, scaled, TrustRegionSubproblem(scaled, context.stopwatch, integer=False), Options(memory=0)
+    )
+    place = descent.run(np.array([0.0, 0.7]), 0.2, context.budget, "test")
+    assert place.feasible
+    assert place.z == pytest.approx([0.7, 0.7], abs=1e-9)
+
+
+def test_two_networks_that_must_agree():
+    """f(x) = g(x') as a row between outputs: met to 1e-9 too."""
+    mip = dt.Mip(
+        cost=[1.0, 0.5, -0.2, 0.3, 0.0, 0.0],
+        A=[[0.0, 0.0, 0.0, 0.0, 1.0, -1.0]],
+        row_lower=[0.0],
+        row_upper=[0.0],
+        lower=[-1.0, -1.0, -1.0, -1.0, -np.inf, -np.inf],
+        upper=[1.0, 1.0, 1.0, 1.0, np.inf, np.inf],
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(random_mlp(2, seed=1), [0, 1], [4])
+    problem.add_predictor(random_mlp(2, seed=6), [2, 3], [5])
+    context = search_of(problem)
+    descent, _ = descent_of(context)
+    place = descent.run(np.zeros(6), 0.2, context.budget, "test")
+    assert place.feasible
+    y = problem.predict(place.z)
+    assert abs(y[4] - y[5]) <= 1e-9
+
+
+def test_merits_never_rise_on_the_way():
+    problem, _, _ = roof(1)
+    context = search_of(problem)
+    seen = []
+    descent, scaled = descent_of(context, Options(seen=lambda z: seen.append(z.copy())))
+    first = descent.iterate(np.zeros(4), scaled.penalty, "test")
+    last = descent.run(np.zeros(4), 0.2, context.budget, "test")
+    assert last.merit <= first.merit
+    assert descent.steps > 0
+    assert len(seen) > 1
+    for z in seen:  # what is seen on the way is settled
+        assert problem.predict(z) == pytest.approx(z, abs=1e-9)
+
+
+def test_a_descent_without_time_is_its_start():
+    problem, _, _ = roof(1)
+    context = search_of(problem)
+    descent, _ = descent_of(context)
+    z = np.zeros(4)
+    place = descent.run(z, 0.2, context.budget.part(0.0), "test")
+    assert place.z[:3].tolist() == [0.0, 0.0, 0.0]
+    assert descent.steps == 0
+
+
+def test_merits_are_cost_and_penalised_distance():
+    problem = dt.Problem(
+        dt.Mip(cost=[1.0, 2.0, 5.0], lower=[-1.0, -9.0, 0.0], upper=[1.0, 9.0, 1.0], offset=7.0)
+    )
+    problem.add_predictor(linear_net([2.0]), [0], [1])
+    problem.add_predictor(linear_net([1.0]), [0], [2], output_type="classification", epsilon=0.1)
+    context = search_of(problem)
+    descent, scaled = descent_of(context)
+    Z = np.array([[0.5, 1.0, 1.0], [0.5, 4.0, 0.0], [-0.5, -1.0, 1.0]])
+    penalty = np.array([10.0, 100.0])
+    merits = descent.merits(Z, scaled.networks.values(Z), penalty)
+    assert merits == pytest.approx(
+        [
+            0.5 + 2.0 + 5.0,
+            0.5 + 8.0 + 10.0 * 3.0 + 100.0 * (0.5 + 0.1),  # class 0 is claimed at logit 0.5
+            -0.5 - 2.0 + 5.0 + 100.0 * (0.5 + 0.1),  # class 1 at logit -0.5
+        ]
+    )
+
+
+def test_penalties_rise_only_where_something_was_let_pass():
+    step = Step(np.zeros(2), 0.0, np.array([0.5, 0.0, 1.0]), np.zeros(3))
+    assert increase_penalty(np.array([1.0, 1.0, 1e9]), step).tolist() == [3.0, 1.0, 1e9]
+
+
+def test_cuts_are_near_and_on_the_right_side():
+    problem, _, _ = roof(2, dimension=1, planes=3)
+    context = search_of(problem)
+    scaled = ScaledProblem.of(context)
+    memory = Bundle(scaled, 3)
+    rng = np.random.default_rng(0)
+    here = np.array([0.1, 0.0])
+    view = scaled.networks.linearise(here)
+    assert memory.cuts(here, view, np.array([-1.0]), 1.0) == ()
+    for x in rng.uniform(-2, 2, 5):
+        memory.push(np.array([x, 0.0]), scaled.networks.linearise(np.array([x, 0.0])))
+    assert len(memory) == 3  # the oldest are forgotten
+    for cut in memory.cuts(here, view, np.array([-1.0]), 1.0):
+        assert cut.used.tolist() == [True]  # concave: every tangent lies above
+        assert cut.view.offset[0] + cut.view.entries[0] * 0.1 >= view.values[0] - 1e-9
+    for cut in memory.cuts(here, view, np.array([1.0]), 1.0):
+        touching = abs(cut.view.offset[0] + cut.view.entries[0] * 0.1 - view.values[0]) < 1e-9
+        assert cut.used.tolist() == [touching]
+    assert not any(cut.used.any() for cut in memory.cuts(here, view, np.array([-1.0]), 1e-9))
+
+
+# --- walks -----------------------------------------------------------------------------------------------
+
+
+def test_a_walk_without_integers_is_a_descent():
+    problem, _, _ = roof(0)
+    a, b = search_of(problem), search_of(problem)
+    one = MixedIntegerDescent(a, ScaledProblem.of(a), Options()).descend(np.zeros(4), 0.2, a.budget, "test")
+    other = descent_of(b)[0].run(np.zeros(4), 0.2, b.budget, "test")
+    assert one.merit == other.merit
+    assert np.array_equal(one.z, other.z)
+
+
+def test_a_walk_moves_integers_to_the_best_choice():
+    """y = W x over binaries, linear: the first outer step knows everything."""
+    rng = np.random.default_rng(0)
+    mip = dt.Mip(
+        cost=np.append(rng.normal(size=6), 1.0),
+        A=[np.append(np.ones(6), 0.0)],
+        row_lower=[2.0],
+        row_upper=[4.0],
+        lower=np.append(np.zeros(6), -np.inf),
+        upper=np.append(np.ones(6), np.inf),
+        integer=np.append(np.ones(6, bool), False),
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net(rng.normal(size=6)), np.arange(6), [6])
+    truth, _ = best_of(problem, choices(problem))
+    context = search_of(problem)
+    place = MixedIntegerDescent(context, ScaledProblem.of(context), Options()).descend(
+        np.append(np.full(6, 0.5), 0.0), 0.2, context.budget, "test"
+    )
+    assert place.feasible
+    assert place.merit == pytest.approx(truth, abs=1e-6)
+    assert context.incumbent.objective == pytest.approx(truth, abs=1e-6)
+
+
+def test_a_walk_flips_a_class_that_pays():
+    # y = 1 where x0 + x1 >= 1, worth 10; x costs 1 a unit: go to the boundary and no further
+    mip = dt.Mip(cost=[1.0, 2.0, -10.0], lower=0.0, upper=[3.0, 3.0, 1.0])
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0, 1.0], -1.0), [0, 1], [2], output_type="classification")
+    context = search_of(problem)
+    place = MixedIntegerDescent(context, ScaledProblem.of(context), Options()).descend(
+        np.zeros(3), 0.2, context.budget, "test"
+    )
+    assert place.feasible
+    assert place.z[2] == 1.0
+    assert place.merit == pytest.approx(-9.0, abs=2e-4)  # epsilon is 1e-4
+    assert breach(mip, context.incumbent.x) <= 1e-9
+
+
+def test_a_walk_mixes_integers_and_reals():
+    """An integer input and a real one, a ReLU network: within a hair of a fine grid from a few starts."""
+    mip = dt.Mip(
+        cost=[0.1, -0.1, 1.0],
+        lower=[0.0, -1.0, -np.inf],
+        upper=[3.0, 1.0, np.inf],
+        integer=[True, False, False],
+    )
+    problem = dt.Problem(mip)
+    net = random_mlp(2, seed=3)
+    problem.add_predictor(net, [0, 1], [2])
+    grid = np.array(
+        [problem.predict(np.array([k, x, 0.0])) for k in range(4) for x in np.linspace(-1, 1, 401)]
+    )
+    truth = float((grid @ mip.cost).min())
+    context = search_of(problem)
+    walk = MixedIntegerDescent(context, ScaledProblem.of(context), Options())
+    for start in ([0.0, 0.0, 0.0], [3.0, 0.5, 0.0], [1.0, -0.9, 0.0], [2.0, 0.9, 0.0]):
+        walk.descend(np.array(start), 0.2, context.budget, "test")
+    assert context.incumbent.objective <= truth + 1e-9
+    assert context.incumbent.objective >= truth - 0.02

@@ -1,0 +1,23 @@
+"""Budget: deadlines nest, and a request to stop reaches everybody."""
+
+from dovetail.run.budget import Budget, StopReason
+
+
+def test_a_part_ends_no_later_than_the_whole():
+    whole = Budget(5.0)
+    assert whole.part(100.0).left <= 5.0
+    assert whole.part(1.0).left <= 1.0
+
+
+def test_no_time_is_over_at_once():
+    assert Budget(0.0).over is StopReason.TIME
+    assert Budget().over is None
+
+
+def test_stop_reaches_parents_and_siblings_and_the_first_reason_stays():
+    whole = Budget()
+    one, other = whole.part(10.0), whole.part(10.0).part(5.0)
+    one.stop(StopReason.INTERRUPT)
+    other.stop(StopReason.CALLBACK)
+    assert whole.over is one.over is other.over is StopReason.INTERRUPT
+    assert whole.stopped is StopReason.INTERRUPT

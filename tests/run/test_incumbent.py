@@ -1,0 +1,135 @@
+"""The incumbent: completes what can be completed, in the right order, and lets nothing else through."""
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.mip.highs import HighsEngine
+from dovetail.run.budget import Budget
+from dovetail.run.incumbent import Incumbent, meets
+from dovetail.run.stopwatch import Stopwatch
+from tests.small import knapsack, linear_net
+
+
+def inner(problem):
+    return Incumbent(problem, HighsEngine(), Budget(30.0), Stopwatch())
+
+
+def test_rounds_integers_and_sets_outputs():
+    incumbent = inner(knapsack())
+    objective = incumbent.offer(np.array([0.9, 0.1, 0.2, 0.8, 123.0]), "test")
+    assert incumbent.x.tolist() == [1.0, 0.0, 0.0, 1.0, -5.0]
+    assert objective == -4.0
+    assert incumbent.source == "test"
+
+
+def test_keeps_the_best_in_either_sense():
+    for sense, first, second in (
+        ("min", [1, 0, 0, 1, 0], [0, 0, 0, 1, 0]),
+        ("max", [0, 1, 0, 0, 0], [0, 0, 0, 0, 0]),
+    ):
+        incumbent = inner(knapsack(sense))
+        incumbent.offer(np.array(first, float), "good")
+        incumbent.offer(np.array(second, float), "worse")
+        assert incumbent.source == "good", sense
+        assert incumbent.objective == (-4.0 if sense == "min" else 2.0)
+
+
+def test_refuses_and_remembers_the_nearest_miss():
+    incumbent = inner(knapsack())
+    assert np.isnan(incumbent.offer(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), "all"))
+    assert np.isnan(incumbent.offer(np.array([1.0, 1.0, 1.0, 0.0, 0.0]), "three"))
+    assert incumbent.x is None
+    assert incumbent.nearest.rows.amount == 1.0
+    assert incumbent.nearest.rows.name == "row[0]"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_refuses_what_is_not_finite(bad):
+    incumbent = inner(knapsack())
+    assert np.isnan(incumbent.offer(np.array([1.0, bad, 0.0, 0.0, 0.0]), "bad"))
+    assert incumbent.x is None
+
+
+def with_slack(integer_slack):
+    """y = 2 x is to be covered by a purchase z at cost 3: z >= y; the incumbent has to choose z."""
+    mip = dt.Mip(
+        cost=[-1.0, 3.0, 0.0],
+        A=[[0.0, 1.0, -1.0]],
+        row_lower=[0.0],
+        row_upper=[np.inf],
+        lower=[0.0, 0.0, -np.inf],
+        upper=[4.0, 50.0, np.inf],
+        integer=[False, integer_slack, False],
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([2.0]), [0], [2])
+    return problem
+
+
+def test_an_lp_chooses_the_columns_outside_the_blocks():
+    incumbent = inner(with_slack(False))
+    assert incumbent.offer(np.array([1.25, 0.0, 0.0]), "x") == pytest.approx(-1.25 + 3 * 2.5)
+    assert incumbent.x[1] == pytest.approx(2.5)
+
+
+def test_a_feasible_candidate_is_improved_where_columns_outside_carry_cost():
+    incumbent = inner(with_slack(False))
+    assert incumbent.offer(np.array([1.25, 40.0, 0.0]), "x") == pytest.approx(-1.25 + 3 * 2.5)
+
+
+def test_a_mip_chooses_integers_outside_the_blocks_when_the_lp_cannot():
+    incumbent = inner(with_slack(True))
+    assert incumbent.offer(np.array([1.25, 0.0, 0.0]), "x") == pytest.approx(-1.25 + 3 * 3)
+    assert incumbent.x[1] == 3.0
+
+
+def test_inputs_are_never_moved():
+    mip = dt.Mip(
+        cost=[1.0, 0.0], A=[[1.0, 0.0]], row_lower=[1.0], row_upper=[np.inf], lower=[0, -9], upper=[2, 9]
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0]), [0], [1])
+    incumbent = inner(problem)
+    assert np.isnan(incumbent.offer(np.array([0.5, 0.0]), "x"))  # only moving the input would help
+    assert incumbent.x is None
+
+
+def test_bounds_on_outputs_count():
+    mip = dt.Mip(cost=[1.0, 0.0], lower=[0.0, -1.0], upper=[2.0, 1.0])
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0]), [0], [1])
+    incumbent = inner(problem)
+    assert np.isnan(incumbent.offer(np.array([1.5, 0.0]), "x"))
+    assert incumbent.offer(np.array([0.75, 0.0]), "x") == 0.75
+
+
+def test_proved_when_the_bound_is_met():
+    incumbent = inner(knapsack())
+    incumbent.offer(np.array([1.0, 0.0, 0.0, 1.0, 0.0]), "x")
+    assert not incumbent.proved
+    incumbent.bound = -4.0
+    assert incumbent.proved
+
+
+def test_an_engine_in_trouble_costs_a_candidate_not_the_solve():
+    class Broken:
+        name = "broken"
+
+        def load(self, *arguments, **options):
+            return self
+
+        def solve(self, *arguments, **options):
+            raise dt.EngineError("no")
+
+    incumbent = Incumbent(with_slack(False), Broken(), Budget(30.0), Stopwatch())
+    assert np.isnan(incumbent.offer(np.array([1.25, 0.0, 0.0]), "x"))
+    assert incumbent.offer(np.array([0.0, 0.0, 0.0]), "x") == 0.0
+
+
+@pytest.mark.parametrize(("offset", "objective"), [(-1e5, 1.0), (1e5, 1e5 + 1.0), (0.0, 1.0)])
+def test_a_constant_does_not_bring_a_bound_closer(offset, objective):
+    """Neither one that the rest of the objective nearly cancels, nor one that hides the rest."""
+    mip = dt.Mip(cost=[1.0], offset=offset)
+    assert meets(mip, objective, objective - 0.9e-6)
+    assert not meets(mip, objective, objective - 2e-6)

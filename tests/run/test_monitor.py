@@ -1,0 +1,69 @@
+"""The log says what happens, line by line, and nothing a name contains reaches the terminal raw."""
+
+import io
+from dataclasses import replace
+
+import dovetail as dt
+from dovetail.run.budget import Budget
+from dovetail.run.monitor import FULL_LINES, Monitor
+from tests.small import bowl, knapsack
+
+
+def rows(count):
+    row = dt.solve(bowl(), dt.DualDecomposition(iterations=1), log=False).trace[0]
+    return [replace(row, iteration=k, elapsed=0.001 * k, source="") for k in range(1, count + 1)]
+
+
+def test_prints_the_first_iterations_and_then_seldom():
+    log = io.StringIO()
+    watch = Monitor(Budget(), log)
+    for row in rows(200):
+        watch.iteration(row, None)
+    assert len(log.getvalue().splitlines()) == 1 + FULL_LINES
+    assert len(watch.trace) == 200
+
+
+def test_the_last_iteration_and_the_star_are_explained_at_the_end():
+    log = io.StringIO()
+    watch = Monitor(Budget(), log)
+    for row in rows(200):
+        watch.iteration(replace(row, exact=row.iteration != 150), None)
+    watch.close()
+    last, star = log.getvalue().splitlines()[-2:]
+    assert last.split()[0] == "200"
+    assert star.startswith("  * 1 MIP steps ended at a limit")
+
+
+def test_prints_every_new_incumbent():
+    log = io.StringIO()
+    watch = Monitor(Budget(), log)
+    for row in rows(100):
+        watch.iteration(replace(row, source="x" if row.iteration == 90 else ""), None)
+    assert any(line.split()[0] == "90" for line in log.getvalue().splitlines()[1:])
+
+
+def test_control_characters_do_not_reach_the_terminal():
+    log = io.StringIO()
+    Monitor(Budget(), log).say("name \x1b[31mred\x07")
+    assert log.getvalue() == "name ?[31mred?\n"
+
+
+def test_the_log_of_a_solve():
+    log = io.StringIO()
+    dt.solve(knapsack(), log=log)
+    text = log.getvalue()
+    for part in (
+        "dovetail",
+        "1 rows, 5 columns (4 integer)",
+        "price: Linear",
+        "incumbent",
+        "status",
+        "checked",
+        "time",
+    ):
+        assert part in text, part
+
+
+def test_silence(capsys):
+    dt.solve(knapsack(), log=False)
+    assert capsys.readouterr().out == ""

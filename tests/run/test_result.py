@@ -1,0 +1,93 @@
+"""Result: reads by name and index, survives JSON, and shows itself safely."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from tests.small import bowl, knapsack
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return dt.solve(knapsack(), log=False)
+
+
+def test_value_keeps_the_shape(solved):
+    assert solved.value("a") == 1.0
+    assert solved.value(4) == -5.0
+    assert solved.value([["a", "b"], ["c", "d"]]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert solved.value(np.array([[0], [3]])).tolist() == [[1.0], [1.0]]
+
+
+def test_value_refuses_unknown_names_and_missing_points(solved):
+    with pytest.raises(dt.ModelError, match="'z'"):
+        solved.value("z")
+    with pytest.raises(dt.DovetailError, match="no point"):
+        replace(solved, x=None).value("a")
+    with pytest.raises(dt.ModelError, match="without names"):
+        replace(solved, names=None).value("a")
+
+
+def test_gap_is_relative_to_the_objective(solved):
+    assert replace(solved, objective=-4.0, bound=-5.0).gap == 0.25
+    assert replace(solved, objective=0.0, bound=0.0).gap == 0.0
+    assert replace(solved, bound=None).gap is None
+
+
+def test_json_brings_everything_back():
+    result = dt.solve(bowl(), dt.DualDecomposition(iterations=4), log=False)
+    again = dt.Result.from_json(result.to_json())
+    assert again.to_json() == result.to_json()
+    assert np.array_equal(again.x, result.x)
+    assert again.violation == result.violation
+    assert again.trace.rows == result.trace.rows
+    assert np.array_equal(again.multipliers.inputs["bowl"], result.multipliers.inputs["bowl"])
+    assert again.status is result.status
+
+
+def test_json_is_strict_json_even_with_nan_and_infinity(solved):
+    row = dt.solve(bowl(), dt.DualDecomposition(iterations=1), log=False).trace[0]
+    odd = replace(solved, trace=dt.Trace([replace(row, objective=math.nan, incumbent=math.inf)]))
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    json.loads(odd.to_json(), parse_constant=refuse)
+    back = dt.Result.from_json(odd.to_json()).trace[0]
+    assert math.isnan(back.objective)
+    assert back.incumbent == math.inf
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 9}', '{"format": 1, "status": "fine"}'])
+def test_json_that_is_no_result_is_refused(text):
+    with pytest.raises(dt.OptionError):
+        dt.Result.from_json(text)
+
+
+def test_trace_becomes_a_frame():
+    result = dt.solve(bowl(), dt.DualDecomposition(iterations=3), log=False)
+    frame = result.trace.to_frame()
+    assert len(frame) == len(result.trace)
+    assert {"objective", "rho", "primal", "dual[bowl.inputs]", "mip_seconds"} <= set(frame.columns)
+
+
+def test_pages_escape_names_and_load_nothing(solved, tmp_path):
+    evil = replace(solved, message='<script>alert(1)</script> & "quotes"')
+    path = evil.report(tmp_path / "result.html")
+    page = path.read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "http-equiv" in page
+    assert "src=" not in page
+    assert "default-src 'none'" in page
+    assert "<table>" in evil._repr_html_()
+
+
+def test_pages_draw_the_course(tmp_path):
+    result = dt.solve(bowl(), dt.DualDecomposition(iterations=5, tolerance=1e-12), log=False)
+    page = result.report(tmp_path / "bowl.html").read_text()
+    assert page.count("<polyline") == 2
