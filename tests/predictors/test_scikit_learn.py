@@ -113,8 +113,8 @@ class TestBinaryClassifiers:
         assert one.threshold == 0.5
         assert one.traits.ends_in_sigmoid
         clear = np.abs(model.predict_proba(X)[:, 1] - 0.5) > LAST_DIGITS
-        assert np.array_equal(one.outcome(one.predictor.predict(X))[clear, 0], says_yes[clear])
-        assert np.array_equal(two.outcome(two.predictor.predict(X))[clear, 1], says_yes[clear])
+        assert np.array_equal(one.decode(one.predictor.predict(X))[clear, 0], says_yes[clear])
+        assert np.array_equal(two.decode(two.predictor.predict(X))[clear, 1], says_yes[clear])
 
     def test_three_columns_are_refused_with_both_numbers(self, model):
         model.fit(X, TWO)

@@ -182,7 +182,7 @@ def test_joining_from_a_known_choice_leaves_nothing_out_that_pays(seed):
     x = made.problem.predict(np.full(made.problem.mip.n_columns, -0.2))
     known = made.pool.add(x)
     assert np.all(known >= 0)
-    assert made.search.incumbent.admit(x, "test") is not None
+    assert made.context.incumbent.admit(x, "test") is not None
     blend = made.master.blend(Budget(10.0))
     truth, _ = brute_force(made)
     chosen, _ = made.master.join(blend, known, Budget(10.0), made.pool.size)
@@ -195,7 +195,7 @@ def test_joining_from_a_known_choice_leaves_nothing_out_that_pays(seed):
 def test_joining_from_the_second_best_choice_finds_the_best(seed):
     """Here the limit on what can still pay is as tight as it gets."""
     made = opened(workshops(n=3, seed=seed), seed=seed, points=10)
-    assert made.search.incumbent.admit(np.full(made.problem.mip.n_columns, -0.2), "test") is not None
+    assert made.context.incumbent.admit(np.full(made.problem.mip.n_columns, -0.2), "test") is not None
     pool, coupling = made.pool, made.coupling
     groups = [np.flatnonzero(pool.owner == c) for c in range(3)]
     every = np.array(list(itertools.product(*groups)))

@@ -14,7 +14,7 @@ from tests.small import linear_net
 
 def answers(made, cost, z, steps=8, budget=None):
     found = []
-    pricing = Pricing(made.search, made.scaled, made.parts)
+    pricing = Pricing(made.context, made.scaled, made.parts)
     pricing.answer(cost, z, steps, budget or Budget(20.0), lambda point: found.append(point.copy()))
     return found
 
