@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.conformance import nets
+from tests.conftest import FULL
 from tests.small import Parabola, bowl, knapsack, linear_net, random_mlp
 
 import dovetail as dt
@@ -107,7 +108,7 @@ def mixed_problem():
 @pytest.mark.parametrize("engine", ["highs", "scip"])
 @pytest.mark.parametrize("solver", [dt.ProjectedGradient(), dt.LogBarrier()], ids=["pgd", "barrier"])
 def test_several_different_networks_in_both_forms(solver, engine):
-    method = dt.DualDecomposition(nn_solver=solver, engine=engine, iterations=15)
+    method = dt.DualDecomposition(nn_solver=solver, engine=engine, iterations=15 if FULL else 5)
     result = dt.solve(mixed_problem(), method, log=False)
     assert result.violation.within()
     couplings = {(r.block, r.kind) for r in result.trace[0].residuals}
