@@ -60,7 +60,7 @@ def test_list_names_what_is_here():
 @pytest.mark.long
 def test_the_demo_ends_with_a_verified_solution(tmp_path):
     page = tmp_path / "demo.html"
-    done = dovetail("demo", "--time-limit", "5", "--report", str(page))
+    done = dovetail("demo", "--time-limit", "2", "--report", str(page))
     assert done.returncode == 0, done.stderr
     for part in (
         "potable when nothing is done",
