@@ -141,7 +141,7 @@ def test_an_assignment_trades_places_and_keeps_both_sums():
         sum(float(square(torch.tensor([[weights[list(g)].sum()]]).double()).detach()) for g in groups)
         for groups in _pairings(list(range(jobs)))
     )
-    result = dt.solve(problem, dt.Switching(rounds=3), log=False)
+    result = dt.solve(problem, dt.Switching(rounds=3, kicks=12), log=False)
     assert result.objective == pytest.approx(best, abs=1e-6)
 
 
