@@ -18,8 +18,10 @@ test-full: .venv/.dev lint
 
 # The same tests with other last digits: other vector units, other kernels, two threads, and "shaken" products of
 # matrices (tests/shaken.py), which do on any machine what another processor might. See CONTRIBUTING.md.
-ROUTES := tests/core tests/columns tests/coupling tests/local tests/methods tests/nn tests/presolve \
-	tests/predictors/test_scikit_learn.py tests/predictors/test_register.py tests/conformance \
+# Only what asks a network: engines, files and the command line have no product of matrices to vary.
+ROUTES := tests/core tests/coupling tests/linearised tests/methods tests/nn tests/analysis tests/reformulations tests/run \
+	tests/predictors/test_scikit_learn.py tests/predictors/test_register.py \
+	tests/conformance/test_methods.py tests/conformance/test_nn_solvers.py tests/conformance/test_predictors.py \
 	tests/differential/test_row_by_row.py tests/problems tests/test_traps.py
 CORETYPE := $(if $(filter x86_64,$(MACHINE)),Haswell,ARMV8)
 # scripted code does not ask for float64 in the same way while it is shaken

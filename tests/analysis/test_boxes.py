@@ -11,7 +11,7 @@ from dovetail.analysis.boxes import input_box, tightened_box
 from dovetail.bounds.box import propagate
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
-from tests.opened import by_scipy
+from tests.contexts import by_scipy
 from tests.small import linear_net
 
 

@@ -11,7 +11,7 @@ from dovetail.linearised.descent import Bundle, Descent, Options, increase_penal
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import Step, TrustRegionSubproblem
-from tests.opened import best_of, breach, choices, search_of
+from tests.contexts import best_of, breach, choices, context_of
 from tests.small import linear_net, random_mlp
 
 
@@ -54,7 +54,7 @@ def descent_of(context, options=None):
     return Descent(context, scaled, program, options), scaled
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 30, 38, 39])  # the last ones stop at kinks of several planes
 def test_a_concave_maximum_is_reached_from_anywhere(seed):
     from scipy.optimize import linprog
 
@@ -66,7 +66,7 @@ def test_a_concave_maximum_is_reached_from_anywhere(seed):
         b_ub=np.concatenate([b, [1.0, 1.0]]),
         bounds=[(-2, 2)] * d + [(None, None)],
     )
-    context = search_of(problem)
+    context = context_of(problem)
     descent, _ = descent_of(context)
     rng = np.random.default_rng(seed)
     for _ in range(3):
@@ -90,7 +90,7 @@ def test_an_equality_through_a_network_is_met_to_the_last_digits():
         replace(mip, cost=[1.0, 0.0, 0.0, 0.0], lower=[-1, -1, -1, target], upper=[1, 1, 1, target])
     )
     problem.add_predictor(net, [0, 1, 2], [3])
-    context = search_of(problem)
+    context = context_of(problem)
     descent, _ = descent_of(context)
     place = descent.run(np.zeros(4), 0.2, context.budget, "test")
     assert place.feasible
@@ -103,7 +103,7 @@ def test_penalties_that_are_too_small_are_raised_until_the_output_is_true(share)
     """y = x must be 0.7 while x costs 1 a unit: a penalty below 1 would rather miss y and lower x."""
     problem = dt.Problem(dt.Mip(cost=[1.0, 0.0], lower=[-1.0, 0.7], upper=[1.0, 0.7]))
     problem.add_predictor(linear_net([1.0]), [0], [1])
-    context = search_of(problem)
+    context = context_of(problem)
     scaled = replace(ScaledProblem.of(context), penalty=np.array([share]))
     descent = Descent(
         context, scaled, TrustRegionSubproblem(scaled, context.stopwatch, integer=False), Options(memory=0)
@@ -126,7 +126,7 @@ def test_two_networks_that_must_agree():
     problem = dt.Problem(mip)
     problem.add_predictor(random_mlp(2, seed=1), [0, 1], [4])
     problem.add_predictor(random_mlp(2, seed=6), [2, 3], [5])
-    context = search_of(problem)
+    context = context_of(problem)
     descent, _ = descent_of(context)
     place = descent.run(np.zeros(6), 0.2, context.budget, "test")
     assert place.feasible
@@ -136,7 +136,7 @@ def test_two_networks_that_must_agree():
 
 def test_merits_never_rise_on_the_way():
     problem, _, _ = roof(1)
-    context = search_of(problem)
+    context = context_of(problem)
     seen = []
     descent, scaled = descent_of(context, Options(seen=lambda z: seen.append(z.copy())))
     first = descent.iterate(np.zeros(4), scaled.penalty, "test")
@@ -150,7 +150,7 @@ def test_merits_never_rise_on_the_way():
 
 def test_a_descent_without_time_is_its_start():
     problem, _, _ = roof(1)
-    context = search_of(problem)
+    context = context_of(problem)
     descent, _ = descent_of(context)
     z = np.zeros(4)
     place = descent.run(z, 0.2, context.budget.part(0.0), "test")
@@ -164,7 +164,7 @@ def test_merits_are_cost_and_penalised_distance():
     )
     problem.add_predictor(linear_net([2.0]), [0], [1])
     problem.add_predictor(linear_net([1.0]), [0], [2], output_type="classification", epsilon=0.1)
-    context = search_of(problem)
+    context = context_of(problem)
     descent, scaled = descent_of(context)
     Z = np.array([[0.5, 1.0, 1.0], [0.5, 4.0, 0.0], [-0.5, -1.0, 1.0]])
     penalty = np.array([10.0, 100.0])
@@ -185,7 +185,7 @@ def test_penalties_rise_only_where_something_was_let_pass():
 
 def test_cuts_are_near_and_on_the_right_side():
     problem, _, _ = roof(2, dimension=1, planes=3)
-    context = search_of(problem)
+    context = context_of(problem)
     scaled = ScaledProblem.of(context)
     memory = Bundle(scaled, 3)
     rng = np.random.default_rng(0)
@@ -201,7 +201,22 @@ def test_cuts_are_near_and_on_the_right_side():
     for cut in memory.cuts(here, view, np.array([1.0]), 1.0):
         touching = abs(cut.view.offset[0] + cut.view.entries[0] * 0.1 - view.values[0]) < 1e-9
         assert cut.used.tolist() == [touching]
-    assert not any(cut.used.any() for cut in memory.cuts(here, view, np.array([-1.0]), 1e-9))
+    for cut in memory.cuts(here, view, np.array([-1.0]), 1e-9):  # none is near, but one may be of this piece
+        touching = abs(cut.view.offset[0] + cut.view.entries[0] * 0.1 - view.values[0]) < 1e-9
+        assert cut.used.tolist() == [touching]
+
+
+def test_pieces_that_meet_here_are_remembered_however_small_the_radius():
+    """At a kink of min(x, -x) both sides count: a step that forgets one of them runs down it for ever."""
+    problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -np.inf], upper=[1.0, np.inf], sense="max"))
+    problem.add_predictor(lowest_of(np.array([[1.0], [-1.0]]), np.zeros(2)), [0], [1])
+    scaled = ScaledProblem.of(context_of(problem))
+    memory = Bundle(scaled, 2)
+    for x in (-0.5, 0.5):
+        memory.push(np.array([x, 0.0]), scaled.networks.linearise(np.array([x, 0.0])))
+    here = np.zeros(2)
+    cuts = memory.cuts(here, scaled.networks.linearise(here), np.array([-1.0]), 1e-6)
+    assert [cut.used.tolist() for cut in cuts] == [[True], [True]]
 
 
 # --- walks -----------------------------------------------------------------------------------------------
@@ -209,7 +224,7 @@ def test_cuts_are_near_and_on_the_right_side():
 
 def test_a_walk_without_integers_is_a_descent():
     problem, _, _ = roof(0)
-    a, b = search_of(problem), search_of(problem)
+    a, b = context_of(problem), context_of(problem)
     one = MixedIntegerDescent(a, ScaledProblem.of(a), Options()).descend(np.zeros(4), 0.2, a.budget, "test")
     other = descent_of(b)[0].run(np.zeros(4), 0.2, b.budget, "test")
     assert one.merit == other.merit
@@ -231,7 +246,7 @@ def test_a_walk_moves_integers_to_the_best_choice():
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net(rng.normal(size=6)), np.arange(6), [6])
     truth, _ = best_of(problem, choices(problem))
-    context = search_of(problem)
+    context = context_of(problem)
     place = MixedIntegerDescent(context, ScaledProblem.of(context), Options()).descend(
         np.append(np.full(6, 0.5), 0.0), 0.2, context.budget, "test"
     )
@@ -245,7 +260,7 @@ def test_a_walk_flips_a_class_that_pays():
     mip = dt.Mip(cost=[1.0, 2.0, -10.0], lower=0.0, upper=[3.0, 3.0, 1.0])
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0, 1.0], -1.0), [0, 1], [2], output_type="classification")
-    context = search_of(problem)
+    context = context_of(problem)
     place = MixedIntegerDescent(context, ScaledProblem.of(context), Options()).descend(
         np.zeros(3), 0.2, context.budget, "test"
     )
@@ -270,7 +285,7 @@ def test_a_walk_mixes_integers_and_reals():
         [problem.predict(np.array([k, x, 0.0])) for k in range(4) for x in np.linspace(-1, 1, 401)]
     )
     truth = float((grid @ mip.cost).min())
-    context = search_of(problem)
+    context = context_of(problem)
     walk = MixedIntegerDescent(context, ScaledProblem.of(context), Options())
     for start in ([0.0, 0.0, 0.0], [3.0, 0.5, 0.0], [1.0, -0.9, 0.0], [2.0, 0.9, 0.0]):
         walk.descend(np.array(start), 0.2, context.budget, "test")

@@ -9,7 +9,7 @@ import pytest
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.starts import EARLY, Starts
-from tests.opened import breach, by_scipy, search_of
+from tests.contexts import breach, by_scipy, context_of
 from tests.small import linear_net, random_mlp
 
 
@@ -31,7 +31,7 @@ def host_with_network(seed=0, **changes):
 
 
 def starts_of(problem, seed=0, start=None):
-    context = search_of(problem, seed=seed, start=start)
+    context = context_of(problem, seed=seed, start=start)
     return context, Starts(context, ScaledProblem.of(context))
 
 

@@ -12,7 +12,7 @@ from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import Cut, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.stopwatch import Stopwatch
-from tests.opened import by_scipy, search_of
+from tests.contexts import by_scipy, context_of
 from tests.small import linear_net, random_mlp
 
 
@@ -52,7 +52,7 @@ def mixed():
 
 
 def scene_of(problem):
-    return ScaledProblem.of(search_of(problem))
+    return ScaledProblem.of(context_of(problem))
 
 
 def program_for(scaled, **options):

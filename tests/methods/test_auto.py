@@ -13,7 +13,7 @@ import dovetail as dt
 from dovetail.methods.auto import Auto
 from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
-from tests.opened import best_of, choices
+from tests.contexts import best_of, choices
 from tests.small import linear_net, random_mlp
 
 DOUBLE = {"dtype": torch.float64}

@@ -7,7 +7,7 @@ import pytest
 import dovetail as dt
 from dovetail.core.foreign import locate
 from dovetail.models import foreign_model
-from tests.opened import by_scipy
+from tests.contexts import by_scipy
 
 GRB = gp.GRB
 

@@ -67,7 +67,7 @@ def test_solves_what_it_read(lp_file):
     mip = dt.read(lp_file)
     problem = dt.Problem(mip)
     problem.add_predictor(lambda X: 10.0 - X.sum(axis=1), ["a", "b"], ["c"])
-    result = dt.solve(problem, log=False)
+    result = dt.solve(problem, dt.Auto(effort=3), log=False)
     assert dt.check(problem, result.x).within()
     assert result.value("c") == pytest.approx(10.0 - result.value("a") - result.value("b"))
 

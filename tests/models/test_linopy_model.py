@@ -10,7 +10,7 @@ import xarray as xr
 
 import dovetail as dt
 from dovetail.models import foreign_model
-from tests.opened import by_scipy
+from tests.contexts import by_scipy
 from tests.tools import named
 
 

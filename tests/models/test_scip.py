@@ -12,7 +12,7 @@ from dovetail.core.foreign import locate
 from dovetail.models import foreign_model
 from dovetail.models.scip import ScipModel
 from tests.conftest import FULL
-from tests.opened import by_scipy
+from tests.contexts import by_scipy
 
 SEEDS = range(300 if FULL else 30)
 KINDS = "BIC"

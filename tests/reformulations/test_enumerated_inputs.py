@@ -15,7 +15,7 @@ from dovetail.reformulations import enumerated_inputs as selection
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs, with_enumerated_inputs
 from dovetail.reformulations.grid import grid
 from tests.conftest import FULL
-from tests.opened import breach
+from tests.contexts import breach
 from tests.small import random_mlp
 
 ROUNDS = 10 if FULL else 3

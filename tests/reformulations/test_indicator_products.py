@@ -13,7 +13,7 @@ from dovetail.reformulations.indicator_products import with_indicator_products
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.tables import with_tables
 from tests.conftest import FULL
-from tests.opened import breach, by_scipy
+from tests.contexts import breach, by_scipy
 from tests.small import linear_net, random_mlp
 
 ROUNDS = 8 if FULL else 2

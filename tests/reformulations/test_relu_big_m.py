@@ -11,7 +11,7 @@ import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.reformulations.relu_big_m import dense_layers, relu_big_m
 from tests.conftest import FULL
-from tests.opened import best_of, breach, by_scipy, choices
+from tests.contexts import best_of, breach, by_scipy, choices
 from tests.small import linear_net, random_mlp
 
 SEEDS = range(6 if FULL else 2)

@@ -13,7 +13,7 @@ from dovetail.core.probe import probe_points
 from dovetail.reformulations import tables as tabulation
 from dovetail.reformulations.tables import with_tables
 from tests.conftest import FULL
-from tests.opened import best_of, breach, by_scipy, choices
+from tests.contexts import best_of, breach, by_scipy, choices
 from tests.small import linear_net, random_mlp
 
 ROUNDS = 6 if FULL else 2

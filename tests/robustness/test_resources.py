@@ -277,4 +277,4 @@ def test_nothing_grows_from_solve_to_solve(name):
         """
     )
     assert after[0] < 1.05 * before[0]
-    assert after[1:] == before[1:]
+    assert after[1] <= before[1] and after[2] <= before[2]  # a thread of the last solve may still be ending

@@ -24,7 +24,7 @@ from dovetail.run.context import SolveContext
 LENGTHS = np.array([1.0, 0.6, 0.3, 0.12, 0.04])
 """Parts of a step that are tried, all in one network call."""
 NEAR = 3.0
-"""A remembered view is used while it lies within so many radii."""
+"""A remembered view is used while it lies within so many radii (or touches the values)."""
 RISE, DEAREST = 3.0, 1e8
 SMALLEST_RADIUS = 1e-6
 
@@ -68,7 +68,10 @@ class Bundle:
         return len(self._kept)
 
     def cuts(self, z: FloatArray, view: Linearisation, senses: FloatArray, radius: float) -> tuple[Cut, ...]:
-        """The views that are near and lie on the right side of the values at `z`."""
+        """The views that are near or meet here, and lie on the right side of the values at `z`.
+
+        Pieces that meet at `z` count whatever the radius: forgotten in turn, they would send it in circles.
+        """
         networks, width = self._scaled.networks, self._scaled.width
         if not self._kept:
             return ()
@@ -77,9 +80,10 @@ class Bundle:
         apart = np.abs(np.array([there for there, _ in self._kept]) - here) / width[networks.columns]
         near = np.maximum.reduceat(apart, networks.first_entry[:-1], axis=1) <= NEAR * radius
         level = np.array([networks.level(seen, here) for _, seen in self._kept])
+        touching = np.abs(level - view.values) <= slack
         above = (senses < 0) & (level >= view.values - slack)
         below = (senses > 0) & (level <= view.values + slack)
-        used = near & (above | below)
+        used = (near | touching) & (above | below)
         return tuple(Cut(seen, mine) for (_, seen), mine in zip(self._kept, used, strict=True))
 
 

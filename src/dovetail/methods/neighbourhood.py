@@ -143,9 +143,7 @@ class LargeNeighbourhoodSearch:
         if step is None:
             return float("nan")
         if radius < 1.0 and math.isnan(context.incumbent.offer(step.z, source)):
-            return (
-                step.value
-            )  # a refused neighbour is left; a first point is worth the descent
+            return step.value  # a refused neighbour is left; a first point is worth the descent
         iterate = self._held.run(step.z, 0.2, context.budget.part(seconds), source)
         context.incumbent.offer(iterate.z, source)
         return iterate.merit

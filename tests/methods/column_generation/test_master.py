@@ -8,8 +8,8 @@ from scipy.optimize import linprog
 
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
+from tests.contexts import breach
 from tests.methods.column_generation.workshop import opened, settled, workshops
-from tests.opened import breach
 
 VARIANTS = ({}, {"spare": True}, {"equality": True})
 

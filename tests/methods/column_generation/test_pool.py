@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dovetail.analysis.components import NOBODY
+from tests.contexts import breach
 from tests.methods.column_generation.workshop import opened, settled, workshops
-from tests.opened import breach
 
 
 def coupled(mip, parts):

@@ -12,7 +12,7 @@ from dovetail.analysis.components import components
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.methods.column_generation.master import Master
 from dovetail.methods.column_generation.pool import Coupling, Pool
-from tests.opened import search_of
+from tests.contexts import context_of
 from tests.small import random_mlp
 
 
@@ -59,7 +59,7 @@ def workshops(n=4, seed=0, *, spare=False, equality=False):
 
 def opened(problem, seed=0, points=0):
     """Everything a round of column generation has, with columns of random points in the pool."""
-    context = search_of(problem, seed=seed)
+    context = context_of(problem, seed=seed)
     scaled = ScaledProblem.of(context)
     parts = components(problem)
     coupling = Coupling.of(scaled, parts)

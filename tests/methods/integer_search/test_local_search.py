@@ -10,7 +10,7 @@ import dovetail as dt
 from dovetail.linearised.propagation import Propagation
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.methods.integer_search.local_search import LocalSearch
-from tests.opened import search_of
+from tests.contexts import context_of
 from tests.small import random_mlp
 
 
@@ -68,7 +68,7 @@ def enumerated(problem, groups, per):
 
 def test_propagation_fills_in_what_rows_and_chained_networks_decide():
     problem, groups, per = configurations()
-    scaled = ScaledProblem.of(search_of(problem))
+    scaled = ScaledProblem.of(context_of(problem))
     Z = np.zeros((5, problem.mip.n_columns))
     rng = np.random.default_rng(1)
     for z in Z:
@@ -89,7 +89,7 @@ def test_a_column_under_several_others_is_pushed_to_the_smallest():
     )  # fmt: skip
     problem = dt.Problem(mip)
     problem.add_predictor(random_mlp(1, seed=4), [[0], [1]], [[2], [3]])
-    scaled = ScaledProblem.of(search_of(problem))
+    scaled = ScaledProblem.of(context_of(problem))
     Z = np.array([[1.0, 2.0, 0, 0, 0], [3.0, 0.0, 0, 0, 0]])
     Propagation(scaled).fill(Z)
     assert np.allclose(Z[:, 4], Z[:, 2:4].min(axis=1))
@@ -127,7 +127,7 @@ def test_an_assignment_trades_places_and_keeps_both_sums():
     square = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Softplus()).double()
     loads, costs = size + np.arange(machines)[:, None], size + machines + np.arange(machines)[:, None]
     problem.add_predictor(square, loads, costs)
-    context = search_of(problem)
+    context = context_of(problem)
     local = LocalSearch(context, ScaledProblem.of(context))
     z = np.zeros(problem.mip.n_columns)
     z[[0, 3, 7, 10, 14, 17]] = 1.0
@@ -141,7 +141,7 @@ def test_an_assignment_trades_places_and_keeps_both_sums():
         sum(float(square(torch.tensor([[weights[list(g)].sum()]]).double()).detach()) for g in groups)
         for groups in _pairings(list(range(jobs)))
     )
-    result = dt.solve(problem, dt.IntegerLocalSearch(rounds=3), log=False)
+    result = dt.solve(problem, dt.IntegerLocalSearch(rounds=3, kicks=12), log=False)
     assert result.objective == pytest.approx(best, abs=1e-6)
 
 

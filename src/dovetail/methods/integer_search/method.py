@@ -39,9 +39,9 @@ class IntegerLocalSearch:
 
     def __post_init__(self) -> None:
         if self.rounds is not None:
-            require_count("Switching: rounds", self.rounds, at_least=1)
-        require_count("Switching: patience", self.patience, at_least=1)
-        require_count("Switching: kicks", self.kicks, at_least=0)
+            require_count("IntegerLocalSearch: rounds", self.rounds, at_least=1)
+        require_count("IntegerLocalSearch: patience", self.patience, at_least=1)
+        require_count("IntegerLocalSearch: kicks", self.kicks, at_least=0)
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Measure the problem, then search."""

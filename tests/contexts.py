@@ -15,7 +15,7 @@ from dovetail.run.monitor import Monitor
 from dovetail.run.stopwatch import Stopwatch
 
 
-def search_of(problem, seconds=60.0, seed=0, start=None) -> SolveContext:
+def context_of(problem, seconds=60.0, seed=0, start=None) -> SolveContext:
     """What a method is given, without the method."""
     budget, stopwatch = Budget(seconds), Stopwatch()
     incumbent = Incumbent(problem, HighsEngine(), budget, stopwatch, seed=seed)
