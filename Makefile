@@ -18,7 +18,7 @@ test-full: .venv/.dev lint
 
 # The same tests with other last digits: other vector units, other kernels, two threads, and "shaken" products of
 # matrices (tests/shaken.py), which do on any machine what another processor might. See CONTRIBUTING.md.
-# Only what asks a network: engines, files and the command line have no product of matrices to vary.
+# Only what asks a network; engines, files and the command line rest on no comparison of two routes.
 ROUTES := tests/core tests/coupling tests/linearised tests/methods tests/nn tests/analysis tests/reformulations tests/run \
 	tests/predictors/test_scikit_learn.py tests/predictors/test_register.py \
 	tests/conformance/test_methods.py tests/conformance/test_nn_solvers.py tests/conformance/test_predictors.py \

@@ -82,7 +82,7 @@ class Instance:
         z[:, self.decisions] = points
         for net in self.nets:
             for i in range(len(net.inputs)):
-                z[:, net.outputs[i]] = net.outcome(net.values(z[:, net.inputs[i]]))
+                z[:, net.outputs[i]] = net.decode(net.values(z[:, net.inputs[i]]))
         return z
 
     def feasible(self, z: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:

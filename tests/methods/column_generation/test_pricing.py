@@ -73,7 +73,7 @@ def grid_truth(made, c, cost, axis):
     Z = np.zeros((len(X), mip.n_columns))
     Z[:, regression.inputs[i]] = X
     Z[:, regression.outputs[i]] = regression.predictor.predict(X)
-    Z[:, classifier.outputs[i]] = classifier.outcome(classifier.predictor.predict(X))
+    Z[:, classifier.outputs[i]] = classifier.decode(classifier.predictor.predict(X))
     good = np.all((mip.row_upper[rows] >= Z @ A.T) & (mip.row_lower[rows] <= Z @ A.T), axis=1)
     return float((Z[good][:, members] @ cost[members]).min())
 
