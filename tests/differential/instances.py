@@ -30,7 +30,7 @@ class Net:
                 X = np.maximum(X, 0.0)
         return X
 
-    def outcome(self, values: np.ndarray) -> np.ndarray:
+    def decode(self, values: np.ndarray) -> np.ndarray:
         if not self.classifies:
             return values
         if values.shape[1] == 1:
