@@ -150,3 +150,9 @@ class TestBoundsOfIntegers:
         )
         assert result.status == "infeasible"
         assert "x[0]" in result.message
+
+
+def test_a_mip_is_read_only():
+    mip = dt.Mip([1.0], [[2.0]], 0.0, 1.0)
+    with pytest.raises(ValueError, match="read-only"):
+        mip.A.data[0] = np.nan

@@ -1,6 +1,8 @@
 """The log says what happens, line by line, and nothing a name contains reaches the terminal raw."""
 
 import io
+import subprocess
+import sys
 from dataclasses import replace
 
 import dovetail as dt
@@ -67,3 +69,17 @@ def test_the_log_of_a_solve():
 def test_silence(capsys):
     dt.solve(knapsack(), log=False)
     assert capsys.readouterr().out == ""
+
+
+def test_silence_is_silence():
+    program = """
+import dovetail as dt, numpy as np, torch
+torch.manual_seed(0)
+mip = dt.Mip([0, 0, 1], [[1, 1, 0]], -np.inf, np.inf, lower=[0, 0, -np.inf], upper=[1, 1, np.inf])
+p = dt.Problem(mip)
+p.add_predictor(torch.nn.Linear(2, 1), [0, 1], [2])
+dt.solve(p, log=False)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr == ""
