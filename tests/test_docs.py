@@ -1,5 +1,6 @@
-"""What the README and the docs say is run: their programs, their commands, their links."""
+"""What README, docs and docstrings say is run: their programs, their commands, their links."""
 
+import doctest
 import re
 import subprocess
 import sys
@@ -7,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import dovetail as dt
+
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+NAMES = [name for name in dt.__all__ if name != "__version__"]
 
 
 def programs(page):
@@ -53,10 +57,18 @@ def test_links_lead_somewhere(page):
 
 
 def test_options_and_files_named_in_backticks_exist():
-    import dovetail as dt
-
     for page in PAGES:
         for name in re.findall(r"`dt\.(\w+)", page.read_text()):
             assert hasattr(dt, name), f"{page.name}: dt.{name}"
-        for path in re.findall(r"`((?:src|docs|benchmarks|tests)/[\w./]+)`", page.read_text()):
+        for path in re.findall(r"`((?:src|docs|benchmarks|tests|examples)/[\w./]+)`", page.read_text()):
             assert (ROOT / path).exists(), f"{page.name}: {path}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_has_an_example_that_runs(name):
+    text = getattr(dt, name).__doc__
+    example = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    assert example.examples, f"dovetail.{name} has no example in its docstring"
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=said.append)
+    assert not said, "".join(said)

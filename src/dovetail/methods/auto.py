@@ -51,7 +51,15 @@ FIRST_STARTS, FIRST_SHARE, LAST_SWITCH_SHARE = 3, 0.15, 0.5
 
 @dataclass(frozen=True)
 class Auto:
-    """Options of the default method: what may be used, and how much of it."""
+    """Options of the default method: what may be used, and how much of it.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    >>> result = dt.solve(problem, dt.Auto(effort=1), log=False)
+    >>> result.status.value, result.objective
+    ('optimal', -6.0)
+    """
 
     effort: int | None = None
     """Starts, rounds and neighbourhoods of each method; None: as many as the time allows."""

@@ -109,6 +109,15 @@ def add_predictor_constr(
     `threshold`, `epsilon` and `data` are those of `Problem.add_predictor`. `trust=True` allows a file that
     can run code when it is loaded (pickles). Options of the peers that say how a network should be written
     out are accepted and mean nothing here.
+
+    >>> import highspy, dovetail as dt
+    >>> model = highspy.Highs()
+    >>> off = model.setOptionValue("output_flag", False)
+    >>> x, y = model.addVariable(0, 3, type=highspy.HighsVarType.kInteger), model.addVariable(0, 9)
+    >>> cost = model.changeColCost(x.index, 1.0), model.changeColCost(y.index, -1.0)
+    >>> constr = dt.add_predictor_constr(model, lambda X: X**2, [x], [y])
+    >>> dt.solve(model, log=False).value([x, y])
+    array([3., 9.])
     """
     prefix = _peer_name(peer_options)
     foreign = _require_foreign(model)
@@ -146,7 +155,15 @@ def _kept(foreign: ForeignModel, given: Any) -> Any:
 
 
 class PredictorConstr:
-    """What `add_predictor_constr` tied together; its values are those of the model's last solve."""
+    """What `add_predictor_constr` tied together; its values are those of the model's last solve.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, -1.0], upper=[2.0, 9.0], names=["x", "y"]))
+    >>> constr = dt.add_predictor_constr(problem, lambda X: X**2, ["x"], ["y"])
+    >>> result = dt.solve(problem, time_limit=2, log=False)
+    >>> constr.output_values.shape, float(constr.get_error().max()) <= 1e-6
+    ((1,), True)
+    """
 
     def __init__(self, model: Any, foreign: ForeignModel, tie: _Tie, created: Any) -> None:
         self._model, self._foreign, self._tie, self._created = model, foreign, tie, created
@@ -260,7 +277,14 @@ def opened(model: Any) -> Opened:
 
 
 def check(model: Any, x: ArrayLike) -> Violation:
-    """How far `x` (a value for every column) is from satisfying a problem, or a model with its ties."""
+    """How far `x` (a value for every column) is from satisfying a problem, or a model with its ties.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1], name="square")
+    >>> dt.check(problem, [3.0, 9.0]).within(), str(dt.check(problem, [3.0, 8.0]))
+    (True, 'square, sample 0, output 0 by 1.1e-01')
+    """
     return judge.check(opened(model).problem, x)
 
 

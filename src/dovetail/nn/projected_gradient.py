@@ -34,7 +34,12 @@ LAST_STEP = 0.02
 
 @dataclass(frozen=True)
 class ProjectedGradient:
-    """Options of the projected-gradient sub-solver."""
+    """Options of the projected-gradient sub-solver.
+
+    >>> import dovetail as dt
+    >>> dt.DualDecomposition(nn_solver=dt.ProjectedGradient(steps=25, lr=0.02)).nn_solver.steps
+    25
+    """
 
     steps: int = 20
     lr: float = 0.01
