@@ -1,4 +1,4 @@
-"""What is allowed for a predictor's own rounding: nothing to speak of in float64, what was seen in float32."""
+"""What is allowed for a predictor's own rounding: next to nothing in float64, what was seen in float32."""
 
 import numpy as np
 import torch

@@ -49,7 +49,7 @@ def test_a_threshold_moves_by_rounding_only():
     box = np.full((1, 2), -1.0), np.full((1, 2), 1.0)
     slack = block_slack(block, *box)
     assert slack.shape == (1, 2)
-    assert np.all((0.0 < slack) & (slack < 1e-4))
+    assert np.all((slack > 0.0) & (slack < 1e-4))
 
 
 def test_nothing_is_known_of_a_black_box():
