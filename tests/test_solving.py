@@ -4,7 +4,6 @@ import io
 import os
 import signal
 
-import linopy
 import numpy as np
 import pytest
 
@@ -13,7 +12,6 @@ from dovetail.mip.highs_model import HighsModel
 from dovetail.run.context import MethodOutcome
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic, certified
 from tests.small import bowl, knapsack, linear_net, problem_of, tanh_problem
-from tests.tools import Gurobi
 
 
 @pytest.mark.parametrize(
@@ -260,14 +258,3 @@ def test_numpy_options_and_a_short_repr():
     log = io.StringIO()
     dt.solve(p, method, log=log)
     assert "status" in log.getvalue()
-
-
-def test_a_start_of_another_model():
-    first, second = linopy.Model(), linopy.Model()
-    for model, count in ((first, 1), (second, 1)):
-        model.add_variables(lower=0, upper=count, name="x")
-        model.add_objective(1 * model.variables["x"])
-    gurobi = Gurobi().new()
-    gurobi.addVar()
-    with pytest.raises(dt.OptionError, match="another model"):
-        dt.solve(gurobi, start=dt.solve(first, time_limit=5, log=False), time_limit=5, log=False)

@@ -8,8 +8,6 @@ import pytest
 
 import dovetail as dt
 from dovetail.models.highs import as_mip
-from tests.small import linear_net
-from tests.tools import Highs
 
 LP = """maximize
  obj: 3 a + 2 b - c + 7
@@ -126,31 +124,3 @@ def test_a_file_that_highs_only_doubts_is_refused(tmp_path):
     assert dt.read(good).n_columns == 2
     with pytest.raises(dt.ModelError, match="bad.mps"):
         dt.read(bad)
-
-
-def test_highspy_variables_behind_removed_outputs_stay_what_they_are():
-    model = Highs().new()
-    x = model.addVariable(1, 1)
-    first = dt.add_predictor_constr(model, linear_net([0.5]), [x])
-    x2, x3 = model.addVariable(2, 2), model.addVariable(3, 3)
-    z = model.addVariable(-99, 99)
-    second = dt.add_predictor_constr(model, linear_net([20.0]), [x2], [z], name="two")
-    first.remove()
-    result = dt.solve(model, time_limit=5, log=False)
-    assert (second.input_values, second.output_values) == (2.0, 40.0)
-    assert result.value([x, x2, x3, z]).tolist() == [1.0, 2.0, 3.0, 40.0]
-
-
-def test_highspy_values_after_a_deletion_are_refused_or_right():
-    model = Highs().new()
-    a, x = model.addVariable(5, 5), model.addVariable(1, 1)
-    y = model.addVariable(-99, 99)
-    constr = dt.add_predictor_constr(model, linear_net([10.0]), [x], [y])
-    result = dt.solve(model, time_limit=5, log=False)
-    model.deleteVariable(a, x, y)
-    with pytest.raises(dt.ModelError, match="deleted since"):
-        result.value(x)
-    with pytest.raises(dt.OptionError, match="deleted"):
-        dt.solve(model, start=result, time_limit=5, log=False)
-    assert constr.output_values == 10.0 and constr.get_error() == 0.0
-    assert dt.solve(model, time_limit=5, log=False).value([x, y]).tolist() == [1.0, 10.0]

@@ -7,7 +7,6 @@ import pytest
 
 import dovetail as dt
 from dovetail.models import foreign_model
-from tests.small import linear_net
 from tests.tools import named
 
 
@@ -257,26 +256,3 @@ def test_what_is_made_has_a_name_of_its_own(model):
     assert [*model.component_map()] == ["out", made.name]
     foreign.discard(made)
     assert [*model.component_map()] == ["out"]
-
-
-def test_what_is_tied_to_a_pyomo_block_counts_in_the_whole_model():
-    model = pyo.ConcreteModel()
-    model.outer = pyo.Var(bounds=(0, 1))
-    model.b = pyo.Block()
-    model.b.x, model.b.y = pyo.Var(bounds=(0, 4)), pyo.Var(bounds=(-100, 100))
-    model.b.row = pyo.Constraint(expr=model.b.x + model.outer <= 4)
-    model.goal = pyo.Objective(expr=model.b.y, sense=pyo.maximize)
-    dt.add_predictor_constr(model.b, linear_net([0.5]), model.b.x, model.b.y)
-    dt.add_predictor_constr(model, linear_net([1.0]), model.outer)
-    assert dt.solve(model, time_limit=5, log=False).objective == pytest.approx(2.0)
-
-
-def test_a_variable_that_only_rows_of_a_block_know():
-    model = pyo.ConcreteModel()
-    model.outer = pyo.Var(bounds=(0, 1))
-    model.b = pyo.Block()
-    model.b.y = pyo.Var(bounds=(-100, 100))
-    model.b.row = pyo.Constraint(expr=model.b.y + model.outer <= 50)
-    model.b.goal = pyo.Objective(expr=model.b.y, sense=pyo.maximize)
-    dt.add_predictor_constr(model.b, linear_net([3.0]), model.outer, model.b.y)
-    assert dt.solve(model.b, time_limit=5, log=False).objective == pytest.approx(3.0)

@@ -28,8 +28,6 @@ from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
 from tests.conftest import FULL
 from tests.predictors.estimators import gives_shares, own_answer, trained
-from tests.small import linear_net
-from tests.tools import Gurobi
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -395,47 +393,3 @@ def test_a_multi_class_pipeline_is_solved_to_the_best_of_all_points():
 def test_warnings_of_training_are_not_hidden_by_this_file():
     with pytest.warns(ConvergenceWarning):
         MLPRegressor(max_iter=1).fit(X, X[:, 0])
-
-
-def test_a_frame_in_another_order_than_the_training_data_is_refused():
-    seen = pd.DataFrame({"a": np.arange(10.0), "b": np.arange(10.0)[::-1] ** 2})
-    estimator = LinearRegression().fit(seen, seen.a + 100 * seen.b)
-    model = Gurobi().new()
-    p, q = model.addVar(lb=1, ub=1), model.addVar(lb=2, ub=2)
-    y = model.addVar(lb=-999)
-    with pytest.raises(dt.PredictorError, match="columns b, a.*trained on a, b"):
-        dt.add_predictor_constr(model, estimator, pd.DataFrame({"b": [q], "a": [p]}), [y])
-    with pytest.raises(dt.PredictorError, match="data has the columns b, a"):
-        dt.add_predictor_constr(model, estimator, [[p, q]], [y], data=seen[["b", "a"]])
-    dt.add_predictor_constr(model, estimator, pd.DataFrame({"a": [p], "b": [q]}), [y], data=seen)
-    assert dt.solve(model, time_limit=5, log=False).value(y) == pytest.approx(201.0)
-
-
-def test_probabilities_are_asked_of_what_has_them():
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    model = Gurobi().new()
-    x, y = model.addMVar(3, ub=1), model.addMVar(1, lb=-99)
-    three = LogisticRegression().fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
-    for estimator, outputs in (
-        (RidgeClassifier().fit(X, X[:, 0] > 0), y),
-        (three, None),
-        (linear_net([1, 1, 1]), y),
-    ):
-        with pytest.raises(dt.PredictorError, match="no probability of one class"):
-            dt.add_predictor_constr(model, estimator, x, outputs, output_type="probability_1")
-    model.update()
-    assert model.NumVars == 4
-    dt.add_predictor_constr(
-        model, LogisticRegression().fit(X, X[:, 0] > 0), x, y, output_type="probability_1"
-    )
-
-
-def test_training_again_on_other_features_is_a_typed_error():
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    estimator = LinearRegression().fit(X[:, :2], X[:, 2])
-    model = Gurobi().new()
-    x, y = model.addMVar(2, ub=1), model.addMVar(1, lb=-99)
-    dt.add_predictor_constr(model, estimator, x, y)
-    estimator.fit(X, X[:, 0])
-    with pytest.raises(dt.PredictorError, match="features"):
-        dt.solve(model, time_limit=5, log=False)

@@ -1,17 +1,14 @@
 """Result: reads by name and index, survives JSON, and shows itself safely."""
 
-import copy
 import json
 import math
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dovetail as dt
-from tests.small import bowl, knapsack, linear_net, tanh_problem
-from tests.tools import Gurobi
+from tests.small import bowl, knapsack, tanh_problem
 
 
 @pytest.fixture(scope="module")
@@ -103,15 +100,3 @@ def test_values_of_columns_that_are_not_there(columns):
     with pytest.raises(dt.ModelError, match="value()"):
         result.value(columns)
     assert result.value(np.array([0, 1], dtype=object)).shape == (2,)
-
-
-def test_results_can_be_pickled_and_copied():
-    model = Gurobi().new()
-    x = model.addVar(lb=2, ub=2)
-    constr = dt.add_predictor_constr(model, linear_net([3.0]), [x])
-    result = dt.solve(model, time_limit=5, log=False)
-    for other in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
-        assert np.array_equal(other.x, result.x)
-        assert other.value([1]).tolist() == [6.0]
-    assert result.value(constr.output) == 6.0
-    assert dt.check(model, result.x).within()
