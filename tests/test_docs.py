@@ -64,6 +64,23 @@ def test_options_and_files_named_in_backticks_exist():
             assert (ROOT / path).exists(), f"{page.name}: {path}"
 
 
+def imported_folders(folder):
+    """What the files of a folder, or a single file, import of ours, by its first name."""
+    place = ROOT / "src" / "dovetail" / folder
+    files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
+    return set(re.findall(r"(?:from|import) dovetail\.(\w+)", "\n".join(file.read_text() for file in files)))
+
+
+def test_the_architecture_page_shows_the_house_as_it_is():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    folders = {file.parent.name for file in (ROOT / "src" / "dovetail").glob("*/__init__.py")}
+    assert folders <= set(re.findall(r"^\| `(\w+)/` \|", page, flags=re.MULTILINE))
+    arrows = re.findall(r"^    (\w+) --> (\w+)$", page, flags=re.MULTILINE)
+    assert folders - {"testing"} <= {name for arrow in arrows for name in arrow}
+    for one, other in arrows:
+        assert other in imported_folders(one), f"docs/architecture.md: {one} does not import {other}"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_public_name_has_an_example_that_runs(name):
     text = getattr(dt, name).__doc__

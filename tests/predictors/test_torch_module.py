@@ -25,10 +25,9 @@ class InPlace(nn.Module):
 def test_a_module_that_changes_its_input_in_place(dtype):
     p = problem_of([0.1, 1.0], lower=[0.0, -np.inf], upper=[1.0, np.inf])
     p.add_predictor(InPlace(dtype), [0], [1])
-    assert p.blocks[0].predictor.doubles
     result = dt.solve(p, log=False)
     assert dt.check(p, result.x).within()
-    assert dt.check(p, result.x).precision.amount < 1e-5
+    assert dt.check(p, result.x).precision.amount < 1e-5  # NaN if there were no float64 copy
 
 
 class Mixed(nn.Module):
@@ -84,7 +83,7 @@ def test_gradients_switched_off_by_the_caller():
         assert dt.solve(p, log=False).objective == reference.objective
         assert not torch.is_grad_enabled()
         late, _ = tanh_problem()
-        assert late.blocks[0].traits == p.blocks[0].traits
+        assert dt.solve(late, log=False).objective == reference.objective
     with torch.inference_mode():
         assert dt.solve(p, log=False).objective == reference.objective
 
