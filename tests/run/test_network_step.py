@@ -1,4 +1,4 @@
-"""The network step's own arithmetic: objective, rows, classes hard and soft."""
+"""The network step's own arithmetic: objective, rows, and classes as gradients see them."""
 
 import pytest
 import torch
@@ -44,20 +44,17 @@ def test_a_probability_is_searched_as_a_logit(threshold):
     assert torch.equal(relative_logit(p, threshold, probability=False), p - threshold)
 
 
-def test_classes_are_soft_for_gradients_and_hard_for_the_problem():
+def test_classes_are_soft_for_gradients():
     one = block(classifies=True, threshold=0.25, spread=2.0)
     values = one.values(U)
     assert torch.allclose(values, U - 0.25)
     assert torch.allclose(one.outputs(values), torch.sigmoid(values / 2.0))
-    assert one.decided(values).tolist() == [[1.0], [0.0]]
     several = block(classifies=True, outputs=2)
-    assert several.decided(several.values(U)).tolist() == [[0.0, 1.0], [1.0, 0.0]]
     assert torch.allclose(several.outputs(several.values(U)).sum(dim=1), torch.ones(2).double())
 
 
 def test_regressions_are_their_values():
     assert torch.equal(block().outputs(block().values(U)), U)
-    assert torch.equal(block().decided(U), U)
 
 
 def test_rows_of_some_samples():
