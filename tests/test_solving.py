@@ -1,6 +1,5 @@
 """`solve`: options, refusals, and what happens when a sub-solver lies."""
 
-import io
 import os
 import signal
 
@@ -11,7 +10,7 @@ import dovetail as dt
 from dovetail.mip.highs_model import HighsModel
 from dovetail.run.context import MethodOutcome
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic, certified
-from tests.small import bowl, knapsack, linear_net, problem_of, tanh_problem
+from tests.small import bowl, knapsack, linear_net
 
 
 @pytest.mark.parametrize(
@@ -230,31 +229,3 @@ def test_ctrl_c_in_the_last_moment_of_a_search_is_not_lost():
             return MethodOutcome(dt.StopReason.ITERATIONS, 1)
 
     assert dt.solve(knapsack(), AboutToEnd(), log=False).stop_reason == "interrupt"
-
-
-def test_a_predictor_that_fails_on_the_way_leaves_the_best_point():
-    calls = 0
-
-    def tired(X):
-        nonlocal calls
-        calls += 1
-        if calls > 60:
-            raise RuntimeError("tired")
-        return X[:, :1] ** 2
-
-    p = problem_of([0.1, 1.0], lower=[-1.0, -np.inf], upper=[1.0, np.inf])
-    p.add_predictor(tired, [0], [1])
-    with pytest.raises(RuntimeError, match="tired") as caught:
-        dt.solve(p, log=False)
-    assert caught.value.result.x is not None or caught.value.result.status == "error"
-
-
-def test_numpy_options_and_a_short_repr():
-    p, _ = tanh_problem()
-    method = dt.DualDecomposition(rho=np.float32(3.0), iterations=np.int64(2))
-    result = dt.solve(p, method, log=np.bool_(False), seed=np.int32(0), time_limit=np.float32(5.0))
-    assert dt.Result.from_json(result.to_json()).iterations == 2
-    assert len(repr(result)) < 200
-    log = io.StringIO()
-    dt.solve(p, method, log=log)
-    assert "status" in log.getvalue()
