@@ -12,7 +12,7 @@ import dovetail as dt
 from tests.conftest import FULL
 from tests.differential.instances import make
 from tests.differential.judging import as_problem
-from tests.small import problem_of, tanh_net
+from tests.tanh import problem_of, tanh_net
 
 few = settings(max_examples=60 if FULL else 8, deadline=None, derandomize=True)
 METHOD = dt.DualDecomposition(iterations=4)

@@ -12,7 +12,8 @@ from dovetail.bounds.box import propagate
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
 from tests.contexts import by_scipy
-from tests.small import linear_net, problem_of, tanh_net
+from tests.small import linear_net
+from tests.tanh import problem_of, tanh_net
 
 
 def test_budgets_bound_what_has_no_bounds():

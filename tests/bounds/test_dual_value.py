@@ -14,7 +14,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from tests.conftest import FULL
 from tests.differential.hosts import make, optimum
-from tests.small import problem_of
+from tests.tanh import problem_of
 
 SEEDS = range(2000 if FULL else 60)
 

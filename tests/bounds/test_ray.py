@@ -10,7 +10,7 @@ import torch
 import dovetail as dt
 from dovetail.bounds.ray import improving_ray
 from tests.conftest import FULL
-from tests.small import problem_of, tanh_net
+from tests.tanh import problem_of, tanh_net
 
 SEEDS = range(2000 if FULL else 60)
 

@@ -8,7 +8,8 @@ from torch import nn
 import dovetail as dt
 from dovetail.core.check import Checker
 from tests.conftest import FULL
-from tests.small import linear_net, problem_of, random_mlp
+from tests.small import linear_net, random_mlp
+from tests.tanh import problem_of
 
 
 def sample_problem(dtype=torch.float64):

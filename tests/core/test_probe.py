@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from tests.small import problem_of, tanh_net, tanh_problem
+from tests.tanh import problem_of, tanh_net, tanh_problem
 
 
 class MixtureOfSigmoids(nn.Module):

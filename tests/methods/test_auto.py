@@ -14,7 +14,8 @@ from dovetail.methods.auto import Auto
 from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
 from tests.contexts import best_of, choices
-from tests.small import linear_net, problem_of, random_mlp, tanh_net
+from tests.small import linear_net, random_mlp
+from tests.tanh import problem_of, tanh_net
 
 DOUBLE = {"dtype": torch.float64}
 

@@ -11,7 +11,8 @@ import dovetail as dt
 from dovetail.methods.dual_decomposition import DualDecomposition
 from tests.conformance import nets
 from tests.conftest import FULL
-from tests.small import Parabola, bowl, knapsack, linear_net, problem_of, random_mlp, tanh_net
+from tests.small import Parabola, bowl, knapsack, linear_net, random_mlp
+from tests.tanh import problem_of, tanh_net
 
 
 def test_the_loop_is_one_short_function_in_the_papers_order():

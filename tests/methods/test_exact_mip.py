@@ -3,7 +3,7 @@
 import numpy as np
 
 import dovetail as dt
-from tests.small import problem_of
+from tests.tanh import problem_of
 
 
 def test_a_mip_without_predictors_gets_all_the_time():

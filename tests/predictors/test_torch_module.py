@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from tests.small import problem_of, tanh_net, tanh_problem
+from tests.tanh import problem_of, tanh_net, tanh_problem
 
 
 class InPlace(nn.Module):

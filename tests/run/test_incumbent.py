@@ -9,7 +9,8 @@ from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget
 from dovetail.run.incumbent import Incumbent, meets
 from dovetail.run.stopwatch import Stopwatch
-from tests.small import knapsack, linear_net, problem_of, tanh_net
+from tests.small import knapsack, linear_net
+from tests.tanh import problem_of, tanh_net
 
 
 def inner(problem):

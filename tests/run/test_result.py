@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from tests.small import bowl, knapsack, tanh_problem
+from tests.small import bowl, knapsack
+from tests.tanh import tanh_problem
 
 
 @pytest.fixture(scope="module")

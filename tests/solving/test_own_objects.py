@@ -8,7 +8,8 @@ import pytest
 import dovetail as dt
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
-from tests.small import knapsack, problem_of, tanh_problem
+from tests.small import knapsack
+from tests.tanh import problem_of, tanh_problem
 
 
 class Guess:

@@ -1,4 +1,4 @@
-"""Blocks: what output columns must be, given a predictor's values, and how clearly a class is decided."""
+"""How clearly a block's classes are decided, and what its outputs are."""
 
 import numpy as np
 import pytest
