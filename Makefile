@@ -44,7 +44,7 @@ VARIATIONS := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(CORETYPE) DOVETAIL
 
 test-arithmetic: .venv/.dev
 	set -e; for variation in $(VARIATIONS); do echo "--- $$variation"; \
-	env $$variation $(PYTEST) $(ROUTES) --deselect $(SCRIPTED); done
+	env $$variation $(BIN)/python -m pytest -n 2 --dist worksteal $(ROUTES) --deselect $(SCRIPTED); done
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -50,6 +50,20 @@ def test_control_characters_do_not_reach_the_terminal():
     assert log.getvalue() == "name ?[31mred?\n"
 
 
+def test_silence_is_silence():
+    program = """
+import dovetail as dt, numpy as np, torch
+torch.manual_seed(0)
+mip = dt.Mip([0, 0, 1], [[1, 1, 0]], -np.inf, np.inf, lower=[0, 0, -np.inf], upper=[1, 1, np.inf])
+p = dt.Problem(mip)
+p.add_predictor(torch.nn.Linear(2, 1), [0, 1], [2])
+dt.solve(p, log=False)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr == ""
+
+
 def test_the_log_of_a_solve():
     log = io.StringIO()
     dt.solve(knapsack(), log=log)
@@ -69,17 +83,3 @@ def test_the_log_of_a_solve():
 def test_silence(capsys):
     dt.solve(knapsack(), log=False)
     assert capsys.readouterr().out == ""
-
-
-def test_silence_is_silence():
-    program = """
-import dovetail as dt, numpy as np, torch
-torch.manual_seed(0)
-mip = dt.Mip([0, 0, 1], [[1, 1, 0]], -np.inf, np.inf, lower=[0, 0, -np.inf], upper=[1, 1, np.inf])
-p = dt.Problem(mip)
-p.add_predictor(torch.nn.Linear(2, 1), [0, 1], [2])
-dt.solve(p, log=False)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == ""
-    assert done.stderr == ""
