@@ -34,8 +34,7 @@ coverage: .venv/.dev
 ROUTES := tests/core tests/coupling tests/linearised tests/methods tests/nn tests/analysis tests/reformulations tests/run \
 	tests/predictors/test_scikit_learn.py tests/predictors/test_register.py \
 	tests/conformance/test_methods.py tests/conformance/test_nn_solvers.py tests/conformance/test_predictors.py \
-	tests/differential/test_row_by_row.py tests/problems \
-	tests/predictors/test_torch_module.py
+	tests/differential/test_row_by_row.py tests/problems tests/predictors/torch
 CORETYPE := $(if $(filter x86_64,$(MACHINE)),Haswell,ARMV8)
 # scripted code does not ask for float64 in the same way while it is shaken
 SCRIPTED := "tests/core/test_check.py::test_a_module_with_float32_in_its_code[True]"
