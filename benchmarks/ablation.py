@@ -27,9 +27,9 @@ PROBLEMS = {
 VARIANTS = {
     "all of it": dt.Auto(),
     "one width for all inputs": dt.Auto(scaling="none"),
-    "no bundle": dt.Auto(memory=0),
+    "no bundle": dt.Auto(bundle=0),
     "one start": dt.Auto(effort=1),
-    "no columns": dt.Auto(columns=False),
+    "no columns": dt.Auto(column_generation=False),
     "no tables": dt.Auto(tables=False),
     "no exact leg": dt.Auto(exact=False),
 }

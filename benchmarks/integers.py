@@ -13,9 +13,9 @@ PROBLEMS = {"heat, 24 hours": 10.0, "heat, 48 hours": 20.0, "dispatch 240 x 24":
 """Seconds for each."""
 VARIANTS = {
     "all of it": dt.Auto(),
-    "integer inputs not spelled out": dt.Auto(selection=False),
-    "no switching": dt.Auto(switching=False),
-    "neither": dt.Auto(selection=False, switching=False),
+    "integer inputs not enumerated": dt.Auto(enumeration=False),
+    "no integer search": dt.Auto(integer_search=False),
+    "neither": dt.Auto(enumeration=False, integer_search=False),
 }
 SEEDS = (0, 1, 2)
 
