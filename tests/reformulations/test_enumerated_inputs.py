@@ -295,7 +295,7 @@ def test_the_columns_of_all_blocks_count(monkeypatch):
     problem.add_predictor(random_mlp(2, seed=2), [1, 3], [5], name="second")
     reformulated = extended_of(problem)
     assert reformulated.problem.mip.n_columns == 6 + 4
-    assert isinstance(reformulated.problem.blocks[0].predictor, EnumeratedInputs)
+    assert isinstance(reformulated.problem.blocks[0].predictor, EnumeratedPredictor)
     assert reformulated.problem.blocks[1].predictor is problem.blocks[1].predictor
 
 
