@@ -85,9 +85,7 @@ def _written_out(context: SolveContext) -> Reformulated | None:
 
 
 def _ended(context: SolveContext, message: str) -> MethodOutcome:
-    proved = StopReason.PROVED if context.incumbent.proved else None
-    reason = proved or context.budget.over or StopReason.STALLED
-    return MethodOutcome(reason, len(context.monitor.trace), message)
+    return MethodOutcome(context.over or StopReason.STALLED, len(context.monitor.trace), message)
 
 
 def _solved(

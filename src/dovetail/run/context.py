@@ -51,6 +51,14 @@ class SolveContext:
     _whole: SolveContext | None = field(default=None, repr=False)
     """The context that this one has a part of the time of."""
 
+    @property
+    def over(self) -> StopReason | None:
+        """Why nothing more is to be done: proved, or stopped, or out of time; None while it goes on.
+
+        This is the one place that decides it, for every method.
+        """
+        return StopReason.PROVED if self.incumbent.proved else self.budget.over
+
     def part(self, share: float) -> SolveContext:
         """The same with a share of the time left; what is worked out once stays shared."""
         budget = self.budget.part(share * self.budget.left)
