@@ -4,7 +4,8 @@ A network in float32 adds up in an order that its library chooses: by the number
 number of threads, the vector units of the processor. Each order rounds otherwise, so that the last digits of
 an answer are no property of the network. Here is seen what can be seen on one machine: the row alone against
 the row in its batch, and the network against its float64 copy, whose answer is nearly the exact one. Another
-machine lies about as far from the exact answer as this one, on either side, and a few rows do not show the most: hence four times what was seen.
+machine lies about as far from the exact answer as this one, on either side, and a few rows do not show the
+most: hence four times what was seen.
 """
 
 from __future__ import annotations
