@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 
 import dovetail as dt
 from dovetail.core.file_limits import FileLimits, Meter
-from dovetail.predictors.onnx import wire as onnx_wire
+from dovetail.predictors.onnx import wire_format
 from dovetail.predictors.onnx.file import LIMITS
 from dovetail.predictors.onnx.memory import room
 from tests.conftest import FULL
@@ -308,7 +308,7 @@ def test_the_bytes_are_counted_as_onnx_itself_finds_them():
         listed = helper.make_tensor("l", onnx.TensorProto.FLOAT, [7], [1.5] * 7)
         proto = model([node("Constant", [], ["c"], value=listed), node("Add", ["x", "c"], ["y"])], arrays)
         content = proto.SerializeToString()
-        structure, numbers = onnx_wire.measured(content)
+        structure, numbers = wire_format.measured(content)
         assert structure == len(content) - 4 * sum(a.size for a in arrays.values()) - 4 * 7
         assert numbers == 7
 
@@ -326,7 +326,7 @@ def test_the_bytes_are_counted_as_onnx_itself_finds_them():
     ],
 )
 def test_bytes_that_would_grow(content, said, tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_wire, "MOST_FIELDS", 4000)
+    monkeypatch.setattr(wire_format, "MOST_FIELDS", 4000)
     monkeypatch.setattr("dovetail.predictors.onnx.file.LARGEST_STRUCTURE", 100_000)
     with pytest.raises(dt.PredictorError, match=said):
         dt.load_predictor(saved(tmp_path, content), limits=SMALL)

@@ -374,7 +374,7 @@ def test_functions_in_the_model_are_written_out():
 
 
 def test_functions_without_end_are_refused(monkeypatch):
-    monkeypatch.setattr(onnx_file, "MOST_NODES", 2000)
+    monkeypatch.setattr("dovetail.predictors.onnx.functions.MOST_NODES", 2000)
     body = [helper.make_node("again", ["v"], ["a"], domain="mine"), helper.make_node("Relu", ["a"], ["out"])]
     again = helper.make_function("mine", "again", ["v"], ["out"], body, [helper.make_opsetid("", 20)])
     model = model_of([helper.make_node("again", ["x"], ["y"], domain="mine")], {}, (3,), functions=[again])
@@ -496,8 +496,8 @@ def test_what_is_not_supported_is_named_before_anything_runs(model, culprit, mon
     def forbidden(*_):
         raise AssertionError("something ran")
 
-    monkeypatch.setattr("dovetail.predictors.onnx.model.OnnxModule._folded", forbidden)
-    monkeypatch.setattr("dovetail.predictors.onnx.model.OnnxModule._values", forbidden)
+    monkeypatch.setattr("dovetail.predictors.onnx.module.folded_constants", forbidden)
+    monkeypatch.setattr("dovetail.predictors.onnx.module.OnnxModule._values", forbidden)
     with pytest.raises((dt.UnsupportedError, dt.PredictorError), match=culprit):
         as_predictor(model)
 
