@@ -15,10 +15,8 @@ from dovetail.core.file_limits import FileLimits
 from dovetail.core.layers import Layer
 from dovetail.core.predictor import Traits
 from dovetail.predictors.onnx.file import metered, read_graph, readable
-from dovetail.predictors.onnx.graph_traits import ends_in_sigmoid as _ends_in_sigmoid
-from dovetail.predictors.onnx.graph_traits import piecewise_constant_nodes as _steps_taken
-from dovetail.predictors.onnx.layers import layers_of as _layers
-from dovetail.predictors.onnx.layers import merged as _merged
+from dovetail.predictors.onnx.graph_traits import ends_in_sigmoid, piecewise_constant_nodes
+from dovetail.predictors.onnx.layers import layers_of, merged
 from dovetail.predictors.onnx.module import OnnxModule
 from dovetail.predictors.torch_layers import changed
 from dovetail.predictors.torch_module import TorchPredictor
@@ -45,14 +43,14 @@ class OnnxPredictor(TorchPredictor):
     def examine(self, X: FloatArray) -> Traits:
         """As for any module; and the graph itself shows steps, and what it ends in."""
         seen = super().examine(X)
-        return Traits(seen.smooth and not _steps_taken(self._graph), _ends_in_sigmoid(self._graph))
+        return Traits(seen.smooth and not piecewise_constant_nodes(self._graph), ends_in_sigmoid(self._graph))
 
     def layers(self) -> tuple[Layer, ...]:
         """The graph written out, if it is a plain chain of dense layers and common activations."""
-        return tuple(_merged(self._operations()))
+        return tuple(merged(self._operations()))
 
     def _operations(self) -> tuple[Layer, ...]:
         reason = changed(self._onnx_module)
         if reason:
             raise UnsupportedError(f"{self.name} cannot be written out: {reason}.")
-        return tuple(_layers(self._graph, self._onnx_module))
+        return tuple(layers_of(self._graph, self._onnx_module))
