@@ -59,10 +59,8 @@ class _Plan:
             self._say(phase.why.format(**asdict(self._facts)))
             outcome = phase.method(self._options).solve(self._context_for(phase).part(phase.share))
             self._notes += [outcome.message] if outcome.message else []
-            reason = (
-                StopReason.PROVED if context.incumbent.proved else context.budget.over or outcome.stop_reason
-            )
-            if context.incumbent.proved or context.budget.over:
+            reason = context.over or outcome.stop_reason
+            if context.over:
                 break
         return MethodOutcome(reason, len(context.monitor.trace), "; ".join(self._notes))
 
