@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write each table there as Markdown")
     known: dict[str, Callable[[], Table]] = {
         "timers": timers.run,
-        "assembly": lambda: assembly.run(Path(options.data) if options.data else None),
+        "assembly": lambda: assembly.run(options.data),
         "network_size": network_size.run,
         "memory": memory.run,
         "solves": memory.run_solves,
@@ -49,13 +49,11 @@ def main() -> None:
         "models": models.run,
         "swaps": swaps.run,
         "device": device.run,
-        "default": lambda: default.run(Path(options.data) if options.data else None, options.jobs),
-        "ablation": lambda: ablation.run(Path(options.data) if options.data else None, options.jobs),
+        "default": lambda: default.run(options.data, options.jobs),
+        "ablation": lambda: ablation.run(options.data, options.jobs),
         "integers": lambda: integers.run(options.jobs),
-        "equal_time": lambda: equal_time.run(
-            Path(options.data) if options.data else None, options.results, options.jobs
-        ),
-        "reference": lambda: reference.run(Path(options.data) if options.data else None),
+        "equal_time": lambda: equal_time.run(options.data, options.results, options.jobs),
+        "reference": lambda: reference.run(options.data),
     }
     parser.add_argument(
         "names", nargs="*", metavar="name", help=f"all of them, or some of {', '.join(known)}"

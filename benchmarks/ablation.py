@@ -6,9 +6,9 @@ The reference files are not part of the project: give their folder by --data or 
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import mean
 
 import dovetail as dt
+from benchmarks.cells import mean_found
 from benchmarks.parallel import each
 from benchmarks.reference import SEEDS, Solved, Task, folder_of_files, solved
 from dovetail.experiments.table import Table
@@ -27,9 +27,9 @@ PROBLEMS = {
 VARIANTS = {
     "all of it": dt.Auto(),
     "one width for all inputs": dt.Auto(scaling="none"),
-    "no bundle": dt.Auto(memory=0),
+    "no bundle": dt.Auto(bundle=0),
     "one start": dt.Auto(effort=1),
-    "no columns": dt.Auto(columns=False),
+    "no columns": dt.Auto(column_generation=False),
     "no tables": dt.Auto(tables=False),
     "no exact leg": dt.Auto(exact=False),
 }
@@ -64,7 +64,5 @@ def run(data: Path | None, jobs: int) -> Table:
 
 
 def _cell(runs: list[Solved]) -> str:
-    values = [run.objective for run in runs if run.found]
-    missing = f" ({len(runs) - len(values)} without)" if len(values) < len(runs) else ""
     star = "*" if all(run.proved for run in runs) else ""
-    return (f"{mean(values):.6g}" if values else "none") + star + missing
+    return mean_found([run.objective for run in runs if run.found], len(runs), 6) + star

@@ -1,4 +1,4 @@
-"""Where the default method spends its time: engines, networks, the door, and Python in between."""
+"""Where the default method spends its time: engines, networks, the check, and Python in between."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from dovetail.problems.water import water
 from dovetail.problems.wine import wine
 
 SECONDS = 10.0
+"""At most, for each problem: the table is about shares, not about times."""
 WANTED = 0.2
+"""Share of Python, at most: the work belongs to engines and networks."""
 
 
 def run(data: Path | None, seconds: float = SECONDS) -> Table:
@@ -39,7 +41,7 @@ def run(data: Path | None, seconds: float = SECONDS) -> Table:
     above = [name for name, share in shares.items() if share > WANTED]
     table.reading = (
         "*Engines*: HiGHS and SCIP, loading and reading their programs included. *Networks*: forward and "
-        "backward passes of the search. *Door*: completing and checking candidates, the predictors' own "
+        "backward passes of the search. *Check*: completing and checking candidates, the predictors' own "
         "passes included. *Python*: everything else. Wanted of Python: at most 20 %; above it: "
         f"{', '.join(above) or 'none'}. "
         "Repeat with `python -m benchmarks assembly [--data DIR]`."

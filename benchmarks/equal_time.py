@@ -24,6 +24,7 @@ from dovetail.experiments.run import Run, Settings
 from dovetail.experiments.table import Table
 
 SEEDS = (42, 123, 456)
+"""The first three of the paper's."""
 LARGE = ("32x256", "64x512")
 """Networks of E2 that need a GPU to be trained in reasonable time: left out."""
 TREE_SECONDS = 2.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import mean
 
 import dovetail as dt
+from benchmarks.cells import mean_found
 from benchmarks.parallel import each
 from dovetail.experiments.table import Table
 
@@ -13,11 +13,12 @@ PROBLEMS = {"heat, 24 hours": 10.0, "heat, 48 hours": 20.0, "dispatch 240 x 24":
 """Seconds for each."""
 VARIANTS = {
     "all of it": dt.Auto(),
-    "integer inputs not spelled out": dt.Auto(selection=False),
-    "no switching": dt.Auto(switching=False),
-    "neither": dt.Auto(selection=False, switching=False),
+    "integer inputs not enumerated": dt.Auto(enumeration=False),
+    "no integer search": dt.Auto(integer_search=False),
+    "neither": dt.Auto(enumeration=False, integer_search=False),
 }
 SEEDS = (0, 1, 2)
+"""Each is an instance of its own, with its own networks."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,7 @@ def run(jobs: int) -> Table:
         cells = []
         for name in PROBLEMS:
             values = [found[Run(name, variant, seed)] for seed in SEEDS]
-            known = [value for value in values if value is not None]
-            missing = f" ({len(values) - len(known)} without)" if len(known) < len(values) else ""
-            cells.append((f"{mean(known):.5g}" if known else "none") + missing)
+            cells.append(mean_found([value for value in values if value is not None], len(values), 5))
         table.rows.append([variant, *cells])
     return table
 

@@ -13,6 +13,7 @@ from dovetail.experiments.table import Table
 from dovetail.methods import METHODS
 
 MARKS = (5, 50, 100, 150, 200)
+"""Iterations after which memory is read; growth is counted from the fiftieth on."""
 SOLVES, DECIDED = 200, 20
 """Solves in one process, and after how many of them its libraries have what they keep."""
 SHORT = 0.2

@@ -16,6 +16,7 @@ from dovetail.experiments.table import Table
 from dovetail.models import foreign_model
 
 ROWS, COLUMNS, PER_ROW = 100_000, 50_000, 3
+"""Large enough that a loop over rows in Python shows."""
 
 
 def run(rows: int = ROWS, columns: int = COLUMNS) -> Table:

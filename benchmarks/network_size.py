@@ -11,7 +11,9 @@ from dovetail.experiments.statistics import exponent
 from dovetail.experiments.table import Table
 
 SIZES = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512", "64x1024")
+"""Those of E2, and one more: the power is taken over the three largest."""
 ITERATIONS = 3
+"""Their median is taken: the first one warms up."""
 
 
 def run(n: int = 100) -> Table:

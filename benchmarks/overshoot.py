@@ -16,9 +16,11 @@ from dovetail.methods import METHODS
 from dovetail.problems import networks
 
 NETWORKS = 1000
+"""Each has to be asked by itself, so that one pass over all takes long."""
 WIDTH = 7000
 """Two hidden layers of so many neurons have 98 million weights between them and their neighbours."""
 LIMITS = (1.0, 3.0)
+"""Seconds: short, since a limit is hard to keep where one call takes as long."""
 ALLOWED, SHARE = 2.0, 0.05
 """Seconds past the limit that are allowed, or this share of it, whichever is more."""
 

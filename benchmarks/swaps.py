@@ -16,6 +16,7 @@ SOLVERS = {
     "barrier, L-BFGS-B": dt.LogBarrier(variant="l-bfgs-b"),
 }
 ENGINES = {"water": ("piqp", "highs", "scip"), "tree": ("highs", "scip")}
+"""Those that take the problem, the default one first: PIQP knows no integers."""
 
 
 def run() -> Table:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import numpy as np
 
@@ -250,7 +250,7 @@ def _run(method: Method, context: SolveContext, host: HostRelaxation) -> MethodO
     try:
         outcome = _context(method, context, host)
         with suppress(OutOfTime):
-            clear(context)
+            clear(context, cast(Incumbent, context.incumbent))
         return outcome
     except OutOfTime:
         reason = context.budget.over or StopReason.TIME
@@ -334,7 +334,8 @@ def _checked_again(context: SolveContext, x: FloatArray) -> Violation | None:
             raise
         return context.incumbent.violation  # the predictor has failed for good: what the check saw stands
     if not violation.within():
-        context.incumbent.x = None  # nobody knows what it is worth: the error carries no result
+        # nobody knows what it is worth: the error carries no result
+        cast(Incumbent, context.incumbent).x = None
         raise PredictorError(
             f"a point that passed the check before now misses {violation}; "
             "a predictor that answers differently from call to call cannot be optimised."

@@ -408,7 +408,7 @@ def test_options_that_make_no_sense_are_refused():
         Auto(effort=0)
 
 
-@pytest.mark.parametrize("off", ["tables", "exact", "columns"])
+@pytest.mark.parametrize("off", ["tables", "exact", "column_generation"])
 def test_every_part_can_be_left_out(off):
     problem = coupled_classes(3) if off == "columns" else mixed_integers()
     result = dt.solve(problem, Auto(effort=2, **{off: False}), log=False)

@@ -224,7 +224,7 @@ def test_a_folder_of_data(named):
     if not named.real:
         write_folder(named.path, rows=5000)
     instance = diet(epochs=8)
-    amounts, _ = module._read_diets(named.path / module.DIETS)
+    amounts, _ = files.complete_rows(named.path / module.DIETS, module.FOODS, "label")
     assert not named.real or len(amounts) == 5000
     assert (amounts[:, FOODS.index("Salt")] == 0.05).all()
     assert instance.training.r2 > 0.8

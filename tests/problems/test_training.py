@@ -6,6 +6,7 @@ import torch
 
 import dovetail as dt
 from dovetail.problems import networks
+from dovetail.problems.networks import Recipe
 from dovetail.problems.training import train_classifier, train_regressor
 
 
@@ -18,7 +19,7 @@ def test_learns_and_reports():
     torch.manual_seed(0)
     net = networks.build("2x16", 4)
     X, labels = data()
-    report = train_classifier(net, X, labels, seed=0, rate=5e-3)
+    report = train_classifier(net, X, labels, seed=0, recipe=Recipe(rate=5e-3))
     assert report.accuracy > report.majority + 0.2
     assert report.spread > 0.5
     assert report.parameters == sum(p.numel() for p in net.parameters())

@@ -6,6 +6,7 @@ import torch
 
 import dovetail as dt
 from dovetail.problems import water as module
+from dovetail.problems.data import complete_rows
 from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
 from tests.small import random_mlp
@@ -77,7 +78,7 @@ def write_csv(folder, rows=60, gap=False):
 
 def test_reads_the_real_file_and_drops_rows_with_gaps(tmp_path, monkeypatch):
     write_csv(tmp_path, gap=True)
-    X, labels = module._read(tmp_path / "water_quality.csv")
+    X, labels = complete_rows(tmp_path / module.FILE, module.FEATURES, "Potability")
     assert X.shape == (59, 9)
     instance = water(5, "1x4", data=tmp_path, epochs=1, allow_constant=True)
     assert instance.samples.shape == (5, 9)

@@ -9,6 +9,7 @@ import torch
 import dovetail as dt
 from dovetail.problems import networks
 from dovetail.problems import wine as module
+from dovetail.problems.data import complete_rows
 from dovetail.problems.training import Regression
 from dovetail.problems.wine import FEATURES, draw, formulate, look_alike, wine
 from tests.small import random_mlp
@@ -124,7 +125,7 @@ def write_csv(folder, rows=120, leave_out=None, broken=False):
 
 def test_reads_a_real_file(tmp_path, monkeypatch):
     write_csv(tmp_path)
-    X, quality = module._read(tmp_path / "red_wine_quality.csv")
+    X, quality = complete_rows(tmp_path / module.FILE, module.FEATURES, "quality")
     assert np.allclose(X, look_alike(5, 120)[0], rtol=1e-6)
     given = wine(1, 6, "1x4", data=tmp_path, epochs=1, allow_constant=True)
     assert np.array_equal(given.market.features, draw(X, quality, 6, 42).features)
@@ -149,7 +150,7 @@ def test_a_folder_of_data(named):
     if not named.real:
         write_csv(named.path, rows=1599)
     instance = wine(2, 15, epochs=15)
-    X, quality = module._read(named.path / module.FILE)
+    X, quality = complete_rows(named.path / module.FILE, module.FEATURES, "quality")
     assert not named.real or (quality.size == 1599 and (quality <= 5).sum() == 744)
     modest = {row.tobytes() for row in X[quality <= 5]}
     assert all(row.tobytes() in modest for row in instance.market.features)

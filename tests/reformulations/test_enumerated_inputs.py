@@ -12,8 +12,9 @@ import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.reformulations import enumerated_inputs as selection
-from dovetail.reformulations.enumerated_inputs import EnumeratedInputs, with_enumerated_inputs
+from dovetail.reformulations.enumerated_inputs import EnumeratedInputs, EnumeratedPredictor
 from dovetail.reformulations.grid import grid
+from dovetail.reformulations.reformulated import Reformulated
 from tests.conftest import FULL
 from tests.contexts import breach
 from tests.small import random_mlp
@@ -84,8 +85,12 @@ def feasible_points(problem, seed, count=20):
     raise AssertionError("too few feasible points")
 
 
+def enumerated(problem, box):
+    return EnumeratedInputs().apply(Reformulated.start(problem, box))
+
+
 def extended_of(problem):
-    return with_enumerated_inputs(problem, propagate(problem.mip))
+    return enumerated(problem, propagate(problem.mip))
 
 
 # --- the mixture -------------------------------------------------------------------------------------
@@ -110,7 +115,7 @@ class TestMixture:
         net, q = network(kind, 4, seed, dtype)
         predictor = as_predictor(net)
         predictor.examine(np.zeros((2, 4)))
-        return predictor, EnumeratedInputs(predictor, POINTS, PLACES, 4), q
+        return predictor, EnumeratedPredictor(predictor, POINTS, PLACES, 4), q
 
     def test_it_is_the_network_where_one_theta_is_1(self, kind, seed, dtype):
         predictor, mixture, q = self.made(kind, seed, dtype)
@@ -217,7 +222,7 @@ def test_samples_of_one_kind_are_one_block():
     lower[14] = upper[14] = 0.0
     lower[12] = upper[12] = 0.0  # the fourth has none
     mip = replace(problem.mip, lower=lower, upper=upper)
-    reformulated = with_enumerated_inputs(problem.derived(mip, problem.blocks), propagate(mip))
+    reformulated = enumerated(problem.derived(mip, problem.blocks), propagate(mip))
     blocks = reformulated.problem.blocks
     assert [block.name for block in blocks] == ["net:0", "net:1", "net:2", "net:3"]
     assert [block.inputs.shape for block in blocks] == [(1, 9 + 2), (1, 12 + 2), (1, 3 + 3), (1, 4)]
@@ -290,7 +295,7 @@ def test_the_columns_of_all_blocks_count(monkeypatch):
     problem.add_predictor(random_mlp(2, seed=2), [1, 3], [5], name="second")
     reformulated = extended_of(problem)
     assert reformulated.problem.mip.n_columns == 6 + 4
-    assert isinstance(reformulated.problem.blocks[0].predictor, EnumeratedInputs)
+    assert isinstance(reformulated.problem.blocks[0].predictor, EnumeratedPredictor)
     assert reformulated.problem.blocks[1].predictor is problem.blocks[1].predictor
 
 
@@ -331,7 +336,7 @@ def test_blocks_without_integers_stay_as_they_are():
     own = problem.blocks[0]
     assert reals.predictor is own.predictor and reals.traits is own.traits
     assert np.array_equal(reals.inputs, own.inputs) and np.array_equal(reals.outputs, own.outputs)
-    assert isinstance(choice.predictor, EnumeratedInputs)
+    assert isinstance(choice.predictor, EnumeratedPredictor)
 
 
 # --- the grid ----------------------------------------------------------------------------------------

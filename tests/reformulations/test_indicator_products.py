@@ -9,9 +9,9 @@ import pytest
 import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.reformulations import indicator_products as switches
-from dovetail.reformulations.indicator_products import with_indicator_products
+from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.reformulated import Reformulated
-from dovetail.reformulations.tables import with_tables
+from dovetail.reformulations.tables import Tables
 from tests.conftest import FULL
 from tests.contexts import breach, by_scipy
 from tests.small import linear_net, random_mlp
@@ -79,9 +79,13 @@ CASES = {
 
 
 def tables(problem) -> Reformulated:
-    reformulated = with_tables(problem, propagate(problem.mip.minimised()))
+    reformulated = Tables().apply(Reformulated.start(problem, propagate(problem.mip.minimised())))
     assert reformulated is not None and not reformulated.problem.blocks
     return reformulated
+
+
+def with_products(given) -> Reformulated:
+    return IndicatorProducts().apply(given) or given
 
 
 def at_integers(problem):
@@ -104,7 +108,7 @@ def held(mip, columns, values):
 def test_every_choice_of_integers_is_worth_the_same(case, seed):
     problem = options(np.random.default_rng([seed, len(case)]), **CASES[case])
     before = tables(problem)
-    after = with_indicator_products(before)
+    after = with_products(before)
     assert after is not before
     feasible = 0
     for columns, values in at_integers(problem):
@@ -123,7 +127,7 @@ def test_every_choice_of_integers_is_worth_the_same(case, seed):
 def test_the_relaxation_is_tighter(case):
     problem = options(np.random.default_rng(5), **CASES[case])
     before = tables(problem)
-    loose, tight = (by_scipy(e.problem.mip.relaxed()) for e in (before, with_indicator_products(before)))
+    loose, tight = (by_scipy(e.problem.mip.relaxed()) for e in (before, with_products(before)))
     whole = by_scipy(before.problem.mip)
     assert loose is not None and tight is not None and whole is not None
     assert whole[0] - 1e-6 <= tight[0] < loose[0] - 0.1
@@ -141,7 +145,7 @@ def linear_options(first=1.0, **changes):
 
 def test_products_replace_the_rows_and_no_big_constant_is_left():
     before = tables(linear_options(big=1000.0))
-    after = with_indicator_products(before)
+    after = with_products(before)
     assert after.problem.mip.n_columns == before.problem.mip.n_columns + 2, "a flat table needs no product"
     assert np.max(np.abs(after.problem.mip.A.data)) < 10.0
     x = np.array([1, 0, 0, 3, 0, 0, 3, 1, 1.5, 1.0])
@@ -154,9 +158,7 @@ def test_a_row_that_still_limits_something_stays():
     for most, kept in ((4.0, 0), (2.0, 1)):
         A = problem.mip.A.toarray()
         A[0, 0] = -most
-        mip = with_indicator_products(
-            tables(problem.derived(replace(problem.mip, A=A), problem.blocks))
-        ).problem.mip
+        mip = with_products(tables(problem.derived(replace(problem.mip, A=A), problem.blocks))).problem.mip
         rows = mip.A.toarray()
         same = np.all(rows[:, : A.shape[1]] == A[0], axis=1)
         assert int(np.count_nonzero(same & (mip.row_upper == 0.0))) == kept
@@ -167,7 +169,7 @@ def test_a_row_that_limits_something_where_p_is_0_stays(first, switches_it):
     """2c <= 2y + 1 - p: with c = 0 at p = 0 it says nothing there as long as y is at least -1/2."""
     before = tables(linear_options(first, big=1.0))
     row = before.problem.mip.A.toarray()[1]
-    rows = with_indicator_products(before).problem.mip.A.toarray()[:, : row.size]
+    rows = with_products(before).problem.mip.A.toarray()[:, : row.size]
     assert np.any(np.all(rows == row, axis=1)) != switches_it
 
 
@@ -175,7 +177,7 @@ def test_nothing_to_do(monkeypatch):
     problem = linear_options()
     before = tables(problem)
     monkeypatch.setattr(switches, "MOST_PRODUCTS", 1)
-    assert with_indicator_products(before) is before
+    assert with_products(before) is before
     plain = dt.Problem(dt.Mip(cost=[1.0, 1.0], A=[[1.0, 1.0]], row_lower=1.0, row_upper=np.inf, integer=True))
-    alone = Reformulated(plain, plain)
-    assert with_indicator_products(alone) is alone
+    alone = Reformulated(plain)
+    assert with_products(alone) is alone

@@ -11,12 +11,17 @@ import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.core.probe import probe_points
 from dovetail.reformulations import tables as tabulation
-from dovetail.reformulations.tables import with_tables
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.tables import Tables
 from tests.conftest import FULL
 from tests.contexts import best_of, breach, by_scipy, choices
 from tests.small import linear_net, random_mlp
 
 ROUNDS = 6 if FULL else 2
+
+
+def tabulated(problem, box):
+    return Tables().apply(Reformulated.start(problem, box))
 
 
 def host(lower, upper, outputs, rng, *, sense="min", rows=1, classes=0):
@@ -131,7 +136,7 @@ KINDS = (
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_the_table_is_the_problem(kind, seed):
     problem = kind(np.random.default_rng(seed))
-    reformulated = with_tables(problem, propagate(problem.mip))
+    reformulated = tabulated(problem, propagate(problem.mip))
     assert reformulated is not None
     assert reformulated.problem.blocks == ()
     mip = reformulated.problem.mip
@@ -158,7 +163,7 @@ def test_the_table_is_the_problem(kind, seed):
 def test_the_table_has_no_other_points():
     """Weights of a table over binaries are continuous: with x whole they leave y no choice."""
     problem = several_outputs(np.random.default_rng(5))
-    mip = with_tables(problem, propagate(problem.mip)).problem.mip
+    mip = tabulated(problem, propagate(problem.mip)).problem.mip
     rng = np.random.default_rng(0)
     for x in choices(problem)[::3]:
         held, upper = mip.lower.copy(), mip.upper.copy()
@@ -179,7 +184,7 @@ def test_continuous_inputs_are_left_alone():
     problem = dt.Problem(mip)
     net = random_mlp(2)
     block = problem.add_predictor(net, [[0, 1], [0, 2], [1, 1]], [[3], [4], [5]])
-    reformulated = with_tables(problem, propagate(mip))
+    reformulated = tabulated(problem, propagate(mip))
     (left,) = reformulated.problem.blocks
     assert left.predictor is block.predictor
     assert left.inputs.tolist() == [[0, 2]]
@@ -201,14 +206,14 @@ def test_without_a_table_there_is_nothing():
     mip = dt.Mip(cost=np.zeros(3), lower=0.0, upper=[1.0, 1.0, 9.0], integer=[True, False, False])
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0, 1.0]), [0, 1], [2])
-    assert with_tables(problem, propagate(mip)) is None
+    assert tabulated(problem, propagate(mip)) is None
 
 
 def test_integers_without_bounds_are_left_alone():
     mip = dt.Mip(cost=np.zeros(2), lower=[0.0, -np.inf], integer=[True, False])
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0]), [0], [1])
-    assert with_tables(problem, propagate(mip)) is None
+    assert tabulated(problem, propagate(mip)) is None
 
 
 @pytest.mark.parametrize(("size", "written"), [(8, True), (9, False)])
@@ -220,7 +225,7 @@ def test_a_table_has_at_most_so_many_rows(size, written):
     )  # fmt: skip
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net(np.arange(size)), np.arange(size), [size])
-    reformulated = with_tables(problem, propagate(mip))
+    reformulated = tabulated(problem, propagate(mip))
     assert (reformulated is not None) == written
     if written:
         assert reformulated.problem.mip.n_columns - mip.n_columns == tabulation.MOST_ROWS
@@ -236,7 +241,7 @@ def test_tables_together_add_at_most_so_many_columns(monkeypatch):
     )  # fmt: skip
     problem = dt.Problem(mip)
     problem.add_predictor(random_mlp(2), x, y)
-    reformulated = with_tables(problem, propagate(mip))
+    reformulated = tabulated(problem, propagate(mip))
     assert reformulated.problem.mip.n_columns == 3 * n + 8  # two tables of four rows
     (left,) = reformulated.problem.blocks
     assert left.outputs.ravel().tolist() == y[2:].ravel().tolist()
@@ -269,7 +274,7 @@ def spiked(rng, value):
 def test_what_no_row_can_hold_stays_a_block(value):
     for seed in range(4 if FULL else 1):
         problem, _, _ = spiked(np.random.default_rng(seed), value)
-        assert with_tables(problem, propagate(problem.mip)) is None
+        assert tabulated(problem, propagate(problem.mip)) is None
 
 
 @pytest.mark.parametrize("value", SPIKES)
@@ -299,7 +304,7 @@ def test_one_bad_sample_leaves_the_others_their_tables():
     spikes = []
     problem.add_predictor(lambda X: np.where(np.isin(X, spikes), np.inf, X), [[0], [1]], [[2], [3]])
     spikes.append(77.0)
-    reformulated = with_tables(problem, propagate(mip))
+    reformulated = tabulated(problem, propagate(mip))
     assert [block.inputs.tolist() for block in reformulated.problem.blocks] == [[[1]]]
 
 
@@ -308,7 +313,7 @@ def test_large_steps_at_large_places_are_no_line():
     mip = dt.Mip([0.0, 1.0], lower=[1e12, -np.inf], upper=[1e12 + 1.0, np.inf], integer=[True, False])
     problem = dt.Problem(mip)
     problem.add_predictor(lambda X: 1e9 * (X - 1e12) - 5e8, [0], [1])
-    assert with_tables(problem, propagate(mip)) is None
+    assert tabulated(problem, propagate(mip)) is None
     result = dt.solve(problem, time_limit=2.0, log=False)
     assert result.x is None or dt.check(problem, result.x).within()
 
@@ -338,9 +343,9 @@ def test_what_is_proved_holds_for_rows_that_are_asked_for_alone(size):
     )
     problem = dt.Problem(mip)
     block = problem.add_predictor(Moody(size), [0, 1], [2])
-    reformulated = with_tables(problem, propagate(mip))
+    reformulated = tabulated(problem, propagate(mip))
     assert reformulated.relaxed is not None
-    objective, _ = by_scipy(reformulated.relaxed.mip)
+    objective, _ = by_scipy(reformulated.relaxed.problem.mip)
     alone = min(block.predictor.predict(np.array([x]))[0, 0] for x in ([1.0, 0.0], [0.0, 1.0]))
     together = by_scipy(reformulated.problem.mip)[0]
     assert objective <= alone < together
@@ -352,14 +357,14 @@ def test_a_class_that_another_batch_changes_is_left_open():
     mip = dt.Mip(cost=[0.0, 1.0], lower=[2.0, 0.0], upper=[3.0, 1.0], integer=True)
     problem = dt.Problem(mip)
     problem.add_predictor(Moody(-2.0), [0], [1], output_type="classification", threshold=0.0)
-    reformulated = with_tables(problem, propagate(mip))
+    reformulated = tabulated(problem, propagate(mip))
     assert by_scipy(reformulated.problem.mip)[0] == 1.0  # as it was answered, in a batch
-    assert by_scipy(reformulated.relaxed.mip)[0] == 0.0
+    assert by_scipy(reformulated.relaxed.problem.mip)[0] == 0.0
 
 
 def test_float64_needs_no_relaxed_problem():
     problem = general_integers(np.random.default_rng(0))
-    assert with_tables(problem, propagate(problem.mip)).relaxed is None
+    assert tabulated(problem, propagate(problem.mip)).relaxed is None
 
 
 def test_an_output_that_another_network_reads_is_between_its_answers():
@@ -372,9 +377,11 @@ def test_an_output_that_another_network_reads_is_between_its_answers():
     problem = dt.Problem(mip)
     first = problem.add_predictor(Moody(1e5), [0], [1])
     problem.add_predictor(linear_net([1.0]), [1], [2])
-    reformulated = with_tables(problem, propagate(mip))
+    reformulated = tabulated(problem, propagate(mip))
     alone = first.predictor.predict(np.zeros((1, 1)))[0, 0]
     assert not np.any(reformulated.slack)
-    relaxed = replace(reformulated.relaxed.mip, cost=np.eye(reformulated.relaxed.mip.n_columns)[1])
+    relaxed = replace(
+        reformulated.relaxed.problem.mip, cost=np.eye(reformulated.relaxed.problem.mip.n_columns)[1]
+    )
     assert by_scipy(relaxed)[0] <= alone
-    assert reformulated.widen(propagate(mip)).lower[1] <= alone
+    assert reformulated.box.lower[1] <= alone

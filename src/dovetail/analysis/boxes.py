@@ -15,6 +15,7 @@ from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
+from dovetail.run.context import SolveContext
 
 LP_SHARE = 0.25
 """Part of the time left that the LPs may use."""
@@ -32,6 +33,12 @@ def input_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int =
     if open_inputs.size == 0 or mip.n_rows == 0:
         return box
     return _relaxation(mip, box, open_inputs, budget.part(LP_SHARE * budget.left), seed, threads)
+
+
+def tight_box(context: SolveContext) -> Box:
+    """The tightened box of a solve's problem; made once (see `SolveContext.once`)."""
+    with context.stopwatch.measure("engine"):
+        return tightened_box(context.problem, context.budget, seed=context.seed, threads=context.threads)
 
 
 def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:

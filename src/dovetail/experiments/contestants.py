@@ -15,6 +15,7 @@ import dovetail as dt
 from dovetail.experiments.run import Record, Run, Settings
 
 BASELINES = ("big-m", "big-m-sos")
+"""They have a time limit of their own, and no use for a GPU."""
 
 MARGIN = 1e-4
 """big-M's classes clear their threshold by this, so that its points survive the check (see `BigM.margin`)."""

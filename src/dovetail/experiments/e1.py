@@ -32,9 +32,13 @@ METHODS = ("paper", "dual-decomposition", "auto", "big-m", "big-m-sos")
 DEFAULT = ("paper", "dual-decomposition", "big-m")
 """`auto` uses all the time it is given: `--methods` adds it, and docs/benchmarks has it at equal time."""
 NETWORKS, SIZES = ("2x16", "4x32", "6x64", "6x128"), (25, 50, 100, 200, 400)
+"""The paper's four networks, and five sizes, as many as it has."""
 HEADLINE = {"network": "6x128", "n": 500, "budgets": "total"}
+"""The instance of the paper's headline speed-up."""
 PER_SAMPLE = {"network": "2x16", "n": 50, "budgets": "per sample"}
+"""The other reading of the paper's budgets, on one instance."""
 LARGE = NETWORKS[2:]
+"""Networks on which the claim about seconds is judged."""
 ONE_SAMPLE_IN = 20
 """Quality counts as equal when it differs by at most one sample in so many."""
 

@@ -30,12 +30,15 @@ NAME = "e2"
 LOOPS = ("paper", "dual-decomposition")
 METHODS = (*LOOPS, "big-m", "size")
 NETWORKS = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512")
+"""The paper's."""
 DEEP = NETWORKS[3:]
+"""Those beyond 6x128, where the paper says that big-M fails."""
 KINDS = {"default": "plain", "he": "He", "residual": "residual"}
 """How a network begins: torch's own initialisation, as in the paper; He's; a residual network."""
 DEEPEST = "64x512"
 """Even with He's initialisation a plain network of this depth comes out constant: a residual one joins it."""
 CLAIMED_SIZE = {"network": DEEPEST, "n": 500, "init": "default"}
+"""The instance whose written-out size the paper names."""
 
 
 def _runs(settings: Settings) -> list[Run]:

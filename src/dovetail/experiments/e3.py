@@ -29,8 +29,10 @@ from dovetail.experiments.verdict import Verdict, judged
 NAME = "e3"
 METHODS = ("ssg", "ssg-plain", "ssg-one-step", "paper", "dual-decomposition", "big-m")
 NETWORK = "2x16"
+"""Its smallest: SCIP has to get somewhere within its limit."""
 SIZES = (20, 40, 60, 80, 32, 64, 128)
 """The paper's results are for the first four, its text names the last three."""
+# What the paper reports, by n.
 PAPER_QUALITY = {20: 0.45, 40: 0.94, 60: 0.53, 80: 0.50}
 PAPER_ITERATIONS = {20: 10, 40: 12, 60: 42, 80: 48}
 SSG_SPEED = {20: 0.3, 40: 2.7, 60: 20.0, 80: 20.0}
@@ -93,30 +95,31 @@ def _tables(rows: Rows) -> list[Table]:
     )
     for n in sorted(distinct(rows, "n")):
         for method in present(METHODS, rows):
-            cell = where(rows, n=n, method=method)
-            if not cell:
-                continue
-            relative, speed = _relative(rows, method, n), _speed_up(rows, method, n)
-            found = [row for row in cell if row["found"]]
-            bound = "> " if _cut_off(rows, n) and method != "big-m" else ""
-            table.rows.append(
-                [
-                    str(n),
-                    method,
-                    str(len(cell)),
-                    text(average(cell, "untouched")),
-                    text(average(found, "potable")),
-                    text(average(found, "flipped")),
-                    text(average(cell, "raw")),
-                    text(mean(relative)),
-                    str(len(relative)),
-                    text(average(cell, "iterations")) if method != "big-m" else "–",
-                    text(average(cell, "best_at")) if method != "big-m" else "–",
-                    text(average(cell, "seconds")),
-                    f"{bound}{text(geometric_mean(speed))}x" if speed else "–",
-                ]
-            )
+            if where(rows, n=n, method=method):
+                table.rows.append(_line(rows, n, method))
     return [table]
+
+
+def _line(rows: Rows, n: int, method: str) -> list[str]:
+    cell = where(rows, n=n, method=method)
+    relative, speed = _relative(rows, method, n), _speed_up(rows, method, n)
+    found = [row for row in cell if row["found"]]
+    bound = "> " if _cut_off(rows, n) and method != "big-m" else ""
+    return [
+        str(n),
+        method,
+        str(len(cell)),
+        text(average(cell, "untouched")),
+        text(average(found, "potable")),
+        text(average(found, "flipped")),
+        text(average(cell, "raw")),
+        text(mean(relative)),
+        str(len(relative)),
+        text(average(cell, "iterations")) if method != "big-m" else "–",
+        text(average(cell, "best_at")) if method != "big-m" else "–",
+        text(average(cell, "seconds")),
+        f"{bound}{text(geometric_mean(speed))}x" if speed else "–",
+    ]
 
 
 def _verdicts(rows: Rows) -> list[Verdict]:

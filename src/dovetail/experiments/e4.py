@@ -26,6 +26,7 @@ NAME = "e4"
 METHODS = ("paper", "dual-decomposition", "big-m")
 KINDS = {"2x16": "FC", "conv1d": "Conv1d", "residual": "residual", "lstm": "LSTM"}
 SIZES = (60, 100, 200)
+# What the paper reports, by network: accuracy, share of runs that converge, seconds.
 ACCURACY = {"2x16": 0.694, "conv1d": 0.743, "lstm": 0.791, "residual": 0.696}
 CONVERGENCE = {"2x16": 0.75, "conv1d": 0.83, "residual": 0.83, "lstm": 0.50}
 SECONDS = {"2x16": 6.0, "residual": 8.0, "conv1d": 15.0, "lstm": 50.0}

@@ -26,6 +26,7 @@ from dovetail.experiments.verdict import Verdict, judged
 NAME = "e5"
 METHODS = ("paper", "paper-barrier", "dual-decomposition", "big-m")
 NETWORKS = ("8x32", "16x64", "24x128")
+"""The paper's."""
 PAPER = {
     "big-m": (111.0, math.nan, 860.0),
     "paper-barrier": (8.5, 24.8, 63.1),

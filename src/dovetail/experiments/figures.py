@@ -16,6 +16,7 @@ import dovetail as dt
 
 Point = tuple[float, float]
 MARKERS, DASHES = "osD^vPX*", ("-", "--", "-.", ":")
+"""Told apart in black and white: another marker for every series, another dash for every third."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dovetail.problems.tree import Tree, tree
 from dovetail.problems.water import Judge, train
 
 EPOCHS, QUICK_EPOCHS = 40, 15
+"""Of training: as many as the problems take by themselves; quick runs need no good network."""
 
 
 def on_water(run: Run, settings: Settings, method: Any = None) -> Record:

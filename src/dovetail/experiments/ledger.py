@@ -19,6 +19,7 @@ import dovetail as dt
 from dovetail.experiments.run import Record, Run, Settings
 
 FORMAT = 1
+"""Raised when rows of old files no longer mean the same."""
 NAME = "results.jsonl"
 
 

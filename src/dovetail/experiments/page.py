@@ -8,6 +8,7 @@ from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.ledger import NAME, Ledger
 from dovetail.experiments.run import SEEDS, TIME_LIMIT, Settings
 from dovetail.experiments.statistics import distinct
+from dovetail.experiments.table import markdown_row
 from dovetail.experiments.verdict import Verdict, Word
 
 
@@ -63,14 +64,15 @@ def _elsewhere(ledger: Ledger) -> str:
 def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
     verdicts = [verdict for e in experiments for verdict in e.verdicts(ledger.of(e.name))]
     counts = ", ".join(f"{sum(verdict.word is word for verdict in verdicts)} {word.value}" for word in Word)
+    header = ("claim", "paper", "here", "verdict", "it holds if")
     return "\n".join(
         [
             "## Every claim in one table",
             "",
             f"{len(verdicts)} claims: {counts}.",
             "",
-            "| claim | paper | here | verdict | it holds if |",
-            "| --- | --- | --- | --- | --- |",
+            markdown_row(header),
+            markdown_row(["---"] * len(header)),
             *[_row(verdict) for verdict in verdicts],
             "",
         ]
@@ -79,7 +81,7 @@ def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
 
 def _row(verdict: Verdict) -> str:
     cells = (verdict.claim, verdict.paper, verdict.ours, f"**{verdict.word.value}**", verdict.rule)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return markdown_row([cell.replace("|", "\\|") for cell in cells])
 
 
 def _volume(experiment: Experiment, ledger: Ledger) -> str:

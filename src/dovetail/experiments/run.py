@@ -12,6 +12,7 @@ SEEDS = (42, 123, 456, 789, 1024)
 TIME_LIMIT = 300.0
 """The paper's, in seconds, for every run."""
 QUICK_SEEDS, QUICK_LIMIT = (42,), 2.0
+"""To see that everything runs, not to measure."""
 
 Record = dict[str, Any]
 """One line of the results file: the run's cell, seed and method, and what came out."""

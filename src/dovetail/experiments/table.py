@@ -36,10 +36,10 @@ class Table:
         lines = [
             f"{'#' * level} {self.title}",
             "",
-            _line(self.header),
-            _line(["---", *["---:"] * (len(self.header) - 1)]),
+            markdown_row(self.header),
+            markdown_row(["---", *["---:"] * (len(self.header) - 1)]),
         ]
-        lines += [_line(row) for row in self.rows]
+        lines += [markdown_row(row) for row in self.rows]
         if self.reading:
             lines += ["", self.reading]
         return "\n".join([*lines, ""])
@@ -50,5 +50,6 @@ class Table:
         (folder / f"{self.name}.md").write_text(self.markdown(), encoding="utf-8")
 
 
-def _line(cells: Sequence[str]) -> str:
+def markdown_row(cells: Sequence[str]) -> str:
+    """One row of a Markdown table."""
     return "| " + " | ".join(cells) + " |"

@@ -18,6 +18,7 @@ from dovetail.experiments.table import Table
 from dovetail.experiments.verdict import Verdict, judged, share_held
 
 ITERATIONS, QUICK_ITERATIONS = 200, 24
+"""Four times the paper's 50, so that a rate can be seen; multiples of four, since prices come by quarters."""
 AGREED = 1e-4
 """The paper's tolerance."""
 FLOOR = 1e-8

@@ -15,7 +15,9 @@ from dovetail.experiments.table import Table
 from dovetail.experiments.verdict import Verdict, judged
 
 NETWORKS, QUICK_NETWORKS = ("4x64", "8x128", "16x128", "16x256", "16x512"), ("2x16", "4x32")
+"""Parameters from ten thousand to four million."""
 ITERATIONS, SAMPLES, QUICK_SAMPLES = 4, 50, 5
+"""A few: what one iteration costs does not change on the way."""
 
 
 def execute(run: Run, settings: Settings) -> Record:

@@ -1,4 +1,7 @@
-"""What the local methods know about a problem before they start: box, lengths, networks, penalties."""
+"""What methods that linearise know about a problem before they start: box, lengths, networks, penalties.
+
+Methods of one solve share it: `context.once(scaled_problem)`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dovetail.analysis.boxes import tightened_box
+from dovetail.analysis.boxes import tight_box
 from dovetail.analysis.components import Components, components
 from dovetail.analysis.host import limits_within
 from dovetail.analysis.rounding_room import with_room
@@ -41,12 +44,10 @@ class ScaledProblem:
     """(m,) what a unit of |y - f(x)|, or of a missed class condition's logit, should cost at least."""
 
     @classmethod
-    def of(cls, context: SolveContext, *, box: Box | None = None, scaled: bool = True) -> ScaledProblem:
-        """Measure the problem of a search, `box` if it is known; not `scaled`, all inputs share one width."""
-        problem = context.problem
+    def of(cls, context: SolveContext, *, box: Box | None = None, by_range: bool = True) -> ScaledProblem:
+        """Measure the problem of a solve; `box` if it is known; without `by_range` inputs share one width."""
         if box is None:
-            with context.stopwatch.measure("engine"):
-                box = tightened_box(problem, context.budget, seed=context.seed, threads=context.threads)
+            box = context.once(tight_box)
         problem = with_room(context)
         with context.stopwatch.measure("nn"), context.stopwatch.measure("network"):
             ranges = typical_ranges(problem, box, context.seed)
@@ -54,7 +55,7 @@ class ScaledProblem:
         spread = _spread(problem, networks, ranges, context.seed)
         lower, upper, integer = limits_within(problem, box.lower, box.upper)
         host = replace(problem.mip.minimised(), lower=lower, upper=upper, integer=integer)
-        width = ranges.width if scaled else np.full(host.n_columns, ranges.width[networks.inputs].mean())
+        width = ranges.width if by_range else np.full(host.n_columns, ranges.width[networks.inputs].mean())
         penalty = _penalty(host, networks, ranges, spread)
         return cls(problem, host, box, ranges, networks, spread, width, penalty)
 
@@ -74,13 +75,18 @@ class ScaledProblem:
         return np.asarray(self.host.integer & (self.host.upper - self.host.lower > 0.5))
 
     def narrow(
-        self, lower: FloatArray, upper: FloatArray, z: FloatArray, ranges: FloatArray, *, whole: bool
+        self, lower: FloatArray, upper: FloatArray, z: FloatArray, radius: FloatArray, *, whole: bool
     ) -> None:
-        """A trust region, in place: inputs within `reach` of `z`; integer inputs too only with `whole`."""
+        """A trust region, in place: inputs within `radius` of `z`; integer inputs too only with `whole`."""
         near = self.inputs if whole else self.inputs[~self.host.integer[self.inputs]]
         low, high = lower[near], upper[near]
-        lower[near] = np.minimum(np.maximum(low, z[near] - ranges[near]), high)
-        upper[near] = np.maximum(np.minimum(high, z[near] + ranges[near]), lower[near])
+        lower[near] = np.minimum(np.maximum(low, z[near] - radius[near]), high)
+        upper[near] = np.maximum(np.minimum(high, z[near] + radius[near]), lower[near])
+
+
+def scaled_problem(context: SolveContext) -> ScaledProblem:
+    """The problem of a solve, measured; made once (see `SolveContext.once`)."""
+    return ScaledProblem.of(context)
 
 
 def _spread(problem: Problem, networks: Networks, ranges: TypicalRanges, seed: int) -> FloatArray:

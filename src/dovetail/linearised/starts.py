@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.linearised.merit import Merit
-from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Bounds, MipSession, Quadratic
@@ -126,6 +126,11 @@ class Starts:
         lower = np.where(np.isfinite(host.lower), host.lower, reach.lower)
         upper = np.where(np.isfinite(host.upper), host.upper, reach.upper)
         return _solved(self._relaxed, cost, self._context, (lower, upper))
+
+
+def start_stream(context: SolveContext) -> Iterator[tuple[FloatArray, str]]:
+    """Starts that go on where the last method stopped; made once (see `SolveContext.once`)."""
+    return iter(Starts(context, context.once(scaled_problem)))
 
 
 def _solved(

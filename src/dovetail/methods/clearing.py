@@ -36,9 +36,8 @@ WORTH = 1e-4
 """The most that a clear point may cost, relative to the objective."""
 
 
-def clear(context: SolveContext) -> None:
+def clear(context: SolveContext, incumbent: Incumbent) -> None:
     """Put a point that holds however its predictors round in the place of an incumbent that may not."""
-    incumbent = context.incumbent
     if incumbent.x is None or all(block.predictor.exact for block in context.problem.blocks):
         return
     if context.budget.stopped is StopReason.INTERRUPT or incumbent.steady:

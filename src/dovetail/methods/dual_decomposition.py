@@ -46,7 +46,7 @@ from dovetail.mip import ENGINES, engine_for
 from dovetail.nn import ProjectedGradient
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.incumbent import Incumbent
+from dovetail.run.incumbent import IncumbentView
 from dovetail.run.network_step import NnSolver
 from dovetail.run.progress import Progress
 from dovetail.run.trace import Row
@@ -277,7 +277,7 @@ class _StallTest:
             self._best_residual = min(self._best_residual, row.primal)
             self._last_gain = row.iteration
 
-    def verdict(self, incumbent: Incumbent) -> StopReason | None:
+    def verdict(self, incumbent: IncumbentView) -> StopReason | None:
         if incumbent.proved:
             return StopReason.PROVED
         if self._patience is not None and self._now - self._last_gain >= self._patience:

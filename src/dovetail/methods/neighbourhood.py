@@ -16,9 +16,9 @@ import numpy as np
 
 from dovetail.analysis.components import NOBODY
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.options import require_count
+from dovetail.core.options import require_count, require_flags
 from dovetail.linearised.descent import Descent, Options
-from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -46,6 +46,8 @@ class Neighbourhood:
     rounds: int | None = None
     """Neighbourhoods to search; None: until the time is over."""
     patience: int = 40
+    relax: bool = True
+    """Begin with the relaxation, also where there is an incumbent."""
 
     name = "neighbourhood"
 
@@ -53,18 +55,15 @@ class Neighbourhood:
         if self.rounds is not None:
             require_count("Neighbourhood: rounds", self.rounds, at_least=1)
         require_count("Neighbourhood: patience", self.patience, at_least=1)
+        require_flags("Neighbourhood", self, "relax")
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Measure the problem, then relax, fix and search."""
-        return self.run(context, ScaledProblem.of(context))
-
-    def run(self, context: SolveContext, scaled: ScaledProblem, *, relax: bool = True) -> MethodOutcome:
-        """The same on a problem that is measured already; without `relax` from the incumbent on."""
-        hunt = LargeNeighbourhoodSearch(context, scaled)
+        """Relax and fix, then one neighbourhood after the other."""
+        search = LargeNeighbourhoodSearch(context, context.once(scaled_problem))
         progress = Progress(context, self.rounds, self.patience)
         while True:
-            first = relax and progress.done == 0
-            outcome = progress.record(hunt.relax() if first else hunt.search())
+            first = self.relax and progress.done == 0
+            outcome = progress.record(search.relax() if first else search.search())
             if outcome is not None:
                 return outcome
 

@@ -16,7 +16,9 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError
 
 VARIABLE = "DOVETAIL_DATA"
+"""The environment variable that names a folder of real data for every problem."""
 
+# Where an .xlsx file keeps what, by its standard (ECMA-376).
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 _LINK = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -100,6 +102,13 @@ def numbers(path: Path, records: list[dict[str, str]], names: Sequence[str]) -> 
             except (TypeError, ValueError):
                 raise OptionError(f"{path}: {name!r} has the entry {entry!r}, not a number.") from None
     return result
+
+
+def complete_rows(path: Path, features: Sequence[str], target: str) -> tuple[FloatArray, FloatArray]:
+    """(rows, features) and (rows,) of a CSV file, without the rows that have a gap."""
+    table = numbers(path, read_records(path), (*features, target))
+    table = table[np.isfinite(table).all(axis=1)]
+    return table[:, :-1], table[:, -1]
 
 
 def column(path: Path, records: list[dict[str, str]], name: str) -> list[str]:

@@ -47,8 +47,11 @@ NUTRIENTS = (
 )  # fmt: skip
 DIETS, TABLES = "WFP/palatable_data.csv", "WFP/instance_data.xlsx"
 SUPPLIER = "Amman S"
+"""Whose prices are paid: one row of the sheet FoodCost."""
 FIXED = {"Salt": 0.05, "Sugar": 0.2}
+"""The only values that the data holds."""
 MOST = 10.0
+"""Of any food, as in SurrogateLIB: in 100 g a day."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ def diet(
     if diets is None or tables is None:
         X, liked, needs = look_alike(seed)
     else:
-        X, liked = _read_diets(diets)
+        X, liked = files.complete_rows(diets, FOODS, "label")
         needs = _read_needs(tables)
     torch.manual_seed(seed)
     net = networks.build(network, len(FOODS))
@@ -190,12 +193,6 @@ def _shares(rows: int, foods: int, rng: np.random.Generator) -> FloatArray:
     shares[np.arange(rows), order[:, 0]] += cut
     shares[np.arange(rows), order[:, -1]] += 1.0 - cut
     return shares
-
-
-def _read_diets(path: Path) -> tuple[FloatArray, FloatArray]:
-    table = files.numbers(path, files.read_records(path), (*FOODS, "label"))
-    table = table[np.isfinite(table).all(axis=1)]
-    return table[:, :-1], table[:, -1]
 
 
 def _read_needs(path: Path) -> Needs:

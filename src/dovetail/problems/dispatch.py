@@ -39,6 +39,8 @@ WEIGHT = (0.5, 4.0)
 """Lightest and heaviest job."""
 NOISE = 0.005
 """Standard deviation of the error with which an efficiency is measured."""
+RECIPE = networks.Recipe(rate=1e-2, decay=1e-5)
+"""Networks of eight neurons a layer are too small to learn by heart: long steps, hardly any decay."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +93,7 @@ def dispatch(
                 X,
                 measured,
                 seed=seed,
-                rate=1e-2,
-                decay=1e-5,
+                recipe=RECIPE,
                 epochs=epochs,
                 allow_constant=allow_constant,
             )

@@ -27,11 +27,17 @@ from dovetail.core.problem import Problem
 from dovetail.problems import networks
 from dovetail.problems.training import Regression, train_regressor
 
+# Round numbers of a house and its heat pump.
 LEVELS = 4
+"""The highest: few enough to be enumerated for one hour, 5^24 for a day."""
 FLOW = (38.0, 60.0)
+"""Limits of the flow temperature, in degrees: floor heating to radiators."""
 WEATHER = (-10.0, 15.0)
+"""Limits of the outdoor temperature, in degrees, within which a house is heated."""
 TANK, FIRST = 12.0, 4.0
+"""What the tank holds, two or three hours of need, and what is in it at first."""
 FLOW_COST = 0.002
+"""Of one degree for one hour: small beside the price of a level."""
 
 
 @dataclass(frozen=True, eq=False)

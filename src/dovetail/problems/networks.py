@@ -19,6 +19,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError
 
 KINDS = "LxW such as 2x16, conv1d, residual, residual-LxW, lstm"
+"""What `build` knows, for its message."""
 
 
 @dataclass(frozen=True)

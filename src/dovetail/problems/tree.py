@@ -34,6 +34,8 @@ from dovetail.run.result import Result
 SPECIES = ("Acer saccharum", "Prunus serotina", "Quercus alba", "Quercus rubra")
 FEATURES = ("light", "low", "medium", "high", "myco_amf", "soil_amf", "sterile")
 FILE = "tree_survivability.csv"
+GIVEN = FEATURES[:-1]
+"""Features that are facts of a cell; only `sterile` is decided."""
 LIGHT = (0.032, 0.161)
 """Least and most light on the plot."""
 
@@ -119,14 +121,6 @@ def formulate(grid: int, nets: Sequence[nn.Module], trainings: Sequence[Training
         ]
     )
     infinity = np.inf
-    names = [
-        f"{kind}[{i},{k}]"
-        for kind in ("planted", "survival", "counted")
-        for i in range(cells)
-        for k in range(kinds)
-    ]
-    names += [f"sterilised[{i}]" for i in range(cells)]
-    names += [f"{feature}[{i}]" for i in range(cells) for feature in FEATURES[:6]]
     mip = Mip(
         cost=np.repeat([0.0, 1.0, 0.0], [2 * size, size, 7 * cells]),
         A=A,
@@ -140,13 +134,21 @@ def formulate(grid: int, nets: Sequence[nn.Module], trainings: Sequence[Training
         upper=np.concatenate([np.ones(3 * size + cells), site.ravel()]),
         integer=np.repeat([True, False, True, False], [size, 2 * size, cells, 6 * cells]),
         sense="max",
-        names=names,
+        names=_names(cells),
     )
     problem = Problem(mip)
     inputs = np.column_stack([fixed, sterilised])
     for k, net in enumerate(nets):
         problem.add_predictor(net, inputs, survival[:, [k]], name=SPECIES[k])
     return Tree(problem, tuple(nets), tuple(trainings), planted, survival, counted, sterilised)
+
+
+def _names(cells: int) -> list[str]:
+    """Of all columns, in their order."""
+    kinds = ("planted", "survival", "counted")
+    names = [f"{kind}[{i},{k}]" for kind in kinds for i in range(cells) for k in range(len(SPECIES))]
+    names += [f"sterilised[{i}]" for i in range(cells)]
+    return names + [f"{feature}[{i}]" for i in range(cells) for feature in GIVEN]
 
 
 def _site(grid: int, rng: np.random.Generator) -> FloatArray:

@@ -35,6 +35,7 @@ FEATURES = (
 )  # fmt: skip
 FILE = "water_quality.csv"
 BUDGET = 2.0
+"""The paper's, in standard deviations of a feature."""
 
 # Mean and standard deviation of each feature in the public data set: what the look-alike is drawn from.
 _MARGINALS = (
@@ -126,18 +127,16 @@ def train(
 ) -> Judge:
     """The part of `water` that does not depend on the samples; trained on `device`, left on the CPU."""
     path = files.find(FILE, data)
-    X, labels = look_alike(seed) if path is None else _read(path)
+    X, labels = look_alike(seed) if path is None else files.complete_rows(path, FEATURES, "Potability")
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     torch.manual_seed(seed)
     net = networks.build(network, len(FEATURES), init=init)
-    recipe = networks.recipe(network)
     training = train_classifier(
         net,
         X,
         labels,
         seed=seed,
-        rate=recipe.rate,
-        decay=recipe.decay,
+        recipe=networks.recipe(network),
         epochs=epochs,
         allow_constant=allow_constant,
         device=device,
@@ -200,13 +199,3 @@ def look_alike(seed: int, rows: int = 2011) -> tuple[FloatArray, FloatArray]:
     labels = (rng.random(rows) < 1.0 / (1.0 + np.exp(-1.5 * score))).astype(np.float64)
     mean, deviation = np.array(_MARGINALS).T
     return mean + deviation * z, labels
-
-
-def _read(path: Path) -> tuple[FloatArray, FloatArray]:
-    records = files.read_records(path)
-    names = (*FEATURES, "Potability")
-    table = np.array(
-        [[float(entry or "nan") for entry in files.column(path, records, name)] for name in names]
-    ).T
-    table = table[np.isfinite(table).all(axis=1)]  # other copies of this data have gaps
-    return table[:, :-1], table[:, -1]

@@ -42,6 +42,7 @@ MODEST = 5.0
 MONEY = 1.7
 """Per wine; a vineyard's price is between 1 and 2."""
 BEST = 10.0
+"""The end of the tasters' scale."""
 
 # Rough mean and standard deviation of each feature in the public data set, for the look-alike.
 _MARGINALS = (
@@ -95,7 +96,7 @@ def wine(
 ) -> Wine:
     """`wines` blends of `vineyards` and a trained network, from real or look-alike data."""
     path = files.find(FILE, data)
-    X, quality = look_alike(seed) if path is None else _read(path)
+    X, quality = look_alike(seed) if path is None else files.complete_rows(path, FEATURES, "quality")
     market = draw(X, quality, vineyards, seed)
     if wines < 1 or wines > market.limit.sum():
         raise OptionError(
@@ -179,9 +180,3 @@ def look_alike(seed: int, rows: int = 1599) -> tuple[FloatArray, FloatArray]:
         - 0.15 * np.maximum(z[:, 6], 0.0) + 0.1 * z[:, 2] * z[:, 10] + 0.4
     )  # fmt: skip
     return X, np.clip(np.round(score + 0.5 * rng.standard_normal(rows)), 3.0, 8.0)
-
-
-def _read(path: Path) -> tuple[FloatArray, FloatArray]:
-    table = files.numbers(path, files.read_records(path), (*FEATURES, "quality"))
-    table = table[np.isfinite(table).all(axis=1)]
-    return table[:, :-1], table[:, -1]

@@ -26,7 +26,8 @@ from dovetail.core.block import Block
 from dovetail.core.predictor import Predictor, Traits
 from dovetail.core.problem import Problem
 from dovetail.reformulations.grid import grid
-from dovetail.reformulations.reformulated import Fill, Reformulated, Writer
+from dovetail.reformulations.reformulated import Fill, Reformulated
+from dovetail.reformulations.writer import Writer
 
 if TYPE_CHECKING:
     from dovetail.core.predictor import Forward
@@ -51,11 +52,27 @@ class _Choice:
         return self.places.tobytes(), self.points.tobytes()
 
 
-def with_enumerated_inputs(problem: Problem, box: Box) -> Reformulated | None:
-    """The problem with a binary for each combination, or None if no sample allows it."""
+@dataclass(frozen=True)
+class EnumeratedInputs:
+    """A binary for each combination of a sample's integer inputs."""
+
+    name = "enumerated inputs"
+
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """The problem with the binaries, or None if no sample allows it. Good for points only."""
+        problem, writer = given.problem, Writer(given.problem.mip.n_columns)
+        blocks, fills = _enumerated(problem, given.box, writer)
+        if not fills:
+            return None
+        note = f"integer inputs have few combinations: {writer.size} binaries choose among them in descents"
+        written = problem.derived(writer.extend(problem.mip), tuple(blocks))
+        return Reformulated(written, given, tuple(fills), proves=False, note=note)
+
+
+def _enumerated(problem: Problem, box: Box, writer: Writer) -> tuple[list[Block], list[Fill]]:
+    """Write the binaries; the blocks that read them, and what they are at a point."""
     lower, upper, integer = limits_within(problem, box.lower, box.upper)
     free_integer = integer & (upper - lower > 0.5)
-    writer = Writer(problem.mip.n_columns)
     blocks: list[Block] = []
     fills: list[Fill] = []
     for block in problem.blocks:
@@ -73,9 +90,7 @@ def with_enumerated_inputs(problem: Problem, box: Box) -> Reformulated | None:
                 part, more = _choose(writer, part, choice)
                 fills += more
             blocks.append(replace(part, name=f"{block.name}:{number}"))
-    if not fills:
-        return None
-    return Reformulated(problem.derived(writer.extend(problem.mip), tuple(blocks)), problem, tuple(fills))
+    return blocks, fills
 
 
 def _choice(
@@ -102,7 +117,7 @@ def _choose(writer: Writer, block: Block, choice: _Choice) -> tuple[Block, list[
             writer.row([j, *theta], np.concatenate([[1.0], -choice.points[:, place]]), 0.0, 0.0)
         inputs.append(np.concatenate([theta, sample[others]]))
         fills.append(partial(_which, columns, choice.points))
-    mixture = EnumeratedInputs(block.predictor, choice.points, choice.places, block.inputs.shape[1])
+    mixture = EnumeratedPredictor(block.predictor, choice.points, choice.places, block.inputs.shape[1])
     return replace(block, predictor=mixture, inputs=np.array(inputs)), fills
 
 
@@ -110,7 +125,7 @@ def _which(columns: IntArray, points: FloatArray, x: FloatArray) -> FloatArray:
     return np.asarray(np.all(np.round(x[columns]) == points, axis=1), dtype=np.float64)
 
 
-class EnumeratedInputs:
+class EnumeratedPredictor:
     """sum_c theta_c f(c, x) as a predictor of rows (theta, x)."""
 
     def __init__(self, predictor: Predictor, points: FloatArray, places: IntArray, features: int) -> None:

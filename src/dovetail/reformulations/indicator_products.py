@@ -26,9 +26,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, IntArray
 from dovetail.core.mip import SMALLEST, Mip
-from dovetail.reformulations.reformulated import Fill, Reformulated, Writer
+from dovetail.reformulations.reformulated import Fill, Reformulated
+from dovetail.reformulations.writer import Writer
 
 LONGEST = 64
 """Rows and definitions with more entries are left alone."""
@@ -64,40 +65,41 @@ class _Switched:
     off: float
 
 
-def with_indicator_products(reformulated: Reformulated) -> Reformulated:
-    """The extended problem with products in its switched rows; itself where there are none."""
-    mip = reformulated.problem.mip
-    look = _Look(mip, reformulated.original.mip.n_columns)
-    found = look.switched()
-    pairs = sorted({(row.p, z) for row in found for z in row.g})
-    if not found or len(pairs) > MOST_PRODUCTS:
-        return reformulated
-    writer = Writer(mip.n_columns)
-    product = _products(mip, writer, pairs)
-    for row in found:
-        terms = {**row.h, **{product[row.p, z]: g for z, g in row.g.items()}, row.p: row.off - row.limit}
-        writer.row(list(terms), np.array(list(terms.values())), -np.inf, row.off)
-    kept = np.ones(mip.n_rows, dtype=bool)
-    kept[[row.place for row in found]] = False
-    kept[look.implied(found)] = False
-    shorter = replace(
-        mip, A=mip.A[kept], row_lower=mip.row_lower[kept], row_upper=mip.row_upper[kept], row_names=None
-    )
-    problem = reformulated.problem.derived(writer.extend(shorter), reformulated.problem.blocks)
-    return replace(reformulated, problem=problem, fills=(*reformulated.fills, _fill(reformulated, pairs)))
+@dataclass(frozen=True)
+class IndicatorProducts:
+    """Products in the rows that a binary switches on."""
+
+    name = "indicator products"
+
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """The problem with products in its switched rows, or None where there are none."""
+        mip = given.problem.mip
+        switches = _Switches(mip, given.original.mip.n_columns)
+        found = switches.switched()
+        pairs = sorted({(row.p, z) for row in found for z in row.g})
+        if not found or len(pairs) > MOST_PRODUCTS:
+            return None
+        writer = Writer(mip.n_columns)
+        product = _products(mip, writer, pairs)
+        for row in found:
+            terms = {**row.h, **{product[row.p, z]: g for z, g in row.g.items()}, row.p: row.off - row.limit}
+            writer.row(list(terms), np.array(list(terms.values())), -np.inf, row.off)
+        kept = np.ones(mip.n_rows, dtype=bool)
+        kept[[row.place for row in found]] = False
+        kept[switches.implied(found)] = False
+        shorter = replace(
+            mip, A=mip.A[kept], row_lower=mip.row_lower[kept], row_upper=mip.row_upper[kept], row_names=None
+        )
+        problem = given.problem.derived(writer.extend(shorter), given.problem.blocks)
+        return Reformulated(problem, given, (_fill(pairs),))
 
 
-def _fill(reformulated: Reformulated, pairs: list[Pair]) -> Fill:
+def _fill(pairs: list[Pair]) -> Fill:
     p, z = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-
-    def fill(x: FloatArray) -> FloatArray:
-        known = reformulated.lift(x)
-        return np.asarray(np.round(known[p]) * known[z])
-
-    return fill
+    return lambda known: np.asarray(np.round(known[p]) * known[z])
 
 
-class _Look:
+class _Switches:
     """What a program's rows say of its binaries."""
 
     def __init__(self, mip: Mip, first: int) -> None:

@@ -1,119 +1,116 @@
-"""A problem with columns and rows appended and some of its block samples written into them.
+"""Problems rewritten as others that are easier, and the way back: one protocol for every rewriting.
 
-Tabulation and the exact leg both make one. The first columns are the original's, so that a point is
-taken back by cutting it off.
+A reformulation appends columns and rows and may turn block samples into them. The first columns stay the
+original's, so that a point is restricted by cutting it off and lifted by filling the new columns in.
+Reformulations are composed: each is applied to what the one before it made.
+
+What a reformulation proves it says with it. Points are looked for in `problem`. Bounds are proved of
+`for_bounds`: the same where its rows hold at every point that the deployed predictors can give, and a
+relaxation with rows of its own where the predictors' rounding calls for one. Where nothing is known of the
+rounding, `proves` is False.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
 from dovetail.bounds.box import Box, propagate
 from dovetail.core.arrays import FloatArray
-from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
 
 Fill = Callable[[FloatArray], FloatArray]
-"""The values of one piece's new columns, given the original's columns."""
+"""The values of some new columns, given all columns before them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reformulated:
-    """The new problem, and how to carry points over."""
+    """A problem after some rewriting, and how to carry points over."""
 
     problem: Problem
-    original: Problem
+    previous: Reformulated | None = None
+    """What the last reformulation was applied to; None: nothing is rewritten yet."""
     fills: tuple[Fill, ...] = ()
-    relaxed: Problem | None = None
-    """The same columns, with rows that hold for every answer the predictors may give: what bounds are proved
-    of. None where those of `problem` do."""
+    relaxed: Reformulated | None = None
+    """What bounds are proved of, if not of `problem`."""
     slack: FloatArray | None = None
-    """By how much each column of `relaxed` may differ from the original's."""
+    """By how much each column before may differ here: in a relaxation, by the predictors' rounding."""
+    proves: bool = True
+    note: str = ""
+    """What was rewritten, for the log."""
+    known_box: Box | None = None
+
+    @classmethod
+    def start(cls, problem: Problem, box: Box, relaxed: Problem | None = None) -> Reformulated:
+        """A problem as it is, with a box that holds its points; `relaxed` is what bounds are proved of."""
+        twin = None if relaxed is None else cls(relaxed, known_box=box)
+        return cls(problem, relaxed=twin, known_box=box)
+
+    @property
+    def original(self) -> Problem:
+        """The problem before any rewriting."""
+        return self.problem if self.previous is None else self.previous.original
 
     @property
     def for_bounds(self) -> Reformulated:
-        """The same with the relaxed problem in place of the other."""
-        return self if self.relaxed is None else replace(self, problem=self.relaxed, relaxed=None)
+        """What bounds are proved of."""
+        return self if self.relaxed is None else self.relaxed
 
-    def widen(self, box: Box) -> Box:
-        """A box of the original as one of the new problem, the relaxed one included."""
-        first, mip = self.original.mip.n_columns, self.for_bounds.problem.mip
+    @cached_property
+    def box(self) -> Box:
+        """A box that holds every point of the problem, and of its relaxation."""
+        if self.known_box is not None:
+            return self.known_box
+        if self.relaxed is not None:
+            return self.relaxed.box
+        assert self.previous is not None
+        before, mip = self.previous.box, self.problem.mip
         slack = 0.0 if self.slack is None else self.slack
-        lower = np.concatenate([box.lower - slack, mip.lower[first:]])
-        upper = np.concatenate([box.upper + slack, mip.upper[first:]])
-        return propagate(replace(mip.minimised(), lower=lower, upper=upper))  # tables bound what they write
+        first = before.lower.size
+        lower = np.concatenate([before.lower - slack, mip.lower[first:]])
+        upper = np.concatenate([before.upper + slack, mip.upper[first:]])
+        return propagate(replace(mip.minimised(), lower=lower, upper=upper))  # rows bound what they write
 
     def lift(self, x: FloatArray) -> FloatArray:
-        """A point of the original as one of the new problem."""
-        return np.concatenate([x, *(fill(x) for fill in self.fills)])
+        """A point of the original as one of this problem."""
+        if self.previous is None:
+            return x
+        z = self.previous.lift(x)
+        return np.concatenate([z, *(fill(z) for fill in self.fills)])
 
     def restrict(self, z: FloatArray) -> FloatArray:
-        """A point of the new problem as one of the original."""
+        """A point of this problem as one of the original."""
         return z[: self.original.mip.n_columns]
 
 
-@dataclass
-class Writer:
-    """Collects columns and rows; entries below what engines keep are left out."""
-
-    first: int
-    """Columns before the new ones."""
-    lower: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-    integer: list[bool] = field(default_factory=list)
-    row_lower: list[float] = field(default_factory=list)
-    row_upper: list[float] = field(default_factory=list)
-    _rows: list[np.ndarray] = field(default_factory=list)
-    _columns: list[np.ndarray] = field(default_factory=list)
-    _values: list[np.ndarray] = field(default_factory=list)
+class Reformulation(Protocol):
+    """One way to rewrite problems; `reformulate` takes any number of them."""
 
     @property
-    def size(self) -> int:
-        """New columns so far."""
-        return len(self.lower)
+    def name(self) -> str:
+        """How the log calls it."""
+        ...
 
-    def columns(self, lower: FloatArray, upper: FloatArray, *, integer: bool = False) -> np.ndarray:
-        """Append columns; returns their indices."""
-        start = self.first + self.size
-        self.lower += lower.tolist()
-        self.upper += upper.tolist()
-        self.integer += [integer] * lower.size
-        return np.arange(start, start + lower.size)
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """`given.problem` rewritten, with `given` as its `previous`; None where there is nothing to do.
 
-    def row(
-        self, columns: Sequence[int] | np.ndarray, values: FloatArray, lower: float, upper: float
-    ) -> None:
-        """Append lower <= values'z[columns] <= upper."""
-        values = np.asarray(values, dtype=np.float64)
-        kept = np.abs(values) >= SMALLEST
-        self._rows.append(np.full(int(kept.sum()), len(self.row_lower)))
-        self._columns.append(np.asarray(columns)[kept])
-        self._values.append(values[kept])
-        self.row_lower.append(lower)
-        self.row_upper.append(upper)
+        What `given` is relaxed to is not its business: `reformulate` applies it to that as well.
+        """
+        ...
 
-    def extend(self, mip: Mip) -> Mip:
-        """`mip` with everything appended."""
-        width, count = mip.n_columns + self.size, len(self.row_lower)
-        rows = np.concatenate([np.empty(0, dtype=np.int64), *self._rows])
-        columns = np.concatenate([np.empty(0, dtype=np.int64), *self._columns])
-        values = np.concatenate([np.empty(0), *self._values])
-        new = sp.csr_array((values, (rows, columns)), shape=(count, width))
-        new.data[np.abs(new.data) < SMALLEST] = 0.0  # entries of a column read twice may cancel
-        old = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.n_rows, width))
-        return replace(
-            mip,
-            cost=np.concatenate([mip.cost, np.zeros(self.size)]),
-            A=sp.vstack([old, new], format="csr"),
-            row_lower=np.concatenate([mip.row_lower, self.row_lower]),
-            row_upper=np.concatenate([mip.row_upper, self.row_upper]),
-            lower=np.concatenate([mip.lower, self.lower]),
-            upper=np.concatenate([mip.upper, self.upper]),
-            integer=np.concatenate([mip.integer, np.array(self.integer, dtype=bool)]),
-            names=None,
-            row_names=None,
-        )
+
+def reformulate(given: Reformulated, reformulations: Iterable[Reformulation]) -> Reformulated:
+    """One reformulation after the other, over what points are looked for in and what bounds are proved of."""
+    for reformulation in reformulations:
+        further = reformulation.apply(given)
+        if further is None:
+            continue
+        if given.relaxed is not None:
+            bounds = reformulation.apply(given.relaxed) or given.relaxed
+            further = replace(further, relaxed=bounds.for_bounds, proves=further.proves and bounds.proves)
+        given = further
+    return given

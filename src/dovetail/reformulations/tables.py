@@ -31,7 +31,8 @@ from dovetail.core.block import Block
 from dovetail.core.mip import LARGEST, Mip
 from dovetail.core.problem import Problem
 from dovetail.reformulations.grid import grid
-from dovetail.reformulations.reformulated import Fill, Reformulated, Writer
+from dovetail.reformulations.reformulated import Fill, Reformulated
+from dovetail.reformulations.writer import Writer
 
 MOST_ROWS = 256
 """The largest table of one sample."""
@@ -60,8 +61,22 @@ class _Table:
         return k if k > 2 or (k == 2 and not self.binary) else 0
 
 
-def with_tables(problem: Problem, box: Box) -> Reformulated | None:
-    """The problem with every sample that allows it as a table, or None if there is none."""
+@dataclass(frozen=True)
+class Tables:
+    """Every sample that allows it as a table."""
+
+    name = "tables"
+
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """The problem with its tables written, or None if no sample has few inputs to choose from."""
+        kept, blocks = _tabulated(given.problem, given.box)
+        if not kept:
+            return None
+        return _written(given, kept, blocks)
+
+
+def _tabulated(problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block, ...]]:
+    """The tables of a problem, with what its predictors say of them, and the blocks that are left."""
     lower, upper, integer = limits_within(problem, box.lower, box.upper)
     kept: list[_Written] = []
     blocks = []
@@ -79,9 +94,7 @@ def with_tables(problem: Problem, box: Box) -> Reformulated | None:
             kept += _answered(problem, block, list(chosen.values()), values, block.outputs[rows])
         if len(chosen) < block.samples:
             blocks.append(_without(block, rows))
-    if not kept:
-        return None
-    return _extended(problem, kept, tuple(blocks))
+    return kept, tuple(blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,23 +149,32 @@ def _outcomes(
     return alone.astype(np.float64), seen, may_win.astype(np.float64)
 
 
-def _extended(problem: Problem, kept: list[_Written], blocks: tuple[Block, ...]) -> Reformulated:
+def _written(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...]) -> Reformulated:
     """The problem with the tables written, and a relaxed one where answers may move."""
+    problem = given.problem
     writer = Writer(problem.mip.n_columns)
     fills: list[Fill] = []
     for one in kept:
         fills += _write(writer, one.table, one.outputs, one.seen, one.seen)
-    reformulated = Reformulated(problem.derived(writer.extend(problem.mip), blocks), problem, tuple(fills))
+    note = f"{len(kept)} samples have few inputs to choose from and became rows (+{writer.size} columns)"
+    written = problem.derived(writer.extend(problem.mip), blocks)
+    return Reformulated(written, given, tuple(fills), relaxed=_relaxed(given, kept, blocks), note=note)
+
+
+def _relaxed(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...]) -> Reformulated | None:
+    """The same columns, with rows that hold for every answer the predictors may give; None: the same."""
+    problem = given.problem
     slack = np.zeros(problem.mip.n_columns)
     for one in kept:
         slack[one.outputs] = one.slack
     if not np.any(slack) and all(np.array_equal(one.least, one.most) for one in kept):
-        return reformulated
+        return None
     writer = Writer(problem.mip.n_columns)
+    fills: list[Fill] = []
     for one in kept:
-        _write(writer, one.table, one.outputs, one.least, one.most)
+        fills += _write(writer, one.table, one.outputs, one.least, one.most)
     relaxed = problem.derived(writer.extend(_loosened(problem.mip, slack)), blocks)
-    return replace(reformulated, relaxed=relaxed, slack=slack)
+    return Reformulated(relaxed, given, tuple(fills), slack=slack)
 
 
 def _loosened(mip: Mip, slack: FloatArray) -> Mip:

@@ -6,16 +6,20 @@ pack results or catch signals: `dovetail.solve` does that once, for all methods.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
+from dovetail.run.archive import Archive, RestrictedArchive
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.incumbent import Incumbent
+from dovetail.run.incumbent import IncumbentView
 from dovetail.run.monitor import Monitor
 from dovetail.run.result import Multipliers
 from dovetail.run.stopwatch import Stopwatch
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class SolveContext:
     """One solve, as a method sees it."""
 
     problem: Problem
-    incumbent: Incumbent
+    incumbent: IncumbentView
     budget: Budget
     monitor: Monitor
     stopwatch: Stopwatch
@@ -39,6 +43,39 @@ class SolveContext:
     seed: int = 0
     threads: int = 1
     device: str | None = None
+    relaxed: Problem | None = None
+    """What bounds are proved of, over the same columns, if not of the problem itself (see `Reformulated`)."""
+    archive: Archive | RestrictedArchive = field(default_factory=Archive)
+    """Points that methods have been at, for those that begin with them."""
+    _kept: dict[Callable[..., object], Any] = field(default_factory=dict, repr=False)
+    _whole: SolveContext | None = field(default=None, repr=False)
+    """The context that this one has a part of the time of."""
+
+    @property
+    def over(self) -> StopReason | None:
+        """Why nothing more is to be done: proved, or stopped, or out of time; None while it goes on.
+
+        This is the one place that decides it, for every method.
+        """
+        return StopReason.PROVED if self.incumbent.proved else self.budget.over
+
+    def part(self, share: float) -> SolveContext:
+        """The same with a share of the time left; what is worked out once stays shared."""
+        budget = self.budget.part(share * self.budget.left)
+        return replace(self, budget=budget, _whole=self._whole or self)
+
+    def once(self, work: Callable[[SolveContext], T]) -> T:
+        """What `work` makes of the problem: made when it is first asked for, then the same for all methods.
+
+        It gets the whole context, lest what one method asks for ends with that method's time.
+        """
+        if work not in self._kept:
+            self._kept[work] = work(self._whole or self)
+        return cast(T, self._kept[work])
+
+    def keep(self, work: Callable[[SolveContext], T], made: T) -> None:
+        """Let `once(work)` be this."""
+        self._kept[work] = made
 
 
 @dataclass(frozen=True)
@@ -61,7 +98,7 @@ class Method(Protocol):
         ...
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Offer points to `search.incumbent` until the budget is over or nothing is left to do."""
+        """Offer points to `context.incumbent` until the budget is over or nothing is left to do."""
         ...
 
 

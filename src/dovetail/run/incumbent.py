@@ -12,8 +12,8 @@ MIP for "binaries with exactly this sum", which can take for ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -45,6 +45,61 @@ def agreement(mip: Mip, objective: float) -> float:
 def meets(mip: Mip, objective: float, bound: float) -> bool:
     """Whether a bound proves an objective."""
     return abs(objective - bound) <= agreement(mip, objective)
+
+
+class IncumbentView(Protocol):
+    """What methods see of the incumbent, over the columns of the problem that they were given."""
+
+    @property
+    def x(self) -> FloatArray | None:
+        """The best verified point so far."""
+        ...
+
+    @property
+    def objective(self) -> float:
+        """Its objective in the user's sense; NaN while there is none."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Who found it."""
+        ...
+
+    @property
+    def violation(self) -> Violation | None:
+        """Of the best point, as it was checked."""
+        ...
+
+    @property
+    def nearest(self) -> Violation | None:
+        """Of the refused candidates, the violation of the one that came nearest."""
+        ...
+
+    @property
+    def bound(self) -> float:
+        """What no point can be below, in minimisation form, if anybody proved it."""
+        ...
+
+    @property
+    def proved(self) -> bool:
+        """The best point meets the bound: nothing better exists."""
+        ...
+
+    def raise_bound(self, bound: float) -> None:
+        """Somebody proved that no point is below `bound`, in minimisation form."""
+        ...
+
+    def offer(self, candidate: FloatArray, source: str) -> float:
+        """Complete and check a candidate, keep it if it is the best; its objective, or NaN if refused."""
+        ...
+
+    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
+        """The same, returning the completed point, or None if it was refused."""
+        ...
+
+    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(columns,) what each output may change by elsewhere, and the lead that its class needs."""
+        ...
 
 
 class Incumbent:
@@ -227,49 +282,3 @@ class Incumbent:
         repaired = answer.x
         repaired[kept] = x[kept]
         return repaired
-
-
-class ReformulatedIncumbent(Incumbent):
-    """The same incumbent for a problem with columns appended: cut off before, filled in after."""
-
-    def __init__(self, inner: Incumbent, columns: int, lift: Callable[[FloatArray], FloatArray]) -> None:
-        self._original, self._columns, self._lift = inner, columns, lift
-        self._seen: FloatArray | None = None
-        self.x = None
-        self._mirror()
-
-    @property
-    def proved(self) -> bool:
-        """The best point meets the bound: nothing better exists."""
-        return self._original.proved
-
-    def raise_bound(self, bound: float) -> None:
-        """A bound of the extended problem is one of the original."""
-        self._original.raise_bound(bound)
-        self._mirror()
-
-    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Of the original's columns; those that were appended are exact."""
-        change, lead = self._original.rounding(x[: self._columns])
-        appended = np.zeros(x.size - self._columns)
-        return np.concatenate([change, appended]), np.concatenate([lead, appended])
-
-    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
-        """Complete and check a candidate as the original does."""
-        x = self._original.admit(candidate[: self._columns], source)
-        self._mirror()
-        return None if x is None else self._lift(x)
-
-    def offer(self, candidate: FloatArray, source: str) -> float:
-        """The candidate's objective, or NaN if it was refused."""
-        objective = self._original.offer(candidate[: self._columns], source)
-        self._mirror()
-        return objective
-
-    def _mirror(self) -> None:
-        inner = self._original
-        if inner.x is not self._seen:
-            self._seen = inner.x
-            self.x = None if inner.x is None else self._lift(inner.x)
-        self.objective, self.source, self.violation = inner.objective, inner.source, inner.violation
-        self.bound, self.nearest = inner.bound, inner.nearest

@@ -81,12 +81,12 @@ class Progress:
 
     def exhausted(self) -> MethodOutcome:
         """The outcome where there is nothing left to begin from."""
-        return MethodOutcome(self._context.budget.over or StopReason.STALLED, self.done)
+        return MethodOutcome(self._context.over or StopReason.STALLED, self.done)
 
     def _stop(self) -> StopReason | None:
-        if self._context.incumbent.proved:
-            return StopReason.PROVED
+        if self._context.over:
+            return self._context.over
         if self._most is not None and self.done >= self._most:
             return StopReason.ITERATIONS
         stalled = self._patience is not None and self._idle >= self._patience
-        return self._context.budget.over or (StopReason.STALLED if stalled else None)
+        return StopReason.STALLED if stalled else None

@@ -21,7 +21,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.options import require_count
 from dovetail.linearised.descent import Options
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
-from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.column_generation import greedy
 from dovetail.methods.column_generation.master import Master, MasterSolution, Prices
@@ -72,20 +72,14 @@ class ColumnGeneration:
             require_count(f"ColumnGeneration: {option}", getattr(self, option), at_least=1)
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Measure the problem, then price and join."""
-        return self.run(context, ScaledProblem.of(context))
-
-    def run(
-        self, context: SolveContext, scaled: ScaledProblem, seen: list[FloatArray] | None = None
-    ) -> MethodOutcome:
-        """The same on a problem that is measured already; `seen` are settled points to begin with."""
-        exchange = ColumnGenerationRun(context, scaled, self)
-        for z in seen or ():
-            exchange.pool.add(z)
-        exchange.begin()
+        """Begin with the points that are known, then price and join."""
+        run = ColumnGenerationRun(context, context.once(scaled_problem), self)
+        for z in context.archive.points:
+            run.pool.add(z)
+        run.begin()
         progress = Progress(context, self.rounds, self.patience * self.join_every)
         while True:
-            outcome = progress.record(exchange.round(progress.done))
+            outcome = progress.record(run.round(progress.done))
             if outcome is not None:
                 return outcome
 

@@ -13,13 +13,11 @@ starts); nothing is proved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_count
-from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.linearised.starts import Starts
+from dovetail.linearised.scaled_problem import scaled_problem
+from dovetail.linearised.starts import start_stream
 from dovetail.methods.integer_search.local_search import LocalSearch
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
@@ -51,20 +49,10 @@ class IntegerLocalSearch:
         require_count("IntegerLocalSearch: kicks", self.kicks, at_least=0)
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Measure the problem, then search."""
-        return self.run(context, ScaledProblem.of(context))
-
-    def run(
-        self,
-        context: SolveContext,
-        scaled: ScaledProblem,
-        *,
-        starts: Iterator[tuple[FloatArray, str]] | None = None,
-    ) -> MethodOutcome:
-        """The same on a problem that is measured already; `starts` goes on where another run stopped."""
-        local = LocalSearch(context, scaled)
+        """Search from one start after the other, and from the best point in between."""
+        local = LocalSearch(context, context.once(scaled_problem))
         progress = Progress(context, self.rounds, self.patience)
-        for z, _ in starts if starts is not None else iter(Starts(context, scaled)):
+        for z, _ in context.once(start_stream):
             best = context.incumbent.x
             begin = z if best is None or progress.done % 2 else best
             outcome = progress.record(local.run(begin, self.kicks, context.budget, "switch"))

@@ -1,11 +1,9 @@
-"""One node of an ONNX graph, and what an operator has to say about itself. Knows nothing of `onnx`."""
+"""One node of an ONNX graph. Knows nothing of `onnx`."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,16 +12,6 @@ from torch import Tensor
 from dovetail.core.errors import PredictorError, UnsupportedError
 
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Tensor
-
-Run = Callable[..., Any]
-"""What a node does: one tensor (or None) per input, to one tensor, or a tuple of them."""
-
-MANY = 1 << 31
-LARGEST = 1 << 28
-"""Elements of a tensor that a file may ask for by its shape alone (a few bytes can ask for terabytes)."""
-
-LONGEST = 1 << 16
-"""Entries of a shape, of a list of axes, or steps of a sequence: each is taken one by one."""
 
 DTYPES = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64,
@@ -43,7 +31,7 @@ class Node:
     opset: int
     attributes: dict[str, Attribute]
     domain: str = ""
-    grain: torch.dtype = torch.float32
+    narrowest_dtype: torch.dtype = torch.float32
     """The narrowest float type of the file: how a copy in another precision is told from the file itself."""
     asked: set[str] = field(default_factory=set)
 
@@ -122,10 +110,10 @@ class Node:
             )
         return DTYPES[number]
 
-    def here(self, declared: torch.dtype, grain: Tensor) -> torch.dtype:
+    def dtype_in_use(self, declared: torch.dtype, like: Tensor) -> torch.dtype:
         """What a declared element type stands for: itself; for any float in a float64 copy, the copy's."""
-        if declared.is_floating_point and grain.dtype != self.grain:
-            return grain.dtype
+        if declared.is_floating_point and like.dtype != self.narrowest_dtype:
+            return like.dtype
         return declared
 
     def refused(self, what: str) -> UnsupportedError:
@@ -141,33 +129,3 @@ class Node:
 
     def _wrong(self, name: str, kind: str) -> PredictorError:
         return PredictorError(f"{self}: attribute {name!r} is not {kind}; the file is damaged.")
-
-
-@dataclass(frozen=True)
-class Operator:
-    """How to turn a node into a function of tensors, and what the graph must know of it."""
-
-    make: Callable[[Node], Run]
-    fewest: int
-    most: int
-    outputs: int = 1
-    slope: bool = True
-    """False where the result moves in steps, or not at all, as the inputs move: no gradient passes."""
-    grain: bool = False
-    """True for a function whose first argument is a tensor of the precision (and device) in use."""
-
-
-def require_room(sizes: Sequence[int]) -> None:
-    """Refuse a tensor of absurd size before it is made."""
-    if math.prod(sizes) > LARGEST or min(sizes, default=0) < 0:
-        raise PredictorError(
-            f"a tensor of shape {tuple(sizes)} is asked for; the limit is {LARGEST} numbers."
-        )
-
-
-def listed(values: Tensor) -> list[Any]:
-    """A shape, axes or the like, number by number."""
-    if values.numel() > LONGEST:
-        raise PredictorError(f"a list of {values.numel()} sizes or axes is given; the limit is {LONGEST}.")
-    numbers: list[Any] = values.tolist()
-    return numbers

@@ -10,13 +10,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.onnx.node import LONGEST, Node, Operator, Run
+from dovetail.predictors.onnx.limits import LONGEST
+from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.operators.activation import softplus
+from dovetail.predictors.onnx.operators.operator import Kernel, Operator
 
 Function = Callable[[Tensor], Tensor]
 
 ACTIVATIONS: dict[str, Function] = {
     "Sigmoid": torch.sigmoid, "Tanh": torch.tanh, "Relu": torch.relu, "Softsign": F.softsign,
-    "Softplus": lambda x: F.softplus(x, threshold=40.0),
+    "Softplus": softplus,
 }  # fmt: skip
 
 State = tuple[Tensor, ...]
@@ -89,6 +92,8 @@ def _activations(node: Node, defaults: tuple[str, ...], directions: int) -> list
 
 
 def _layer(node: Node, defaults: tuple[str, ...], gates: int, cell: Callable[..., Cell]) -> _Layer:
+    if len(node.inputs) > 4 and node.inputs[4]:
+        raise node.refused("sequence_lens (sequences of different length)")
     for name in ("clip", "activation_alpha", "activation_beta"):
         if node.has(name):
             raise node.refused(f"{name}=")
@@ -97,11 +102,6 @@ def _layer(node: Node, defaults: tuple[str, ...], gates: int, cell: Callable[...
     cells = [cell(*functions) for functions in _activations(node, defaults, len(reverses))]
     states = 2 if node.operator == "LSTM" else 1
     return _Layer(cells, reverses, bool(node.integer("layout", 0)), states, gates)
-
-
-def _require_whole_sequences(node: Node) -> None:
-    if len(node.inputs) > 4 and node.inputs[4]:
-        raise node.refused("sequence_lens (sequences of different length)")
 
 
 def _lstm_cell(gate: Function, candidate: Function, out: Function) -> Cell:
@@ -114,27 +114,12 @@ def _lstm_cell(gate: Function, candidate: Function, out: Function) -> Cell:
     return cell
 
 
-def _lstm(node: Node) -> Run:
+def _lstm(node: Node) -> Kernel:
     if len(node.inputs) > 7 and node.inputs[7]:
         raise node.refused("a peephole (input P)")
     if node.integer("input_forget", 0):
         raise node.refused("input_forget=1")
-    _require_whole_sequences(node)
-    layer = _layer(node, ("Sigmoid", "Tanh", "Tanh"), 4, _lstm_cell)
-
-    def run(
-        x: Tensor,
-        W: Tensor,
-        R: Tensor,
-        B: Tensor | None = None,
-        _lengths: None = None,
-        h: Tensor | None = None,
-        c: Tensor | None = None,
-        _peepholes: None = None,
-    ) -> State:
-        return layer.run(x, W, R, B, [h, c])
-
-    return run
+    return _kernel(_layer(node, ("Sigmoid", "Tanh", "Tanh"), 4, _lstm_cell))
 
 
 def _gru_cell(resets_after: bool) -> Callable[[Function, Function], Cell]:
@@ -161,32 +146,26 @@ def _rnn_cell(function: Function) -> Cell:
     return lambda step, state, R, bias: (function(step + F.linear(state[0], R, bias)),)
 
 
-def _gru(node: Node) -> Run:
+def _gru(node: Node) -> Kernel:
     resets_after = bool(node.integer("linear_before_reset", 0))
-    return _one_state(node, _layer(node, ("Sigmoid", "Tanh"), 3, _gru_cell(resets_after)))
+    return _kernel(_layer(node, ("Sigmoid", "Tanh"), 3, _gru_cell(resets_after)))
 
 
-def _rnn(node: Node) -> Run:
-    return _one_state(node, _layer(node, ("Tanh",), 1, _rnn_cell))
+def _rnn(node: Node) -> Kernel:
+    return _kernel(_layer(node, ("Tanh",), 1, _rnn_cell))
 
 
-def _one_state(node: Node, layer: _Layer) -> Run:
-    _require_whole_sequences(node)
-
+def _kernel(layer: _Layer) -> Kernel:
     def run(
-        x: Tensor,
-        W: Tensor,
-        R: Tensor,
-        B: Tensor | None = None,
-        _lengths: None = None,
-        h: Tensor | None = None,
+        x: Tensor, W: Tensor, R: Tensor, B: Tensor | None = None, _lengths: None = None, *rest: Tensor | None
     ) -> State:
-        return layer.run(x, W, R, B, [h])
+        first = [rest[k] if k < len(rest) else None for k in range(layer.states)]
+        return layer.run(x, W, R, B, first)
 
     return run
 
 
-RECURRENT = {
+RECURRENT: dict[str, Operator] = {
     "LSTM": Operator(_lstm, 3, 8, outputs=3),
     "GRU": Operator(_gru, 3, 6, outputs=2),
     "RNN": Operator(_rnn, 3, 6, outputs=2),

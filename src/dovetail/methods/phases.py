@@ -1,0 +1,241 @@
+"""The plan of the default method as a table: which method, when it applies, with how much of the time left.
+
+Phases run in the order of `PHASES`; each gets its share of the time that is left when its turn comes. The
+log's section lines and the table in docs/auto.md are made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dovetail.core.options import require_choice, require_count, require_flags
+from dovetail.linearised.scaled_problem import scaled_problem
+from dovetail.methods.column_generation import ColumnGeneration
+from dovetail.methods.exact_mip import ExactMip, writing_plan
+from dovetail.methods.integer_search import IntegerLocalSearch
+from dovetail.methods.neighbourhood import Neighbourhood
+from dovetail.methods.sequential_linear import SequentialLinear
+from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
+from dovetail.reformulations.reformulated import Reformulation
+from dovetail.run.context import Method, SolveContext
+
+MANY_INTEGERS = 2000
+"""A MILP step over more of them finds nothing in its two seconds; dispatch of 10,000 binaries showed it."""
+MANY_COMPONENTS = 200
+"""With more of them columns come first: a MILP step over all their classes takes longer than ten pricings
+(water, n = 400)."""
+EASY_NEURONS, MOST_NEURONS = 64, 400
+"""Neurons that may change sign. Up to the first HiGHS mostly closes the MIP in seconds, so that it comes
+early; far beyond the second SCIP finds no point in two minutes (docs/results.md, E1)."""
+EARLY_SHARE, LATE_SHARE = 0.5, 0.3
+"""Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
+FIRST_STARTS, FIRST_SHARE = 3, 0.15
+"""First points soon: three starts are the user's own, the cheapest and the quietest point."""
+MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.5, 0.5
+"""What comes after may bring as much: halves."""
+
+
+@dataclass(frozen=True)
+class AutoOptions:
+    """Options of the default method: what may be used, and how much of it."""
+
+    effort: int | None = None
+    """Starts, rounds and neighbourhoods of each method; None: as many as the time allows."""
+    patience: int = 30
+    """Starts in a row that may bring nothing before the search ends early."""
+    tables: bool = True
+    exact: bool = True
+    column_generation: bool = True
+    integer_search: bool = True
+    enumeration: bool = True
+    """Whether integer inputs with few combinations get a binary for each, in descents."""
+    bundle: int = 8
+    """Linearisations that descents keep as cuts (see `SequentialLinear`)."""
+    scaling: Literal["box", "none"] = "box"
+    """Trust regions in units of each input's own box, or of one width for all."""
+
+    def __post_init__(self) -> None:
+        if self.effort is not None:
+            require_count("Auto: effort", self.effort, at_least=1)
+        require_count("Auto: patience", self.patience, at_least=1)
+        require_count("Auto: bundle", self.bundle, at_least=0)
+        require_choice("Auto: scaling", self.scaling, ("box", "none"))
+        require_flags("Auto", self, "tables", "exact", "column_generation", "integer_search", "enumeration")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the choice of phases rests on."""
+
+    integers: int
+    """Integer columns that can move, classes among them."""
+    choices: int
+    """Those beside classes."""
+    components: int
+    priced: bool
+    """Class outputs in several components that share rows."""
+    unstable: int
+    """Neurons that may change sign if all networks are written out; too many where they cannot be."""
+
+    @classmethod
+    def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
+        """Measured once, before the first phase."""
+        scaled = context.once(scaled_problem)
+        integers = int(np.count_nonzero(scaled.free_integers))
+        parts, classes = scaled.parts, scaled.networks.classes
+        coupled = parts.count > 1 and not np.all(parts.private_rows)
+        plan = context.once(writing_plan) if options.exact and integers <= MANY_INTEGERS else None
+        return cls(
+            integers,
+            integers - int(classes.sum()) if options.integer_search else 0,
+            parts.count,
+            bool(classes.any()) and coupled and options.column_generation,
+            MOST_NEURONS + 1 if plan is None else plan.unstable,
+        )
+
+    @property
+    def many(self) -> bool:
+        """Too many integers for a MILP over all of them."""
+        return self.integers > MANY_INTEGERS
+
+    @property
+    def easy(self) -> bool:
+        """Few enough neurons for an early proof."""
+        return self.unstable <= EASY_NEURONS
+
+    @property
+    def hard(self) -> bool:
+        """Few enough neurons for a late proof."""
+        return EASY_NEURONS < self.unstable <= MOST_NEURONS
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One row of the plan."""
+
+    name: str
+    when: str
+    """In words, as the documentation has it."""
+    applies: Callable[[Facts], bool]
+    share: float
+    """Of the time left."""
+    method: Callable[[AutoOptions], Method]
+    why: str
+    """The section line of the log, facts to be filled in."""
+    rewritten: tuple[Reformulation, ...] = ()
+    """What the problem is rewritten by for this phase, where it can be."""
+    needs_points: bool = False
+    """Whether it begins with the points that methods before it have been at."""
+
+
+def _descents(share: float, name: str, when: str, applies: Callable[[Facts], bool], why: str) -> Phase:
+    def method(options: AutoOptions) -> Method:
+        return SequentialLinear(starts=options.effort, patience=options.patience, bundle=options.bundle)
+
+    return Phase(name, when, applies, share, method, why, (EnumeratedInputs(),))
+
+
+def _first_descents(options: AutoOptions) -> Method:
+    starts = FIRST_STARTS if options.effort is None else min(FIRST_STARTS, options.effort)
+    return SequentialLinear(starts=starts, patience=options.patience, bundle=options.bundle)
+
+
+def _integer_search(options: AutoOptions) -> Method:
+    return IntegerLocalSearch(rounds=options.effort, patience=options.patience)
+
+
+PHASES = (
+    Phase(
+        "relaxation",
+        f"more than {MANY_INTEGERS:,} integers",
+        lambda facts: facts.many,
+        1.0,
+        lambda options: Neighbourhood(rounds=1),
+        "{integers} integers: relax, fix, large neighbourhoods",
+    ),
+    Phase(
+        "first descents",
+        f"otherwise, but not where columns come first: more than {MANY_COMPONENTS} components",
+        lambda facts: not facts.many and (not facts.priced or facts.components <= MANY_COMPONENTS),
+        FIRST_SHARE,
+        _first_descents,
+        "sequential linear steps from a few starts",
+        (EnumeratedInputs(),),
+    ),
+    Phase(
+        "early exact MIP",
+        f"at most {EASY_NEURONS} neurons can change sign",
+        lambda facts: facts.easy,
+        EARLY_SHARE,
+        lambda options: ExactMip(),
+        "{unstable} neurons may change sign: few enough to be written out, early",
+    ),
+    Phase(
+        "first integer search",
+        "integers beside classes",
+        lambda facts: facts.choices > 0,
+        FIRST_SHARE,
+        _integer_search,
+        "{choices} integers beside classes: local search over them by the networks themselves",
+    ),
+    Phase(
+        "column generation",
+        "class outputs in several components that share rows",
+        lambda facts: facts.priced,
+        1.0,
+        lambda options: ColumnGeneration(rounds=options.effort),
+        "class outputs, {components} components that share rows: columns and prices",
+        needs_points=True,
+    ),
+    _descents(
+        MIDDLE_SHARE,
+        "middle descents",
+        "a late exact MIP follows, and no columns came before",
+        lambda facts: facts.hard and not facts.priced,
+        "more starts, before the exact MIP",
+    ),
+    Phase(
+        "late exact MIP",
+        f"more neurons than that, at most {MOST_NEURONS}, can change sign",
+        lambda facts: facts.hard,
+        LATE_SHARE,
+        lambda options: ExactMip(),
+        "{unstable} neurons may change sign: written out for a proof, late",
+    ),
+    Phase(
+        "last integer search",
+        "integers beside classes",
+        lambda facts: facts.choices > 0,
+        LAST_INTEGERS_SHARE,
+        _integer_search,
+        "integers once more, from more starts",
+    ),
+    _descents(
+        1.0,
+        "last descents",
+        f"no more than {MANY_INTEGERS:,} integers",
+        lambda facts: not facts.many,
+        "more starts, while there is time and they bring something",
+    ),
+    Phase(
+        "neighbourhoods",
+        f"more than {MANY_INTEGERS:,} integers",
+        lambda facts: facts.many,
+        1.0,
+        lambda options: Neighbourhood(rounds=options.effort, relax=False),
+        "neighbourhoods of the best point",
+    ),
+)
+
+
+def as_markdown() -> str:
+    """The plan as the table of docs/auto.md."""
+    lines = ["| phase | when | of the time left |", "| --- | --- | --- |"]
+    for phase in PHASES:
+        share = "all" if phase.share == 1.0 else f"{100 * phase.share:g} %"
+        lines.append(f"| {phase.name} | {phase.when} | {share} |")
+    return "\n".join(lines)

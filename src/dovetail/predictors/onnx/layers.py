@@ -1,0 +1,127 @@
+"""Dense layers and activations read off a graph, for the methods that write a network out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.predictors.onnx.graph import Graph
+from dovetail.predictors.onnx.graph_traits import RESHAPING
+from dovetail.predictors.onnx.module import OnnxModule
+from dovetail.predictors.onnx.node import Node
+
+ACTIVATIONS = {
+    "Relu": "relu",
+    "Sigmoid": "sigmoid",
+    "Tanh": "tanh",
+    "Softplus": "softplus",
+    "Softmax": "softmax",
+}
+"""Operators that are an activation of `core.layers`, and its name there."""
+ARITHMETIC = ("Add", "Sub", "Mul", "Div")
+"""Operators that, with a constant, scale and shift."""
+
+
+def layers_of(graph: Graph, module: OnnxModule) -> Iterator[Layer]:
+    """A layer for every node that computes something; an error that names the node that is none."""
+    shapes, rows = module.shapes()
+    for node, data in _chain(graph):
+        before, after = shapes[data], shapes[node.outputs[0]]
+        if node.operator in RESHAPING and before[0] == after[0] == rows:
+            continue
+        if node.operator in ACTIVATIONS and (node.operator != "Softmax" or _is_on_rows(node, before)):
+            yield Activation(ACTIVATIONS[node.operator])
+        elif node.operator in ("Gemm", "MatMul") and node.inputs[0] == data and len(before) == 2:
+            yield _dense(node, module)
+        elif node.operator in ARITHMETIC and before == after:
+            yield _scaling(node, data, before, module)
+        else:
+            raise _not_a_layer(node)
+
+
+def merged(layers: Iterable[Layer]) -> Iterator[Layer]:
+    """The same layers, with scalings and shifts taken into the dense layer beside them."""
+    last: Layer | None = None
+    for layer in layers:
+        if isinstance(last, Dense) and isinstance(layer, Dense) and (_is_scaling(last) or _is_scaling(layer)):
+            last = Dense(layer.weight @ last.weight, layer.weight @ last.bias + layer.bias)
+            continue
+        if last is not None:
+            yield last
+        last = layer
+    if last is not None:
+        yield last
+
+
+def _chain(graph: Graph) -> list[tuple[Node, str]]:
+    """The nodes from input to output, each with the one value it works on."""
+    makers = graph.makers()
+    varying = graph.varying()
+    name, chain = graph.output, []
+    while name != graph.input:
+        node = makers[name]
+        data = [value for value in node.inputs if value in varying]
+        if len(data) != 1:
+            raise _not_a_layer(node)
+        (name,) = data
+        chain.append((node, name))
+    return chain[::-1]
+
+
+def _is_on_rows(node: Node, shape: tuple[int, ...]) -> bool:
+    return len(shape) == 2 and node.integer("axis", -1) in (1, -1)
+
+
+def _dense(node: Node, module: OnnxModule) -> Dense:
+    weight = module.constant(node.inputs[1])
+    if weight is None or weight.ndim > 2 or (node.operator == "Gemm" and node.integer("transA", 0)):
+        raise _not_a_layer(node)
+    if node.operator == "MatMul":
+        weight = np.atleast_2d(weight.T)
+        return Dense(weight, np.zeros(len(weight)))
+    weight = node.number("alpha", 1.0) * (weight if node.integer("transB", 0) else weight.T)
+    bias: FloatArray | None = np.zeros(1)
+    if len(node.inputs) > 2 and node.inputs[2]:
+        bias = module.constant(node.inputs[2])
+    return Dense(weight, node.number("beta", 1.0) * _spread(bias, (len(weight),), node))
+
+
+def _scaling(node: Node, data: str, shape: tuple[int, ...], module: OnnxModule) -> Dense:
+    """Arithmetic with a constant: a scaler before a network, or the bias after a MatMul."""
+    comes_first = node.inputs[0] == data
+    constant = _spread(module.constant(node.inputs[1 if comes_first else 0]), shape[1:], node)
+    ones, zeros = np.ones(len(constant)), np.zeros(len(constant))
+    if node.operator == "Add":
+        return Dense(np.diag(ones), constant)
+    if node.operator == "Sub":
+        return Dense(np.diag(ones), -constant) if comes_first else Dense(np.diag(-ones), constant)
+    if node.operator == "Div" and not comes_first:
+        raise _not_a_layer(node)
+    return Dense(np.diag(constant if node.operator == "Mul" else 1.0 / constant), zeros)
+
+
+def _spread(constant: FloatArray | None, shape: tuple[int, ...], node: Node) -> FloatArray:
+    """A constant, the same for all rows, as one number per value of a row."""
+    try:
+        if constant is not None:
+            return np.broadcast_to(constant, (1, *shape)).reshape(-1).copy()
+    except ValueError:
+        pass
+    raise _not_a_layer(node)
+
+
+def _is_scaling(layer: Dense) -> bool:
+    rows, columns = layer.weight.shape
+    off_diagonal = np.count_nonzero(layer.weight) - np.count_nonzero(np.diagonal(layer.weight))
+    return bool(rows == columns and off_diagonal == 0)
+
+
+def _not_a_layer(node: Node) -> UnsupportedError:
+    return UnsupportedError(
+        f"{node} cannot be written out as a layer; only a chain of Gemm, MatMul, Add, Relu, Sigmoid, Tanh, "
+        'Softplus and Softmax can. method="auto" takes any network.'
+    )

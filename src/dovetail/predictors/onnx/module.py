@@ -1,0 +1,158 @@
+"""Running a graph: an `nn.Module` that goes through the steps of its plan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import PredictorError, UnsupportedError
+from dovetail.core.file_limits import Meter
+from dovetail.predictors.onnx.batching import TRIAL, one_by_one, takes_one, trial_batch
+from dovetail.predictors.onnx.graph import Graph
+from dovetail.predictors.onnx.graph_traits import require_gradient, row_shape
+from dovetail.predictors.onnx.memory import room
+from dovetail.predictors.onnx.operators.table import compiled
+from dovetail.predictors.onnx.plan import LIKE, Step, folded_constants, planned
+
+
+class OnnxModule(nn.Module):
+    """A graph as a torch module from (n, features) to (n, outputs).
+
+    Float constants are buffers, so that copies and conversions take them along. Two more buffers show
+    the precision in use: that of the input, and the narrowest, which tells the file as it is from a
+    copy in another precision. In such a copy every cast to a float type goes to the copy's.
+    """
+
+    precision: Tensor
+    narrowest: Tensor
+
+    def __init__(self, graph: Graph, meter: Meter) -> None:
+        super().__init__()
+        self.register_buffer("precision", torch.zeros((), dtype=graph.dtype))
+        self.register_buffer("narrowest", torch.zeros((), dtype=graph.narrowest_dtype))
+        self._name = graph.name
+        self._own_narrowest = graph.narrowest_dtype
+        kernels = {node: compiled(node) for node in graph.nodes}  # refusals, before anything runs
+        require_gradient(graph)
+        with room(meter):
+            constants = folded_constants(graph, kernels)
+        self._plan = planned(graph, kernels, constants)
+        self._fixed: list[Tensor | None] = [None] * self._plan.n_slots
+        self._floats: list[tuple[int, str]] = []
+        self._masks: list[int] = []
+        for name in constants.keys() & self._plan.slots.keys():
+            self._keep(name, constants[name])
+        self._shape = row_shape(graph, constants)
+        self._limits = meter.limits
+        x = trial_batch(math.prod(self._shape), graph.dtype)
+        self._takes_one = takes_one(self._rows, x, graph.sizes[0], meter)
+        self._most_rows = TRIAL
+
+    def forward(self, x: Tensor) -> Tensor:
+        """All rows at once; or each on its own, for a graph that was made for one."""
+        if x.ndim != 2 or x.shape[1] != math.prod(self._shape):
+            laid_out = "" if len(self._shape) == 1 else f" ({' x '.join(map(str, self._shape))})"
+            raise PredictorError(
+                f"{self._name} takes {math.prod(self._shape)} features{laid_out}, not {tuple(x.shape)[1:]}."
+            )
+        if len(x) > self._most_rows and type(x) is Tensor:
+            with room(self._meter(len(x))):
+                y = self._batch(x)
+            self._most_rows = len(x)
+            return y
+        return self._batch(x)
+
+    def shapes(self) -> tuple[dict[str, tuple[int, ...]], int]:
+        """The shape of everything that is computed, by name, and the number of rows it was seen with."""
+        rows = 1 if self._takes_one else TRIAL
+        values = self._values(self.precision.new_zeros(rows, math.prod(self._shape)), frees=False)
+        found = {name: values[slot] for name, slot in self._plan.slots.items()}
+        return {name: tuple(value.shape) for name, value in found.items() if value is not None}, rows
+
+    def constant(self, name: str) -> FloatArray | None:
+        """A float constant by name, or None for anything else."""
+        buffer = self._buffers.get(f"constant{self._plan.slots.get(name, 0)}")
+        return None if buffer is None else buffer.to(dtype=torch.float64, device="cpu").numpy().copy()
+
+    def _batch(self, x: Tensor) -> Tensor:
+        return one_by_one(self._rows, x) if self._takes_one else self._rows(x)
+
+    def _meter(self, rows: int) -> Meter:
+        """For a batch larger than any before: a graph can make more of many rows than of few, each by each.
+
+        What it may compute grows with the rows, which are the caller's choice.
+        """
+        assert self._limits.elements is not None
+        allowed = self._limits.elements * math.ceil(rows / TRIAL)
+        limits = replace(self._limits, elements=allowed, seconds=math.inf)
+        return Meter(f"{self._name} with {rows} samples", limits, "load_predictor", PredictorError)
+
+    def _rows(self, x: Tensor) -> Tensor:
+        y = self._values(x)[self._plan.output]
+        if y is not None and y.ndim == 0 and len(x) == 1:  # a Squeeze took the samples' axis along
+            y = y.reshape(1)
+        if y is None or y.ndim == 0 or len(y) != len(x):
+            raise PredictorError(
+                f"{self._name} turns {len(x)} samples into an output of shape "
+                f"{None if y is None else tuple(y.shape)}; its first axis must be the samples."
+            )
+        return y.reshape(len(x), math.prod(y.shape[1:]))
+
+    def _values(self, x: Tensor, frees: bool = True) -> list[Tensor | None]:
+        """Every step in turn; what no later step reads is dropped on the way."""
+        values = self._at_first(x)
+        step: Step | None = None
+        try:
+            for step in self._plan.steps:
+                result = step.kernel(*[values[slot] for slot in step.inputs])
+                if step.single:
+                    values[step.outputs[0]] = result
+                else:
+                    for slot, value in zip(step.outputs, result, strict=False):
+                        values[slot] = value
+                if frees:
+                    for slot in step.freed:
+                        values[slot] = None
+        except (PredictorError, UnsupportedError):
+            raise
+        except Exception as reason:
+            raise PredictorError(
+                f"{self._name}: {step and step.label} fails: {type(reason).__name__}: {reason}"
+            ) from reason
+        return values
+
+    def _at_first(self, x: Tensor) -> list[Tensor | None]:
+        """The slots before the first step: constants, in the precision in use, and the input."""
+        values, buffers = self._fixed.copy(), self._buffers
+        values[LIKE] = self.narrowest
+        for slot, name in self._floats:
+            values[slot] = buffers[name]
+        for slot in self._masks:
+            values[slot] = self._as_in_use(values[slot])
+        values[self._plan.input] = x.reshape(len(x), *self._shape)
+        return values
+
+    def _as_in_use(self, mask: Tensor | None) -> Tensor | None:
+        """A constant that is no buffer, where the buffers are and in their precision."""
+        if mask is None:
+            return None
+        as_written = self.narrowest.dtype == self._own_narrowest
+        return mask.to(device=self.narrowest.device, dtype=mask.dtype if as_written else self.narrowest.dtype)
+
+    def _keep(self, name: str, value: Tensor) -> None:
+        """Store a constant: floats as a buffer, the rest (and masks of minus infinity) as it is."""
+        slot = self._plan.slots[name]
+        if not value.is_floating_point():
+            self._fixed[slot] = value
+        elif bool(torch.isfinite(value).all()):
+            self.register_buffer(f"constant{slot}", value.contiguous())
+            self._floats.append((slot, f"constant{slot}"))
+        elif bool((torch.isinf(value) | (value == 0)).all()):
+            self._fixed[slot] = value
+            self._masks.append(slot)
+        else:
+            raise PredictorError(f"{self._name}: {name!r} holds NaN or infinity; train or load it again.")

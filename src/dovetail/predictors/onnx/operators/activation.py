@@ -1,0 +1,96 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.operators.operator import Kernel, Operator, plain
+
+
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + exp(x)): torch goes over to x itself at 20, where float64 still sees the difference."""
+    return F.softplus(x, threshold=40.0)
+
+
+WITHOUT_ATTRIBUTES: dict[str, Callable[[Tensor], Tensor]] = {
+    "HardSwish": F.hardswish, "Mish": F.mish, "Relu": torch.relu, "Sigmoid": torch.sigmoid,
+    "Softplus": softplus, "Softsign": F.softsign, "Tanh": torch.tanh,
+}  # fmt: skip
+
+
+def _leaky_relu(node: Node) -> Kernel:
+    slope = node.number("alpha", 0.01)
+    return lambda x: F.leaky_relu(x, slope)
+
+
+def _prelu(x: Tensor, slope: Tensor) -> Tensor:
+    return torch.where(x < 0, slope * x, x)
+
+
+def _thresholded_relu(node: Node) -> Kernel:
+    threshold = node.number("alpha", 1.0)
+    return lambda x: F.threshold(x, threshold, 0.0)
+
+
+def _elu(node: Node) -> Kernel:
+    alpha = node.number("alpha", 1.0)
+    return lambda x: F.elu(x, alpha)
+
+
+def _selu(node: Node) -> Kernel:
+    alpha = node.number("alpha", 1.67326319217681884765625)
+    gamma = node.number("gamma", 1.05070102214813232421875)
+    return lambda x: gamma * F.elu(x, alpha)
+
+
+def _celu(node: Node) -> Kernel:
+    alpha = node.number("alpha", 1.0)
+    return lambda x: F.celu(x, alpha)
+
+
+def _gelu(node: Node) -> Kernel:
+    approximate = node.text("approximate", "none")
+    if approximate not in ("none", "tanh"):
+        raise node.refused(f"approximate={approximate!r}")
+    return lambda x: F.gelu(x, approximate=approximate)
+
+
+def _swish(node: Node) -> Kernel:
+    alpha = node.number("alpha", 1.0)
+    return lambda x: x * torch.sigmoid(alpha * x)
+
+
+def _hard_sigmoid(node: Node) -> Kernel:
+    alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
+    return lambda x: torch.clamp(alpha * x + beta, 0.0, 1.0)
+
+
+def _softmax(node: Node) -> Kernel:
+    axis = node.integer("axis", -1)
+    return lambda x: torch.softmax(x, dim=axis)
+
+
+def _log_softmax(node: Node) -> Kernel:
+    axis = node.integer("axis", -1)
+    return lambda x: torch.log_softmax(x, dim=axis)
+
+
+ACTIVATION: dict[str, Operator] = {
+    **{name: plain(function, 1, 1) for name, function in WITHOUT_ATTRIBUTES.items()},
+    "LeakyRelu": Operator(_leaky_relu, 1, 1),
+    "PRelu": plain(_prelu, 2, 2),
+    "ThresholdedRelu": Operator(_thresholded_relu, 1, 1),
+    "Elu": Operator(_elu, 1, 1),
+    "Selu": Operator(_selu, 1, 1),
+    "Celu": Operator(_celu, 1, 1),
+    "Gelu": Operator(_gelu, 1, 1),
+    "Swish": Operator(_swish, 1, 1),
+    "HardSigmoid": Operator(_hard_sigmoid, 1, 1),
+    "Softmax": Operator(_softmax, 1, 1),
+    "LogSoftmax": Operator(_log_softmax, 1, 1),
+}

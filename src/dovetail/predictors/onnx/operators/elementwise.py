@@ -1,0 +1,69 @@
+"""Arithmetic and functions of one number, element by element (activations have a file of their own)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator, plain
+
+SMOOTH: dict[str, Callable[[Tensor], Tensor]] = {
+    "Abs": torch.abs, "Acos": torch.acos, "Acosh": torch.acosh, "Asin": torch.asin, "Asinh": torch.asinh,
+    "Atan": torch.atan, "Atanh": torch.atanh, "Cos": torch.cos, "Cosh": torch.cosh, "Erf": torch.erf,
+    "Exp": torch.exp, "Identity": lambda x: x, "Log": torch.log, "Neg": torch.neg,
+    "Reciprocal": torch.reciprocal, "Sin": torch.sin, "Sinh": torch.sinh, "Sqrt": torch.sqrt,
+    "Tan": torch.tan,
+}  # fmt: skip
+"""One input, no attributes, and a gradient almost everywhere."""
+
+PIECEWISE_CONSTANT: dict[str, Callable[[Tensor], Tensor]] = {
+    "Ceil": torch.ceil, "Floor": torch.floor, "Round": torch.round, "Sign": torch.sign,
+}  # fmt: skip
+"""One input, no attributes, and no gradient."""
+
+
+def _quotient(a: Tensor, b: Tensor) -> Tensor:
+    whole = not (a.is_floating_point() or b.is_floating_point())
+    return torch.div(a, b, rounding_mode="trunc" if whole else None)
+
+
+def _power(base: Tensor, exponent: Tensor) -> Tensor:
+    return torch.pow(base, exponent).to(base.dtype)
+
+
+def _modulo(node: Node) -> Kernel:
+    return torch.fmod if node.integer("fmod", 0) else torch.remainder
+
+
+def _folded(combine: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Node], Kernel]:
+    """An operator of any number of inputs, taken two by two."""
+    return lambda node: lambda *values: reduce(combine, values)
+
+
+def _mean(node: Node) -> Kernel:
+    return lambda *values: reduce(torch.add, values) / len(values)
+
+
+def _clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+    return x if low is None and high is None else torch.clamp(x, low, high)
+
+
+ELEMENTWISE: dict[str, Operator] = {
+    **{name: plain(function, 1, 1) for name, function in SMOOTH.items()},
+    **{name: plain(function, 1, 1, differentiable=False) for name, function in PIECEWISE_CONSTANT.items()},
+    "Add": plain(torch.add, 2, 2),
+    "Sub": plain(torch.sub, 2, 2),
+    "Mul": plain(torch.mul, 2, 2),
+    "Div": plain(_quotient, 2, 2),
+    "Pow": plain(_power, 2, 2),
+    "Mod": Operator(_modulo, 2, 2),
+    "Min": Operator(_folded(torch.minimum), 1, MANY),
+    "Max": Operator(_folded(torch.maximum), 1, MANY),
+    "Sum": Operator(_folded(torch.add), 1, MANY),
+    "Mean": Operator(_mean, 1, MANY),
+    "Clip": plain(_clip, 1, 3),
+}

@@ -1,0 +1,72 @@
+"""Pooling: the largest or the mean value of a window, or of a whole image."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.operators.operator import Kernel, Operator, plain
+from dovetail.predictors.onnx.operators.windows import Windows, padded
+
+MAXIMA = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
+AVERAGES: dict[int, Callable[..., Tensor]] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
+
+
+def _max_pool(node: Node) -> Kernel:
+    windows, kernel = Windows.of(node, pooling=True), node.integers("kernel_shape")
+    strides, dilations = windows.steps(len(kernel))
+    node.passed_over("storage_order")  # it concerns the indices, which are not given
+    pool = MAXIMA[len(kernel)]
+
+    def run(x: Tensor) -> Tensor:
+        sizes = x.shape[2:]
+        pads = windows.padding(sizes, kernel)
+        x = padded(x, pads[0], windows.overhang(sizes, kernel, pads), -math.inf)
+        return pool(x, kernel, strides, 0, dilations)
+
+    return run
+
+
+def _average_pool(node: Node) -> Kernel:
+    windows, kernel = Windows.of(node, pooling=True), node.integers("kernel_shape")
+    strides, dilations = windows.steps(len(kernel))
+    if any(dilation != 1 for dilation in dilations):
+        raise node.refused("a dilation")
+    counts_padding = bool(node.integer("count_include_pad", 0))
+    pool = AVERAGES[len(kernel)]
+
+    def run(x: Tensor) -> Tensor:
+        sizes = x.shape[2:]
+        before, last = pads = windows.padding(sizes, kernel)
+        after = windows.overhang(sizes, kernel, pads)
+        y = pool(padded(x, before, after), kernel, strides)
+        if not any(before) and not any(amount > 0 for amount in after):
+            return y
+        counted = torch.ones((1, 1, *sizes), dtype=x.dtype, device=x.device)
+        if counts_padding:  # but never what only rounding up has added
+            counted = padded(counted, before, last, 1.0)
+            before, after = [0] * len(kernel), [a - b for a, b in zip(after, last, strict=True)]
+        return y / pool(padded(counted, before, after), kernel, strides)
+
+    return run
+
+
+def _global_average(x: Tensor) -> Tensor:
+    return x.mean(dim=tuple(range(2, x.ndim)), keepdim=True)
+
+
+def _global_maximum(x: Tensor) -> Tensor:
+    return x.amax(dim=tuple(range(2, x.ndim)), keepdim=True)
+
+
+POOLING: dict[str, Operator] = {
+    "MaxPool": Operator(_max_pool, 1, 1),
+    "AveragePool": Operator(_average_pool, 1, 1),
+    "GlobalAveragePool": plain(_global_average, 1, 1),
+    "GlobalMaxPool": plain(_global_maximum, 1, 1),
+}

@@ -1,0 +1,90 @@
+"""The same numbers on other axes, repeated along them, and the shape itself."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from dovetail.core.errors import PredictorError
+from dovetail.predictors.onnx.limits import listed, require_room
+from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator, plain
+
+SHAPES_ONLY = ("Shape", "Size")
+"""Operators whose result depends on how many rows there are, never on what they hold."""
+
+
+def _flatten(node: Node) -> Kernel:
+    axis = node.integer("axis", 1)
+
+    def run(x: Tensor) -> Tensor:
+        split = axis + x.ndim if axis < 0 else axis
+        return x.reshape(math.prod(x.shape[:split]), math.prod(x.shape[split:]))
+
+    return run
+
+
+def _reshape(node: Node) -> Kernel:
+    keeps_zeros = bool(node.integer("allowzero", 0))
+
+    def run(x: Tensor, shape: Tensor) -> Tensor:
+        sizes = listed(shape)
+        if not keeps_zeros and 0 in sizes:
+            sizes = [size or x.shape[k] for k, size in enumerate(sizes)]
+        return x.reshape(sizes)
+
+    return run
+
+
+def _squeeze(x: Tensor, axes: Tensor | None = None) -> Tensor:
+    return x.squeeze() if axes is None else x.squeeze(tuple(listed(axes)))
+
+
+def _unsqueeze(x: Tensor, axes: Tensor) -> Tensor:
+    places = listed(axes)
+    for axis in sorted(place % (x.ndim + len(places)) for place in places):
+        x = x.unsqueeze(axis)
+    return x
+
+
+def _transpose(node: Node) -> Kernel:
+    order = node.integers("perm", ())
+    return lambda x: x.permute(order or tuple(reversed(range(x.ndim))))
+
+
+def _expand(x: Tensor, shape: Tensor) -> Tensor:
+    wanted = listed(shape)
+    extra = len(wanted) - x.ndim
+    own = [1] * extra + list(x.shape)
+    wanted = [1] * -extra + wanted
+    sizes = [want if have == 1 else have for have, want in zip(own, wanted, strict=True)]
+    require_room(sizes)
+    if any(want not in (1, size) for want, size in zip(wanted, sizes, strict=True)):
+        raise PredictorError(f"a tensor of shape {tuple(x.shape)} cannot be expanded to {tuple(wanted)}.")
+    return x.expand(sizes)
+
+
+def _tile(x: Tensor, repeats: Tensor) -> Tensor:
+    counts = listed(repeats)
+    require_room([size * count for size, count in zip(x.shape, counts, strict=True)])
+    return x.repeat(counts)
+
+
+def _shape(node: Node) -> Kernel:
+    start, end = node.integer("start", 0), node.integer("end", MANY)
+    return lambda x: torch.tensor(x.shape[start:end], dtype=torch.int64)
+
+
+SHAPE: dict[str, Operator] = {
+    "Flatten": Operator(_flatten, 1, 1),
+    "Reshape": Operator(_reshape, 2, 2),
+    "Squeeze": plain(_squeeze, 1, 2),
+    "Unsqueeze": plain(_unsqueeze, 2, 2),
+    "Transpose": Operator(_transpose, 1, 1),
+    "Expand": plain(_expand, 2, 2),
+    "Tile": plain(_tile, 2, 2),
+    "Shape": Operator(_shape, 1, 1, differentiable=False),
+    "Size": plain(lambda x: torch.tensor(x.numel()), 1, 1, differentiable=False),
+}

@@ -1,0 +1,99 @@
+"""The context of a method that works on a reformulated problem: its points reach the same incumbent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dovetail.analysis.boxes import tight_box
+from dovetail.core.arrays import FloatArray
+from dovetail.core.check import Violation
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.run.context import SolveContext, Start
+from dovetail.run.incumbent import IncumbentView
+
+
+def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContext:
+    """The same solve over the reformulated problem; candidates are restricted before they are checked."""
+    if reformulated.previous is None:
+        return context
+    x, relaxed = context.start.x, reformulated.relaxed
+    return replace(
+        context,
+        problem=reformulated.problem,
+        incumbent=LiftedIncumbent(context.incumbent, reformulated),
+        start=Start(None if x is None else reformulated.lift(x)),
+        relaxed=None if relaxed is None else relaxed.problem,
+        archive=context.archive.restricted(reformulated.restrict),
+        _kept={tight_box: reformulated.box} if reformulated.problem.blocks else {},
+        _whole=None,
+    )
+
+
+class LiftedIncumbent:
+    """The incumbent of the original, over the columns of a reformulated problem."""
+
+    def __init__(self, original: IncumbentView, reformulated: Reformulated) -> None:
+        self._original, self._reformulated = original, reformulated
+        self._lifted: tuple[FloatArray, FloatArray] | None = None
+        """The original's point that was lifted last, and what it became."""
+
+    @property
+    def x(self) -> FloatArray | None:
+        """The best verified point so far, lifted once."""
+        x = self._original.x
+        if x is None:
+            return None
+        if self._lifted is None or self._lifted[0] is not x:
+            self._lifted = x, self._reformulated.lift(x)
+        return self._lifted[1]
+
+    @property
+    def objective(self) -> float:
+        """Its objective in the user's sense; NaN while there is none."""
+        return self._original.objective
+
+    @property
+    def source(self) -> str:
+        """Who found it."""
+        return self._original.source
+
+    @property
+    def violation(self) -> Violation | None:
+        """Of the best point, as it was checked."""
+        return self._original.violation
+
+    @property
+    def nearest(self) -> Violation | None:
+        """Of the refused candidates, the violation of the one that came nearest."""
+        return self._original.nearest
+
+    @property
+    def bound(self) -> float:
+        """What no point can be below, in minimisation form."""
+        return self._original.bound
+
+    @property
+    def proved(self) -> bool:
+        """The best point meets the bound: nothing better exists."""
+        return self._original.proved
+
+    def raise_bound(self, bound: float) -> None:
+        """A bound of the reformulated problem is one of the original."""
+        self._original.raise_bound(bound)
+
+    def offer(self, candidate: FloatArray, source: str) -> float:
+        """The candidate's objective, or NaN if it was refused."""
+        return self._original.offer(self._reformulated.restrict(candidate), source)
+
+    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
+        """Complete and check a candidate as the original does."""
+        x = self._original.admit(self._reformulated.restrict(candidate), source)
+        return None if x is None else self._reformulated.lift(x)
+
+    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of the original's columns; those that were appended are exact."""
+        change, lead = self._original.rounding(self._reformulated.restrict(x))
+        appended = np.zeros(x.size - change.size)
+        return np.concatenate([change, appended]), np.concatenate([lead, appended])

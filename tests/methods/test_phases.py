@@ -1,0 +1,49 @@
+"""The plan: which phases a problem gets, in which order, and that the documentation says so."""
+
+from pathlib import Path
+
+import pytest
+
+from dovetail.methods.phases import MANY_COMPONENTS, MANY_INTEGERS, PHASES, Facts, as_markdown
+
+NOTHING = {"integers": 0, "choices": 0, "components": 1, "priced": False, "unstable": 10**6}
+
+
+def planned(**facts):
+    return [phase.name for phase in PHASES if phase.applies(Facts(**{**NOTHING, **facts}))]
+
+
+@pytest.mark.parametrize(
+    ("facts", "names"),
+    [
+        ({}, ["first descents", "last descents"]),
+        ({"unstable": 10}, ["first descents", "early exact MIP", "last descents"]),
+        ({"unstable": 100}, ["first descents", "middle descents", "late exact MIP", "last descents"]),
+        (
+            {"integers": 5, "choices": 5},
+            ["first descents", "first integer search", "last integer search", "last descents"],
+        ),
+        (
+            {"integers": 9, "components": 9, "priced": True, "unstable": 100},
+            ["first descents", "column generation", "late exact MIP", "last descents"],
+        ),
+        ({"components": MANY_COMPONENTS + 1, "priced": True}, ["column generation", "last descents"]),
+        ({"integers": MANY_INTEGERS + 1}, ["relaxation", "neighbourhoods"]),
+    ],
+)
+def test_which_phases_apply(facts, names):
+    assert planned(**facts) == names
+
+
+def test_the_documentation_has_the_table():
+    page = Path(__file__).parents[2] / "docs" / "auto.md"
+    assert as_markdown() in page.read_text()
+
+
+def test_every_line_of_the_log_can_be_filled_in():
+    for phase in PHASES:
+        assert "{" not in phase.why.format(**NOTHING)
+
+
+def test_shares_are_shares():
+    assert all(0.0 < phase.share <= 1.0 for phase in PHASES)

@@ -1,0 +1,72 @@
+"""A method on a reformulated problem: same incumbent, same clock, its own columns."""
+
+import numpy as np
+import pytest
+
+from dovetail.analysis.boxes import tight_box
+from dovetail.reformulations.context import context_of
+from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
+from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.reformulations.tables import Tables
+from tests import contexts
+from tests.reformulations.test_reformulated import mixed, points
+
+
+def lifted(reformulation):
+    problem = mixed()
+    context = contexts.context_of(problem)
+    given = Reformulated.start(problem, context.once(tight_box))
+    rewritten = reformulate(given, (reformulation,))
+    return context, rewritten, context_of(context, rewritten)
+
+
+@pytest.mark.parametrize("reformulation", [Tables(), EnumeratedInputs()], ids=lambda r: r.name)
+def test_what_is_offered_reaches_the_original(reformulation):
+    context, rewritten, inner = lifted(reformulation)
+    assert inner.incumbent.x is None and not inner.incumbent.proved
+    x = next(points(context.problem))
+    objective = inner.incumbent.offer(rewritten.lift(x), "test")
+    assert objective == context.incumbent.objective == inner.incumbent.objective
+    assert context.incumbent.x == pytest.approx(x)
+    assert np.array_equal(inner.incumbent.x, rewritten.lift(context.incumbent.x))
+    assert inner.incumbent.x is inner.incumbent.x  # lifted once, so that methods may compare by identity
+    assert inner.incumbent.source == "test" and inner.incumbent.violation is context.incumbent.violation
+
+
+def test_a_bound_is_shared_and_proves():
+    context, rewritten, inner = lifted(Tables())
+    x = next(points(context.problem))
+    inner.incumbent.admit(rewritten.lift(x), "test")
+    inner.incumbent.raise_bound(context.incumbent.objective)
+    assert context.incumbent.bound == inner.incumbent.bound
+    assert context.incumbent.proved and inner.incumbent.proved
+
+
+def test_points_on_the_way_are_kept_as_the_original_s():
+    context, rewritten, inner = lifted(EnumeratedInputs())
+    x = next(points(context.problem))
+    inner.archive.add(rewritten.lift(x))
+    assert context.archive.points == []
+    context.archive.keeps = True
+    inner.archive.add(rewritten.lift(x))
+    assert np.array_equal(context.archive.points, [x])
+
+
+def test_what_was_worked_out_is_not_shared_but_the_box_is_known():
+    context, rewritten, inner = lifted(Tables())
+    assert inner.once(tight_box) is rewritten.box
+    assert context.once(tight_box) is not rewritten.box
+
+
+def test_rounding_of_new_columns_is_nothing():
+    context, rewritten, inner = lifted(Tables())
+    x = next(points(context.problem))
+    change, lead = inner.incumbent.rounding(rewritten.lift(x))
+    assert change.size == lead.size == rewritten.problem.mip.n_columns
+    assert not np.any(change[x.size :])
+
+
+def test_without_a_rewriting_the_context_is_the_same():
+    problem = mixed()
+    context = contexts.context_of(problem)
+    assert context_of(context, Reformulated.start(problem, context.once(tight_box))) is context
