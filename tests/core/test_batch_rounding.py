@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 import dovetail as dt
-from dovetail.core.batch_rounding import DOUBLE, TWICE, alone, batch_rounding, double_copy, nearby
+from dovetail.core.batch_rounding import DOUBLE, alone, batch_rounding, double_copy, nearby
 from tests.small import random_mlp
 
 INPUTS = np.random.default_rng(0).uniform(-1.0, 1.0, (5, 3))
@@ -25,14 +25,16 @@ def test_float64_is_allowed_a_few_roundings_without_a_look():
     assert np.all(allowed <= DOUBLE * np.maximum(1.0, np.abs(values).max()))
 
 
-def test_float32_is_allowed_twice_what_was_seen():
+def test_float32_is_allowed_more_than_what_was_seen():
     block = block_of(torch.float32)
     copy = double_copy(block)
     values = block.predictor.predict(INPUTS)
     near = nearby(block, copy, INPUTS)
     assert 0.0 < near.max() < 1e-4
     seen = np.maximum(near, np.abs(copy(INPUTS) - values))
-    assert np.all(batch_rounding(block, values, near, [copy(INPUTS)]) >= TWICE * seen)
+    assert np.all(
+        batch_rounding(block, values, near, [copy(INPUTS)]) >= 2.0 * seen
+    )  # another machine may err to the other side
 
 
 def test_rows_that_nobody_asks_for_stay_unknown():
