@@ -63,7 +63,7 @@ OPTIONAL = {
     "onnx": {"predictors/onnx/file.py"},
     "sklearn": {"predictors/scikit_learn.py"},
     "keras": {"predictors/keras_model.py"},
-    "pytest": {f"testing/{name}.py" for name in ("engines", "methods", "predictors", "sub_solvers")},
+    "pytest": {f"testing/{part}_suite.py" for part in ("engine", "method", "predictor", "sub_solver")},
 }
 """The only files that may import a library."""
 

@@ -80,12 +80,13 @@ def register_method(name: str, make: Callable[[], Method], text: str = "") -> No
             name = "random-search"
 
             def solve(self, context):
-                rng = np.random.default_rng(context.seed)
-                mip, tries = context.problem.mip, 0
-                while not context.budget.over and tries < 100:
-                    context.incumbent.offer(rng.uniform(mip.lower, mip.upper))
-                    tries += 1
-                return MethodOutcome(StopReason.ITERATIONS, tries)
+                rng, mip = np.random.default_rng(context.seed), context.problem.mip
+                progress = Progress(context, most=100)
+                while True:
+                    value = context.incumbent.offer(rng.uniform(mip.lower, mip.upper), "random")
+                    outcome = progress.record(value, value)
+                    if outcome is not None:
+                        return outcome
 
         dt.register_method("random-search", RandomSearch, "a hundred points at random")
 
