@@ -9,7 +9,7 @@ from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from dovetail.run.progress import Progress
 from dovetail.testing import MethodSuite
-from dovetail.testing.problems import bowl
+from dovetail.testing.problems import bowl, knapsack
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,12 @@ def ignores_the_callback(method, context):
     return MethodOutcome(StopReason.ITERATIONS, 5)
 
 
+def claims_a_proof(method, context):
+    value = context.incumbent.offer(np.zeros(context.problem.mip.n_columns), "zero")
+    context.incumbent.raise_bound(value)
+    return MethodOutcome(StopReason.PROVED, 1)
+
+
 def touches_the_problem(method, context):
     cost = context.problem.mip.cost
     cost.flags.writeable = True
@@ -71,19 +77,20 @@ class Broken:
 
 
 @pytest.mark.parametrize(
-    ("fault", "test"),
+    ("fault", "test", "arguments"),
     [
-        (ignores_the_seed, "test_the_same_seed_gives_the_same_iterates"),
-        (ignores_the_callback, "test_a_callback_sees_and_stops"),
-        (touches_the_problem, "test_a_problem_solved_twice_is_left_as_it_was"),
+        (ignores_the_seed, "test_the_same_seed_gives_the_same_iterates", []),
+        (ignores_the_callback, "test_a_callback_sees_and_stops", []),
+        (touches_the_problem, "test_a_problem_solved_twice_is_left_as_it_was", []),
+        (claims_a_proof, "test_points_are_verified_and_claims_are_modest", [knapsack, -4.0]),
     ],
 )
-def test_a_broken_promise_is_found(fault, test):
+def test_a_broken_promise_is_found(fault, test, arguments):
     class Suite(MethodSuite):
         method = Broken(fault)
 
     with pytest.raises(AssertionError):
-        getattr(Suite(), test)()
+        getattr(Suite(), test)(*arguments)
 
 
 def test_a_method_that_claims_too_much_of_itself():
@@ -92,4 +99,4 @@ def test_a_method_that_claims_too_much_of_itself():
         takes_any_predictor = False
 
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
-        Suite().test_points_are_verified_and_claims_are_modest(bowl)
+        Suite().test_points_are_verified_and_claims_are_modest(bowl, None)
