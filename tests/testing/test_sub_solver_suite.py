@@ -18,8 +18,8 @@ class Wrapped:
     def refuses(self, block):
         return dt.ProjectedGradient().refuses(block)
 
-    def solve(self, block, pull, start, budget):
-        return self.change(block, start, dt.ProjectedGradient().solve(block, pull, start, budget))
+    def solve(self, block, terms, start, budget):
+        return self.change(block, start, dt.ProjectedGradient().solve(block, terms, start, budget))
 
 
 def honest(block, start, answer):

@@ -74,22 +74,26 @@ def register_method(name: str, make: Callable[[], Method], text: str = "") -> No
 
     A method object can be passed to `solve` without this; a name is for the command line and for logs.
     `make` is the class, or a function that makes the object with the options that the name stands for;
-    `text` says in one line what the method is good for. The class can be as small as this::
+    `text` says in one line what the method is good for. `dovetail.testing.MethodSuite` checks that a method
+    keeps all the promises of `solve`.
 
-        class RandomSearch:
-            name = "random-search"
-
-            def solve(self, context):
-                rng, mip = np.random.default_rng(context.seed), context.problem.mip
-                progress = Progress(context, most=100)
-                while True:
-                    value = context.incumbent.offer(rng.uniform(mip.lower, mip.upper), "random")
-                    outcome = progress.record(value, value)
-                    if outcome is not None:
-                        return outcome
-
-        dt.register_method("random-search", RandomSearch, "a hundred points at random")
-
-    `dovetail.testing.MethodSuite` checks that such a method keeps all the promises of `solve`.
+    >>> import dovetail as dt
+    >>> import numpy as np
+    >>> from dovetail.run.progress import Progress
+    >>> class RandomSearch:
+    ...     name = "random-search"
+    ...     def solve(self, context):
+    ...         rng, mip = np.random.default_rng(context.seed), context.problem.mip
+    ...         progress = Progress(context, most=100)
+    ...         while True:
+    ...             value = context.incumbent.offer(rng.uniform(mip.lower, mip.upper), "random")
+    ...             outcome = progress.record(value, value)
+    ...             if outcome is not None:
+    ...                 return outcome
+    >>> dt.register_method("random-search", RandomSearch, "a hundred points at random")
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -9.0], upper=[1.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    >>> bool(dt.solve(problem, "random-search", log=False).objective < 0.1)
+    True
     """
     METHODS.add(Part(name, make, text))

@@ -38,10 +38,15 @@ def register_engine(name: str, make: Callable[[], MipEngine], text: str = "") ->
 
     An engine object can be passed without this, `DualDecomposition(engine=MyEngine())`. `make` is the
     class, or a function that makes the engine; `text` says in one line what it is good for. What an engine
-    has to do is in `dovetail.run.engine`, and `dovetail.testing.EngineSuite` checks it::
+    has to do is in `dovetail.run.engine`, and `dovetail.testing.EngineSuite` checks it.
 
-        dt.register_engine("mine", MyEngine, "any problem; needs a licence")
-        dt.solve(problem, dt.DualDecomposition(engine="mine"))
+    >>> import dovetail as dt
+    >>> from dovetail.mip.highs import HighsEngine
+    >>> class MyEngine(HighsEngine):
+    ...     name = "mine"
+    >>> dt.register_engine("mine", MyEngine, "any problem; needs a licence")
+    >>> dt.DualDecomposition(engine="mine").engine
+    'mine'
     """
     ENGINES.add(Part(name, make, text))
 
