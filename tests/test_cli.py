@@ -4,10 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import dovetail as dt
+from dovetail.experiments import EXPERIMENTS
+from tests.core.test_table import TABLES
 from tests.processes import hear_ctrl_c
 
 
@@ -42,19 +45,35 @@ def test_help_and_version():
 def test_list_names_what_is_here():
     done = dovetail("list")
     assert done.returncode == 0
-    for name in (
-        "dual-decomposition",
-        "paper",
-        "highs",
-        "piqp",
-        "scip",
-        "ProjectedGradient",
-        "torch.nn.Module",
-        "water",
-        "tree",
-    ):
-        assert name in done.stdout
+    for table in TABLES:
+        assert f"{table.title}:" in done.stdout
+        for part in table.values():
+            assert f"  {part.name} " in done.stdout and part.text in done.stdout
     assert "not installed" not in done.stdout
+
+
+def test_list_of_some_families_only(capsys, monkeypatch):
+    assert dovetail("list", "engines").stdout.splitlines()[0] == "engines for the MIP step:"
+    assert "family 'motors' is not known; choose methods, engines" in refused(
+        ["list", "motors"], capsys, monkeypatch
+    )
+
+
+def test_the_docs_have_the_same_list():
+    page = (Path(__file__).parent.parent / "docs" / "parts.md").read_text()
+    assert dovetail("list", "--markdown").stdout.strip() == page[page.index("## ") :].strip()
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("dovetail bench ", [*EXPERIMENTS, "all"]), ("dovetail list eng", ["engines"])]
+)
+def test_shells_complete_names_from_the_tables(typed, offered):
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", "from dovetail.cli import app; app(prog_name='dovetail')"],
+        capture_output=True, text=True, env={**os.environ, "_DOVETAIL_COMPLETE": "complete_bash", **words},
+    )  # fmt: skip
+    assert done.stdout.split() == offered
 
 
 @pytest.mark.long

@@ -25,9 +25,29 @@ ALLOWED = {
     "modelling": {"core", "run", "models", "reformulations", "predictors"},
     "linearised": {"core", "run", "mip", "bounds", "analysis"},
     "methods": {"core", "run", "mip", "nn", "coupling", "bounds", "analysis", "reformulations", "linearised"},
-    "experiments": {"problems"},
+    "experiments": {"core", "problems"},
+    "testing": {"core", "run", "mip", "nn", "problems"},
 }
 """Which folders a folder may import; `solve`, `demo` and `cli` may import everything."""
+
+HOUSE_LP = {
+    "mip/highs.py",
+    "bounds/confirmed.py",
+    "bounds/safe_lp.py",
+    "linearised/trust_region.py",
+    "methods/column_generation/master.py",
+}
+"""The files that use HiGHS directly, as the house LP; `mip/highs_model.py` says why there is no protocol."""
+
+HOUSE_MIP = {
+    "analysis/rounding_room.py",
+    "bounds/confirmed.py",
+    "linearised/starts.py",
+    "methods/clearing.py",
+    "mip/piqp.py",
+    "solving.py",
+}
+"""The files that ask `HighsEngine` by name, for programs in which the user has no say."""
 
 OPTIONAL = {
     "pyscipopt": {"mip/scip.py", "models/scip.py"},
@@ -43,6 +63,7 @@ OPTIONAL = {
     "onnx": {"predictors/onnx/file.py"},
     "sklearn": {"predictors/scikit_learn.py"},
     "keras": {"predictors/keras_model.py"},
+    "pytest": {f"testing/{part}_suite.py" for part in ("engine", "method", "predictor", "sub_solver")},
 }
 """The only files that may import a library."""
 
@@ -77,10 +98,18 @@ def test_no_folder_imports_the_top():
             assert not tops & set(imported(path)), path
 
 
-def test_methods_take_engines_and_sub_solvers_from_the_front():
-    for path in (ROOT / "methods").glob("*.py"):
-        for name in imported(path):
-            assert not name.startswith(("dovetail.mip.", "dovetail.nn.")) or name.count(".") == 2, name
+@pytest.mark.parametrize(("module", "files"), [("highs_model", HOUSE_LP), ("highs", HOUSE_MIP)])
+def test_only_these_files_use_highs_directly(module, files):
+    """All others take the engine that the user chose, from the table."""
+    users = {path for path in ROOT.rglob("*.py") if f"dovetail.mip.{module}" in imported(path)}
+    assert {str(path.relative_to(ROOT)) for path in users} == files
+
+
+def test_experiments_use_public_names_only():
+    """But for the table they are listed in."""
+    for path in (ROOT / "experiments").glob("*.py"):
+        inner = {name for name in imported(path) if name.startswith("dovetail.core")}
+        assert not inner or path.name == "__init__.py", path
 
 
 def test_optional_libraries_are_imported_in_one_file_each():
@@ -130,3 +159,13 @@ def test_public_names_exist_and_the_rest_is_an_attribute_error():
     assert set(dovetail.__all__) <= set(dir(dovetail))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         dovetail.nonsense  # noqa: B018
+
+
+def test_type_checkers_see_the_same_public_names():
+    import dovetail
+
+    (block,) = (
+        node for node in ast.parse((ROOT / "__init__.py").read_text()).body if isinstance(node, ast.If)
+    )
+    seen = {alias.asname: node.module for node in block.body for alias in node.names}
+    assert seen == dovetail._PUBLIC

@@ -15,35 +15,27 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from dovetail.methods import METHODS
+from dovetail.nn import SUB_SOLVERS
+from dovetail.version import __version__
 
 _PUBLIC = {
-    "Auto": "dovetail.methods.auto",
     "BalancedPenalty": "dovetail.coupling.penalty",
-    "BigM": "dovetail.methods.big_m.method",
     "Block": "dovetail.core.block",
-    "ColumnGeneration": "dovetail.methods.column_generation.method",
     "DovetailError": "dovetail.core.errors",
-    "DualDecomposition": "dovetail.methods.dual_decomposition",
     "EngineError": "dovetail.core.errors",
     "Event": "dovetail.run.monitor",
     "FileLimits": "dovetail.core.file_limits",
     "FixedPenalty": "dovetail.coupling.penalty",
-    "IntegerLocalSearch": "dovetail.methods.integer_search.method",
-    "LogBarrier": "dovetail.nn",
     "Mip": "dovetail.core.mip",
     "MissingDependencyError": "dovetail.core.errors",
     "ModelError": "dovetail.core.errors",
     "Multipliers": "dovetail.run.result",
-    "Neighbourhood": "dovetail.methods.neighbourhood",
     "OptionError": "dovetail.core.errors",
     "PredictorConstr": "dovetail.modelling.attach",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
-    "ProjectedGradient": "dovetail.nn",
     "Result": "dovetail.run.result",
-    "SequentialLinear": "dovetail.methods.sequential_linear",
-    "SingleStepGradient": "dovetail.methods.single_step_gradient",
     "Status": "dovetail.run.result",
     "StopReason": "dovetail.run.budget",
     "Trace": "dovetail.run.trace",
@@ -53,11 +45,15 @@ _PUBLIC = {
     "check": "dovetail.modelling.attach",
     "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.highs",
+    "register_engine": "dovetail.mip",
+    "register_method": "dovetail.methods",
     "register_predictor": "dovetail.core.predictor",
     "solve": "dovetail.api",
 }
+"""Where the public names are that stand in no table of parts."""
+_PUBLIC |= METHODS.public_names() | SUB_SOLVERS.public_names()
 
-__all__ = ["__version__", *_PUBLIC]
+__all__ = ["__version__", *sorted(_PUBLIC)]
 
 import_module("dovetail.predictors")  # teaches core which foreign objects are predictors
 import_module("dovetail.api")  # light, and there at once: the first solve hears Ctrl-C when it begins
@@ -75,7 +71,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests compare the two
     from dovetail.api import solve as solve
     from dovetail.core.block import Block as Block
     from dovetail.core.check import Violation as Violation
@@ -92,6 +88,7 @@ if TYPE_CHECKING:
     from dovetail.core.problem import Problem as Problem
     from dovetail.coupling.penalty import BalancedPenalty as BalancedPenalty
     from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
+    from dovetail.methods import register_method as register_method
     from dovetail.methods.auto import Auto as Auto
     from dovetail.methods.big_m.method import BigM as BigM
     from dovetail.methods.column_generation.method import ColumnGeneration as ColumnGeneration
@@ -100,12 +97,13 @@ if TYPE_CHECKING:
     from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood
     from dovetail.methods.sequential_linear import SequentialLinear as SequentialLinear
     from dovetail.methods.single_step_gradient import SingleStepGradient as SingleStepGradient
+    from dovetail.mip import register_engine as register_engine
     from dovetail.modelling.attach import PredictorConstr as PredictorConstr
     from dovetail.modelling.attach import add_predictor_constr as add_predictor_constr
     from dovetail.modelling.attach import check as check
     from dovetail.models.highs import read as read
-    from dovetail.nn import LogBarrier as LogBarrier
-    from dovetail.nn import ProjectedGradient as ProjectedGradient
+    from dovetail.nn.barrier import LogBarrier as LogBarrier
+    from dovetail.nn.projected_gradient import ProjectedGradient as ProjectedGradient
     from dovetail.predictors.files import load_predictor as load_predictor
     from dovetail.run.budget import StopReason as StopReason
     from dovetail.run.monitor import Event as Event

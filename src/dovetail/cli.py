@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import dovetail
+from dovetail.core.table import Table
+from dovetail.experiments import EXPERIMENTS
 
 app = typer.Typer(
     help="Mixed-integer optimisation with trained neural networks inside, the networks left alone.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -63,7 +64,12 @@ def demo(
 @app.command()
 def bench(
     experiments: Annotated[
-        list[str], typer.Argument(help="e1 e2 e3 e4 e5 theory sensitivity, or all.", show_default=False)
+        list[str],
+        typer.Argument(
+            help=f"{' '.join(EXPERIMENTS)}, or all.",
+            autocompletion=lambda: [*EXPERIMENTS, "all"],
+            show_default=False,
+        ),
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Small instances, short limits: minutes.")] = False,
     data: DataFolder = None,
@@ -94,70 +100,57 @@ def bench(
 
 
 @app.command("list")
-def list_parts() -> None:
-    """List methods, engines, sub-solvers, predictors and problems that are here."""
-    from dovetail.experiments import EXPERIMENTS
+def list_parts(
+    families: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Only these, such as methods engines.",
+            autocompletion=lambda: [*_tables()],
+            show_default=False,
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="As docs/parts.md has it, whatever is installed.")
+    ] = False,
+) -> None:
+    """List methods, engines, sub-solvers, models, predictors and problems that are here."""
+    tables = _tables()
+    for family in families or tables:
+        if family not in tables:
+            raise dovetail.OptionError(f"family {family!r} is not known; choose {', '.join(tables)}.")
+        typer.echo("\n".join(_as_markdown(tables[family]) if markdown else _as_text(tables[family])))
+        typer.echo()
+
+
+def _tables() -> dict[str, Table[Any]]:
+    """All families of parts; their tables are light."""
     from dovetail.methods import METHODS
+    from dovetail.mip import ENGINES
+    from dovetail.models import MODELS
+    from dovetail.nn import SUB_SOLVERS
+    from dovetail.predictors import PREDICTORS
     from dovetail.problems import PROBLEMS
 
-    baseline = _installed("pyscipopt-ml", METHODS["big-m"], extra="scip")
-    _section("methods", {**METHODS, "big-m": baseline})
-    _section(
-        "engines for the MIP step",
-        {
-            "highs": _installed("highspy", "any problem; the default where integers are left"),
-            "piqp": _installed("piqp", "no integers; the default there"),
-            "scip": _installed("pyscipopt", "any problem", extra="scip"),
-        },
-    )
-    _section(
-        "sub-solvers for the network step",
-        {
-            "ProjectedGradient": "Adam or plain gradient steps, each followed by a projection",
-            "LogBarrier": "Newton-CG or L-BFGS-B on a log barrier; no equalities on outputs",
-        },
-    )
-    _section(
-        "models that stay where they are",
-        {
-            "highspy.Highs": _installed("highspy", "and .mps, .mps.gz, .lp files by dovetail.read"),
-            "pyscipopt.Model": _installed("pyscipopt", "indicator, And and Or constraints too", extra="scip"),
-            "gurobipy.Model": _installed("gurobipy", "indicator constraints too", extra="gurobi"),
-            "Pyomo": _installed("pyomo", "a ConcreteModel or a Block", extra="pyomo"),
-            "linopy.Model": _installed("linopy", "indicator constraints too", extra="linopy"),
-        },
-    )
-    _section(
-        "predictors",
-        {
-            "torch.nn.Module": _installed("torch", "any module that maps (n, d) to (n, q)"),
-            "ONNX": _installed("onnx", "a .onnx file or a ModelProto, opset 13 to 28", extra="onnx"),
-            "scikit-learn": _installed(
-                "scikit-learn", "MLPs, linear and logistic models, scalers, pipelines", extra="sklearn"
-            ),
-            "skorch": _installed("skorch", "a trained net, as its torch module"),
-            "Keras": _installed("keras", "models on the torch backend"),
-            "callable": "any f(X) -> Y on numpy batches, gradients by differences",
-        },
-    )
-    _section("problems", PROBLEMS)
-    _section("experiments", EXPERIMENTS)
+    tables = (METHODS, ENGINES, SUB_SOLVERS, MODELS, PREDICTORS, PROBLEMS, EXPERIMENTS)
+    return {f"{table.family}s": table for table in tables}
 
 
-def _section(title: str, entries: dict[str, str]) -> None:
-    typer.echo(f"{title}:")
-    width = max(len(name) for name in entries)
-    for name, text in entries.items():
-        typer.echo(f"  {name:<{width}}  {text}")
-    typer.echo()
+def _as_text(table: Table[Any]) -> Iterator[str]:
+    yield f"{table.title}:"
+    width = max(map(len, table))
+    for part in table.values():
+        here = part.availability()
+        yield f"  {part.name:<{width}}  {part.text}{f' ({here})' if here else ''}"
 
 
-def _installed(package: str, text: str, extra: str | None = None) -> str:
-    try:
-        return f"{text} ({package} {version(package)})"
-    except PackageNotFoundError:
-        fix = f'pip install "dovetail[{extra}]"' if extra else f"pip install {package}"
-        return f"{text}; not installed: {fix}"
+def _as_markdown(table: Table[Any]) -> Iterator[str]:
+    yield f"## {table.title[0].upper()}{table.title[1:]}"
+    yield ""
+    yield "| name | what it is for | needs |"
+    yield "| --- | --- | --- |"
+    for part in table.values():
+        extra = f" (`dovetail[{part.extra}]`)" if part.extra else ""
+        yield f"| `{part.name}` | {part.text} | {part.library}{extra} |"
 
 
 def main() -> None:

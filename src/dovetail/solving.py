@@ -15,16 +15,15 @@ from typing import Any, TextIO, cast
 
 import numpy as np
 
-from dovetail import __version__
 from dovetail.analysis.host import HostRelaxation, analyse_host
 from dovetail.core.arrays import FloatArray, require_finite, vector
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import DovetailError, EngineError, OptionError, PredictorError
+from dovetail.core.extrapolation import extrapolations
 from dovetail.core.options import require_count, require_methods, require_number
 from dovetail.core.probe import require_unchanged
 from dovetail.core.problem import Problem
-from dovetail.core.training_range import extrapolations
-from dovetail.methods import method_named
+from dovetail.methods import METHODS
 from dovetail.methods.clearing import clear
 from dovetail.mip.highs import HighsEngine
 from dovetail.modelling.attach import Opened, opened, remember
@@ -37,6 +36,7 @@ from dovetail.run.incumbent import Incumbent, meets
 from dovetail.run.monitor import Callback, Monitor
 from dovetail.run.result import BoundKind, Result, Status
 from dovetail.run.stopwatch import Profile, Stopwatch
+from dovetail.version import __version__
 
 MOST_RESERVED = 0.5
 """Of the time left when the search begins: with slow predictors a short limit still has a search."""
@@ -56,7 +56,7 @@ def answer(
     log: bool | TextIO,
 ) -> Result:
     """What `dovetail.solve` returns; its options are explained there."""
-    chosen = method_named(method) if isinstance(method, str) else _require_method(method)
+    chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
     _require_options(time_limit, seed, n_jobs, device, callback)
     file = _log_file(log)
     _import_all(chosen)

@@ -28,61 +28,22 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core.predictor import Traits
+from dovetail.testing import PredictorCase
+from dovetail.testing.predictor_case import DOUBLE, SINGLE
 from tests.conformance import nets
 from tests.conftest import FULL
 from tests.predictors import estimators
 
 onnxruntime.set_default_logger_severity(4)
 
-SINGLE, DOUBLE = 1e-5, 1e-10
-"""How close a copy is to an owner that computes in float32, in float64; relative to max(1, |value|)."""
 
+class Kind(PredictorCase):
+    """A case with the features of the suites' networks, whose layers are known unless it says otherwise."""
 
-class Kind:
-    """How the owner of a predictor makes it, asks it, looks at it and trains it again."""
+    layers, sigmoid = True, False
 
-    exact = False
-    doubles = True
-    device = "cpu"
-    identical = True
-    """Whether predict is the owner's answer to the last bit."""
-    follows = True
-    """Whether predict says what the owner's object says now; a file is read once."""
-    freezes = True
-    """Whether a snapshot keeps what it was made of; a function can only be called."""
-    layers = True
-    smooth: bool | None = None
-    """What examine must say; None leaves it open."""
-    sigmoid: bool | None = False
-    close = SINGLE
-
-    def __init__(self, label, *, called="", features=nets.FEATURES, outputs=1, **traits):
-        self.label, self.called, self.features, self.outputs = label, called, features, outputs
-        for name, value in traits.items():
-            assert hasattr(self, name), name
-            setattr(self, name, value)
-
-    def __str__(self):
-        return self.label
-
-    def points(self):
-        return np.random.default_rng(0).uniform(-2, 2, (7, self.features))
-
-    def make(self, folder):
-        """The owner's object."""
-        raise NotImplementedError
-
-    def answer(self, owner, X):
-        """The library's own answer, as its user would get it."""
-        raise NotImplementedError
-
-    def state(self, owner):
-        """All that a solve must leave as it is; a list of things that `==` compares."""
-        raise NotImplementedError
-
-    def change(self, owner):
-        """Other weights in the same object."""
-        raise NotImplementedError
+    def __init__(self, label, *, called="", features=nets.FEATURES, **fields):
+        super().__init__(label, called=called, features=features, **fields)
 
 
 def bytes_of(tensor):
@@ -171,7 +132,7 @@ class Keras(Kind):
 class Estimator(Kind):
     """A trained scikit-learn estimator or pipeline."""
 
-    exact, close = True, DOUBLE
+    is_float64, close = True, DOUBLE
     sigmoid = None
 
     def __init__(self, label, build, **traits):
@@ -269,7 +230,7 @@ class OnnxFile(Onnx):
 class Function(Kind):
     """A numpy function of the user's own, here a method of an object with weights."""
 
-    exact, close, freezes, layers, smooth, sigmoid = True, DOUBLE, False, False, False, None
+    is_float64, close, freezes, layers, smooth, sigmoid = True, DOUBLE, False, False, False, None
 
     def make(self, folder):
         return Recipe().cook
@@ -410,7 +371,7 @@ def twins():
             lambda: twin_module(torch.float64),
             torch.float64,
             called="Sequential",
-            exact=True,
+            is_float64=True,
             close=DOUBLE,
             **shared,
         ),
@@ -456,7 +417,7 @@ def torch_kinds():
                 dtype,
                 called=type(nets.make(kind)).__name__,
                 outputs=2,
-                exact=dtype == torch.float64,
+                is_float64=dtype == torch.float64,
                 close=DOUBLE if dtype == torch.float64 else SINGLE,
                 smooth=kind in nets.SMOOTH,
                 layers=kind == "mlp",
@@ -494,7 +455,7 @@ def onnx_kinds():
             np.float64 if exact else np.float32,
             called="main_graph",
             outputs=2,
-            exact=exact,
+            is_float64=exact,
             close=DOUBLE if exact else SINGLE,
             smooth=kind in nets.SMOOTH,
             layers=kind == "mlp",

@@ -1,4 +1,4 @@
-"""Every predictor: the owner's own answer, the same map for gradients, and the owner's object untouched."""
+"""Our predictors pass the public suite, all the twins have the same optimum, and what one kind is about."""
 
 import itertools
 
@@ -9,19 +9,14 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core import predictor as register
-from dovetail.core.block import Block
-from dovetail.core.check import Checker
-from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
+from dovetail.testing import PredictorSuite
 from tests.conformance import nets
 from tests.conformance.predictor_kinds import (
-    DOUBLE,
     KINDS,
     RANDOM,
     TWINS,
-    Keras,
     Recipe,
-    Torch,
     Whole,
     twin,
 )
@@ -39,147 +34,8 @@ def points(count=7, seed=0):
     return np.random.default_rng(seed).uniform(-2, 2, (count, nets.FEATURES))
 
 
-_made: dict[str, tuple] = {}
-
-
-@pytest.fixture
-def only_read(kind, tmp_path_factory):
-    """The owner's object and its predictor, made once for the tests that change nothing."""
-    if str(kind) not in _made:
-        owner = kind.make(tmp_path_factory.mktemp("owner"))
-        _made[str(kind)] = owner, as_predictor(owner)
-    return _made[str(kind)]
-
-
-def apart(a, b):
-    """The largest difference, relative to max(1, |value|)."""
-    assert a.shape == b.shape
-    return np.max(np.abs(a - b) / np.maximum(1.0, np.abs(b)), initial=0.0)
-
-
-def tied(kind, owner, X):
-    """A problem around the box of some points whose objective is the sum of all outputs."""
-    d, q = kind.features, kind.outputs
-    mip = dt.Mip(
-        cost=[0.0] * d + [1.0] * q,
-        lower=[*X.min(axis=0), *[-np.inf] * q],
-        upper=[*X.max(axis=0), *[np.inf] * q],
-    )
-    problem = dt.Problem(mip)
-    problem.add_predictor(owner, range(d), range(d, d + q))
-    return problem
-
-
-def slope_of(forward, X):
-    """Values, and the gradient of one sum of them."""
-    u = torch.tensor(X, requires_grad=True)
-    values = forward(u)
-    weights = torch.linspace(1.0, 2.0, values.shape[1], dtype=torch.float64)
-    (slope,) = torch.autograd.grad((values @ weights).sum(), u)
-    return values.detach(), slope.numpy(), weights
-
-
-@pytest.mark.parametrize("kind", [*KINDS, *RANDOM], ids=str)
-class TestEveryKind:
-    def test_predict_is_the_owner_s_own_answer(self, kind, only_read):
-        (owner, predictor), X = only_read, kind.points()
-        truth, said = kind.answer(owner, X), predictor.predict(X)
-        assert said.dtype == np.float64 and said.shape == (len(X), kind.outputs)
-        assert np.array_equal(said, truth) if kind.identical else apart(said, truth) <= kind.close
-
-    def test_rows_do_not_influence_each_other(self, kind, only_read):
-        (_, predictor), X = only_read, kind.points()
-        said = predictor.predict(X)
-        assert apart(predictor.predict(X[::-1])[::-1], said) <= kind.close
-        for i in (0, len(X) - 1):
-            assert apart(predictor.predict(X[i : i + 1]), said[i : i + 1]) <= kind.close
-        assert predictor.predict(X[:0]).shape == (0, kind.outputs)
-
-    def test_other_batches_stay_within_what_the_check_allows(self, kind, only_read):
-        """Alone, in halves, backwards: what the same rows give is within the rounding that was measured."""
-        (_, predictor), X = only_read, kind.points()[:7]
-        n, d, q = len(X), kind.features, kind.outputs
-        limits = np.repeat([1e9, np.inf], [n * d, n * q])
-        problem = dt.Problem(dt.Mip(cost=np.zeros(n * (d + q)), lower=-limits, upper=limits))
-        predictor.examine(X)
-        outputs = n * d + np.arange(n * q).reshape(n, q)
-        traits = register.Traits(smooth=False, ends_in_sigmoid=None)
-        block = Block("net", predictor, traits, np.arange(n * d).reshape(n, d), outputs, False, 0.0, 0.0)
-        problem = problem.derived(problem.mip, (block,))
-        x = problem.predict(np.concatenate([X.ravel(), np.zeros(n * q)]))
-        allowed = Checker(problem).allowance(x)[0][outputs]
-        halves = [predictor.predict(X[:3]), predictor.predict(X[3:])]
-        one_by_one = [predictor.predict(X[i : i + 1]) for i in range(n)]
-        backwards = predictor.predict(X[::-1])[::-1]
-        for said in (np.concatenate(halves), np.concatenate(one_by_one), backwards):
-            assert np.all(np.abs(said - x[outputs]) <= allowed)
-        x[outputs] = np.concatenate(one_by_one)
-        assert dt.check(problem, x).within()
-
-    def test_the_copy_says_the_same_and_its_gradient_is_a_difference(self, kind, only_read):
-        (_, predictor), X = only_read, kind.points()
-        predictor.examine(X)
-        forward = predictor.snapshot("cpu")
-        values, slope, weights = slope_of(forward, X)
-        assert values.dtype == torch.float64
-        assert apart(values.numpy(), predictor.predict(X)) <= kind.close
-        wrong = np.zeros(len(X), dtype=bool)
-        for j, spread in enumerate(X.std(axis=0)):
-            step = 1e-6 * spread * np.eye(kind.features)[j]
-            with torch.no_grad():
-                rise = (forward(torch.tensor(X + step)) - forward(torch.tensor(X - step))) @ weights
-            rise = rise.numpy() / (2.0 * step[j])
-            wrong |= np.abs(slope[:, j] - rise) > 1e-5 * np.maximum(1.0 / spread, np.abs(rise))
-        assert wrong.sum() <= len(X) // 50  # of many points, one may lie at a kink
-
-    def test_what_it_says_of_itself_is_true(self, kind, only_read):
-        (_, predictor), X = only_read, kind.points()
-        traits = predictor.examine(X)
-        assert isinstance(predictor, register.Predictor)
-        assert (predictor.name, predictor.device) == (kind.called, kind.device)
-        assert (predictor.exact, predictor.doubles) == (kind.exact, kind.doubles)
-        error = apart(predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy(), predictor.predict(X))
-        assert error <= DOUBLE if predictor.exact else error > 1e-13  # a lower precision shows
-        assert traits.smooth == (traits.smooth if kind.smooth is None else kind.smooth)
-        assert kind.sigmoid is None or traits.ends_in_sigmoid is kind.sigmoid
-
-    def test_the_owner_gets_it_back_as_it_was(self, kind, tmp_path):
-        owner, X = kind.make(tmp_path), kind.points()
-        before, seen = kind.state(owner), X.copy()
-        problem = tied(kind, owner, X)
-        predictor = problem.blocks[0].predictor
-        predictor.predict(X)
-        slope_of(predictor.snapshot("cpu"), X)
-        if kind.layers:
-            predictor.layers()
-        if isinstance(kind, (Torch, Keras)) and not (kind.exact or kind in TWINS):  # twins are solved below
-            dt.solve(problem, dt.DualDecomposition(iterations=1), log=False)
-        assert kind.state(owner) == before
-        assert np.array_equal(X, seen)
-
-    def test_a_copy_stays_and_predict_follows_the_owner(self, kind, tmp_path):
-        owner, X = kind.make(tmp_path), kind.points()
-        predictor, u = as_predictor(owner), torch.tensor(X)
-        predictor.examine(X)
-        held, before = predictor.snapshot("cpu"), predictor.predict(X)
-        copied = held(u).detach().clone()
-        state = kind.state(owner)
-        kind.change(owner)
-        assert kind.state(owner) != state
-        now = kind.answer(owner, X)
-        assert apart(now, before) > 1e-3
-        said = predictor.predict(X)
-        assert apart(said, now if kind.follows else before) <= kind.close
-        assert torch.equal(held(u), copied) == kind.freezes
-        assert apart(predictor.snapshot("cpu")(u).detach().numpy(), said) <= kind.close
-
-    def test_layers_compute_the_same(self, kind, only_read):
-        (_, predictor), X = only_read, kind.points()
-        if kind.layers:
-            assert apart(evaluate(predictor.layers(), X), predictor.predict(X)) <= max(kind.close, 1e-9)
-        elif hasattr(predictor, "layers"):
-            with pytest.raises(dt.UnsupportedError, match="cannot be written out"):
-                predictor.layers()
+class TestEveryKind(PredictorSuite):
+    cases = (*KINDS, *RANDOM)
 
 
 def price(owner):

@@ -102,7 +102,7 @@ def _left_over(session: int) -> list[str]:
 
 
 def _busy():
-    from tests.conformance.test_methods import busy
+    from dovetail.testing.problems import busy
 
     return busy(60)
 

@@ -18,7 +18,7 @@ from dovetail.mip.scip import watched_model
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.engine import Quadratic
 from dovetail.run.guard import BEGIN, Guard
-from tests.conformance.test_methods import busy
+from dovetail.testing.problems import busy
 from tests.conftest import FULL
 from tests.small import random_mlp
 
@@ -264,7 +264,7 @@ def test_nothing_grows_from_solve_to_solve(name):
         f"""
         import json, os
         import dovetail as dt
-        from tests.conformance.test_methods import busy
+        from dovetail.testing.problems import busy
         def used():
             pages = int(open("/proc/self/statm").read().split()[1])
             return pages, len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))

@@ -17,7 +17,7 @@ from torch import nn
 import dovetail as dt
 from dovetail.predictors.torch_module import TorchPredictor
 from dovetail.run.environment import cores, threads
-from tests.conformance.test_methods import busy
+from dovetail.testing.problems import busy
 from tests.conftest import FULL
 from tests.small import knapsack
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dovetail.core.errors import DovetailError, PredictorError
+from dovetail.core.recogniser import Recogniser
 
 if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy or torch
     import torch
@@ -93,7 +94,6 @@ class Traits:
     """True or False where the predictor shows it, None where nothing tells."""
 
 
-Recogniser = Callable[[object], bool]
 Builder = Callable[[Any], object]
 
 _register: list[tuple[Recogniser, Builder]] = []

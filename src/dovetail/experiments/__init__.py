@@ -1,17 +1,53 @@
 """The paper's experiments, and ours about its claims, as one command: `dovetail bench`.
 
-Everything here uses dovetail's public names only. Experiments are listed by name here and imported
-when asked for, so that `dovetail --help` is quick.
+Everything here uses dovetail's public names only.
 """
 
 from __future__ import annotations
 
-EXPERIMENTS = {
-    "e1": "dual decomposition against big-M, over network and problem sizes (water)",
-    "e2": "networks of growing depth, plain and trainable (water)",
-    "e3": "without dual updates: single-step gradient, dual decomposition, SCIP (water)",
-    "e4": "four kinds of network, one unchanged solver (water)",
-    "e5": "the network step's sub-solver swapped, beside SCIP (tree planting)",
-    "theory": "Theorems 1 and 2 on problems that satisfy their assumptions",
-    "sensitivity": "rho and step size, fixed and adaptive (water)",
-}
+from typing import TYPE_CHECKING
+
+from dovetail.core.table import Part, Table
+
+if TYPE_CHECKING:  # the table is read by the command line: it must not load torch
+    from dovetail.experiments.experiment import Experiment
+
+EXPERIMENTS: Table[Experiment] = Table(
+    "experiment",
+    "experiments",
+    Part(
+        "e1",
+        "dovetail.experiments.e1:E1",
+        "dual decomposition against big-M, over network and problem sizes (water)",
+    ),
+    Part(
+        "e2",
+        "dovetail.experiments.e2:E2",
+        "networks of growing depth, plain and trainable (water)",
+    ),
+    Part(
+        "e3",
+        "dovetail.experiments.e3:E3",
+        "without dual updates: single-step gradient, dual decomposition, SCIP (water)",
+    ),
+    Part(
+        "e4",
+        "dovetail.experiments.e4:E4",
+        "four kinds of network, one unchanged solver (water)",
+    ),
+    Part(
+        "e5",
+        "dovetail.experiments.e5:E5",
+        "the network step's sub-solver swapped, beside SCIP (tree planting)",
+    ),
+    Part(
+        "theory",
+        "dovetail.experiments.theory:THEORY",
+        "Theorems 1 and 2 on problems that satisfy their assumptions",
+    ),
+    Part(
+        "sensitivity",
+        "dovetail.experiments.sensitivity:SENSITIVITY",
+        "rho and step size, fixed and adaptive (water)",
+    ),
+)

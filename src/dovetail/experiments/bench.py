@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -32,8 +31,7 @@ from dovetail.experiments.run import Record, Run, Settings
 
 def experiment_named(name: str) -> Experiment:
     """The experiment, imported now."""
-    module = import_module(f"dovetail.experiments.{name}")
-    experiment: Experiment = getattr(module, name.upper())
+    experiment: Experiment = EXPERIMENTS[name].load()
     return experiment
 
 

@@ -1,63 +1,99 @@
-"""Whole algorithms: a problem goes in, candidates go to the incumbent.
-
-Methods are listed by name here and imported when asked for, so that `dovetail list` is quick.
-"""
+"""Whole algorithms: a problem goes in, candidates go to the incumbent."""
 
 from __future__ import annotations
 
-from dovetail.core.errors import OptionError
-from dovetail.run.context import Method
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-METHODS = {
-    "auto": "the best choice for the problem: tables, sequential LP, columns, neighbourhoods, exact MIP",
-    "dual-decomposition": "the paper's Algorithm 1 with our defaults: scaled, adaptive rho, decaying steps",
-    "paper": "Algorithm 1 with the paper's settings: rho 10 and fixed, nothing scaled",
-    "paper-adaptive": "Algorithm 1 with the paper's settings and its adaptive rho",
-    "big-m": "AutoLinearized: networks written out neuron by neuron, one MILP for SCIP (PySCIPOpt-ML)",
-    "sequential-linear": "trust-region sequential (MI)LP with one-sided cuts, from many starts",
-    "column-generation": "prices on coupling rows, columns from every component, joined by a master",
-    "integer-search": "local search over integers, neighbours evaluated by the networks in batches",
-    "neighbourhood": "for many integers: relax, fix, large neighbourhoods of critical components",
-    "single-step-gradient": "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
-}
+from dovetail.core.table import Part, Table
+
+if TYPE_CHECKING:  # the table is read with the package: it must not load numpy or torch
+    from dovetail.run.context import Method
+
+METHODS: Table[Method] = Table(
+    "method",
+    "methods",
+    Part(
+        "auto",
+        "dovetail.methods.auto:Auto",
+        "the best choice for the problem: tables, sequential LP, columns, neighbourhoods, exact MIP",
+    ),
+    Part(
+        "dual-decomposition",
+        "dovetail.methods.dual_decomposition:DualDecomposition",
+        "the paper's Algorithm 1 with our defaults: scaled, adaptive rho, decaying steps",
+    ),
+    Part(
+        "paper",
+        "dovetail.methods.dual_decomposition:DualDecomposition.paper",
+        "Algorithm 1 with the paper's settings: rho 10 and fixed, nothing scaled",
+    ),
+    Part(
+        "paper-adaptive",
+        lambda: METHODS.load("paper")(adaptive=True),
+        "Algorithm 1 with the paper's settings and its adaptive rho",
+    ),
+    Part(
+        "big-m",
+        "dovetail.methods.big_m.method:BigM",
+        "AutoLinearized: networks written out neuron by neuron, one MILP for SCIP (PySCIPOpt-ML)",
+        library="pyscipopt-ml",
+        extra="scip",
+    ),
+    Part(
+        "sequential-linear",
+        "dovetail.methods.sequential_linear:SequentialLinear",
+        "trust-region sequential (MI)LP with one-sided cuts, from many starts",
+    ),
+    Part(
+        "column-generation",
+        "dovetail.methods.column_generation.method:ColumnGeneration",
+        "prices on coupling rows, columns from every component, joined by a master",
+    ),
+    Part(
+        "integer-search",
+        "dovetail.methods.integer_search.method:IntegerLocalSearch",
+        "local search over integers, neighbours evaluated by the networks in batches",
+    ),
+    Part(
+        "neighbourhood",
+        "dovetail.methods.neighbourhood:Neighbourhood",
+        "for many integers: relax, fix, large neighbourhoods of critical components",
+    ),
+    Part(
+        "single-step-gradient",
+        "dovetail.methods.single_step_gradient:SingleStepGradient",
+        "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
+    ),
+    otherwise="or pass a method object",
+)
 
 
-def method_named(name: str) -> Method:
-    """A method with the options its name stands for."""
-    if name not in METHODS:
-        raise OptionError(
-            f"method {name!r} is not known; choose {', '.join(METHODS)}, or pass a method object."
-        )
-    if name == "auto":
-        from dovetail.methods.auto import Auto
+def register_method(name: str, make: Callable[[], Method], text: str = "") -> None:
+    """Let users ask for a method of your own by name: `solve(problem, name)` then solves with `make()`.
 
-        return Auto()
-    if name == "integer-search":
-        from dovetail.methods.integer_search.method import IntegerLocalSearch
+    A method object can be passed to `solve` without this; a name is for the command line and for logs.
+    `make` is the class, or a function that makes the object with the options that the name stands for;
+    `text` says in one line what the method is good for. `dovetail.testing.MethodSuite` checks that a method
+    keeps all the promises of `solve`.
 
-        return IntegerLocalSearch()
-    if name == "neighbourhood":
-        from dovetail.methods.neighbourhood import Neighbourhood
-
-        return Neighbourhood()
-    if name == "big-m":
-        from dovetail.methods.big_m.method import BigM
-
-        return BigM()
-    if name == "sequential-linear":
-        from dovetail.methods.sequential_linear import SequentialLinear
-
-        return SequentialLinear()
-    if name == "column-generation":
-        from dovetail.methods.column_generation.method import ColumnGeneration
-
-        return ColumnGeneration()
-    if name == "single-step-gradient":
-        from dovetail.methods.single_step_gradient import SingleStepGradient
-
-        return SingleStepGradient()
-    from dovetail.methods.dual_decomposition import DualDecomposition
-
-    if name.startswith("paper"):
-        return DualDecomposition.paper(adaptive=name == "paper-adaptive")
-    return DualDecomposition()
+    >>> import dovetail as dt
+    >>> import numpy as np
+    >>> from dovetail.run.progress import Progress
+    >>> class RandomSearch:
+    ...     name = "random-search"
+    ...     def solve(self, context):
+    ...         rng, mip = np.random.default_rng(context.seed), context.problem.mip
+    ...         progress = Progress(context, most=100)
+    ...         while True:
+    ...             value = context.incumbent.offer(rng.uniform(mip.lower, mip.upper), "random")
+    ...             outcome = progress.record(value, value)
+    ...             if outcome is not None:
+    ...                 return outcome
+    >>> dt.register_method("random-search", RandomSearch, "a hundred points at random")
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -9.0], upper=[1.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    >>> bool(dt.solve(problem, "random-search", log=False).objective < 0.1)
+    True
+    """
+    METHODS.add(Part(name, make, text))

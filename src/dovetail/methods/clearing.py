@@ -22,7 +22,7 @@ from dovetail.core.problem import Problem
 from dovetail.linearised.descent import Options
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.mip import HighsEngine
+from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Quadratic

@@ -42,10 +42,11 @@ from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian
 from dovetail.coupling.block_coupling import BlockCoupling
 from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, Penalty
 from dovetail.coupling.split import split
-from dovetail.mip import ENGINES, engine_for
-from dovetail.nn import ProjectedGradient
+from dovetail.mip import engine_for, require_engine
+from dovetail.nn.projected_gradient import ProjectedGradient
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.engine import MipEngine
 from dovetail.run.incumbent import IncumbentView
 from dovetail.run.network_step import NnSolver
 from dovetail.run.progress import Progress
@@ -76,7 +77,7 @@ class DualDecomposition:
     iterations: int = 50
     penalty: Penalty = field(default_factory=BalancedPenalty)
     scaling: Literal["box", "none"] = "box"
-    engine: str = "auto"
+    engine: str | MipEngine = "auto"
     mip_gap: float = 1e-3
     both_starts: bool = True
     """Start the network step from the better of u(k-1) and x(k), sample by sample."""
@@ -107,7 +108,7 @@ class DualDecomposition:
         require_count("DualDecomposition: iterations", self.iterations, at_least=1)
         require_flags("DualDecomposition", self, "both_starts")
         require_choice("DualDecomposition: scaling", self.scaling, ("box", "none"))
-        require_choice("DualDecomposition: engine", self.engine, ("auto", *ENGINES))
+        require_engine("DualDecomposition: engine", self.engine)
         if self.patience is not None:
             require_count("DualDecomposition: patience", self.patience, at_least=1)
         solver, penalty = "dovetail.ProjectedGradient()", "dovetail.FixedPenalty()"

@@ -1,43 +1,79 @@
 """MIP engines: loaded once, solved again whenever only the objective moves.
 
-Which engine is best depends on what carries a weight in the objective; `choose`
-follows measurements. All engines answer the same question, so that swapping one for
-another is one argument.
+Which engine is best depends on what carries a weight in the objective; `choose` follows measurements. All
+engines answer the same question, so that swapping one for another is one argument.
 """
 
 from __future__ import annotations
 
-from dovetail.core.arrays import IntArray
-from dovetail.core.errors import OptionError, UnsupportedError
-from dovetail.core.mip import Mip
-from dovetail.mip.highs import HighsEngine as HighsEngine
-from dovetail.mip.piqp import PiqpEngine
-from dovetail.mip.scip import ScipEngine
-from dovetail.run.engine import MipEngine
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-ENGINES: dict[str, type[MipEngine]] = {
-    "highs": HighsEngine,
-    "piqp": PiqpEngine,
-    "scip": ScipEngine,
-}
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.options import require_choice, require_methods
+from dovetail.core.table import Part, Table
+
+if TYPE_CHECKING:  # the table is read by the command line: it must not load numpy or HiGHS
+    from dovetail.core.arrays import IntArray
+    from dovetail.core.mip import Mip
+    from dovetail.run.engine import MipEngine
+
+ENGINES: Table[MipEngine] = Table(
+    "engine",
+    "engines for the MIP step",
+    Part(
+        "highs",
+        "dovetail.mip.highs:HighsEngine",
+        "any problem; the default where integers are left",
+        library="highspy",
+    ),
+    Part("piqp", "dovetail.mip.piqp:PiqpEngine", "no integers; the default there", library="piqp"),
+    Part("scip", "dovetail.mip.scip:ScipEngine", "any problem", library="pyscipopt", extra="scip"),
+    otherwise="auto for the one measured best, or pass an engine object",
+)
+
+
+def register_engine(name: str, make: Callable[[], MipEngine], text: str = "") -> None:
+    """Let users ask for an engine of your own by name: `DualDecomposition(engine=name)`.
+
+    An engine object can be passed without this, `DualDecomposition(engine=MyEngine())`. `make` is the
+    class, or a function that makes the engine; `text` says in one line what it is good for. What an engine
+    has to do is in `dovetail.run.engine`, and `dovetail.testing.EngineSuite` checks it.
+
+    >>> import dovetail as dt
+    >>> from dovetail.mip.highs import HighsEngine
+    >>> class MyEngine(HighsEngine):
+    ...     name = "mine"
+    >>> dt.register_engine("mine", MyEngine, "any problem; needs a licence")
+    >>> dt.DualDecomposition(engine="mine").engine
+    'mine'
+    """
+    ENGINES.add(Part(name, make, text))
 
 
 def choose(mip: Mip, columns: IntArray) -> MipEngine:
     """The engine measured best for weights on `columns`: PIQP without integers, HiGHS with them."""
-    for engine in (PiqpEngine(), HighsEngine()):
+    for name in ("piqp", "highs"):
+        engine = ENGINES.make(name)
         if columns.size and engine.refuses(mip, columns) is None:
             return engine
-    return HighsEngine()
+    return ENGINES.make("highs")
 
 
-def engine_for(name: str, mip: Mip, columns: IntArray) -> MipEngine:
-    """The engine of that name, or the measured best for "auto"; an error if it cannot take the program."""
-    if name == "auto":
+def require_engine(what: str, engine: object) -> None:
+    """Refuse what is neither the name of an engine nor an engine."""
+    if isinstance(engine, str):
+        require_choice(what, engine, ("auto", *ENGINES))
+    else:
+        require_methods(what, engine, ("refuses", "load"), "dovetail.mip.highs.HighsEngine(), or its name")
+
+
+def engine_for(wanted: str | MipEngine, mip: Mip, columns: IntArray) -> MipEngine:
+    """The engine wanted, or the measured best for "auto"; an error if it cannot take the program."""
+    if wanted == "auto":
         return choose(mip, columns)
-    if name not in ENGINES:
-        raise OptionError(f"engine {name!r} is not known; choose auto, {', '.join(ENGINES)}.")
-    engine = ENGINES[name]()
+    engine = ENGINES.make(wanted) if isinstance(wanted, str) else wanted
     reason = engine.refuses(mip, columns)
     if reason is not None:
-        raise UnsupportedError(f"engine {name!r} cannot take this problem: {reason}")
+        raise UnsupportedError(f"engine {engine.name!r} cannot take this problem: {reason}")
     return engine

@@ -6,6 +6,12 @@ but from the start of the run for a MIP; the thread count is fixed for the whole
 by the first solve; Ctrl-C waits for the end of a solve unless a callback lets Python look;
 the feasibility-jump heuristic crashes the process on programs with free columns (HiGHS
 issue 3262, mended after 1.15.1).
+
+HiGHS is the house LP. Users choose among MIP engines; the LPs inside bounds, trust regions and column
+generation are always solved here, directly. They replace rows and keep the basis, append columns, read
+duals and rays, and round a dual value outward: a protocol for all that would have one implementation and
+describe HiGHS anyway. What needs less (a fixed program, other costs) asks `HighsEngine` or an engine of
+the user's choice. tests/test_imports.py lists the files that may import this one.
 """
 
 from __future__ import annotations

@@ -1,33 +1,67 @@
-"""Foreign models: read into a `Mip`, one file per library; importing this package imports none of them.
-
-A tool is recognised by the module names of a model's classes, so that none is imported just to say that
-an object is not one of its own.
-"""
+"""Foreign models: read into a `Mip`, one file per library; importing this package imports none of them."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dovetail.core.foreign import ForeignModel
+from dovetail.core.recogniser import of_class
+from dovetail.core.table import Part, Table
 
-_FILES = {
-    "dovetail.core.problem.Problem": ("own", "OwnModel"),
-    "highspy.highs.Highs": ("highs", "HighsModel"),
-    "pyscipopt.scip.Model": ("scip", "ScipModel"),
-    "gurobipy._model.Model": ("gurobi", "GurobiModel"),
-    "gurobipy.Model": ("gurobi", "GurobiModel"),
-    "pyomo.core.base.block.BlockData": ("pyomo_block", "PyomoModel"),
-    "linopy.model.Model": ("linopy_model", "LinopyModel"),
-}
-"""Which file reads the models of which class, and through what."""
+if TYPE_CHECKING:  # the table is read by the command line: it must not load numpy
+    from dovetail.core.foreign import ForeignModel
+
+MODELS: Table[ForeignModel] = Table(
+    "model",
+    "models that stay where they are",
+    Part(
+        "dovetail.Problem",
+        "dovetail.models.own:OwnModel",
+        "rows, bounds and costs as arrays",
+        recognises=of_class("dovetail.core.problem.Problem"),
+    ),
+    Part(
+        "highspy.Highs",
+        "dovetail.models.highs:HighsModel",
+        "and .mps, .mps.gz, .lp files by dovetail.read",
+        library="highspy",
+        recognises=of_class("highspy.highs.Highs"),
+    ),
+    Part(
+        "pyscipopt.Model",
+        "dovetail.models.scip:ScipModel",
+        "indicator, And and Or constraints too",
+        library="pyscipopt",
+        extra="scip",
+        recognises=of_class("pyscipopt.scip.Model"),
+    ),
+    Part(
+        "gurobipy.Model",
+        "dovetail.models.gurobi:GurobiModel",
+        "indicator constraints too",
+        library="gurobipy",
+        extra="gurobi",
+        recognises=of_class("gurobipy._model.Model", "gurobipy.Model"),
+    ),
+    Part(
+        "Pyomo",
+        "dovetail.models.pyomo_block:PyomoModel",
+        "a ConcreteModel or a Block",
+        library="pyomo",
+        extra="pyomo",
+        recognises=of_class("pyomo.core.base.block.BlockData"),
+    ),
+    Part(
+        "linopy.Model",
+        "dovetail.models.linopy_model:LinopyModel",
+        "indicator constraints too",
+        library="linopy",
+        extra="linopy",
+        recognises=of_class("linopy.model.Model"),
+    ),
+)
 
 
 def foreign_model(model: Any) -> ForeignModel | None:
     """What can read `model`, or None if it is of no modelling tool that dovetail knows."""
-    for cls in type(model).__mro__:
-        found = _FILES.get(f"{cls.__module__}.{cls.__qualname__}")
-        if found is not None:
-            reader: ForeignModel = getattr(import_module(f"dovetail.models.{found[0]}"), found[1])(model)
-            return reader
-    return None
+    name = MODELS.recognised(model)
+    return None if name is None else MODELS.load(name)(model)

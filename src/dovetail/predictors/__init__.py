@@ -1,50 +1,15 @@
-"""Foreign predictors, one file per library; importing this package imports none of them.
-
-A library is recognised by the module names of an object's classes, so that neither
-torch nor anything else is imported just to say that an object is not one of its own.
-"""
+"""Foreign predictors, one file or folder per library; importing this package imports none of them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
-from dovetail.core.predictor import Predictor, register
-
-
-def _comes_from(foreign: object, name: str) -> bool:
-    return any(f"{cls.__module__}.{cls.__qualname__}" == name for cls in type(foreign).__mro__)
-
-
-def _torch_module(foreign: Any) -> Predictor:
-    from dovetail.predictors.torch_module import TorchPredictor
-
-    return TorchPredictor(foreign)
-
-
-def _keras_model(foreign: Any) -> Predictor:
-    from dovetail.predictors.keras_model import KerasPredictor
-
-    return KerasPredictor(foreign)
-
-
-def _skorch_net(foreign: Any) -> Predictor:
-    from dovetail.predictors.skorch_net import SkorchPredictor
-
-    return SkorchPredictor(foreign)
-
-
-def _scikit_learn(foreign: Any) -> Predictor:
-    from dovetail.predictors.scikit_learn import ScikitLearnPredictor
-
-    return ScikitLearnPredictor(foreign)
-
-
-def _file(foreign: Any) -> Any:
-    from dovetail.predictors.files import load_predictor
-
-    return load_predictor(foreign)
+from dovetail.core.predictor import register
+from dovetail.core.recogniser import of_class
+from dovetail.core.table import Part, Table
 
 
 def _is_estimator(foreign: object) -> bool:
@@ -62,16 +27,10 @@ def _is_keras(foreign: object) -> bool:
     )
 
 
-def _onnx_model(foreign: Any) -> Predictor:
-    from dovetail.predictors.onnx.model import OnnxPredictor
-
-    return OnnxPredictor(foreign)
-
-
 def _is_onnx(foreign: object) -> bool:
     if isinstance(foreign, (str, PurePath)):
         return str(foreign).lower().endswith(".onnx")
-    return _comes_from(foreign, "onnx.onnx_ml_pb2.ModelProto")
+    return of_class("onnx.onnx_ml_pb2.ModelProto")(foreign)
 
 
 def _is_path(foreign: object) -> bool:
@@ -81,16 +40,70 @@ def _is_path(foreign: object) -> bool:
     return isinstance(foreign, os.PathLike)
 
 
-def _plain_callable(foreign: Any) -> Predictor:
-    from dovetail.predictors.plain_callable import CallablePredictor
+PREDICTORS: Table[object] = Table(
+    "predictor",
+    "predictors",
+    Part(
+        "file",
+        "dovetail.predictors.files:load_predictor",
+        "the path of a file that holds one of the others",
+        recognises=_is_path,
+    ),
+    Part(
+        "Keras",
+        "dovetail.predictors.keras_model:KerasPredictor",
+        "models on the torch backend",
+        library="keras",
+        recognises=_is_keras,
+    ),
+    Part(
+        "ONNX",
+        "dovetail.predictors.onnx.model:OnnxPredictor",
+        "a .onnx file or a ModelProto, opset 13 to 28",
+        library="onnx",
+        extra="onnx",
+        recognises=_is_onnx,
+    ),
+    Part(
+        "torch.nn.Module",
+        "dovetail.predictors.torch_module:TorchPredictor",
+        "any module that maps (n, d) to (n, q)",
+        library="torch",
+        recognises=of_class("torch.nn.modules.module.Module"),
+    ),
+    Part(
+        "skorch",
+        "dovetail.predictors.skorch_net:SkorchPredictor",
+        "a trained net, as its torch module",
+        library="skorch",
+        recognises=of_class("skorch.net.NeuralNet"),
+    ),
+    Part(
+        "scikit-learn",
+        "dovetail.predictors.scikit_learn:ScikitLearnPredictor",
+        "MLPs, linear and logistic models, scalers, pipelines",
+        library="scikit-learn",
+        extra="sklearn",
+        recognises=_is_estimator,
+    ),
+    Part(
+        "callable",
+        "dovetail.predictors.plain_callable:CallablePredictor",
+        "any f(X) -> Y on numpy batches, gradients by differences",
+        recognises=callable,
+    ),
+)
+"""Asked from the top: a Keras model on torch is a module too, a module can be called."""
 
-    return CallablePredictor(foreign)
+
+def _builder(part: Part) -> Callable[[Any], object]:
+    def build(foreign: Any) -> object:
+        return part.load()(foreign)
+
+    build.__qualname__ = part.name  # how messages call it
+    return build
 
 
-register(callable, _plain_callable)
-register(_is_estimator, _scikit_learn)
-register(lambda foreign: _comes_from(foreign, "skorch.net.NeuralNet"), _skorch_net)
-register(lambda foreign: _comes_from(foreign, "torch.nn.modules.module.Module"), _torch_module)
-register(_is_onnx, _onnx_model)
-register(_is_keras, _keras_model)
-register(_is_path, _file)
+for _part in reversed([*PREDICTORS.values()]):  # what is registered last is asked first
+    assert _part.recognises is not None
+    register(_part.recognises, _builder(_part))

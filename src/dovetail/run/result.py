@@ -15,8 +15,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.check import Violation, Worst
 from dovetail.core.errors import DovetailError, OptionError
+from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Origin
-from dovetail.core.training_range import Extrapolation
 from dovetail.report import html
 from dovetail.run.budget import StopReason
 from dovetail.run.stopwatch import Profile

@@ -15,7 +15,7 @@ from dovetail.core.predictor import as_predictor
 from dovetail.methods.big_m.written_out import WrittenOut, written_size
 from dovetail.problems.networks import build
 from dovetail.run.budget import Budget
-from tests.conformance.test_methods import busy
+from dovetail.testing.problems import busy
 from tests.small import linear_net, random_mlp
 
 FORMULATIONS = ("bigm", "sos")

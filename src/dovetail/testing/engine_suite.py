@@ -1,0 +1,158 @@
+"""What every MIP engine has to pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.mip import Mip
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.engine import MipEngine, MipSession, MipStatus, Quadratic
+from dovetail.testing.programs import KINDS, objective, program, true_minimum
+
+PLENTY = 60.0
+"""Seconds for one small program: an engine that needs them is stuck."""
+
+
+class EngineSuite:
+    """The same programs for every engine, against optima found by enumeration.
+
+    Derive a class and give it the engine; where the engine is not for every kind of program, say which
+    kinds it takes. It must then refuse the others, with a reason::
+
+        from dovetail.testing import EngineSuite
+
+        class TestMyLpEngine(EngineSuite):
+            engine = MyLpEngine()
+            takes = ("continuous",)
+    """
+
+    engine: MipEngine
+    """What is tested."""
+    takes: tuple[str, ...] = KINDS
+    """The kinds of programs it is for: continuous, binary, integer, mixed, wide."""
+    instances: int = 4
+    """Programs of each kind; three objectives each."""
+
+    def session(self, mip: Mip, columns: list[int]) -> MipSession:
+        """The engine with a program in it that it has to take."""
+        where = np.array(columns, dtype=np.int64)
+        assert self.engine.refuses(mip, where) is None
+        return self.engine.load(mip, where)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_finds_the_optimum_again_and_again(self, kind: str) -> None:
+        """One session, objectives that change: every answer is the optimum, and its bound is one."""
+        rng = np.random.default_rng(KINDS.index(kind))
+        # wide programs take long to enumerate
+        for _ in range(max(1, self.instances // 4) if kind == "wide" else self.instances):
+            mip, columns = program(kind, rng)
+            if kind not in self.takes:
+                assert self.engine.refuses(mip, columns), f"it takes {kind} programs, and `takes` says not"
+                continue
+            session, start = self.session(mip, columns.tolist()), None
+            for _ in range(3):
+                goal = objective(mip, columns, rng)
+                start = self._optimum(session, mip, goal, start)
+
+    @staticmethod
+    def _optimum(session: MipSession, mip: Mip, goal: Quadratic, start: FloatArray | None) -> FloatArray:
+        answer = session.solve(goal, budget=Budget(PLENTY), gap=1e-7, start=start)
+        truth = true_minimum(mip, goal)
+        assert answer.status is MipStatus.OPTIMAL
+        assert answer.x is not None
+        assert answer.value == pytest.approx(truth, rel=1e-5, abs=1e-5)
+        assert answer.value == goal.value(answer.x)
+        assert answer.bound <= truth + 1e-5 * max(1.0, abs(truth))
+        assert np.all(answer.x[mip.integer] == np.round(answer.x[mip.integer]))
+        return answer.x
+
+    def test_a_change_of_weights_is_seen(self) -> None:
+        """Nothing of the last objective stays."""
+        mip = Mip(cost=[0.0, 0.0], A=[[1.0, 1.0]], row_lower=[1.0], row_upper=[1.0], lower=-5.0, upper=5.0)
+        session = self.session(mip, [0, 1])
+        for w in (1.0, 3.0, 100.0, 0.01):
+            goal = Quadratic(np.zeros(2), 0.0, np.array([1.0, w]), np.zeros(2))
+            x = session.solve(goal, budget=Budget(PLENTY), gap=1e-9).x
+            assert x == pytest.approx([w / (1 + w), 1 / (1 + w)], abs=1e-3)
+
+    def test_bounds_for_one_solve_only(self) -> None:
+        """The next solve has the program's own bounds again."""
+        mip = Mip(cost=[1.0, 1.0], A=[[1.0, 1.0]], row_lower=[1.0], row_upper=[np.inf], lower=0.0, upper=5.0)
+        session = self.session(mip, [0])
+        goal = Quadratic(np.ones(2), 0.0, np.array([1.0, 0.0]), np.zeros(2))
+        fixed = (np.array([2.0, 0.0]), np.array([2.0, 5.0]))
+        assert session.solve(goal, budget=Budget(PLENTY), bounds=fixed).value == pytest.approx(4.0, abs=1e-5)
+        assert session.solve(goal, budget=Budget(PLENTY)).value == pytest.approx(1.0, abs=1e-5)
+
+    @pytest.mark.parametrize("columns", [[], [0]])
+    def test_infeasible_and_unbounded_are_said(self, columns: list[int]) -> None:
+        """Each by its own status, and without a point."""
+        impossible = Mip(
+            cost=[0.0, 0.0], A=[[1.0, 1.0]], row_lower=[9.0], row_upper=[10.0], lower=0.0, upper=1.0
+        )
+        endless = Mip(cost=[0.0, 0.0], A=[[1.0, 0.0]], row_lower=[0.0], row_upper=[10.0], lower=0.0)
+        linear = Quadratic.linear(np.array([0.0, -1.0]))
+        for mip, status in ((impossible, MipStatus.INFEASIBLE), (endless, MipStatus.UNBOUNDED)):
+            answer = self.session(mip, columns).solve(linear, budget=Budget(PLENTY))
+            assert answer.status is status
+            assert answer.x is None
+
+    def test_unbounded_columns_with_a_weight_are_bounded_by_it(self) -> None:
+        """Infinite bounds are no reason to refuse or to guess a box."""
+        goal = Quadratic(np.array([4.0, -6.0]), 0.0, np.array([2.0, 2.0]), np.array([1.0, 50.0]))
+        session = self.session(Mip(cost=[0.0, 0.0], lower=-np.inf), [0, 1])
+        answer = session.solve(goal, budget=Budget(PLENTY), gap=1e-9)
+        assert answer.x == pytest.approx([-1.0, 53.0], abs=1e-3)
+
+    def test_fixed_columns_and_programs_without_rows(self) -> None:
+        """Degenerate programs, with the offset in the value."""
+        mip = Mip(cost=[0.0, 0.0, 0.0], lower=[1.0, -2.0, 0.0], upper=[1.0, 2.0, 3.0])
+        goal = Quadratic(
+            np.array([1.0, 1.0, -1.0]), 5.0, np.array([2.0, 2.0, 0.0]), np.array([0.0, 1.0, 0.0])
+        )
+        answer = self.session(mip, [0, 1]).solve(goal, budget=Budget(PLENTY), gap=1e-9)
+        assert answer.x == pytest.approx([1.0, 0.5, 3.0], abs=1e-4)
+        assert answer.value == pytest.approx(5 + 1 + 1 + 0.5 + 0.25 - 3, abs=1e-5)
+
+    def test_no_time_is_a_limit_not_a_verdict(self) -> None:
+        """Without a second to spend nothing is said of the program."""
+        session = self.session(Mip(cost=[1.0], lower=0.0, upper=1.0), [0])
+        answer = session.solve(Quadratic.linear(np.ones(1)), budget=Budget(0.0))
+        assert answer.status is MipStatus.LIMIT
+        assert answer.x is None
+
+    def test_a_stop_request_ends_a_solve(self) -> None:
+        """Ctrl-C and callbacks reach engines through the budget."""
+        mip, columns = program("mixed" if "mixed" in self.takes else self.takes[0], np.random.default_rng(0))
+        budget = Budget(PLENTY)
+        budget.stop(StopReason.INTERRUPT)
+        goal = objective(mip, columns, np.random.default_rng(1))
+        assert self.session(mip, columns.tolist()).solve(goal, budget=budget).status is MipStatus.LIMIT
+
+    def test_a_limit_gives_the_start_back_with_a_bound(self) -> None:
+        """An inexact answer is used: never worse than the start, marked, with a valid bound."""
+        if "binary" not in self.takes:
+            return
+        rng = np.random.default_rng(7)
+        n = 60
+        mip = Mip(
+            cost=np.zeros(n),
+            A=rng.integers(1, 30, (25, n)),
+            row_lower=np.full(25, -np.inf),
+            row_upper=np.full(25, 200.0),
+            lower=0.0,
+            upper=1.0,
+            integer=True,
+        )
+        goal = Quadratic(-rng.uniform(5, 20, n), 0.0, np.ones(n), np.zeros(n))
+        answer = self.session(mip, list(range(n))).solve(
+            goal, budget=Budget(0.3), start=np.zeros(n), gap=1e-12
+        )
+        if answer.status is MipStatus.LIMIT:
+            assert answer.x is not None
+            assert answer.value <= goal.value(np.zeros(n))
+            assert answer.bound <= answer.value
+        else:
+            assert answer.exact

@@ -1,0 +1,264 @@
+"""What every predictor has to pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import dovetail as dt
+from dovetail.core.arrays import FloatArray
+from dovetail.core.check import Checker
+from dovetail.core.layers import Layer, evaluate
+from dovetail.core.mip import Mip
+from dovetail.core.predictor import Predictor, as_predictor
+from dovetail.core.problem import Problem
+from dovetail.testing.predictor_case import DOUBLE, PredictorCase
+
+
+class PredictorSuite:
+    """The owner's own answer, the same map for gradients, and the owner's object untouched.
+
+    Derive a class and give it the cases; register the class of the objects before, if dovetail does not
+    know it yet::
+
+        import numpy as np
+        import dovetail as dt
+        from dovetail.testing import PredictorCase, PredictorSuite
+
+        class Recipe:
+            def __init__(self):
+                self.weights = np.array([1.0, -2.0, 0.5])
+
+            def cook(self, X):
+                return np.tanh(X @ self.weights)[:, None]
+
+        dt.register_predictor(Recipe, lambda recipe: recipe.cook)
+
+        class RecipeCase(PredictorCase):
+            is_float64, close = True, 1e-10
+            freezes = False  # a function can only be called
+
+            def make(self, folder):
+                return Recipe()
+
+            def answer(self, owner, X):
+                return owner.cook(X)
+
+            def state(self, owner):
+                return [owner.weights.tobytes()]
+
+            def change(self, owner):
+                owner.weights += 1.0
+
+        class TestRecipe(PredictorSuite):
+            cases = (RecipeCase("recipe", called="cook", features=3),)
+    """
+
+    cases: ClassVar[Sequence[PredictorCase]]
+    """What is tested."""
+
+    _made: ClassVar[dict[str, tuple[Any, Predictor]]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._made = {}
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Every test once for each case."""
+        if "case" in metafunc.fixturenames:
+            metafunc.parametrize("case", self.cases, ids=str)
+
+    @pytest.fixture
+    def only_read(
+        self,
+        case: PredictorCase,
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> tuple[Any, Predictor]:
+        """The owner's object and its predictor, made once for the tests that change nothing."""
+        if case.label not in self._made:
+            owner = case.make(tmp_path_factory.mktemp("owner"))
+            self._made[case.label] = owner, as_predictor(owner)
+        return self._made[case.label]
+
+    def test_predict_is_the_owner_s_own_answer(
+        self, case: PredictorCase, only_read: tuple[Any, Predictor]
+    ) -> None:
+        """To the last bit, where the predictor calls the owner's object."""
+        (owner, predictor), X = only_read, case.points()
+        truth, said = case.answer(owner, X), predictor.predict(X)
+        assert said.dtype == np.float64
+        assert said.shape == (len(X), case.outputs)
+        assert np.array_equal(said, truth) if case.identical else apart(said, truth) <= case.close
+
+    def test_rows_do_not_influence_each_other(
+        self, case: PredictorCase, only_read: tuple[Any, Predictor]
+    ) -> None:
+        """Backwards, alone, and none at all."""
+        (_, predictor), X = only_read, case.points()
+        said = predictor.predict(X)
+        assert apart(predictor.predict(X[::-1])[::-1], said) <= case.close
+        for i in (0, len(X) - 1):
+            assert apart(predictor.predict(X[i : i + 1]), said[i : i + 1]) <= case.close
+        assert predictor.predict(X[:0]).shape == (0, case.outputs)
+
+    def test_other_batches_stay_within_what_the_check_allows(
+        self, case: PredictorCase, tmp_path: Path
+    ) -> None:
+        """Alone, in halves, backwards: what the same rows give is within the rounding that was measured."""
+        X = case.points()[:7]
+        problem = tied(case, case.make(tmp_path), case.points(), samples=len(X))
+        block = problem.blocks[0]
+        x = np.zeros(problem.mip.n_columns)
+        x[block.inputs] = X
+        x = problem.predict(x)
+        allowed = Checker(problem).allowance(x)[0][block.outputs]
+        predict = block.predictor.predict
+        one_by_one = np.concatenate([predict(X[i : i + 1]) for i in range(len(X))])
+        halves = np.concatenate([predict(X[:3]), predict(X[3:])])
+        for said in (halves, one_by_one, predict(X[::-1])[::-1]):
+            assert np.all(np.abs(said - x[block.outputs]) <= allowed)
+        x[block.outputs] = one_by_one
+        assert dt.check(problem, x).within()
+
+    def test_the_copy_says_the_same_and_its_gradient_is_a_difference(
+        self, case: PredictorCase, only_read: tuple[Any, Predictor]
+    ) -> None:
+        """The snapshot is the same map, in float64."""
+        (_, predictor), X = only_read, case.points()
+        describe(predictor, X)
+        forward = predictor.snapshot("cpu")
+        values, slope, weights = slope_of(forward, X)
+        assert values.dtype == torch.float64
+        assert apart(values.numpy(), predictor.predict(X)) <= case.close
+        wrong = np.zeros(len(X), dtype=bool)
+        for j, spread in enumerate(X.std(axis=0)):
+            step = 1e-6 * spread * np.eye(case.features)[j]
+            with torch.no_grad():
+                rise = (forward(torch.tensor(X + step)) - forward(torch.tensor(X - step))) @ weights
+            difference = rise.numpy() / (2.0 * step[j])
+            wrong |= np.abs(slope[:, j] - difference) > 1e-5 * np.maximum(1.0 / spread, np.abs(difference))
+        assert wrong.sum() <= len(X) // 50  # of many points, one may lie at a kink
+
+    def test_what_it_says_of_itself_is_true(
+        self, case: PredictorCase, only_read: tuple[Any, Predictor]
+    ) -> None:
+        """A lower precision shows; smoothness and a last sigmoid are as the case says."""
+        (_, predictor), X = only_read, case.points()
+        said = describe(predictor, X)
+        assert isinstance(predictor, Predictor)
+        assert (said.name, said.device) == (case.called, case.device)
+        assert (said.is_float64, said.has_float64_copy) == (case.is_float64, case.has_float64_copy)
+        error = apart(predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy(), predictor.predict(X))
+        assert error <= DOUBLE if said.is_float64 else error > 1e-13
+        assert case.smooth is None or said.smooth == case.smooth
+        assert case.sigmoid is None or said.ends_in_sigmoid is case.sigmoid
+
+    def test_the_owner_gets_it_back_as_it_was(self, case: PredictorCase, tmp_path: Path) -> None:
+        """After everything that a solve does with it."""
+        owner, X = case.make(tmp_path), case.points()
+        before, seen = case.state(owner), X.copy()
+        problem = tied(case, owner, X)
+        predictor = problem.blocks[0].predictor
+        predictor.predict(X)
+        slope_of(predictor.snapshot("cpu"), X)
+        layers = describe(predictor, X).layers
+        if case.layers and layers is not None:
+            layers()
+        assert case.state(owner) == before
+        assert np.array_equal(X, seen)
+
+    def test_a_solve_leaves_it_as_it_was(self, case: PredictorCase, tmp_path: Path) -> None:
+        """And its answer is the owner's."""
+        owner = case.make(tmp_path)
+        before, problem = case.state(owner), tied(case, owner, case.points())
+        result = dt.solve(problem, dt.DualDecomposition(iterations=1), log=False)
+        assert result.x is not None
+        assert dt.check(problem, result.x).within()
+        assert case.state(owner) == before
+
+    def test_a_copy_stays_and_predict_follows_the_owner(self, case: PredictorCase, tmp_path: Path) -> None:
+        """Training goes on while a problem stands: the truth moves with it, a snapshot does not."""
+        owner, X = case.make(tmp_path), case.points()
+        predictor, u = as_predictor(owner), torch.tensor(X)
+        describe(predictor, X)
+        held, before = predictor.snapshot("cpu"), predictor.predict(X)
+        copied = held(u).detach().clone()
+        state = case.state(owner)
+        case.change(owner)
+        assert case.state(owner) != state
+        now = case.answer(owner, X)
+        assert apart(now, before) > 1e-3
+        said = predictor.predict(X)
+        assert apart(said, now if case.follows else before) <= case.close
+        assert torch.equal(held(u), copied) == case.freezes
+        assert apart(predictor.snapshot("cpu")(u).detach().numpy(), said) <= case.close
+
+    def test_layers_compute_the_same(self, case: PredictorCase, only_read: tuple[Any, Predictor]) -> None:
+        """Where they are known; otherwise nobody can write the predictor out, and the error says so."""
+        (_, predictor), X = only_read, case.points()
+        layers = describe(predictor, X).layers
+        if case.layers:
+            assert layers is not None
+            assert apart(evaluate(layers(), X), predictor.predict(X)) <= max(case.close, 1e-9)
+        elif layers is not None:
+            with pytest.raises(dt.UnsupportedError, match="cannot be written out"):
+                layers()
+
+
+class Described(NamedTuple):
+    """What a predictor says of itself."""
+
+    name: str
+    device: str
+    is_float64: bool
+    has_float64_copy: bool
+    smooth: bool
+    ends_in_sigmoid: bool | None
+    layers: Callable[[], Sequence[Layer]] | None
+
+
+def describe(predictor: Predictor, X: FloatArray) -> Described:
+    """What it says when it is asked at some points."""
+    traits = predictor.examine(X)
+    layers = getattr(predictor, "layers", None)
+    return Described(
+        predictor.name, predictor.device, predictor.exact, predictor.doubles,
+        traits.smooth, traits.ends_in_sigmoid, layers,
+    )  # fmt: skip
+
+
+def apart(a: FloatArray, b: FloatArray) -> float:
+    """The largest difference, relative to max(1, |value|)."""
+    assert a.shape == b.shape
+    return float(np.max(np.abs(a - b) / np.maximum(1.0, np.abs(b)), initial=0.0))
+
+
+def tied(case: PredictorCase, owner: Any, X: FloatArray, samples: int = 1) -> Problem:
+    """A problem around the box of some points whose objective is the sum of all outputs."""
+    d, q = case.features, case.outputs
+    inputs = np.arange(samples * d).reshape(samples, d)
+    outputs = samples * d + np.arange(samples * q).reshape(samples, q)
+    free = np.full(samples * q, np.inf)
+    mip = Mip(
+        cost=np.repeat([0.0, 1.0], [samples * d, samples * q]),
+        lower=np.concatenate([np.tile(X.min(axis=0), samples), -free]),
+        upper=np.concatenate([np.tile(X.max(axis=0), samples), free]),
+    )
+    problem = Problem(mip)
+    problem.add_predictor(owner, inputs, outputs)
+    return problem
+
+
+def slope_of(forward: Callable[[Tensor], Tensor], X: FloatArray) -> tuple[Tensor, FloatArray, Tensor]:
+    """Values, and the gradient of one sum of them with the weights of that sum."""
+    u = torch.tensor(X, requires_grad=True)
+    values = forward(u)
+    weights = torch.linspace(1.0, 2.0, values.shape[1], dtype=torch.float64)
+    (slope,) = torch.autograd.grad((values @ weights).sum(), u)
+    return values.detach(), slope.numpy(), weights

@@ -1,0 +1,200 @@
+"""What every sub-solver for the network step has to pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dovetail.run.budget import Budget
+from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock, NnSolver
+from dovetail.testing.network_steps import (
+    SAMPLES,
+    augmented_terms,
+    network_block,
+    output_rows,
+    step_value,
+)
+from dovetail.testing.networks import FEATURES, KINDS, make
+from dovetail.testing.problems import Parabola, linear_net
+
+
+class SubSolverSuite:
+    """Network steps on every kind of network: stays inside, goes down, ends where it should.
+
+    Derive a class and give it the sub-solver, and the same with options under which it ends close to a
+    minimum where its own do not::
+
+        from dovetail.testing import SubSolverSuite
+
+        class TestMySubSolver(SubSolverSuite):
+            solver = MySubSolver()
+            accurate = MySubSolver(steps=1000)
+    """
+
+    solver: NnSolver
+    """What is tested, as its users have it."""
+    accurate: ClassVar[NnSolver | None] = None
+    """The same with options under which a minimum known in closed form is met to 2e-3."""
+    separates_samples: bool = True
+    """False where all samples share something, a step length say, so that they influence each other."""
+
+    def solved(self, block: NetworkBlock, terms: AugmentedTerms, start: Tensor) -> NetworkAnswer:
+        """The answer to a step that the sub-solver has to take."""
+        assert self.solver.refuses(block) is None
+        return self.solver.solve(block, terms, start, Budget())
+
+    def test_finds_a_minimum_known_in_closed_form(self) -> None:
+        """A linear network: each input ends at x - (lambda + nu w) / W, cut to the box."""
+        w = torch.tensor([1.0, -2.0, 0.5, 3.0, 0.0], dtype=torch.float64)
+        block, terms = network_block(linear_net(w.numpy())), augmented_terms()
+        answer = (self.accurate or self.solver).solve(block, terms, _zeros(), Budget())
+        exact = (terms.x - (terms.multiplier + w) / 2.0).clamp(-1.0, 1.0)
+        assert torch.allclose(answer.u, exact, atol=2e-3)
+        assert torch.allclose(answer.value, step_value(block, terms, answer.u))
+
+    def test_finds_a_minimum_with_stiff_outputs(self) -> None:
+        """A parabola drawn to a value: the first-order condition holds, by finite differences."""
+        block = network_block(Parabola([0.2, -0.1, 0.4, 0.0, 0.3]))
+        terms = augmented_terms(stiffness=3.0, weight=4.0)
+        answer = (self.accurate or self.solver).solve(block, terms, terms.x.clone(), Budget())
+        step = 1e-6
+        for j in range(FEATURES):
+            move = _zeros()
+            move[:, j] = step
+            ahead = torch.minimum(answer.u + move, block.upper)
+            behind = torch.maximum(answer.u - move, block.lower)
+            inner = (answer.u[:, j] > -0.99) & (answer.u[:, j] < 0.99)
+            slope = (step_value(block, terms, ahead) - step_value(block, terms, behind)) / (2 * step)
+            assert torch.all(slope[inner].abs() < 0.05)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_goes_down_and_stays_inside_on_every_network(self, kind: str) -> None:
+        """And what it says of the point is true."""
+        block, terms, start = network_block(make(kind)), augmented_terms(), _zeros()
+        answer = self.solved(block, terms, start)
+        assert torch.all(answer.u >= block.lower)
+        assert torch.all(answer.u <= block.upper)
+        assert torch.all(answer.value < step_value(block, terms, start) - 1e-4)
+        assert torch.allclose(answer.value, step_value(block, terms, answer.u))
+        with torch.no_grad():
+            assert torch.allclose(answer.values, block.values(answer.u))
+
+    def test_fixed_inputs_do_not_move(self) -> None:
+        """Single inputs, and whole samples."""
+        block = network_block(make("mlp"))
+        block.lower[:, 2] = block.upper[:, 2] = 0.25
+        block.lower[1, :] = block.upper[1, :] = -0.5
+        answer = self.solved(block, augmented_terms(), _zeros())
+        assert torch.all(answer.u[:, 2][torch.arange(SAMPLES) != 1] == 0.25)
+        assert torch.all(answer.u[1] == -0.5)
+
+    def test_boxes_may_be_infinite(self) -> None:
+        """Nothing is scaled by an infinite width."""
+        block, terms = (
+            network_block(Parabola([0.0] * 5), lower=-torch.inf, upper=torch.inf),
+            augmented_terms(),
+        )
+        answer = self.solved(block, terms, terms.x.clone())
+        assert torch.isfinite(answer.u).all()
+        assert torch.all(answer.value <= step_value(block, terms, terms.x) + 1e-12)
+
+    @pytest.mark.parametrize("classes", [1, 3])
+    def test_class_surrogates_are_pushed_the_wanted_way(self, classes: int) -> None:
+        """A price on a class makes it more probable."""
+        torch.manual_seed(3)
+        net = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, classes))
+        block = network_block(net, classifies=True, outputs=classes)
+        terms = augmented_terms(outputs=classes, weight=0.05)
+        price = torch.zeros(SAMPLES, classes, dtype=torch.float64)
+        price[:, 0] = -1.0
+        terms = replace(terms, multiplier=0 * terms.multiplier, y=0 * terms.y, output_multiplier=price)
+        with torch.no_grad():
+            before = block.outputs(block.values(terms.x))[:, 0]
+        answer = self.solved(block, terms, terms.x.clone())
+        assert torch.all(block.outputs(answer.values)[:, 0] > before)
+
+    @pytest.mark.parametrize("kind", ["mlp", "gelu-layernorm", "lstm"])
+    def test_rows_on_the_output_are_met(self, kind: str) -> None:
+        """Where the objective wants the output up, against its limit."""
+        net = make(kind)
+        with torch.no_grad():
+            values = network_block(net).values(augmented_terms(samples=40, seed=9).x)
+        limit = float(values.quantile(0.3))
+        block = network_block(net, rows=output_rows(-torch.inf, limit))
+        terms = augmented_terms(price=-1.0)
+        answer = self.solved(block, terms, terms.x.clone())
+        assert torch.all(answer.violation <= 1e-6), answer.note
+        assert torch.all(answer.values <= limit + 1e-6)
+        assert torch.all(answer.u.abs() <= 1.0)
+
+    def test_equalities_are_met_or_refused_by_name(self) -> None:
+        """The name of the row that cannot be taken is in the reason."""
+        net, terms = make("mlp"), augmented_terms()
+        with torch.no_grad():
+            level = float(network_block(net).values(augmented_terms(samples=40, seed=9).x).median())
+        block = network_block(net, rows=output_rows(level, level))
+        reason = self.solver.refuses(block)
+        if reason is not None:
+            assert "limit" in reason
+            return
+        answer = self.solver.solve(block, terms, terms.x.clone(), Budget())
+        assert torch.all((answer.values - level).abs() < 1e-6)
+
+    def test_rows_that_cannot_be_met_are_reported_not_hidden(self) -> None:
+        """The loop goes on with what is left, and has to know it."""
+        block, terms = network_block(make("mlp"), rows=output_rows(1e6, torch.inf)), augmented_terms()
+        assert torch.all(self.solved(block, terms, terms.x.clone()).violation > 1e5)
+
+    def test_samples_do_not_influence_each_other(self) -> None:
+        """A sample alone ends where it ends among others."""
+        if not self.separates_samples:
+            return
+        block, terms = network_block(make("mlp")), augmented_terms()
+        first = torch.arange(SAMPLES) == 0
+        together = self.solved(block, terms, _zeros()).u[0]
+        alone = self.solved(block.take(first), terms.take(first), _zeros()[first]).u[0]
+        assert torch.allclose(together, alone, atol=1e-12)
+
+    def test_scaling_the_inputs_changes_nothing(self) -> None:
+        """The same problem in other units, with scales to match: the same steps in those units."""
+        factor = torch.tensor([1.0, 1e3, 1e-3, 50.0, 0.2], dtype=torch.float64)
+        net = make("mlp", dtype=torch.float64)
+        plain, terms = network_block(net), augmented_terms()
+        other = replace(
+            network_block(_Rescaled(net, factor)),
+            lower=plain.lower * factor,
+            upper=plain.upper * factor,
+            scale=plain.scale * factor,
+        )
+        other_terms = replace(
+            terms,
+            x=terms.x * factor,
+            multiplier=terms.multiplier / factor,
+            weight=terms.weight / factor**2,
+        )
+        a = self.solved(plain, terms, _zeros()).u
+        b = self.solved(other, other_terms, _zeros()).u / factor
+        assert torch.allclose(a, b, atol=1e-4)
+
+
+class _Rescaled(nn.Module):
+    """A network that takes its inputs in other units."""
+
+    factor: Tensor
+
+    def __init__(self, inner: nn.Module, factor: Tensor) -> None:
+        super().__init__()
+        self.inner = inner
+        self.register_buffer("factor", factor)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scaled: Tensor = self.inner(x / self.factor)
+        return scaled
+
+
+def _zeros() -> Tensor:
+    return torch.zeros(SAMPLES, FEATURES, dtype=torch.float64)

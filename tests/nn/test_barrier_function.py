@@ -1,0 +1,48 @@
+"""The barrier's slopes and curvature, against differences."""
+
+import pytest
+import torch
+from torch import nn
+
+from dovetail.nn.barrier_function import Barrier
+from dovetail.testing.network_steps import augmented_terms, network_block, output_rows
+from dovetail.testing.networks import make
+
+
+def test_the_barrier_s_curvature_is_right():
+    """Exact products on a smooth network against differences of the gradient."""
+    net = make("gelu-layernorm", dtype=torch.float64)
+    block, pull = network_block(net, rows=output_rows(-50.0, 50.0)), augmented_terms(stiffness=1.0)
+    barrier = Barrier(block, pull)
+    u = 0.5 * pull.x
+    direction = augmented_terms(seed=5).x
+    slope, product = barrier.expand(u, 0.1)
+    step = 1e-6
+    ahead, _ = barrier.expand(u + step * direction, 0.1)
+    behind, _ = barrier.expand(u - step * direction, 0.1)
+    assert torch.allclose(product(direction), (ahead - behind) / (2 * step), atol=1e-5)
+    numeric = torch.zeros_like(u)
+    for j in range(5):
+        move = torch.zeros_like(u)
+        move[:, j] = step
+        numeric[:, j] = (barrier.value(u + move, 0.1) - barrier.value(u - move, 0.1)) / (2 * step)
+    assert torch.allclose(slope, numeric, atol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_gauss_newton_slopes_are_right(classes):
+    """The hand-written first derivatives of the barrier on a ReLU network, through the class surrogate."""
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, classes)).double()
+    block = network_block(net, classifies=True, outputs=classes)
+    pull = augmented_terms(outputs=classes, stiffness=0.7)
+    barrier = Barrier(block, pull)
+    assert not block.smooth
+    u = 0.5 * pull.x
+    slope, _ = barrier.expand(u, 0.05)
+    step = 1e-7
+    for j in range(5):
+        move = torch.zeros_like(u)
+        move[:, j] = step
+        numeric = (barrier.value(u + move, 0.05) - barrier.value(u - move, 0.05)) / (2 * step)
+        assert torch.allclose(slope[:, j], numeric, atol=1e-5)

@@ -1,0 +1,96 @@
+"""The house as a stranger finds it: no circles, short files, short functions, tests beside their subject."""
+
+import ast
+import statistics
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "src" / "dovetail"
+TESTS = Path(__file__).parent
+FILES = {
+    ".".join(("dovetail", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+"""Every file by the name of its module."""
+
+MOST_LINES = 400
+MEDIAN_LINES = 130
+MOST_LINES_OF_A_FUNCTION = 60
+
+UNTESTED: dict[str, str] = {}
+"""Files of core and run that need no tests of their own, and why."""
+
+
+def trees():
+    return {name: ast.parse(path.read_text()) for name, path in FILES.items()}
+
+
+def imports(tree):
+    """The modules of dovetail that a file imports: at the top, in functions, and for type checkers."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in FILES)
+        elif isinstance(node, ast.ImportFrom) and node.module in FILES:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in FILES else node.module
+
+
+def a_circle(graph):
+    """Files that import each other in a circle, or None: what is left when leaves are taken away."""
+    left = {name: set(targets) - {name} for name, targets in graph.items()}
+    while leaves := [name for name, targets in left.items() if not targets & left.keys()]:
+        for name in leaves:
+            del left[name]
+    if not left:
+        return None
+    way = [next(iter(left))]
+    while way[-1] not in way[:-1]:
+        way.append(min(left[way[-1]] & left.keys()))
+    return way[way.index(way[-1]) :]
+
+
+def test_no_files_import_each_other_in_a_circle():
+    circle = a_circle({name: imports(tree) for name, tree in trees().items()})
+    assert circle is None, " -> ".join(circle)
+
+
+def test_the_search_for_circles_finds_them():
+    assert a_circle({"a": ["b"], "b": ["c"], "c": ["b"], "d": []}) == ["b", "c", "b"]
+    assert a_circle({"a": ["b", "c"], "b": ["c"], "c": []}) is None
+
+
+def lines(path):
+    return len(path.read_text().splitlines())
+
+
+def test_files_are_short():
+    long = {name: lines(path) for name, path in FILES.items() if lines(path) > MOST_LINES}
+    assert not long
+    assert statistics.median(lines(path) for path in FILES.values()) <= MEDIAN_LINES
+
+
+def test_functions_can_be_read_at_a_glance():
+    functions = (
+        (f"{name}.{node.name}", node.end_lineno - node.lineno + 1)
+        for name, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    )
+    assert not {name: size for name, size in functions if size > MOST_LINES_OF_A_FUNCTION}
+
+
+@pytest.mark.parametrize("folder", ["core", "run"])
+def test_every_file_has_tests_of_its_name(folder):
+    files = {path.name for path in (ROOT / folder).glob("*.py")} - {"__init__.py"}
+    tested = {path.name.removeprefix("test_") for path in (TESTS / folder).glob("test_*.py")}
+    excused = {name.removeprefix(f"{folder}/") for name in UNTESTED if name.startswith(f"{folder}/")}
+    assert sorted(files - tested - excused) == []
+    assert sorted(excused - files | excused & tested) == [], "excuses that are not needed"
+
+
+def test_no_room_is_a_collection():
+    """A file says by its name what idea it holds."""
+    names = {part.removesuffix(".py") for path in FILES.values() for part in path.relative_to(ROOT).parts}
+    assert not names & {"utils", "util", "helpers", "misc", "common", "tools"}
