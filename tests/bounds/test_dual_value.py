@@ -19,6 +19,12 @@ from tests.tanh import problem_of
 SEEDS = range(2000 if FULL else 60)
 
 
+def test_costs_below_an_engine_s_tolerance_count():
+    result = dt.solve(problem_of([-1e-10, 0.0], [[1.0, 1.0]], -np.inf, 1e9, upper=1e9), log=False)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(-0.1)
+
+
 @cache
 def relaxed(seed):
     """Program number `seed` as a minimisation, and the optimum of its whole points: no bound may be above."""
@@ -96,9 +102,3 @@ def test_a_wrong_infeasible_of_the_solver_is_not_passed_on(monkeypatch):
     answer = SafeLp(mip).minimise(mip.cost, 0.0, Budget(10.0))
     assert answer.status is MipStatus.LIMIT
     assert answer.bound == -math.inf
-
-
-def test_costs_below_an_engine_s_tolerance_count():
-    result = dt.solve(problem_of([-1e-10, 0.0], [[1.0, 1.0]], -np.inf, 1e9, upper=1e9), log=False)
-    assert result.status == "optimal"
-    assert result.objective == pytest.approx(-0.1)
