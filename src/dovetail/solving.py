@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TextIO
@@ -21,7 +20,7 @@ from dovetail.core.arrays import FloatArray, require_finite, vector
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import DovetailError, EngineError, OptionError, PredictorError
 from dovetail.core.options import require_count, require_methods, require_number
-from dovetail.core.probe import require_unchanged
+from dovetail.core.probe import renewed
 from dovetail.core.problem import Problem
 from dovetail.core.training_range import extrapolations
 from dovetail.methods import method_named
@@ -65,7 +64,9 @@ def answer(
     monitor = Monitor(budget, file, callback)
     with threads(min(n_jobs, cores())), gradients():
         session = opened(model)
-        seconds = _seconds(lambda: _require_unchanged(session.problem, budget))
+        begun = time.perf_counter()
+        session = _renewed(session, budget)
+        seconds = time.perf_counter() - begun
         begin = _read_start(session, start)
         monitor.tell(opening(session.problem, f"dovetail {__version__}, {chosen.name}, seed {seed}"))
         if n_jobs > cores():
@@ -198,16 +199,11 @@ def _import_all(method: Method) -> None:
         method.prepare()
 
 
-def _require_unchanged(problem: Problem, budget: Budget) -> None:
-    for block in problem.blocks:
-        if not budget.over:
-            require_unchanged(problem.mip, block)
-
-
-def _seconds(work: Callable[[], None]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
+def _renewed(session: Opened, budget: Budget) -> Opened:
+    """The problem with its predictors as they are now, as far as there is time."""
+    mip, blocks = session.problem.mip, session.problem.blocks
+    now = tuple(block if budget.over else renewed(mip, block) for block in blocks)
+    return replace(session, problem=session.problem.derived(mip, now))
 
 
 def _read_start(session: Opened, start: Any) -> Start:

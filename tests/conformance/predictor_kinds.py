@@ -27,7 +27,7 @@ from skorch import NeuralNetClassifier, NeuralNetRegressor
 from torch import nn
 
 import dovetail as dt
-from dovetail.core.predictor import Traits
+from dovetail.core.description import Description
 from tests.conformance import nets
 from tests.conftest import FULL
 from tests.predictors import estimators
@@ -41,8 +41,8 @@ SINGLE, DOUBLE = 1e-5, 1e-10
 class Kind:
     """How the owner of a predictor makes it, asks it, looks at it and trains it again."""
 
-    exact = False
-    doubles = True
+    is_float64 = False
+    has_float64_copy = True
     device = "cpu"
     identical = True
     """Whether predict is the owner's answer to the last bit."""
@@ -52,13 +52,13 @@ class Kind:
     """Whether a snapshot keeps what it was made of; a function can only be called."""
     layers = True
     smooth: bool | None = None
-    """What examine must say; None leaves it open."""
+    """What it must say of itself; None leaves it open."""
     sigmoid: bool | None = False
     close = SINGLE
 
-    def __init__(self, label, *, called="", features=nets.FEATURES, outputs=1, **traits):
+    def __init__(self, label, *, called="", features=nets.FEATURES, outputs=1, **facts):
         self.label, self.called, self.features, self.outputs = label, called, features, outputs
-        for name, value in traits.items():
+        for name, value in facts.items():
             assert hasattr(self, name), name
             setattr(self, name, value)
 
@@ -107,8 +107,8 @@ def scale(module):
 class Torch(Kind):
     """A module in training mode, with gradients of its own."""
 
-    def __init__(self, label, build, dtype=torch.float32, **traits):
-        super().__init__(label, **traits)
+    def __init__(self, label, build, dtype=torch.float32, **facts):
+        super().__init__(label, **facts)
         self.build, self.dtype = build, dtype
 
     def make(self, folder):
@@ -150,8 +150,8 @@ class Keras(Kind):
 
     device = "cuda:0" if torch.cuda.is_available() else "cpu"  # where Keras puts its models
 
-    def __init__(self, label, build, **traits):
-        super().__init__(label, **{"called": "Sequential", "layers": False, **traits})
+    def __init__(self, label, build, **facts):
+        super().__init__(label, **{"called": "Sequential", "layers": False, **facts})
         self.build = build
 
     def make(self, folder):
@@ -171,11 +171,11 @@ class Keras(Kind):
 class Estimator(Kind):
     """A trained scikit-learn estimator or pipeline."""
 
-    exact, close = True, DOUBLE
+    is_float64, close = True, DOUBLE
     sigmoid = None
 
-    def __init__(self, label, build, **traits):
-        super().__init__(label, **traits)
+    def __init__(self, label, build, **facts):
+        super().__init__(label, **facts)
         self.build = build
 
     def make(self, folder):
@@ -221,8 +221,8 @@ class Onnx(Kind):
 
     follows, identical, sigmoid = False, False, False
 
-    def __init__(self, label, build, dtype=np.float32, **traits):
-        super().__init__(label, **traits)
+    def __init__(self, label, build, dtype=np.float32, **facts):
+        super().__init__(label, **facts)
         self.build, self.dtype = build, dtype
 
     def make(self, folder):
@@ -269,7 +269,7 @@ class OnnxFile(Onnx):
 class Function(Kind):
     """A numpy function of the user's own, here a method of an object with weights."""
 
-    exact, close, freezes, layers, smooth, sigmoid = True, DOUBLE, False, False, False, None
+    is_float64, close, freezes, layers, smooth, sigmoid = True, DOUBLE, False, False, False, None
 
     def make(self, folder):
         return Recipe().cook
@@ -287,8 +287,8 @@ class Function(Kind):
 class Registered(Function):
     """An object of a class that dovetail was taught: by a function, by a module, by a whole predictor."""
 
-    def __init__(self, label, build, **traits):
-        super().__init__(label, **traits)
+    def __init__(self, label, build, **facts):
+        super().__init__(label, **facts)
         self.build = build
 
     def make(self, folder):
@@ -332,8 +332,6 @@ class Recipe:
 class Whole:
     """A full predictor of the user's own for a recipe."""
 
-    name, device, exact, doubles = "whole", "cpu", True, True
-
     def __init__(self, recipe):
         self.recipe = recipe
 
@@ -344,8 +342,8 @@ class Whole:
         W, b, V, c = (torch.tensor(weights, device=device) for weights in self.recipe.weights)
         return lambda u: torch.relu(u @ W.T + b) @ V.T + c
 
-    def examine(self, X):
-        return Traits(smooth=False, ends_in_sigmoid=None)
+    def describe(self, X):
+        return Description("whole")
 
 
 def module_of(W, b, V, c):
@@ -410,7 +408,7 @@ def twins():
             lambda: twin_module(torch.float64),
             torch.float64,
             called="Sequential",
-            exact=True,
+            is_float64=True,
             close=DOUBLE,
             **shared,
         ),
@@ -456,7 +454,7 @@ def torch_kinds():
                 dtype,
                 called=type(nets.make(kind)).__name__,
                 outputs=2,
-                exact=dtype == torch.float64,
+                is_float64=dtype == torch.float64,
                 close=DOUBLE if dtype == torch.float64 else SINGLE,
                 smooth=kind in nets.SMOOTH,
                 layers=kind == "mlp",
@@ -487,15 +485,15 @@ def onnx_kinds():
         ("mlp", torch.float32, 2), ("mlp", torch.float64, 2), ("mlp", torch.float32, 1),
         ("lstm", torch.float32, 2), ("attention", torch.float32, 1), ("gelu-layernorm", torch.float32, 2),
     ):  # fmt: skip
-        exact = dtype == torch.float64
+        is_float64 = dtype == torch.float64
         yield Onnx(
             f"onnx-{kind}-{str(dtype).removeprefix('torch.')}-{'one' if batch == 1 else 'any'}",
             functools.partial(exported, kind, dtype, batch),
-            np.float64 if exact else np.float32,
+            np.float64 if is_float64 else np.float32,
             called="main_graph",
             outputs=2,
-            exact=exact,
-            close=DOUBLE if exact else SINGLE,
+            is_float64=is_float64,
+            close=DOUBLE if is_float64 else SINGLE,
             smooth=kind in nets.SMOOTH,
             layers=kind == "mlp",
         )

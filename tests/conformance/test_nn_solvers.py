@@ -34,14 +34,14 @@ def block_of(
 ):
     predictor = as_predictor(net)
     probe = np.random.default_rng(0).uniform(-1, 1, (16, features))
-    traits = predictor.examine(probe)
+    description = predictor.describe(probe)
     shape = (samples, features)
     forward = predictor.snapshot("cpu")
     spread = forward(torch.tensor(probe)).std(dim=0).detach()
     return NetworkBlock(
         name="net",
         forward=forward,
-        smooth=traits.smooth,
+        smooth=description.smooth,
         classifies=classifies,
         probability=False,
         threshold=0.0,

@@ -101,10 +101,9 @@ class TestEveryKind:
         n, d, q = len(X), kind.features, kind.outputs
         limits = np.repeat([1e9, np.inf], [n * d, n * q])
         problem = dt.Problem(dt.Mip(cost=np.zeros(n * (d + q)), lower=-limits, upper=limits))
-        predictor.examine(X)
         outputs = n * d + np.arange(n * q).reshape(n, q)
-        traits = register.Traits(smooth=False, ends_in_sigmoid=None)
-        block = Block("net", predictor, traits, np.arange(n * d).reshape(n, d), outputs, False, 0.0, 0.0)
+        said = predictor.describe(X)
+        block = Block("net", predictor, said, np.arange(n * d).reshape(n, d), outputs, False, 0.0, 0.0)
         problem = problem.derived(problem.mip, (block,))
         x = problem.predict(np.concatenate([X.ravel(), np.zeros(n * q)]))
         allowed = Checker(problem).allowance(x)[0][outputs]
@@ -118,7 +117,6 @@ class TestEveryKind:
 
     def test_the_copy_says_the_same_and_its_gradient_is_a_difference(self, kind, only_read):
         (_, predictor), X = only_read, kind.points()
-        predictor.examine(X)
         forward = predictor.snapshot("cpu")
         values, slope, weights = slope_of(forward, X)
         assert values.dtype == torch.float64
@@ -134,14 +132,17 @@ class TestEveryKind:
 
     def test_what_it_says_of_itself_is_true(self, kind, only_read):
         (_, predictor), X = only_read, kind.points()
-        traits = predictor.examine(X)
+        description = predictor.describe(X)
         assert isinstance(predictor, register.Predictor)
-        assert (predictor.name, predictor.device) == (kind.called, kind.device)
-        assert (predictor.exact, predictor.doubles) == (kind.exact, kind.doubles)
+        assert (description.name, description.device) == (kind.called, kind.device)
+        assert description.is_float64 == kind.is_float64
+        assert description.has_float64_copy == kind.has_float64_copy
+        assert description.features in (None, kind.features) and description.outputs in (None, kind.outputs)
+        assert description == predictor.describe(X)
         error = apart(predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy(), predictor.predict(X))
-        assert error <= DOUBLE if predictor.exact else error > 1e-13  # a lower precision shows
-        assert traits.smooth == (traits.smooth if kind.smooth is None else kind.smooth)
-        assert kind.sigmoid is None or traits.ends_in_sigmoid is kind.sigmoid
+        assert error <= DOUBLE if description.is_float64 else error > 1e-13  # a lower precision shows
+        assert description.smooth == (description.smooth if kind.smooth is None else kind.smooth)
+        assert kind.sigmoid is None or description.ends_in_sigmoid is kind.sigmoid
 
     def test_the_owner_gets_it_back_as_it_was(self, kind, tmp_path):
         owner, X = kind.make(tmp_path), kind.points()
@@ -151,8 +152,9 @@ class TestEveryKind:
         predictor.predict(X)
         slope_of(predictor.snapshot("cpu"), X)
         if kind.layers:
-            predictor.layers()
-        if isinstance(kind, (Torch, Keras)) and not (kind.exact or kind in TWINS):  # twins are solved below
+            problem.blocks[0].description.layers()
+        # twins are solved below
+        if isinstance(kind, (Torch, Keras)) and not (kind.is_float64 or kind in TWINS):
             dt.solve(problem, dt.DualDecomposition(iterations=1), log=False)
         assert kind.state(owner) == before
         assert np.array_equal(X, seen)
@@ -160,7 +162,6 @@ class TestEveryKind:
     def test_a_copy_stays_and_predict_follows_the_owner(self, kind, tmp_path):
         owner, X = kind.make(tmp_path), kind.points()
         predictor, u = as_predictor(owner), torch.tensor(X)
-        predictor.examine(X)
         held, before = predictor.snapshot("cpu"), predictor.predict(X)
         copied = held(u).detach().clone()
         state = kind.state(owner)
@@ -175,11 +176,12 @@ class TestEveryKind:
 
     def test_layers_compute_the_same(self, kind, only_read):
         (_, predictor), X = only_read, kind.points()
+        layers = predictor.describe(X).layers
         if kind.layers:
-            assert apart(evaluate(predictor.layers(), X), predictor.predict(X)) <= max(kind.close, 1e-9)
-        elif hasattr(predictor, "layers"):
+            assert apart(evaluate(layers(), X), predictor.predict(X)) <= max(kind.close, 1e-9)
+        elif layers is not None:
             with pytest.raises(dt.UnsupportedError, match="cannot be written out"):
-                predictor.layers()
+                layers()
 
 
 def price(owner):
@@ -214,7 +216,7 @@ def test_every_kind_is_solved_to_the_same_enumerated_optimum(kind, method, tmp_p
         return
     result = dt.solve(problem, method, log=False, time_limit=60.0)
     # what float32 may round is taken off SCIP's bound, which then does not meet the objective any more
-    rounds = method == "big-m" and not problem.blocks[0].predictor.exact
+    rounds = method == "big-m" and not problem.blocks[0].description.is_float64
     assert result.status == "optimal" or (rounds and result.status == "feasible")
     assert result.objective == pytest.approx(BEST, abs=1e-5)
     assert dt.check(problem, result.x).within()
@@ -257,7 +259,7 @@ def test_a_module_without_parameters():
 
     predictor = as_predictor(Sum())
     assert predictor.predict(points()).shape == (7, 1)
-    assert predictor.exact
+    assert predictor.describe(points()).is_float64
 
 
 def bend(X):

@@ -126,6 +126,10 @@ class Problem:
             other._read[block.inputs] = True
         return other
 
+    def renewed(self) -> Problem:
+        """The same problem, its predictors described as they are now; one that does not fit is refused."""
+        return self.derived(self.mip, tuple(probe.renewed(self.mip, block) for block in self.blocks))
+
     def _may_close_a_cycle(self, block: Block) -> bool:
         """Only a block that writes what is read (by itself, or before) can: others need no search."""
         read = self._read.copy()

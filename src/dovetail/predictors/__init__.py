@@ -18,7 +18,7 @@ def _comes_from(foreign: object, name: str) -> bool:
 
 
 def _torch_module(foreign: Any) -> Predictor:
-    from dovetail.predictors.torch_module import TorchPredictor
+    from dovetail.predictors.torch.module import TorchPredictor
 
     return TorchPredictor(foreign)
 
@@ -36,7 +36,7 @@ def _skorch_net(foreign: Any) -> Predictor:
 
 
 def _scikit_learn(foreign: Any) -> Predictor:
-    from dovetail.predictors.scikit_learn import ScikitLearnPredictor
+    from dovetail.predictors.scikit_learn.predictor import ScikitLearnPredictor
 
     return ScikitLearnPredictor(foreign)
 

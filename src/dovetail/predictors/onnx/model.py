@@ -17,16 +17,16 @@ import torch
 from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.core.layers import Activation, Dense, Layer
-from dovetail.core.predictor import Traits
 from dovetail.predictors.onnx.file import Graph, metered, read_graph, readable
 from dovetail.predictors.onnx.memory import room
 from dovetail.predictors.onnx.node import LARGEST, Node, Run
 from dovetail.predictors.onnx.operators import SHAPES_ONLY, compiled, has_slope, operator_of
-from dovetail.predictors.torch_layers import changed
-from dovetail.predictors.torch_module import TorchPredictor
+from dovetail.predictors.torch.layers import changed
+from dovetail.predictors.torch.module import TorchPredictor
 
 TRIAL = 3
 """Rows of the batch a model is tried on when it is read."""
@@ -65,10 +65,11 @@ class OnnxPredictor(TorchPredictor):
         self._graph = graph
         self._onnx_module = module
 
-    def examine(self, X: FloatArray) -> Traits:
+    def describe(self, X: FloatArray) -> Description:
         """As for any module; and the graph itself shows steps, and what it ends in."""
-        seen = super().examine(X)
-        return Traits(seen.smooth and not _steps_taken(self._graph), _ends_in_sigmoid(self._graph))
+        seen = super().describe(X)
+        smooth = seen.smooth and not _steps_taken(self._graph)
+        return replace(seen, smooth=smooth, ends_in_sigmoid=_ends_in_sigmoid(self._graph))
 
     def layers(self) -> tuple[Layer, ...]:
         """The graph written out, if it is a plain chain of dense layers and common activations."""
