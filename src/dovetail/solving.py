@@ -20,7 +20,7 @@ from dovetail.core.arrays import FloatArray, require_finite, vector
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import DovetailError, EngineError, OptionError, PredictorError
 from dovetail.core.options import require_count, require_methods, require_number
-from dovetail.core.probe import renewed
+from dovetail.core.probe import renewed, require_unchanged
 from dovetail.core.problem import Problem
 from dovetail.core.training_range import extrapolations
 from dovetail.methods import method_named
@@ -200,10 +200,14 @@ def _import_all(method: Method) -> None:
 
 
 def _renewed(session: Opened, budget: Budget) -> Opened:
-    """The problem with its predictors as they are now, as far as there is time."""
-    mip, blocks = session.problem.mip, session.problem.blocks
-    now = tuple(block if budget.over else renewed(mip, block) for block in blocks)
-    return replace(session, problem=session.problem.derived(mip, now))
+    """The problem with its predictors as they are now, as far as there is time to look at them."""
+    mip = session.problem.mip
+    blocks = list(session.problem.blocks)
+    for b, block in enumerate(blocks):
+        if not budget.over:
+            require_unchanged(mip, block)
+            blocks[b] = renewed(mip, block)
+    return replace(session, problem=session.problem.derived(mip, tuple(blocks)))
 
 
 def _read_start(session: Opened, start: Any) -> Start:

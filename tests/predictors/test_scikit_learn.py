@@ -48,7 +48,7 @@ class TestRandomEstimators:
     def test_scalers_are_folded_into_dense_layers(self, seed):
         model, _ = trained(seed)
         if gives_shares(model):
-            with pytest.raises(dt.UnsupportedError, match="_Shares"):  # shares of a sum are no layer
+            with pytest.raises(dt.UnsupportedError, match="Shares"):  # shares of a sum are no layer
                 as_predictor(model).layers()
             return
         kinds = [type(layer).__name__ for layer in as_predictor(model).layers()]
@@ -334,7 +334,7 @@ class TestRefusals:
 
     def test_the_wrong_number_of_features(self):
         model = LinearRegression().fit(X, X[:, 0])
-        with pytest.raises(dt.PredictorError, match="trained on 3 features, but inputs has 2 columns"):
+        with pytest.raises(dt.PredictorError, match="inputs has 2 columns.*takes 3 features"):
             tied(model, X[:, :2], 1, output_type="regression")
 
     def test_coefficients_that_are_no_numbers(self):

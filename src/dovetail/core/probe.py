@@ -79,11 +79,8 @@ def described(name: str, predictor: Predictor, mip: Mip, inputs: IntArray) -> De
     return replace(description, outputs=int(_evaluate(name, predictor, points).shape[1]))
 
 
-def renewed(mip: Mip, block: Block) -> Block:
-    """The block with its predictor described as it is now: owners train theirs again between two solves.
-
-    Refused is one that was changed into a predictor that does not fit any more.
-    """
+def require_unchanged(mip: Mip, block: Block) -> None:
+    """Refuse a predictor that was changed, after it was added, into one that does not fit any more."""
     points = probe_points(mip, block.inputs)
     values = _evaluate(block.name, block.predictor, points)
     if values.shape != (len(points), block.outputs.shape[1]):
@@ -91,7 +88,14 @@ def renewed(mip: Mip, block: Block) -> Block:
             f"{block.name}: the predictor has been changed since it was added: it now gives "
             f"{values.shape[1]} outputs, not {block.outputs.shape[1]}. Build the problem again."
         )
-    description = _describe(block.name, block.predictor, points, block.inputs)
+
+
+def renewed(mip: Mip, block: Block) -> Block:
+    """The block with its predictor described as it is now: owners train theirs again between two solves."""
+    try:
+        description = _describe(block.name, block.predictor, probe_points(mip, block.inputs), block.inputs)
+    except PredictorError:  # its answers are judged as they are; what it was is the best that is known
+        return block
     sizes = {"features": block.inputs.shape[1], "outputs": block.outputs.shape[1]}
     return replace(block, description=replace(description, **sizes))
 

@@ -127,7 +127,7 @@ class Problem:
         return other
 
     def renewed(self) -> Problem:
-        """The same problem, its predictors described as they are now; one that does not fit is refused."""
+        """The same problem, its predictors described as they are now."""
         return self.derived(self.mip, tuple(probe.renewed(self.mip, block) for block in self.blocks))
 
     def _may_close_a_cycle(self, block: Block) -> bool:

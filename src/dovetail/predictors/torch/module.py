@@ -140,11 +140,9 @@ class TorchPredictor:
     @property
     def _features(self) -> int | None:
         """How many features the module takes, where its first layer shows it."""
-        first: nn.Module = self._module
-        while (
-            isinstance(first, nn.Sequential) and type(first).forward is nn.Sequential.forward and len(first)
-        ):
-            first = first[0]
+        first: nn.Module | None = self._module
+        while isinstance(first, nn.Sequential) and type(first).forward is nn.Sequential.forward:
+            first = next(first.children(), None)
         return first.in_features if isinstance(first, nn.Linear) else None
 
     def _answer(self, X: FloatArray) -> Any:
