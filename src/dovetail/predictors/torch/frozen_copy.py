@@ -11,7 +11,6 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -95,23 +94,16 @@ class UndecidedCopy:
     def __call__(self, inputs: Tensor) -> Tensor:
         """The values of some rows, with their graph."""
         if self._chosen is None:
-            makers = [partial(_as_it_is, copied) for copied in self._copies]
-            self._chosen, _ = first_that_runs(self._name, makers, inputs)
+            self._chosen, _ = first_that_runs(self._name, self._copies, inputs)
             self._copies = ()
         return self._chosen(inputs)
 
 
-def _as_it_is(copied: FrozenCopy) -> FrozenCopy:
-    return copied
-
-
-def first_that_runs(
-    name: str, makers: Iterable[Callable[[], FrozenCopy]], rows: Tensor
-) -> tuple[FrozenCopy, Tensor]:
+def first_that_runs(name: str, copies: Iterable[FrozenCopy], rows: Tensor) -> tuple[FrozenCopy, Tensor]:
     """The first copy whose values and gradient can be had, and its values with their graph."""
-    for make in makers:
+    reason: Exception | None = None
+    for copied in copies:
         try:
-            copied = make()
             return copied, _with_graph(copied, rows)
         except PredictorError:
             raise

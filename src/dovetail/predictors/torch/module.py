@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,7 +68,7 @@ class TorchPredictor:
         """A frozen copy for gradients: float64 in and out, and inside wherever the module allows it."""
         if self._mode is not None:
             return self._copy(self._mode, device)
-        return UndecidedCopy(self.name, [self._copy(mode, device) for mode in MODES])
+        return UndecidedCopy(self.name, list(self._copies(device)))
 
     def describe(self, X: FloatArray) -> Description:
         """Dtypes and device are its own; smoothness and the last operation are read off an autograd graph."""
@@ -155,6 +154,17 @@ class TorchPredictor:
         outputs, self._taken = in_first_dtype(self._entry_dtypes(), run)
         return outputs
 
+    def _copies(self, device: str) -> Iterator[FrozenCopy]:
+        """One in every mode, best first; a mode that the module cannot be converted to is left out."""
+        for mode in MODES:
+            try:
+                yield self._copy(mode, device)
+            except PredictorError:
+                raise
+            except Exception:  # a conversion of the module's own; the last mode converts nothing
+                if mode is MODES[-1]:
+                    raise
+
     def _copy(self, mode: CopyMode, device: str) -> FrozenCopy:
         run = self._frozen(torch.float64 if mode.in_float64 else None, device)
         dtypes = [torch.float64] if mode.in_float64 else self._entry_dtypes()
@@ -163,9 +173,9 @@ class TorchPredictor:
 
     def _first_graph(self, X: FloatArray) -> Tensor:
         """The values of a copy at `X` with their graph, in the best mode there is; that is remembered."""
-        makers = [partial(self._copy, mode, "cpu") for mode in MODES]
+        rows = torch.tensor(X, dtype=torch.float64)
         try:
-            copied, outputs = first_that_runs(self.name, makers, torch.tensor(X, dtype=torch.float64))
+            copied, outputs = first_that_runs(self.name, self._copies("cpu"), rows)
         except PredictorError:
             self.predict(X)  # what fails for its owner too is told as that failure
             raise
