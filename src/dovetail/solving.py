@@ -207,7 +207,7 @@ def _renewed(session: Opened, budget: Budget) -> Opened:
         if not budget.over:
             require_unchanged(mip, block)
             blocks[b] = renewed(mip, block)
-    return replace(session, problem=session.problem.derived(mip, tuple(blocks)))
+    return replace(session, problem=session.problem.with_blocks(tuple(blocks)))
 
 
 def _read_start(session: Opened, start: Any) -> Start:

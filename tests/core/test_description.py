@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
 from dovetail.core import description, predictor
@@ -117,3 +118,18 @@ def test_a_predictor_of_ones_own_that_only_has_layers_proves_nothing():
     result = dt.solve(problem, dt.Auto(effort=1), log=False)
     assert result.status == "feasible" and result.bound is None
     assert "no bound" in result.message
+
+
+def test_a_predictor_that_changed_is_described_anew():
+    net = random_mlp(2, dtype=torch.float32)
+    problem = dt.Problem(dt.Mip(cost=[0.0, 0.0, 1.0], lower=-1.0, upper=1.0))
+    block = problem.add_predictor(net, [0, 1], [2])
+    with torch.no_grad():
+        net[0].weight.mul_(1.5)  # other weights are no other kind of predictor
+    assert problem.renewed() is problem
+    net.double()
+    now = problem.renewed()
+    assert now is not problem and problem.blocks == (block,)
+    assert (block.description.dtypes, now.blocks[0].description.dtypes) == (("float32",), ("float64",))
+    x = problem.predict(np.zeros(3))
+    assert dt.check(problem, x).rounding.amount == 0.0  # judged as float64, which it is now

@@ -91,13 +91,17 @@ def require_unchanged(mip: Mip, block: Block) -> None:
 
 
 def renewed(mip: Mip, block: Block) -> Block:
-    """The block with its predictor described as it is now: owners train theirs again between two solves."""
+    """The block with its predictor described as it is now: owners train theirs again between two solves.
+
+    The block itself where nothing has changed.
+    """
     try:
         description = _describe(block.name, block.predictor, probe_points(mip, block.inputs), block.inputs)
     except PredictorError:  # its answers are judged as they are; what it was is the best that is known
         return block
     sizes = {"features": block.inputs.shape[1], "outputs": block.outputs.shape[1]}
-    return replace(block, description=replace(description, **sizes))
+    description = replace(description, **sizes)
+    return block if description == block.description else replace(block, description=description)
 
 
 def _fitting(

@@ -59,6 +59,10 @@ class FrozenCopy:
         """The mode, without what the rows so far could do without."""
         return replace(self._mode, sets_default=self._needs_default)
 
+    def settled(self) -> FrozenCopy:
+        """The same copy, in that mode."""
+        return FrozenCopy(self._run, self.mode, self._dtypes, plain_kernels=self._plain_kernels)
+
     def __call__(self, inputs: Tensor) -> Tensor:
         """The values of some rows, with their graph."""
         try:
@@ -94,7 +98,8 @@ class UndecidedCopy:
     def __call__(self, inputs: Tensor) -> Tensor:
         """The values of some rows, with their graph."""
         if self._chosen is None:
-            self._chosen, _ = first_that_runs(self._name, self._copies, inputs)
+            first, _ = first_that_runs(self._name, self._copies, inputs)
+            self._chosen = first.settled()
             self._copies = ()
         return self._chosen(inputs)
 
