@@ -121,15 +121,16 @@ def test_a_predictor_of_ones_own_that_only_has_layers_proves_nothing():
 
 
 def test_a_predictor_that_changed_is_described_anew():
-    net = random_mlp(2, dtype=torch.float32)
-    problem = dt.Problem(dt.Mip(cost=[0.0, 0.0, 1.0], lower=-1.0, upper=1.0))
+    net = random_mlp(2, dtype=torch.float64)
+    problem = dt.Problem(dt.Mip(cost=[0.0, 0.0, 1.0], lower=-99.0, upper=99.0))
     block = problem.add_predictor(net, [0, 1], [2])
     with torch.no_grad():
         net[0].weight.mul_(1.5)  # other weights are no other kind of predictor
     assert problem.renewed() is problem
-    net.double()
+    x = problem.predict(np.full(3, 0.3))
+    assert dt.check(problem, x).precision.amount == 0.0
+    net.float()
     now = problem.renewed()
     assert now is not problem and problem.blocks == (block,)
-    assert (block.description.dtypes, now.blocks[0].description.dtypes) == (("float32",), ("float64",))
-    x = problem.predict(np.zeros(3))
-    assert dt.check(problem, x).rounding.amount == 0.0  # judged as float64, which it is now
+    assert (block.description.dtypes, now.blocks[0].description.dtypes) == (("float64",), ("float32",))
+    assert 0.0 < dt.check(problem, problem.predict(x)).precision.amount < 1e-5  # it rounds now
