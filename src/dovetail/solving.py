@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TextIO
@@ -64,9 +65,8 @@ def answer(
     monitor = Monitor(budget, file, callback)
     with threads(min(n_jobs, cores())), gradients():
         session = opened(model)
-        begun = time.perf_counter()
-        session = _renewed(session, budget)
-        seconds = time.perf_counter() - begun
+        seconds = _seconds(lambda: _require_unchanged(session.problem, budget))
+        session = replace(session, problem=_renewed(session.problem, budget))
         begin = _read_start(session, start)
         monitor.tell(opening(session.problem, f"dovetail {__version__}, {chosen.name}, seed {seed}"))
         if n_jobs > cores():
@@ -199,15 +199,22 @@ def _import_all(method: Method) -> None:
         method.prepare()
 
 
-def _renewed(session: Opened, budget: Budget) -> Opened:
-    """The problem with its predictors as they are now, as far as there is time to look at them."""
-    mip = session.problem.mip
-    blocks = list(session.problem.blocks)
-    for b, block in enumerate(blocks):
+def _require_unchanged(problem: Problem, budget: Budget) -> None:
+    for block in problem.blocks:
         if not budget.over:
-            require_unchanged(mip, block)
-            blocks[b] = renewed(mip, block)
-    return replace(session, problem=session.problem.with_blocks(tuple(blocks)))
+            require_unchanged(problem.mip, block)
+
+
+def _renewed(problem: Problem, budget: Budget) -> Problem:
+    """The problem with its predictors described as they are now, as far as there is time."""
+    blocks = (block if budget.over else renewed(problem.mip, block) for block in problem.blocks)
+    return problem.with_blocks(tuple(blocks))
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
 
 
 def _read_start(session: Opened, start: Any) -> Start:
