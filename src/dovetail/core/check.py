@@ -87,7 +87,7 @@ def check(problem: Problem, x: ArrayLike) -> Violation:
     Samples of predictors that compute in less than float64 are also evaluated one by one, which takes as
     many calls as there are samples, for a quarter of a second at most.
     """
-    return Checker(problem.renewed()).violation(vector("x", x, problem.mip.n_columns), one_by_one=True)
+    return Checker(problem).violation(vector("x", x, problem.mip.n_columns), one_by_one=True)
 
 
 class Checker:

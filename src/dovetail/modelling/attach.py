@@ -265,7 +265,8 @@ def opened(model: Any) -> Opened:
 
 def check(model: Any, x: ArrayLike) -> Violation:
     """How far `x` (a value for every column) is from satisfying a problem, or a model with its ties."""
-    return judge.check(opened(model).problem, x)
+    problem = model.renewed() if isinstance(model, Problem) else opened(model).problem
+    return judge.check(problem, x)
 
 
 def _add_switched(problem: Problem, indicator: Indicator) -> None:
