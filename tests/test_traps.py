@@ -185,7 +185,7 @@ class InPlace(nn.Module):
 def test_a_module_that_changes_its_input_in_place(dtype):
     p = problem([0.1, 1.0], lower=[0.0, -inf], upper=[1.0, inf])
     p.add_predictor(InPlace(dtype), [0], [1])
-    assert p.blocks[0].predictor.doubles
+    assert p.blocks[0].description.has_float64_copy
     result = dt.solve(p, log=False)
     assert dt.check(p, result.x).within()
     assert dt.check(p, result.x).precision.amount < 1e-5
@@ -251,7 +251,7 @@ def test_gradients_switched_off_by_the_caller():
         assert dt.solve(p, log=False).objective == reference.objective
         assert not torch.is_grad_enabled()
         late, _ = simple()
-        assert late.blocks[0].traits == p.blocks[0].traits
+        assert late.blocks[0].description == p.blocks[0].description
     with torch.inference_mode():
         assert dt.solve(p, log=False).objective == reference.objective
 
