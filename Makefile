@@ -32,7 +32,7 @@ coverage: .venv/.dev
 # matrices (tests/shaken.py), which do on any machine what another processor might. See CONTRIBUTING.md.
 # Only what asks a network; engines, files and the command line rest on no comparison of two routes.
 ROUTES := tests/core tests/coupling tests/linearised tests/methods tests/nn tests/analysis tests/reformulations tests/run \
-	tests/predictors/test_scikit_learn.py tests/predictors/test_register.py \
+	tests/predictors/scikit_learn tests/predictors/test_register.py \
 	tests/conformance/test_methods.py tests/conformance/test_nn_solvers.py tests/conformance/test_predictors.py \
 	tests/differential/test_row_by_row.py tests/problems tests/predictors/torch
 CORETYPE := $(if $(filter x86_64,$(MACHINE)),Haswell,ARMV8)

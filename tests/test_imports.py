@@ -61,7 +61,7 @@ OPTIONAL = {
     "xarray": {"models/linopy_model.py"},
     "matplotlib": {"experiments/figures.py"},
     "onnx": {"predictors/onnx/file.py"},
-    "sklearn": {"predictors/scikit_learn.py"},
+    "sklearn": {"predictors/scikit_learn/network.py", "predictors/scikit_learn/predictor.py"},
     "keras": {"predictors/keras_model.py"},
     "pytest": {f"testing/{part}_suite.py" for part in ("engine", "method", "predictor", "sub_solver")},
 }

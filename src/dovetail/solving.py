@@ -21,7 +21,7 @@ from dovetail.core.check import Violation, check
 from dovetail.core.errors import DovetailError, EngineError, OptionError, PredictorError
 from dovetail.core.extrapolation import extrapolations
 from dovetail.core.options import require_count, require_methods, require_number
-from dovetail.core.probe import require_unchanged
+from dovetail.core.probe import renewed, require_unchanged
 from dovetail.core.problem import Problem
 from dovetail.methods import METHODS
 from dovetail.methods.clearing import clear
@@ -66,6 +66,7 @@ def answer(
     with threads(min(n_jobs, cores())), gradients():
         session = opened(model)
         seconds = _seconds(lambda: _require_unchanged(session.problem, budget))
+        session = replace(session, problem=_renewed(session.problem, budget))
         begin = _read_start(session, start)
         monitor.tell(opening(session.problem, f"dovetail {__version__}, {chosen.name}, seed {seed}"))
         if n_jobs > cores():
@@ -202,6 +203,12 @@ def _require_unchanged(problem: Problem, budget: Budget) -> None:
     for block in problem.blocks:
         if not budget.over:
             require_unchanged(problem.mip, block)
+
+
+def _renewed(problem: Problem, budget: Budget) -> Problem:
+    """The problem with its predictors described as they are now, as far as there is time."""
+    blocks = (block if budget.over else renewed(problem.mip, block) for block in problem.blocks)
+    return problem.with_blocks(tuple(blocks))
 
 
 def _seconds(work: Callable[[], None]) -> float:

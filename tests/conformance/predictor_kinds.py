@@ -27,7 +27,7 @@ from skorch import NeuralNetClassifier, NeuralNetRegressor
 from torch import nn
 
 import dovetail as dt
-from dovetail.core.predictor import Traits
+from dovetail.core.description import Description
 from dovetail.testing import PredictorCase
 from dovetail.testing.predictor_case import DOUBLE, SINGLE
 from tests.conformance import nets
@@ -68,8 +68,8 @@ def scale(module):
 class Torch(Kind):
     """A module in training mode, with gradients of its own."""
 
-    def __init__(self, label, build, dtype=torch.float32, **traits):
-        super().__init__(label, **traits)
+    def __init__(self, label, build, dtype=torch.float32, **facts):
+        super().__init__(label, **facts)
         self.build, self.dtype = build, dtype
 
     def make(self, folder):
@@ -111,8 +111,8 @@ class Keras(Kind):
 
     device = "cuda:0" if torch.cuda.is_available() else "cpu"  # where Keras puts its models
 
-    def __init__(self, label, build, **traits):
-        super().__init__(label, **{"called": "Sequential", "layers": False, **traits})
+    def __init__(self, label, build, **facts):
+        super().__init__(label, **{"called": "Sequential", "layers": False, **facts})
         self.build = build
 
     def make(self, folder):
@@ -135,8 +135,8 @@ class Estimator(Kind):
     is_float64, close = True, DOUBLE
     sigmoid = None
 
-    def __init__(self, label, build, **traits):
-        super().__init__(label, **traits)
+    def __init__(self, label, build, **facts):
+        super().__init__(label, **facts)
         self.build = build
 
     def make(self, folder):
@@ -182,8 +182,8 @@ class Onnx(Kind):
 
     follows, identical, sigmoid = False, False, False
 
-    def __init__(self, label, build, dtype=np.float32, **traits):
-        super().__init__(label, **traits)
+    def __init__(self, label, build, dtype=np.float32, **facts):
+        super().__init__(label, **facts)
         self.build, self.dtype = build, dtype
 
     def make(self, folder):
@@ -248,8 +248,8 @@ class Function(Kind):
 class Registered(Function):
     """An object of a class that dovetail was taught: by a function, by a module, by a whole predictor."""
 
-    def __init__(self, label, build, **traits):
-        super().__init__(label, **traits)
+    def __init__(self, label, build, **facts):
+        super().__init__(label, **facts)
         self.build = build
 
     def make(self, folder):
@@ -293,8 +293,6 @@ class Recipe:
 class Whole:
     """A full predictor of the user's own for a recipe."""
 
-    name, device, exact, doubles = "whole", "cpu", True, True
-
     def __init__(self, recipe):
         self.recipe = recipe
 
@@ -305,8 +303,8 @@ class Whole:
         W, b, V, c = (torch.tensor(weights, device=device) for weights in self.recipe.weights)
         return lambda u: torch.relu(u @ W.T + b) @ V.T + c
 
-    def examine(self, X):
-        return Traits(smooth=False, ends_in_sigmoid=None)
+    def describe(self, X):
+        return Description("whole")
 
 
 def module_of(W, b, V, c):
@@ -448,15 +446,15 @@ def onnx_kinds():
         ("mlp", torch.float32, 2), ("mlp", torch.float64, 2), ("mlp", torch.float32, 1),
         ("lstm", torch.float32, 2), ("attention", torch.float32, 1), ("gelu-layernorm", torch.float32, 2),
     ):  # fmt: skip
-        exact = dtype == torch.float64
+        is_float64 = dtype == torch.float64
         yield Onnx(
             f"onnx-{kind}-{str(dtype).removeprefix('torch.')}-{'one' if batch == 1 else 'any'}",
             functools.partial(exported, kind, dtype, batch),
-            np.float64 if exact else np.float32,
+            np.float64 if is_float64 else np.float32,
             called="main_graph",
             outputs=2,
-            is_float64=exact,
-            close=DOUBLE if exact else SINGLE,
+            is_float64=is_float64,
+            close=DOUBLE if is_float64 else SINGLE,
             smooth=kind in nets.SMOOTH,
             layers=kind == "mlp",
         )

@@ -70,7 +70,7 @@ def test_every_kind_is_solved_to_the_same_enumerated_optimum(kind, method, tmp_p
         return
     result = dt.solve(problem, method, log=False, time_limit=60.0)
     # what float32 may round is taken off SCIP's bound, which then does not meet the objective any more
-    rounds = method == "big-m" and not problem.blocks[0].predictor.exact
+    rounds = method == "big-m" and not problem.blocks[0].description.is_float64
     assert result.status == "optimal" or (rounds and result.status == "feasible")
     assert result.objective == pytest.approx(BEST, abs=1e-5)
     assert dt.check(problem, result.x).within()
@@ -113,7 +113,7 @@ def test_a_module_without_parameters():
 
     predictor = as_predictor(Sum())
     assert predictor.predict(points()).shape == (7, 1)
-    assert predictor.exact
+    assert predictor.describe(points()).is_float64
 
 
 def bend(X):

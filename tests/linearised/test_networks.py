@@ -112,7 +112,11 @@ def truth(problem, z):
         raw = block.predictor.predict(z[block.inputs])
         if block.classifies and raw.shape[1] == 1:
             t = block.threshold
-            raw = np.log(raw / (1 - raw)) - np.log(t / (1 - t)) if block.traits.ends_in_sigmoid else raw - t
+            raw = (
+                np.log(raw / (1 - raw)) - np.log(t / (1 - t))
+                if block.description.ends_in_sigmoid
+                else raw - t
+            )
         parts.append(raw.ravel())
     return np.concatenate(parts)
 

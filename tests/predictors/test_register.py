@@ -10,7 +10,7 @@ from torch import nn
 import dovetail as dt
 from dovetail.core import predictor as register
 from dovetail.core.predictor import as_predictor
-from dovetail.predictors.torch_module import TorchPredictor
+from dovetail.predictors.torch.module import TorchPredictor
 from tests.conformance import nets
 
 X = np.random.default_rng(0).uniform(-1, 1, (6, 2))
@@ -184,8 +184,8 @@ def test_complex_weights_are_refused_by_name():
 
 def test_changed_to_another_dtype_after_it_was_added():
     net = mlp()
-    _, block = tied(net)
-    block.predictor.predict(X)
+    problem, block = tied(net)
+    assert block.description.dtypes == ("float32",)
     net.double()
-    assert block.predictor.exact
+    assert problem.renewed().blocks[0].description.is_float64
     assert np.allclose(block.predictor.predict(X), net(torch.tensor(X)).detach().numpy())

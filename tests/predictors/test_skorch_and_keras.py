@@ -14,7 +14,7 @@ from torch import nn
 import dovetail as dt
 from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
-from dovetail.core.rounding import FLOAT32, FORMATS, computation_of
+from dovetail.core.rounding import FLOAT32, FORMATS
 from tests.conformance.nets import FEATURES as D
 from tests.conformance.predictor_kinds import QUIET, batch_norm, dense, functional, sequential
 
@@ -58,7 +58,7 @@ class TestSkorch:
         net = NeuralNetRegressor(module(), **QUIET).fit(X.astype(np.float32), Y32)
         _, block = tied(net)
         assert np.array_equal(block.predictor.predict(X), net.predict(X.astype(np.float32)))
-        assert len(block.predictor.layers()) == 3
+        assert len(block.description.layers()) == 3
 
     def test_a_classifier_gives_the_module_s_own_logits(self):
         net = NeuralNetBinaryClassifier(Flat(), **QUIET).fit(X.astype(np.float32), LABELS.astype(np.float32))
@@ -99,7 +99,7 @@ class TestKerasClasses:
             model = sequential(dense(6, activation="tanh"), dense(1, activation=activation))
             _, block = tied(model, output_type="classification")
             assert block.threshold == threshold
-            assert block.traits.ends_in_sigmoid == (activation == "sigmoid")
+            assert block.description.ends_in_sigmoid == (activation == "sigmoid")
 
     def test_a_softmax_is_one_hot(self):
         model = sequential(dense(6, activation="tanh"), dense(3, activation="softmax"))
@@ -156,9 +156,9 @@ class TestKerasLayers:
                 as_predictor(model).layers()
 
     def test_the_arithmetic_is_that_of_its_coarsest_layer(self):
-        assert computation_of(as_predictor(sequential(dense(2)))).arithmetic is FLOAT32
+        assert as_predictor(sequential(dense(2))).computation().arithmetic is FLOAT32
         half = sequential(dense(2, dtype="float16"), dense(1))
-        assert computation_of(as_predictor(half)).arithmetic is FORMATS["float16"]
+        assert as_predictor(half).computation().arithmetic is FORMATS["float16"]
 
 
 def sequential_inner():

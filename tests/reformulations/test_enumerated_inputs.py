@@ -114,7 +114,6 @@ class TestMixture:
     def made(self, kind, seed, dtype):
         net, q = network(kind, 4, seed, dtype)
         predictor = as_predictor(net)
-        predictor.examine(np.zeros((2, 4)))
         return predictor, EnumeratedPredictor(predictor, POINTS, PLACES, 4), q
 
     def test_it_is_the_network_where_one_theta_is_1(self, kind, seed, dtype):
@@ -158,10 +157,10 @@ class TestMixture:
     def test_it_says_of_itself_what_the_network_says(self, kind, seed, dtype):
         predictor, mixture, _ = self.made(kind, seed, dtype)
         assert isinstance(mixture, Predictor)
-        for trait in ("name", "device", "exact", "doubles"):
-            assert getattr(mixture, trait) == getattr(predictor, trait), trait
         _, mixed, rows = rows_of(np.random.default_rng(seed), 3)
-        assert mixture.examine(mixed) == predictor.examine(rows)
+        said, inner = mixture.describe(mixed), predictor.describe(rows)
+        assert said == replace(inner, features=mixed.shape[1])
+        assert said.layers is None and said.computation is None
 
 
 # --- the problem -------------------------------------------------------------------------------------
@@ -334,7 +333,7 @@ def test_blocks_without_integers_stay_as_they_are():
     problem.add_predictor(random_mlp(2, seed=2), [0, 1], [4], name="choice")
     reals, choice = extended_of(problem).problem.blocks
     own = problem.blocks[0]
-    assert reals.predictor is own.predictor and reals.traits is own.traits
+    assert reals.predictor is own.predictor and reals.description is own.description
     assert np.array_equal(reals.inputs, own.inputs) and np.array_equal(reals.outputs, own.outputs)
     assert isinstance(choice.predictor, EnumeratedPredictor)
 

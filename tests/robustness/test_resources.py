@@ -89,12 +89,13 @@ def test_the_guard_refuses_what_cannot_end_in_time():
 
 def test_a_guarded_predictor_is_what_it_was():
     problem = one_block(random_mlp(2, seed=3))
-    guarded = Guard(problem, Budget()).problem.blocks[0].predictor
-    plain = problem.blocks[0].predictor
+    block = Guard(problem, Budget()).problem.blocks[0]
+    guarded, plain = block.predictor, problem.blocks[0].predictor
     X = np.random.default_rng(0).uniform(-1, 1, (5, 2))
     assert type(guarded) is type(plain)
     assert np.array_equal(guarded.predict(X), plain.predict(X))
-    assert len(guarded.layers()) == len(plain.layers())
+    assert block.description == problem.blocks[0].description
+    assert len(block.description.layers()) == len(plain.layers())
     assert "predict" not in vars(plain)
     assert guarded.snapshot("cpu") is guarded.snapshot("cpu")
 

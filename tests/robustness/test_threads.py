@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 from torch import nn
 
 import dovetail as dt
-from dovetail.predictors.torch_module import TorchPredictor
+from dovetail.predictors.torch.module import TorchPredictor
 from dovetail.run.environment import cores, threads
 from dovetail.testing.problems import busy
 from tests.conftest import FULL
@@ -112,8 +112,7 @@ def test_floats_made_by_code_are_those_of_a_float64_network(dtype):
     module = MakesItsOwn().to(dtype)
     predictor = TorchPredictor(module)
     X = np.random.default_rng(0).uniform(-1, 1, (6, 3))
-    predictor.examine(X)
-    assert predictor.doubles
+    assert predictor.describe(X).has_float64_copy
     ours = predictor.snapshot("cpu")(torch.tensor(X))
     torch.set_default_dtype(torch.float64)
     try:
@@ -136,7 +135,7 @@ def test_a_branch_that_no_probe_took():
             return self.layer(x) if float(x.max()) < 0.9 else self.layer(x) + x @ torch.ones(1, 1)
 
     predictor = TorchPredictor(Branching())
-    predictor.examine(np.zeros((4, 1)))
+    predictor.describe(np.zeros((4, 1)))
     forward = predictor.snapshot("cpu")
     low, high = forward(torch.tensor([[0.0]])), forward(torch.tensor([[1.0]]))
     weight = predictor.module.layer.weight.item()

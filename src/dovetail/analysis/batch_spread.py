@@ -17,7 +17,8 @@ import time
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.predictor import Predictor, Rounded
+from dovetail.core.description import Description
+from dovetail.core.predictor import Predictor
 from dovetail.core.rounding import FLOAT32, FLOAT64, FORMATS
 
 ALONE = 32
@@ -26,20 +27,22 @@ PATIENCE = 0.2
 """Seconds after which no more are asked for: a predictor may be slow."""
 
 
-def batch_spread(predictor: Predictor, X: FloatArray, values: FloatArray) -> FloatArray:
+def batch_spread(
+    predictor: Predictor, description: Description, X: FloatArray, values: FloatArray
+) -> FloatArray:
     """Per output, how far from `values`, the answer for `X`, the answer in another batch may be."""
-    floor = _last_digit(predictor, values) * np.max(np.abs(values), axis=0, initial=0.0)
-    if predictor.exact and not _is_float32(values):
+    floor = _last_digit(description, values) * np.max(np.abs(values), axis=0, initial=0.0)
+    if description.is_float64 and not _is_float32(values):
         return np.asarray(4.0 * floor)  # nobody's classes are decided by less
     return np.asarray(floor + _seen(predictor, X, values))
 
 
-def _last_digit(predictor: Predictor, values: FloatArray) -> float:
+def _last_digit(description: Description, values: FloatArray) -> float:
     """The roundoff of one operation, as far as the predictor shows in what it computes."""
-    if predictor.exact:
+    if description.is_float64:
         short = np.all(values.astype(np.float32).view(np.uint32) & 0xFFFF == 0)  # whole numbers, say
         return FLOAT32.roundoff if _is_float32(values) and not short else FLOAT64.roundoff
-    coarse = predictor.rounding if isinstance(predictor, Rounded) else 0.0
+    coarse = description.rounding
     return coarse if coarse > FORMATS["float16"].roundoff else FLOAT32.roundoff
 
 

@@ -31,7 +31,7 @@ they round, are much smaller than at the middle of the box, where they are seen.
 def with_room(context: SolveContext) -> Problem:
     """The problem of a search with room for its predictors' rounding, unless its rows then leave nothing."""
     problem, mip = context.problem, context.problem.mip
-    if context.budget.over or all(block.predictor.exact for block in problem.blocks):
+    if context.budget.over or all(block.description.is_float64 for block in problem.blocks):
         return problem
     middle = 0.5 * np.sum(within_reach(mip.lower, mip.upper), axis=0)
     x = problem.predict(np.where(mip.integer, np.round(middle), middle))

@@ -33,7 +33,7 @@ SECONDS = 0.25
 
 def double_copy(block: Block) -> Copy | None:
     """A float64 copy of a predictor that computes in less, as a function of numpy arrays."""
-    if block.predictor.exact or not block.predictor.doubles:
+    if block.description.is_float64 or not block.description.has_float64_copy:
         return None
     import torch
 
@@ -65,7 +65,7 @@ def batch_rounding(
     `near` is what was seen `nearby`; `others` are answers for the same rows by other routes, NaN where there
     is none.
     """
-    if block.predictor.exact:
+    if block.description.is_float64:
         return np.broadcast_to(DOUBLE * np.maximum(1.0, np.max(np.abs(values), axis=0)), values.shape)
     apart = near
     for other in others:
@@ -80,7 +80,7 @@ def nearby(block: Block, copy: Copy | None, inputs: FloatArray) -> FloatArray:
 
     A network that cannot be copied shows its rounding only by the size of its batches.
     """
-    if block.predictor.exact:
+    if block.description.is_float64:
         return np.zeros(block.outputs.shape)
     n, d = inputs.shape
     times = -(-ROWS // n)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.predictor import Predictor, Traits
+from dovetail.core.description import Description
+from dovetail.core.predictor import Predictor
 from dovetail.core.training_range import TrainingRange
 
 
@@ -30,7 +31,8 @@ class Block:
 
     name: str
     predictor: Predictor
-    traits: Traits
+    description: Description
+    """What the predictor was when it was tied, or when the solve began."""
     inputs: IntArray
     outputs: IntArray
     classifies: bool

@@ -181,7 +181,7 @@ class Said:
             self._double = copy(inputs)
         near = nearby(block, copy, inputs)
         self.batch_rounding = batch_rounding(block, self._values, near, [self._double])
-        which = self._unclear | (one_by_one and not block.predictor.exact)
+        which = self._unclear | (one_by_one and not block.description.is_float64)
         if np.any(which):
             self._alone = alone(block, inputs, which)
             self.batch_rounding = batch_rounding(block, self._values, near, [self._double, self._alone])
@@ -240,16 +240,16 @@ class Said:
     def precision(self) -> Worst:
         """How far it is from its float64 copy."""
         block = self.block
-        if not (self._finite and not block.predictor.exact):
+        if not (self._finite and not block.description.is_float64):
             return Worst()
-        if not block.predictor.doubles:
+        if not block.description.has_float64_copy:
             return Worst(float("nan"), f"{block.name}: no float64 copy can be made")
         return _at(block, np.abs(self._values - self._double) / np.maximum(1.0, np.abs(self._double)))
 
     @property
     def turning(self) -> Worst:
         """A class that was the same by all routes here, and may yet be another elsewhere."""
-        if self.block.predictor.exact or not np.any(self._unclear):
+        if self.block.description.is_float64 or not np.any(self._unclear):
             return Worst()
         i = int(np.flatnonzero(self._unclear)[0])
         return Worst(1.0, f"{self.block.name}, sample {i}: its class")

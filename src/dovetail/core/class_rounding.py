@@ -19,14 +19,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.layers import Dense, Layer, dropped, propagated
-from dovetail.core.rounding import (
-    OURS,
-    ULPS,
-    Arithmetic,
-    Computation,
-    activation_error,
-    computation_of,
-)
+from dovetail.core.rounding import OURS, ULPS, Arithmetic, Computation, activation_error
 
 
 def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -35,7 +28,7 @@ def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArra
     Per output, (n, q), or of a class as `class_slack` says. Infinity where nothing is known for sure.
     """
     outputs = block.outputs.shape[1]
-    known = computation_of(block.predictor)
+    known = block.description.computation_if_known()
     if known is None or not np.all(np.isfinite(upper - lower)):
         one = (2,) if outputs == 1 else (outputs, outputs)
         return np.full((len(lower), *(one if block.classifies else (outputs,))), np.inf)

@@ -1,15 +1,13 @@
 """A network as a list of layers, for the methods that have to write it out.
 
 Most of dovetail never looks inside a predictor. Where a method must (big-M), the predictor may say
-what it is made of through a method `layers()`; one that cannot raises an `UnsupportedError` that
-names the part.
+what it is made of through `Description.layers`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -65,15 +63,6 @@ FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 Layer = Dense | Activation
-
-
-@runtime_checkable
-class Layered(Protocol):
-    """A predictor that can say what it is made of."""
-
-    def layers(self) -> tuple[Layer, ...]:
-        """Its layers, first to last; an `UnsupportedError` names a part that is no such layer."""
-        ...
 
 
 def evaluate(layers: Sequence[Layer], X: FloatArray) -> FloatArray:

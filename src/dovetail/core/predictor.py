@@ -1,17 +1,36 @@
 """What dovetail needs of a predictor, and the register that turns foreign objects into one.
 
-A *predictor* is a map from rows of features to rows of outputs. `predict` is the
-truth: the object as its owner deploys it, in its own dtype. `snapshot` is the same
-map for gradients, in float64, with its parameters copied and frozen, so that the
-owner's object is never changed by a solve.
+A *predictor* is a map from rows of features to rows of outputs, in three methods. `predict` is the truth:
+the object as its owner deploys it, in its own dtype. `snapshot` is the same map for gradients, in float64,
+with its parameters copied and frozen, so that the owner's object is never changed by a solve. `describe`
+says what is known of it. They may be called in any order, any number of times. A whole predictor:
+
+    >>> import numpy as np
+    >>> import torch
+    >>> import dovetail as dt
+    >>> from dovetail.core.description import Description
+    >>> class Distance:
+    ...     def __init__(self, to):
+    ...         self.to = np.array(to)
+    ...     def predict(self, X):
+    ...         return ((X - self.to) ** 2).sum(axis=1, keepdims=True)
+    ...     def snapshot(self, device):
+    ...         to = torch.tensor(self.to, device=device)
+    ...         return lambda U: ((U - to) ** 2).sum(dim=1, keepdim=True)
+    ...     def describe(self, X):
+    ...         return Description("distance", smooth=True)
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 0.0, 1.0], lower=-1.0, upper=9.0))
+    >>> block = problem.add_predictor(Distance([0.5, 2.0]), [0, 1], [2])
+    >>> dt.solve(problem, log=False, time_limit=5.0).objective < 1e-6
+    True
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, PredictorError
 from dovetail.core.recogniser import Recogniser
 
@@ -28,26 +47,6 @@ if TYPE_CHECKING:  # this file is imported with the package: it must not load nu
 class Predictor(Protocol):
     """A map from (n, d) inputs to (n, q) outputs whose rows do not influence each other."""
 
-    @property
-    def name(self) -> str:
-        """How messages call it."""
-        ...
-
-    @property
-    def device(self) -> str:
-        """Where the predictor lives: "cpu", "cuda:0", ..."""
-        ...
-
-    @property
-    def exact(self) -> bool:
-        """True when `predict` computes in float64, so that a float64 copy would say the same."""
-        ...
-
-    @property
-    def doubles(self) -> bool:
-        """True when `snapshot` computes in float64; False for code that insists on a lower precision."""
-        ...
-
     def predict(self, X: FloatArray) -> FloatArray:
         """The owner's own answer for each row of `X`, as float64."""
         ...
@@ -56,42 +55,9 @@ class Predictor(Protocol):
         """A frozen float64 copy for gradients, on `device`."""
         ...
 
-    def examine(self, X: FloatArray) -> Traits:
-        """What kind of map this is, seen by evaluating it at the probe points `X`; asked once, first."""
+    def describe(self, X: FloatArray) -> Description:
+        """What it is now; it may be evaluated at the probe points `X`, to look at itself."""
         ...
-
-
-@runtime_checkable
-class Formed(Protocol):
-    """A predictor that has several forms, or knows before it is evaluated what it cannot be used for.
-
-    Optional. A binary classifier, for one, gives the probability of its second class in one column, or of
-    both in two: which one is meant only shows when it is tied to columns.
-    """
-
-    def formed(self, inputs: int, outputs: int, *, classifies: bool) -> Predictor:
-        """The form with these numbers of columns; a `PredictorError` where it has no such form."""
-        ...
-
-
-@runtime_checkable
-class Rounded(Protocol):
-    """A predictor that says how coarse its own arithmetic is, where that is coarser than float32."""
-
-    @property
-    def rounding(self) -> float:
-        """By how much two evaluations of the same row may differ, relative to 1 + |value|."""
-        ...
-
-
-@dataclass(frozen=True)
-class Traits:
-    """Facts about a predictor that change how it is treated."""
-
-    smooth: bool
-    """False where second derivatives carry nothing (ReLU networks, black boxes)."""
-    ends_in_sigmoid: bool | None
-    """True or False where the predictor shows it, None where nothing tells."""
 
 
 Builder = Callable[[Any], object]

@@ -6,17 +6,20 @@ Shapes, NaN, chance, rows that influence each other, and which threshold a class
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
 from dovetail.core.layers import Layer, evaluate
 from dovetail.core.mip import Mip
 from dovetail.core.options import require_number
-from dovetail.core.predictor import Formed, Predictor, Rounded, Traits
+from dovetail.core.predictor import Predictor, as_predictor
 
 PROBES = 16
 REACH = 10.0
@@ -40,18 +43,23 @@ def accept(
     require_number(f"{name}: epsilon", epsilon, at_least=0.0)
     if threshold is not None:
         require_number(f"{name}: threshold", threshold)
-    predictor = _formed(name, predictor, inputs.shape[1], outputs.shape[1], classifies)
-    _require_features(name, predictor, inputs)
     points = probe_points(mip, inputs)
+    predictor, description = _fitting(name, predictor, points, inputs, outputs.shape[1])
     values = _evaluate(name, predictor, points)
     if values.shape != (len(points), outputs.shape[1]):
         raise PredictorError(
             f"{name}: the predictor turns {points.shape} inputs into {values.shape} outputs, but "
             f"outputs has {outputs.shape[1]} columns per sample; they must be the same number."
         )
-    _require_determinism(name, predictor, points, values)
-    _require_independent_rows(name, predictor, points, values)
-    traits = predictor.examine(points)
+    description = replace(description, features=inputs.shape[1], outputs=outputs.shape[1])
+    _require_determinism(name, predictor, description, points, values)
+    _require_independent_rows(name, predictor, description, points, values)
+    if classifies and description.is_multilabel:
+        raise PredictorError(
+            f"{name}: {description.name} was trained on several labels at once: its probabilities stand each "
+            "for itself, and their largest means nothing. Take them as numbers with "
+            "output_type='regression', and say in rows of the model what they must be."
+        )
     one_column = classifies and outputs.shape[1] == 1
     if threshold is not None and not one_column:
         raise PredictorError(
@@ -59,33 +67,16 @@ def accept(
             "k columns are the one-hot of the largest value. Leave it out."
         )
     if one_column and threshold is None:
-        threshold = _threshold(name, traits, values)
-    return Block(name, predictor, traits, inputs, outputs, classifies, float(threshold or 0.0), epsilon)
+        threshold = _threshold(name, description, values)
+    _tell_dtypes(description)
+    return Block(name, predictor, description, inputs, outputs, classifies, float(threshold or 0.0), epsilon)
 
 
-def outputs_of(name: str, predictor: Predictor, mip: Mip, inputs: IntArray) -> int:
-    """How many outputs a predictor gives per sample."""
-    _require_features(name, predictor, inputs)
-    return int(_evaluate(name, predictor, probe_points(mip, inputs)).shape[1])
-
-
-def _formed(name: str, predictor: Predictor, inputs: int, outputs: int, classifies: bool) -> Predictor:
-    """The form of the predictor that these columns ask for."""
-    if not isinstance(predictor, Formed):
-        return predictor
-    try:
-        return predictor.formed(inputs, outputs, classifies=classifies)
-    except PredictorError as reason:
-        raise PredictorError(f"{name}: {reason}") from reason
-
-
-def _require_features(name: str, predictor: Predictor, inputs: IntArray) -> None:
-    features = getattr(predictor, "features", None)
-    if features is not None and features != inputs.shape[1]:
-        raise PredictorError(
-            f"{name}: inputs has {inputs.shape[1]} columns per sample (shape {inputs.shape}), but "
-            f"{predictor.name} takes {features} features; give one column per feature."
-        )
+def described(name: str, predictor: Predictor, mip: Mip, inputs: IntArray) -> Description:
+    """What a predictor says of itself and these inputs; how many outputs it has is known for sure."""
+    points = probe_points(mip, inputs)
+    description = _describe(name, predictor, points, inputs)
+    return replace(description, outputs=int(_evaluate(name, predictor, points).shape[1]))
 
 
 def require_unchanged(mip: Mip, block: Block) -> None:
@@ -97,6 +88,54 @@ def require_unchanged(mip: Mip, block: Block) -> None:
             f"{block.name}: the predictor has been changed since it was added: it now gives "
             f"{values.shape[1]} outputs, not {block.outputs.shape[1]}. Build the problem again."
         )
+
+
+def renewed(mip: Mip, block: Block) -> Block:
+    """The block with its predictor described as it is now: owners train theirs again between two solves.
+
+    The block itself where nothing has changed.
+    """
+    try:
+        description = _describe(block.name, block.predictor, probe_points(mip, block.inputs), block.inputs)
+    except PredictorError:  # its answers are judged as they are; what it was is the best that is known
+        return block
+    sizes = {"features": block.inputs.shape[1], "outputs": block.outputs.shape[1]}
+    description = replace(description, **sizes)
+    return block if description == block.description else replace(block, description=description)
+
+
+def _fitting(
+    name: str, predictor: Predictor, points: FloatArray, inputs: IntArray, outputs: int
+) -> tuple[Predictor, Description]:
+    """The predictor, or the form of it that has so many outputs."""
+    first = _describe(name, predictor, points, inputs)
+    if first.outputs not in (None, outputs):
+        for form in map(as_predictor, first.other_forms):
+            description = _describe(name, form, points, inputs)
+            if description.outputs == outputs:
+                return form, description
+    return predictor, first
+
+
+def _describe(name: str, predictor: Predictor, points: FloatArray, inputs: IntArray) -> Description:
+    with _named(name, points):
+        description = predictor.describe(points)
+    if description.features not in (None, inputs.shape[1]):
+        raise PredictorError(
+            f"{name}: inputs has {inputs.shape[1]} columns per sample (shape {inputs.shape}), but "
+            f"{description.name} takes {description.features} features; give one column per feature, in the "
+            "order of its training data."
+        )
+    return description
+
+
+def _tell_dtypes(description: Description) -> None:
+    if not description.is_float64:
+        copied = (
+            "a float64 copy" if description.has_float64_copy else "that dtype too: its code allows no other"
+        )
+        own = " and ".join(description.dtypes)
+        _log.info("%s computes in %s; gradients use %s", description.name, own, copied)
 
 
 def probe_points(mip: Mip, inputs: IntArray, count: int = PROBES) -> FloatArray:
@@ -114,9 +153,11 @@ def within_reach(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Floa
     return low, high
 
 
-def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray:
+@contextmanager
+def _named(name: str, points: FloatArray) -> Iterator[None]:
+    """What goes wrong within names the block."""
     try:
-        values = predictor.predict(points)
+        yield
     except PredictorError as reason:
         raise PredictorError(f"{name}: {reason}") from reason
     except Exception as reason:
@@ -124,6 +165,11 @@ def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray
             f"{name}: the predictor failed on a batch of shape {points.shape}: "
             f"{type(reason).__name__}: {reason}. inputs must have as many columns as it has features."
         ) from reason
+
+
+def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray:
+    with _named(name, points):
+        values = predictor.predict(points)
     bad = np.argwhere(~np.isfinite(values))
     if bad.size:
         i, o = (int(k) for k in bad[0])
@@ -134,15 +180,14 @@ def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray
     return values
 
 
-def _differ(a: FloatArray, b: FloatArray, predictor: Predictor) -> bool:
-    tolerance = 1e-9 if predictor.exact else 1e-4
-    if isinstance(predictor, Rounded):
-        tolerance = max(tolerance, predictor.rounding)
-    return not np.all(np.abs(a - b) <= tolerance * (1.0 + np.abs(a)))  # so that NaN differs
+def _differ(a: FloatArray, b: FloatArray, description: Description) -> bool:
+    return not np.all(np.abs(a - b) <= description.rounding * (1.0 + np.abs(a)))  # so that NaN differs
 
 
-def _require_determinism(name: str, predictor: Predictor, points: FloatArray, values: FloatArray) -> None:
-    if _differ(values, _evaluate(name, predictor, points), predictor):
+def _require_determinism(
+    name: str, predictor: Predictor, description: Description, points: FloatArray, values: FloatArray
+) -> None:
+    if _differ(values, _evaluate(name, predictor, points), description):
         raise PredictorError(
             f"{name}: the predictor gives different values for the same inputs; "
             "a predictor must be deterministic (fix its random draws)."
@@ -150,13 +195,13 @@ def _require_determinism(name: str, predictor: Predictor, points: FloatArray, va
 
 
 def _require_independent_rows(
-    name: str, predictor: Predictor, points: FloatArray, values: FloatArray
+    name: str, predictor: Predictor, description: Description, points: FloatArray, values: FloatArray
 ) -> None:
     reason: PredictorError | None = None
     try:
         alone = _evaluate(name, predictor, points[:1])
         elsewhere = _evaluate(name, predictor, points[::-1])[::-1]
-        same = not (_differ(values[:1], alone, predictor) or _differ(values, elsewhere, predictor))
+        same = not (_differ(values[:1], alone, description) or _differ(values, elsewhere, description))
     except PredictorError as failure:  # it answered the whole batch, and fails on a part of it
         same, reason = False, failure
     if not same:
@@ -167,13 +212,13 @@ def _require_independent_rows(
         )
 
 
-def _threshold(name: str, traits: Traits, values: FloatArray) -> float:
-    if traits.ends_in_sigmoid is None and np.all((values >= 0.0) & (values <= 1.0)):
+def _threshold(name: str, description: Description, values: FloatArray) -> float:
+    if description.ends_in_sigmoid is None and np.all((values >= 0.0) & (values <= 1.0)):
         raise PredictorError(
             f"{name}: every probed value lies in [0, 1], and nothing says whether these are "
             "probabilities or logits; give threshold=0.5 or threshold=0."
         )
-    threshold = 0.5 if traits.ends_in_sigmoid else 0.0
+    threshold = 0.5 if description.ends_in_sigmoid else 0.0
     _log.info("%s: class 1 where the value is >= %g", name, threshold)
     return threshold
 
@@ -184,5 +229,5 @@ def computes(mip: Mip, block: Block, layers: Sequence[Layer]) -> bool:
     ours, truth = evaluate(layers, points), block.predictor.predict(points)
     if ours.shape != truth.shape:
         return False
-    tolerance = 1e-9 if block.predictor.exact else 1e-4
+    tolerance = 1e-9 if block.description.is_float64 else 1e-4
     return bool(np.allclose(ours, truth, rtol=tolerance, atol=tolerance * np.max(np.abs(truth))))

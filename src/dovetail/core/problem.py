@@ -5,6 +5,7 @@ min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -132,6 +133,15 @@ class Problem:
             other._writer.update(dict.fromkeys(block.outputs.ravel().tolist(), block.name))
             other._read[block.inputs] = True
         return other
+
+    def renewed(self) -> Problem:
+        """The same problem, its predictors described as they are now; itself where nothing has changed."""
+        return self.with_blocks(tuple(probe.renewed(self.mip, block) for block in self.blocks))
+
+    def with_blocks(self, blocks: tuple[Block, ...]) -> Problem:
+        """The same rows over other blocks; itself where these are its own."""
+        same = len(blocks) == len(self.blocks) and all(map(operator.is_, blocks, self.blocks))
+        return self if same else self.derived(self.mip, blocks)
 
     def _may_close_a_cycle(self, block: Block) -> bool:
         """Only a block that writes what is read (by itself, or before) can: others need no search."""

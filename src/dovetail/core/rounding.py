@@ -18,12 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import UnsupportedError
 from dovetail.core.layers import Activation, Layer
 
 MORE = 3
@@ -71,23 +69,6 @@ class Computation:
     def error(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """`rounding_error` of these layers."""
         return rounding_error(self.layers, self.arithmetic, lower, upper)
-
-
-@runtime_checkable
-class Known(Protocol):
-    """A predictor that can say how it computes. Optional; what a bound says of a network rests on it."""
-
-    def computation(self) -> Computation:
-        """Every operation, and the arithmetic; an `UnsupportedError` names what is not known for sure."""
-        ...
-
-
-def computation_of(predictor: object) -> Computation | None:
-    """How a predictor computes, or None where that is not known for sure."""
-    try:
-        return predictor.computation() if isinstance(predictor, Known) else None
-    except UnsupportedError:
-        return None
 
 
 def rounding_error(

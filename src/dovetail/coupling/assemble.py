@@ -32,7 +32,7 @@ def network_block(
     sample inputs over which the spread of the network's values is measured.
     """
     block = part.block
-    place = device if device is not None else block.predictor.device
+    place = device if device is not None else block.description.device
 
     def tensor(array: FloatArray) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(array, dtype=np.float64), device=place)
@@ -40,7 +40,7 @@ def network_block(
     network = NetworkBlock(
         name=block.name,
         forward=block.predictor.snapshot(place),
-        smooth=block.traits.smooth,
+        smooth=block.description.smooth,
         classifies=block.classifies,
         probability=ends_in_probability(block),
         threshold=block.threshold,

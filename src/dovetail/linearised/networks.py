@@ -72,7 +72,7 @@ class Networks:
     def __init__(self, problem: Problem, stopwatch: Stopwatch, device: str | None = None) -> None:
         self._watch = stopwatch
         self._blocks, self._stages = problem.blocks, problem.stages
-        self._places = [device if device is not None else b.predictor.device for b in problem.blocks]
+        self._places = [device if device is not None else b.description.device for b in problem.blocks]
         self._forwards: list[Forward] = [
             block.predictor.snapshot(place) for block, place in zip(problem.blocks, self._places, strict=True)
         ]

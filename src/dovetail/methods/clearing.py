@@ -38,7 +38,7 @@ WORTH = 1e-4
 
 def clear(context: SolveContext, incumbent: Incumbent) -> None:
     """Put a point that holds however its predictors round in the place of an incumbent that may not."""
-    if incumbent.x is None or all(block.predictor.exact for block in context.problem.blocks):
+    if incumbent.x is None or all(block.description.is_float64 for block in context.problem.blocks):
         return
     if context.budget.stopped is StopReason.INTERRUPT or incumbent.steady:
         return  # who presses Ctrl-C wants the point as it is

@@ -106,7 +106,7 @@ class _Penalised:
         mip = context.problem.mip.minimised()
         box = input_box(context.problem, context.budget, seed=context.seed, threads=context.threads)
         reach = typical_ranges(context.problem, box, context.seed)
-        self._device = context.device or context.problem.blocks[0].predictor.device
+        self._device = context.device or context.problem.blocks[0].description.device
         self._networks = _networks(context, box, reach, self._device)
         known = context.start.x if context.start.x is not None else context.incumbent.x
         self._start = known if known is not None else reach.middle

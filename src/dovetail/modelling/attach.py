@@ -24,6 +24,7 @@ from dovetail.core import probe
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.check import Violation
+from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, ModelError, OptionError, PredictorError
 from dovetail.core.foreign import NUMBER, ForeignModel, ObjectArray, Origin, Places, Reading, locate
 from dovetail.core.indicator import Indicator
@@ -122,14 +123,16 @@ def add_predictor_constr(
         predictor = load_predictor(predictor, trust=True)
     truth = as_predictor(predictor)
     book = _books.setdefault(model, _Book())
-    kind = _output_type(truth, output_type)
     name = _free_name(model, book, str(name), prefix)
-    tie = _Tie(name, truth, input_vars, output_vars, kind, threshold, epsilon, data)
-    _require_order(name, truth, input_vars, data)
+    tie = _Tie(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
     draft = _Draft(foreign, book, model.blocks if isinstance(model, Problem) else None)
+    description = draft.described(tie)
+    _require_order(name, description, input_vars, data)
+    tie.output_type = kind = _output_type(description, output_type)
     created = None
     if output_vars is None:
-        shape = draft.try_fresh_outputs(tie)
+        assert description.outputs is not None
+        shape = draft.try_fresh_outputs(tie, description.outputs)
         _require_probability(tie, output_type)
         tie.outputs = created = foreign.create(shape, binary=kind == "classification", name=tie.name)
     else:
@@ -196,11 +199,12 @@ class PredictorConstr:
         tie = self._tie
         assert tie.block is not None
         n, d = tie.block.inputs.shape
+        description = tie.block.description
         made = "made by dovetail" if self._created is not None else "the model's own"
         print(
-            f"{tie.name}: {tie.predictor.name} ({tie.output_type})\n"
+            f"{tie.name}: {description.name} ({tie.output_type})\n"
             f"  {n} samples, {d} inputs -> {tie.block.outputs.shape[1]} outputs each ({made})\n"
-            f"  {'float64' if tie.predictor.exact else 'lower precision'}, on {tie.predictor.device}; no "
+            f"  {'float64' if description.is_float64 else 'lower precision'}, on {description.device}; no "
             "rows or variables are added for its neurons",
             file=file or sys.stdout,
         )
@@ -280,7 +284,8 @@ def check(model: Any, x: ArrayLike) -> Violation:
     >>> dt.check(problem, [3.0, 9.0]).within(), str(dt.check(problem, [3.0, 8.0]))
     (True, 'square, sample 0, output 0 by 1.1e-01')
     """
-    return judge.check(opened(model).problem, x)
+    problem = model.renewed() if isinstance(model, Problem) else opened(model).problem
+    return judge.check(problem, x)
 
 
 def _add_switched(problem: Problem, indicator: Indicator) -> None:
@@ -329,10 +334,15 @@ class _Draft:
         problem, columns = self._problem(inputs, self._book.ties if involved else ())
         tie.block = _add(problem, tie, columns, outputs.column)
 
-    def try_fresh_outputs(self, tie: _Tie) -> tuple[int, int]:
+    def described(self, tie: _Tie) -> Description:
+        """What the predictor of `tie` says of itself, before outputs and their kind are chosen."""
+        problem, columns = self._problem(self._found(tie, _input_places), ())
+        return probe.described(tie.name, tie.predictor, problem.mip, columns)
+
+    def try_fresh_outputs(self, tie: _Tie, outputs_per_sample: int) -> tuple[int, int]:
         """Accept `tie` with new columns as its outputs, and say how many it needs."""
         problem, columns = self._problem(self._found(tie, _input_places), ())
-        shape = len(columns), probe.outputs_of(tie.name, tie.predictor, problem.mip, columns)
+        shape = len(columns), outputs_per_sample
         outputs = OwnModel(problem).create(shape, binary=tie.output_type == "classification", name=tie.name)
         tie.block = _add(problem, tie, columns, outputs)
         return shape
@@ -475,9 +485,9 @@ def _free_name(model: Any, book: _Book, name: str, prefix: str) -> str:
     return next(free for k in range(len(taken) + 1) if (free := f"{prefix or 'block'}{k}") not in taken)
 
 
-def _require_order(name: str, predictor: Predictor, inputs: Any, data: Any) -> None:
+def _require_order(name: str, description: Description, inputs: Any, data: Any) -> None:
     """Refuse a frame whose columns are not the features the predictor was trained on, in their order."""
-    expected = getattr(predictor, "feature_names", None)
+    expected = description.feature_names
     for what, given in (("input_vars", inputs), ("data", data)):
         columns = getattr(given, "columns", getattr(given, "index", None))
         if expected is None or columns is None or callable(columns):
@@ -493,18 +503,18 @@ def _require_order(name: str, predictor: Predictor, inputs: Any, data: Any) -> N
 def _require_probability(tie: _Tie, asked: str | None) -> None:
     assert tie.block is not None
     if asked == "probability_1" and not (
-        tie.block.traits.ends_in_sigmoid and tie.block.outputs.shape[1] == 1
+        tie.block.description.ends_in_sigmoid and tie.block.outputs.shape[1] == 1
     ):
         raise PredictorError(
-            f"{tie.name}: {tie.predictor.name} has no probability of one class out of two; output_type "
-            '"probability_1" needs a classifier of two classes with predict_proba, or a network that ends in '
-            "a sigmoid."
+            f"{tie.name}: {tie.block.description.name} has no probability of one class out of two; "
+            'output_type "probability_1" needs a classifier of two classes with predict_proba, or a network '
+            "that ends in a sigmoid."
         )
 
 
-def _output_type(predictor: Predictor, asked: str | None) -> OutputType:
+def _output_type(description: Description, asked: str | None) -> OutputType:
     if asked == "probability_1":
         return "regression"
     if asked is None:
-        return "classification" if getattr(predictor, "classifies", False) else "regression"
+        return "classification" if description.is_classifier else "regression"
     return asked  # type: ignore[return-value]

@@ -66,7 +66,7 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "torch.nn.Module",
-        "dovetail.predictors.torch_module:TorchPredictor",
+        "dovetail.predictors.torch.module:TorchPredictor",
         "any module that maps (n, d) to (n, q)",
         library="torch",
         recognises=of_class("torch.nn.modules.module.Module"),
@@ -80,7 +80,7 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "scikit-learn",
-        "dovetail.predictors.scikit_learn:ScikitLearnPredictor",
+        "dovetail.predictors.scikit_learn.predictor:ScikitLearnPredictor",
         "MLPs, linear and logistic models, scalers, pipelines",
         library="scikit-learn",
         extra="sklearn",

@@ -20,8 +20,11 @@ from torch import Tensor, nn
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import FUNCTIONS
-from dovetail.predictors.torch_layers import Part, changed
-from dovetail.predictors.torch_module import MODE, Doubles, TorchPredictor
+from dovetail.predictors.torch.dtype_modes import CastsToFloat64
+from dovetail.predictors.torch.evaluation_mode import MODE
+from dovetail.predictors.torch.layers import changed
+from dovetail.predictors.torch.module import TorchPredictor
+from dovetail.predictors.torch.recorder import Part
 
 UNCHANGED = (
     keras.layers.InputLayer,
@@ -91,7 +94,7 @@ class KerasPredictor(TorchPredictor):
                 return model.stateless_call(trained, others, inputs, **options)[0]
 
         def forward_in_float64(inputs: Tensor) -> Any:
-            with Doubles():
+            with CastsToFloat64():
                 return forward(inputs)
 
         return forward if dtype is None else forward_in_float64

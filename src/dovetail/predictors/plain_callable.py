@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
-from dovetail.core.predictor import Traits
 
 STEP = 1e-5
 """Length of a difference, relative to max(1, |x|)."""
@@ -24,10 +24,6 @@ STEP = 1e-5
 
 class CallablePredictor:
     """A function of (n, d) float64 arrays that returns (n, q) or (n,) numbers."""
-
-    device = "cpu"
-    exact = True
-    doubles = True
 
     def __init__(self, function: Callable[[FloatArray], Any]) -> None:
         self._function = function
@@ -57,9 +53,9 @@ class CallablePredictor:
 
         return forward
 
-    def examine(self, X: FloatArray) -> Traits:
+    def describe(self, X: FloatArray) -> Description:
         """Nothing can be seen from outside: not smooth, and no telling what it ends in."""
-        return Traits(smooth=False, ends_in_sigmoid=None)
+        return Description(self.name)
 
 
 class _Differences(torch.autograd.Function):

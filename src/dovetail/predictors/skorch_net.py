@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.torch_module import TorchPredictor
+from dovetail.predictors.torch.module import TorchPredictor
 
 
 class SkorchPredictor(TorchPredictor):

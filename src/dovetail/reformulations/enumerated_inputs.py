@@ -23,7 +23,8 @@ from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.predictor import Predictor, Traits
+from dovetail.core.description import Description
+from dovetail.core.predictor import Predictor
 from dovetail.core.problem import Problem
 from dovetail.reformulations.grid import grid
 from dovetail.reformulations.reformulated import Fill, Reformulated
@@ -118,7 +119,8 @@ def _choose(writer: Writer, block: Block, choice: _Choice) -> tuple[Block, list[
         inputs.append(np.concatenate([theta, sample[others]]))
         fills.append(partial(_which, columns, choice.points))
     mixture = EnumeratedPredictor(block.predictor, choice.points, choice.places, block.inputs.shape[1])
-    return replace(block, predictor=mixture, inputs=np.array(inputs)), fills
+    description = mixture.described(block.description)
+    return replace(block, predictor=mixture, description=description, inputs=np.array(inputs)), fills
 
 
 def _which(columns: IntArray, points: FloatArray, x: FloatArray) -> FloatArray:
@@ -131,8 +133,6 @@ class EnumeratedPredictor:
     def __init__(self, predictor: Predictor, points: FloatArray, places: IntArray, features: int) -> None:
         self._predictor, self._points, self._places = predictor, points.copy(), places
         self._others = np.setdiff1d(np.arange(features), places)
-        self.name, self.device = predictor.name, predictor.device
-        self.exact, self.doubles = predictor.exact, predictor.doubles
 
     def predict(self, X: FloatArray) -> FloatArray:
         """What the owner's predictor says of each combination, mixed."""
@@ -145,9 +145,14 @@ class EnumeratedPredictor:
         forward: Callable[[Tensor], Tensor] = self._predictor.snapshot(device)
         return lambda inputs: _mixed(inputs, forward(self._rows(inputs)))
 
-    def examine(self, X: FloatArray) -> Traits:
-        """A mixture of smooth maps is smooth."""
-        return self._predictor.examine(self._rows(torch.as_tensor(np.array(X))).numpy())
+    def describe(self, X: FloatArray) -> Description:
+        """What the owner's predictor says of itself, as far as it holds for a mixture."""
+        return self.described(self._predictor.describe(self._rows(torch.as_tensor(np.array(X))).numpy()))
+
+    def described(self, inner: Description) -> Description:
+        """A mixture of smooth maps is smooth; its layers nobody has written."""
+        features = len(self._points) + self._others.size
+        return replace(inner, features=features, feature_names=None, layers=None, computation=None)
 
     def _rows(self, inputs: Tensor) -> Tensor:
         """Every combination for every row: (n k, features)."""

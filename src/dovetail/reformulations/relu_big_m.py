@@ -23,8 +23,7 @@ from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack, handed_on
-from dovetail.core.errors import UnsupportedError
-from dovetail.core.layers import Activation, Layer, Layered, thresholded
+from dovetail.core.layers import Activation, Layer, thresholded
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.reformulations.reformulated import Fill, Reformulated
@@ -43,13 +42,8 @@ own. A tenth of the tolerance of 1e-6."""
 
 def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
     """A block's layers if all of them can be written exactly: dense, ReLU, a class at the end."""
-    if not isinstance(block.predictor, Layered):
-        return None
-    try:
-        layers = block.predictor.layers()
-    except UnsupportedError:
-        return None
-    if not computes(problem.mip, block, layers):
+    layers = block.description.layers_if_known()
+    if layers is None or not computes(problem.mip, block, layers):
         return None
     if block.classifies:
         layers = layers or handed_on(block.inputs.shape[1])

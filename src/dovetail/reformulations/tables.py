@@ -115,7 +115,7 @@ def _answered(
 ) -> Iterator[_Written]:
     """What the block's predictor says of the rows of its tables, and what it may say in another batch."""
     X = np.concatenate([table.inputs for table in tables])
-    spread = batch_spread(block.predictor, X, values)
+    spread = batch_spread(block.predictor, block.description, X, values)
     if not block.classifies:
         spread = np.where(spread <= SMALL * np.maximum(1.0, np.max(np.abs(values), axis=0)), 0.0, spread)
     least, seen, most = _outcomes(block, values, spread)

@@ -25,7 +25,7 @@ def opening(problem: Problem, title: str) -> Iterator[str]:
             one = block.outputs.shape[1] == 1
             kind = f"class 1 where >= {block.threshold:g}" if one else "class by largest value"
         yield (
-            f"  {block.name}: {block.predictor.name}, {block.samples} samples, "
+            f"  {block.name}: {block.description.name}, {block.samples} samples, "
             f"{block.inputs.shape[1]} inputs -> {block.outputs.shape[1]} outputs, {kind}"
         )
 

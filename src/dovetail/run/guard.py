@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from dovetail.core.description import Description
 from dovetail.core.predictor import Predictor
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget, OutOfTime
@@ -32,7 +33,14 @@ class Guard:
         self.armed = True
         """Without it everything passes: the last check is done whatever the time."""
         copies = {id(block.predictor): self._guarded(block.predictor) for block in problem.blocks}
-        blocks = tuple(replace(block, predictor=copies[id(block.predictor)]) for block in problem.blocks)
+        blocks = tuple(
+            replace(
+                block,
+                predictor=copies[id(block.predictor)],
+                description=self._guarded_layers(block.description),
+            )
+            for block in problem.blocks
+        )
         self.problem = problem.derived(problem.mip, blocks)
         """The same problem, its predictors guarded."""
 
@@ -43,12 +51,15 @@ class Guard:
             snapshot = self._watched(twin.snapshot)
             twin.predict = self._watched(twin.predict)
             twin.snapshot = cache(lambda device: self._watched(snapshot(device)))
-            if hasattr(twin, "layers"):
-                twin.layers = self._watched(twin.layers)
         except (AttributeError, TypeError):
             return predictor
         guarded: Predictor = twin
         return guarded
+
+    def _guarded_layers(self, description: Description) -> Description:
+        """The description, whose layers take time to be proved."""
+        layers = description.layers
+        return description if layers is None else replace(description, layers=self._watched(layers))
 
     def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The call, refused when it could not end in time; it takes as long as it took the last time."""

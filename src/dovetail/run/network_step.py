@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def ends_in_probability(block: Block) -> bool:
     """Whether the block's network ends in a sigmoid, so that its logit has to be recovered."""
-    return bool(block.traits.ends_in_sigmoid) and 0.0 < block.threshold < 1.0
+    return bool(block.description.ends_in_sigmoid) and 0.0 < block.threshold < 1.0
 
 
 def relative_logit(raw: Tensor, threshold: float, probability: bool) -> Tensor:

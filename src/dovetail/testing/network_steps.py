@@ -27,14 +27,13 @@ def network_block(
     """Samples of one network, each input between `lower` and `upper`."""
     predictor = as_predictor(net)
     probe = np.random.default_rng(0).uniform(-1, 1, (16, features))
-    smooth = predictor.examine(probe).smooth
     forward = predictor.snapshot("cpu")
     spread = forward(torch.tensor(probe)).std(dim=0).detach()
     shape = (samples, features)
     return NetworkBlock(
         name="net",
         forward=forward,
-        smooth=smooth,
+        smooth=predictor.describe(probe).smooth,
         classifies=classifies,
         probability=False,
         threshold=0.0,

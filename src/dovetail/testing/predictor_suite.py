@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from torch import Tensor
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Checker
-from dovetail.core.layers import Layer, evaluate
+from dovetail.core.layers import evaluate
 from dovetail.core.mip import Mip
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.problem import Problem
@@ -131,7 +131,6 @@ class PredictorSuite:
     ) -> None:
         """The snapshot is the same map, in float64."""
         (_, predictor), X = only_read, case.points()
-        describe(predictor, X)
         forward = predictor.snapshot("cpu")
         values, slope, weights = slope_of(forward, X)
         assert values.dtype == torch.float64
@@ -150,10 +149,13 @@ class PredictorSuite:
     ) -> None:
         """A lower precision shows; smoothness and a last sigmoid are as the case says."""
         (_, predictor), X = only_read, case.points()
-        said = describe(predictor, X)
+        said = predictor.describe(X)
         assert isinstance(predictor, Predictor)
         assert (said.name, said.device) == (case.called, case.device)
         assert (said.is_float64, said.has_float64_copy) == (case.is_float64, case.has_float64_copy)
+        assert said.features in (None, case.features)
+        assert said.outputs in (None, case.outputs)
+        assert said == predictor.describe(X)
         error = apart(predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy(), predictor.predict(X))
         assert error <= DOUBLE if said.is_float64 else error > 1e-13
         assert case.smooth is None or said.smooth == case.smooth
@@ -164,11 +166,11 @@ class PredictorSuite:
         owner, X = case.make(tmp_path), case.points()
         before, seen = case.state(owner), X.copy()
         problem = tied(case, owner, X)
-        predictor = problem.blocks[0].predictor
+        predictor, layers = problem.blocks[0].predictor, problem.blocks[0].description.layers
         predictor.predict(X)
         slope_of(predictor.snapshot("cpu"), X)
-        layers = describe(predictor, X).layers
-        if case.layers and layers is not None:
+        if case.layers:
+            assert layers is not None
             layers()
         assert case.state(owner) == before
         assert np.array_equal(X, seen)
@@ -186,7 +188,6 @@ class PredictorSuite:
         """Training goes on while a problem stands: the truth moves with it, a snapshot does not."""
         owner, X = case.make(tmp_path), case.points()
         predictor, u = as_predictor(owner), torch.tensor(X)
-        describe(predictor, X)
         held, before = predictor.snapshot("cpu"), predictor.predict(X)
         copied = held(u).detach().clone()
         state = case.state(owner)
@@ -202,35 +203,13 @@ class PredictorSuite:
     def test_layers_compute_the_same(self, case: PredictorCase, only_read: tuple[Any, Predictor]) -> None:
         """Where they are known; otherwise nobody can write the predictor out, and the error says so."""
         (_, predictor), X = only_read, case.points()
-        layers = describe(predictor, X).layers
+        layers = predictor.describe(X).layers
         if case.layers:
             assert layers is not None
             assert apart(evaluate(layers(), X), predictor.predict(X)) <= max(case.close, 1e-9)
         elif layers is not None:
             with pytest.raises(dt.UnsupportedError, match="cannot be written out"):
                 layers()
-
-
-class Described(NamedTuple):
-    """What a predictor says of itself."""
-
-    name: str
-    device: str
-    is_float64: bool
-    has_float64_copy: bool
-    smooth: bool
-    ends_in_sigmoid: bool | None
-    layers: Callable[[], Sequence[Layer]] | None
-
-
-def describe(predictor: Predictor, X: FloatArray) -> Described:
-    """What it says when it is asked at some points."""
-    traits = predictor.examine(X)
-    layers = getattr(predictor, "layers", None)
-    return Described(
-        predictor.name, predictor.device, predictor.exact, predictor.doubles,
-        traits.smooth, traits.ends_in_sigmoid, layers,
-    )  # fmt: skip
 
 
 def apart(a: FloatArray, b: FloatArray) -> float:

@@ -30,9 +30,11 @@ def test_a_model_has_its_file_s_name_and_precision(tmp_path):
     for given in (path, str(path)):
         predictor = as_predictor(given)
         assert isinstance(predictor, OnnxPredictor)
-        assert predictor.name == "price.ONNX"
-    assert not predictor.exact and predictor.doubles and predictor.device == "cpu"
-    assert as_predictor(gemm_model([[1.0, 2.0]], [0.5], dtype=np.float64)).exact
+        said = predictor.describe(np.zeros((2, 2)))
+        assert (said.name, said.device) == ("price.ONNX", "cpu")
+        assert not said.is_float64 and said.has_float64_copy
+    double = as_predictor(gemm_model([[1.0, 2.0]], [0.5], dtype=np.float64))
+    assert double.describe(np.zeros((2, 2))).is_float64
 
 
 def test_what_it_ends_in_is_seen():
@@ -41,8 +43,8 @@ def test_what_it_ends_in_is_seen():
         ((), True, False), (("Relu",), False, None), (("Sigmoid",), True, True), (("Tanh",), True, None),
         (("Tanh", "Sigmoid"), True, True),
     ):  # fmt: skip
-        traits = as_predictor(gemm_model([[1.0, 2.0]], [0.5], last=last)).examine(X)
-        assert (traits.smooth, traits.ends_in_sigmoid) == (smooth, sigmoid), last
+        said = as_predictor(gemm_model([[1.0, 2.0]], [0.5], last=last)).describe(X)
+        assert (said.smooth, said.ends_in_sigmoid) == (smooth, sigmoid), last
 
 
 def test_a_float16_model_and_its_float64_copy():
@@ -72,7 +74,7 @@ def test_a_float32_part_of_a_float64_model_is_copied_in_float64():
     weight = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     predictor = as_predictor(model_of(nodes, {"W": weight}, (4,), dtype=np.float64))
     X = np.random.default_rng(1).uniform(-1, 1, (5, 4))
-    assert not predictor.exact
+    assert predictor.describe(X).narrowest_dtype == "float32"
     assert 1e-12 < error_of(predictor.predict(X), X @ weight) < 1e-6
     assert error_of(predictor.snapshot("cpu")(torch.tensor(X)).numpy(), X @ weight.astype(np.float64)) < 1e-14
 

@@ -293,7 +293,7 @@ def test_small_graphs(body):
     assert error_of(predictor.predict(rows), truth_of(model, X)) < 1e-5
     assert slope_error(predictor, rows) < 2e-5
     stepped = any(word in body for word in ("Less", "Greater", "Arg", "Floor", "Equal"))
-    assert predictor.examine(rows).smooth == (not stepped)
+    assert predictor.describe(rows).smooth == (not stepped)
 
 
 @pytest.mark.parametrize("form", ["heads", "flat", "grouped", "causal", "masked", "capped"])

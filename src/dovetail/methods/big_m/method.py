@@ -31,7 +31,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import EngineError, UnsupportedError
-from dovetail.core.layers import Layer, Layered, propagated
+from dovetail.core.layers import Layer, propagated
 from dovetail.core.options import require_choice, require_count, require_flags, require_number
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
@@ -274,20 +274,19 @@ def _concluded(
 
 
 def _layers(block: Block) -> tuple[Layer, ...]:
-    predictor = block.predictor
-    if not isinstance(predictor, Layered):
+    if block.description.layers is None:
         raise UnsupportedError(
-            f"{block.name}: {predictor.name} cannot be written out as layers; "
+            f"{block.name}: {block.description.name} cannot be written out as layers; "
             'method="auto" takes it as it is.'
         )
-    return predictor.layers()
+    return block.description.layers()
 
 
 def _require_truth(problem: Problem, block: Block, layers: tuple[Layer, ...]) -> None:
     """The block's layers, checked against the predictor itself."""
     if not computes(problem.mip, block, layers):
         raise UnsupportedError(
-            f"{block.name}: {block.predictor.name} does not compute what its layers say (a hook, perhaps); "
+            f"{block.name}: {block.description.name} does not compute what its layers say (a hook, perhaps); "
             "it cannot be written out."
         )
 

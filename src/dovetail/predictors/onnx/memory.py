@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.dispatch import DispatchMode
+from dovetail.predictors.torch.dispatch import DispatchMode
 
 SPEED = 1e10
 """Multiplications and additions a slow core does in a second; what would take too long is not begun."""

@@ -7,19 +7,20 @@ run through a float64 copy. No ONNX runtime is needed to solve; the tests use on
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.description import Description
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.file_limits import FileLimits
 from dovetail.core.layers import Layer
-from dovetail.core.predictor import Traits
 from dovetail.predictors.onnx.file import metered, read_graph, readable
 from dovetail.predictors.onnx.graph_traits import ends_in_sigmoid, piecewise_constant_nodes
 from dovetail.predictors.onnx.layers import layers_of, merged
 from dovetail.predictors.onnx.module import OnnxModule
-from dovetail.predictors.torch_layers import changed
-from dovetail.predictors.torch_module import TorchPredictor
+from dovetail.predictors.torch.layers import changed
+from dovetail.predictors.torch.module import TorchPredictor
 
 
 class OnnxPredictor(TorchPredictor):
@@ -40,10 +41,11 @@ class OnnxPredictor(TorchPredictor):
         self._graph = graph
         self._onnx_module = module
 
-    def examine(self, X: FloatArray) -> Traits:
+    def describe(self, X: FloatArray) -> Description:
         """As for any module; and the graph itself shows steps, and what it ends in."""
-        seen = super().examine(X)
-        return Traits(seen.smooth and not piecewise_constant_nodes(self._graph), ends_in_sigmoid(self._graph))
+        seen = super().describe(X)
+        smooth = seen.smooth and not piecewise_constant_nodes(self._graph)
+        return replace(seen, smooth=smooth, ends_in_sigmoid=ends_in_sigmoid(self._graph))
 
     def layers(self) -> tuple[Layer, ...]:
         """The graph written out, if it is a plain chain of dense layers and common activations."""

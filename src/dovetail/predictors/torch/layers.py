@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from torch.nn.modules import module as all_modules
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
-from dovetail.predictors.dispatch import DispatchMode
+from dovetail.predictors.torch.recorder import Part, recorded
 
 PLAIN: dict[type[nn.Module], str] = {
     nn.Linear: "dense",
@@ -37,14 +37,6 @@ PLAIN: dict[type[nn.Module], str] = {
 }
 """What each class computes after training; nothing for those that hand their input on."""
 
-OPERATIONS = {
-    "addmm": "dense", "mm": "dense", "linear": "dense", "add": "bias", "relu": "relu", "relu_": "relu",
-    "sigmoid": "sigmoid", "tanh": "tanh", "softplus": "softplus", "_softmax": "softmax",
-}  # fmt: skip
-"""torch's own operations, by what they compute."""
-VIEWS = ("t", "detach", "alias", "view", "transpose", "permute")
-"""Operations that only look at a tensor in another way."""
-
 HOOKS = ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
 OWN_CODE = ("forward", "__call__", "_call_impl", "_wrapped_call_impl", "_compiled_call_impl", "__iter__")
 """What a module's answer passes through."""
@@ -54,8 +46,6 @@ HARMLESS = frozenset(
      "__constants__", "__abstractmethods__", "_abc_impl")
 )  # fmt: skip
 """What a class derived from nn.Sequential may define and still be one: how it is built, not what it says."""
-SHOWN = 3
-"""Rows of the batch that shows the graph."""
 
 
 def _code(cls: type) -> dict[str, Any]:
@@ -66,17 +56,9 @@ _AS_SHIPPED = {cls: _code(cls) for cls in (*PLAIN, nn.Sequential)}
 """The code of each class when this file was loaded."""
 
 
-class Part(NamedTuple):
-    """One operation of a module: what it is, and the parameters of a dense one."""
-
-    kind: str
-    weight: Tensor | None = None
-    bias: Tensor | None = None
-
-
 def proved_layers(name: str, parts: list[Part], run: Callable[[Tensor], Any]) -> tuple[Layer, ...]:
     """The parts as layers, if the graph says the same; `run` evaluates the network, after training."""
-    seen = _graph(parts, run)
+    seen = recorded(parts, run)
     if not _same(parts, seen):
         said = ", ".join(part.kind for part in seen) or "nothing"
         raise UnsupportedError(
@@ -151,66 +133,6 @@ def _is_usual(module: nn.Module) -> bool:
             type(tensor) in (nn.Parameter, Tensor) and tensor.is_floating_point() for tensor in tensors
         )
     return True
-
-
-class _Recorder(DispatchMode):
-    """Within it, every operation that torch carries out is noted, with what it works on."""
-
-    def __init__(self, batch: Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.seen: list[Part] = []
-        self.last = batch
-        """What the next operation must work on."""
-        self._casts: list[tuple[Tensor, Tensor]] = []
-        """Tensors in another dtype, each with the one it was made of: they hold the same numbers, rounded."""
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Every operation comes through here."""
-        result = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
-        if name == "_to_copy":
-            self._casts.append((result, self._made_of(args[0])))
-        elif name not in VIEWS:
-            self._note(self._part(name, tuple(map(self._made_of, args)), bool(kwargs)))
-            self.last = result
-        return result
-
-    def _made_of(self, argument: Any) -> Any:
-        return next((source for cast, source in self._casts if cast is argument), argument)
-
-    def _note(self, part: Part) -> None:
-        """A bias that is added by itself belongs to the product before it."""
-        before = self.seen[-1] if self.seen else Part("")
-        if part.kind == "bias" and before.kind == "dense" and before.bias is None:
-            self.seen[-1] = before._replace(bias=part.bias)
-        else:
-            self.seen.append(part)
-
-    def _part(self, name: str, args: tuple[Any, ...], options: bool) -> Part:
-        """The operation, if it works on what the one before it gave, and without options of its own."""
-        kind = OPERATIONS.get(name, name)
-        data = args[1] if name == "addmm" else args[0]
-        if options or data is not self.last:
-            return Part(f"{name} of something else")
-        if name == "addmm":
-            return Part(kind, args[2].t(), args[0])
-        if name == "linear":
-            return Part(kind, args[1], args[2] if len(args) > 2 else None)
-        if name == "add":
-            return Part(kind, bias=args[1] if isinstance(args[1], Tensor) else None)
-        return Part(kind, args[1].t(), None) if name == "mm" else Part(kind)
-
-
-def _graph(parts: list[Part], run: Callable[[Tensor], Any]) -> list[Part]:
-    """The operations that torch carries out on a batch of zeros."""
-    weight = next((part.weight for part in parts if part.weight is not None), None)
-    batch = torch.zeros(SHOWN, 2) if weight is None else weight.new_zeros(SHOWN, weight.shape[1])
-    recorder = _Recorder(batch)
-    with torch.no_grad(), recorder:
-        answer = run(batch)
-    return recorder.seen if answer is recorder.last else [*recorder.seen, Part("something else")]
 
 
 def _same(parts: list[Part], seen: list[Part]) -> bool:

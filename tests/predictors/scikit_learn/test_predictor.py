@@ -48,7 +48,7 @@ class TestRandomEstimators:
     def test_scalers_are_folded_into_dense_layers(self, seed):
         model, _ = trained(seed)
         if gives_shares(model):
-            with pytest.raises(dt.UnsupportedError, match="_Shares"):  # shares of a sum are no layer
+            with pytest.raises(dt.UnsupportedError, match="Shares"):  # shares of a sum are no layer
                 as_predictor(model).layers()
             return
         kinds = [type(layer).__name__ for layer in as_predictor(model).layers()]
@@ -111,7 +111,7 @@ class TestBinaryClassifiers:
         says_yes = model.predict(X) == "yes"
         one, two = tied(model, X, 1), tied(model, X, 2)
         assert one.threshold == 0.5
-        assert one.traits.ends_in_sigmoid
+        assert one.description.ends_in_sigmoid
         clear = np.abs(model.predict_proba(X)[:, 1] - 0.5) > LAST_DIGITS
         assert np.array_equal(one.decode(one.predictor.predict(X))[clear, 0], says_yes[clear])
         assert np.array_equal(two.decode(two.predictor.predict(X))[clear, 1], says_yes[clear])
@@ -220,8 +220,9 @@ def test_trained_in_float32_it_answers_float64_in_float64():
     )
     assert model.coefs_[0].dtype == np.float32
     predictor = as_predictor(model)
-    assert predictor.exact == (model.predict(X).dtype == np.float64)
-    tolerance = 1e-10 if predictor.exact else 1e-5
+    is_float64 = predictor.describe(X).is_float64
+    assert is_float64 == (model.predict(X).dtype == np.float64)
+    tolerance = 1e-10 if is_float64 else 1e-5
     values = predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy()
     assert apart(values[:, 0], model.predict(X)) < tolerance
 
@@ -232,7 +233,7 @@ def test_one_that_answers_in_float32_says_so():
             return super().predict(X).astype(np.float32)
 
     block = tied(Short().fit(X, X[:, 0]), X, 1, output_type="regression")
-    assert not block.predictor.exact
+    assert not block.description.is_float64
     values = block.predictor.snapshot("cpu")(torch.tensor(X)).detach().numpy()
     assert apart(values, block.predictor.predict(X)) < 1e-5
 
@@ -333,7 +334,7 @@ class TestRefusals:
 
     def test_the_wrong_number_of_features(self):
         model = LinearRegression().fit(X, X[:, 0])
-        with pytest.raises(dt.PredictorError, match="trained on 3 features, but inputs has 2 columns"):
+        with pytest.raises(dt.PredictorError, match="inputs has 2 columns.*takes 3 features"):
             tied(model, X[:, :2], 1, output_type="regression")
 
     def test_coefficients_that_are_no_numbers(self):

@@ -1,0 +1,115 @@
+"""What a scikit-learn estimator is: its steps, the method that answers, whether its code is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any, Literal
+
+import numpy as np
+
+Answer = Literal["predict", "predict_proba", "decision_function", "transform"]
+"""The method of an estimator that holds its answer."""
+
+
+def own_classes(estimator: Any) -> Iterator[str]:
+    """The names of scikit-learn's classes that an estimator is of, nearest first."""
+    return (cls.__name__ for cls in type(estimator).__mro__ if cls.__module__.startswith("sklearn."))
+
+
+def is_a(estimator: Any, *names: str) -> bool:
+    """Whether an estimator is of one of these classes of scikit-learn's, or derived from one."""
+    return any(name in names for name in own_classes(estimator))
+
+
+def steps_of(estimator: Any) -> list[Any]:
+    """The steps of a pipeline that do something, those of pipelines within it too; else the estimator."""
+    if not is_a(estimator, "Pipeline"):
+        return [estimator]
+    inner = [step for _, step in estimator.steps if step is not None and not isinstance(step, str)]
+    return [step for pipeline in inner for step in steps_of(pipeline)]
+
+
+def last_step(estimator: Any) -> Any:
+    """What gives the answer: the last step of a pipeline."""
+    return (steps_of(estimator) or [estimator])[-1]
+
+
+def answering_method(estimator: Any) -> Answer:
+    """Where the estimator's answer is had."""
+    last = last_step(estimator)
+    if is_a(last, "LogisticRegression", "MLPClassifier", "OneVsRestClassifier"):
+        return "predict_proba"
+    if hasattr(last, "classes_"):
+        return "decision_function"
+    return "predict" if hasattr(last, "predict") else "transform"
+
+
+def is_classifier(estimator: Any) -> bool:
+    """Whether it was trained to tell classes apart."""
+    return hasattr(last_step(estimator), "classes_")
+
+
+def is_multilabel(estimator: Any) -> bool:
+    """Whether each output is a class of its own."""
+    last = last_step(estimator)
+    binarizer = getattr(last, "_label_binarizer", None) or getattr(last, "label_binarizer_", None)
+    return str(getattr(binarizer, "y_type_", "")).startswith("multilabel")
+
+
+def has_binary_probability(estimator: Any) -> bool:
+    """Whether its answer is the probability of two classes, which one column or two may hold."""
+    if answering_method(estimator) != "predict_proba" or is_multilabel(estimator):
+        return False
+    return is_classifier(estimator) and len(last_step(estimator).classes_) == 2
+
+
+def way_out(estimator: Any) -> str:
+    """What to do with an estimator that cannot be written as a network."""
+    name = type(estimator).__name__
+    return (
+        "pass its own predict method as a plain function instead (predictor=estimator.predict, or "
+        "lambda X: estimator.predict_proba(X)[:, 1]; gradients are then taken by differences), or teach "
+        f"dovetail the class with dovetail.register_predictor({name}, build)."
+    )
+
+
+def changed(estimator: Any) -> str:
+    """Why an estimator may compute something else than scikit-learn's classes do, or nothing."""
+    return next(filter(None, map(_changed, _all_parts(estimator))), "")
+
+
+def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """All that was learned."""
+    for part in _all_parts(estimator):
+        for value in vars(part).values():
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, np.ndarray):
+                    yield one
+
+
+def _all_parts(estimator: Any) -> Iterator[Any]:
+    """The estimator and all estimators inside it."""
+    yield estimator
+    inner = [step for _, step in getattr(estimator, "steps", ())]
+    inner += getattr(estimator, "estimators_", ())
+    inner += [getattr(estimator, name, None) for name in ("regressor_", "transformer_")]
+    for part in inner:
+        if part is not None and not isinstance(part, str):
+            yield from _all_parts(part)
+
+
+def _changed(part: Any) -> str:
+    cls = type(part)
+    if not cls.__module__.startswith("sklearn."):
+        return f"{cls.__name__} is a class of its own"
+    replaced = [name for name, value in vars(part).items() if callable(value) and hasattr(cls, name)]
+    for base in cls.__mro__:
+        if base is not object:
+            methods = {name: value for name, value in vars(base).items() if isinstance(value, FunctionType)}
+            replaced += [name for name, value in methods.items() if not _is_scikit_learns(value)]
+    return f"{replaced[0]} of {cls.__name__} was replaced" if replaced else ""
+
+
+def _is_scikit_learns(function: FunctionType) -> bool:
+    return function.__module__.startswith("sklearn.")

@@ -1,0 +1,187 @@
+"""scikit-learn's networks, linear models, scalers, and pipelines of them.
+
+`predict` is the estimator's own answer, always from the owner's live object: `predict` of a regressor,
+`predict_proba` of a classifier that has it, `decision_function` of one that has not, `transform` of a
+scaler. For gradients, and for methods that write networks out, the same map is written once more as a
+float64 `nn.Sequential`; before a predictor is accepted the two are compared, so that an estimator that
+computes something else (a subclass, a later version) is refused and never misread.
+
+A binary classifier has two forms: one column, the probability of its second class, or two, one for each.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.exceptions import NotFittedError
+from torch import Tensor, nn
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.description import Description
+from dovetail.core.errors import PredictorError, UnsupportedError
+from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.core.rounding import FLOAT32, FLOAT64, Computation
+from dovetail.predictors.scikit_learn.estimator import (
+    answering_method,
+    changed,
+    has_binary_probability,
+    is_classifier,
+    is_multilabel,
+    learned_arrays,
+    way_out,
+)
+from dovetail.predictors.scikit_learn.network import modules_of, with_both_classes
+from dovetail.predictors.torch.module import TorchPredictor
+
+AGREEMENT = 1e-6
+"""Largest difference between an estimator and the network made of it, relative to max(1, |value|)."""
+COARSE_AGREEMENT = 1e-3
+"""The same for an estimator that computes in less than float64."""
+
+_warnings = threading.RLock()
+"""Held while a warning is silenced: Python keeps its filters in one place for all threads."""
+
+
+class ScikitLearnPredictor:
+    """A trained estimator, or a pipeline, that maps (n, d) features to (n, q) outputs."""
+
+    def __init__(self, estimator: Any, *, both_classes: bool = False) -> None:
+        self._estimator = estimator
+        self._both_classes = both_classes
+        self.name = type(estimator).__name__
+        self.network()  # refuses what is not trained or cannot be written
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """The estimator's own answer."""
+        if len(X) == 0:  # which scikit-learn refuses
+            return TorchPredictor(self.network()).predict(X)
+        return self._columns(self._answer(X))
+
+    def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
+        """The network made of the estimator as it is now."""
+        return TorchPredictor(self.network()).snapshot(device)
+
+    def describe(self, X: FloatArray) -> Description:
+        """Read off the network, once it is seen to compute what the estimator does."""
+        network = TorchPredictor(self.network())
+        seen = network.describe(X)
+        if seen.features != X.shape[1]:
+            return replace(seen, name=self.name)
+        answer = self._answer(X)
+        is_float64 = answer.dtype == np.float64
+        self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
+        return replace(
+            seen,
+            name=self.name,
+            feature_names=self._feature_names,
+            dtypes=("float64" if is_float64 else "float32",),
+            is_classifier=is_classifier(self._estimator),
+            is_multilabel=is_multilabel(self._estimator),
+            other_forms=tuple(self._other_forms()),
+            layers=self.layers,
+            computation=self.computation,
+        )
+
+    def network(self) -> nn.Sequential:
+        """The estimator as it is now, as a float64 network."""
+        try:
+            modules = [*modules_of(self._estimator)]
+        except NotFittedError as reason:
+            raise PredictorError(f"{self.name} is not trained yet; call its fit first.") from reason
+        if not modules:
+            raise PredictorError(f"{self.name} has no step but 'passthrough': it computes nothing.")
+        if self._both_classes:
+            modules = [*with_both_classes(modules)]
+        network = nn.Sequential(*modules)
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in network.parameters()):
+            raise PredictorError(f"{self.name} holds NaN or infinity; train it again.")
+        return network
+
+    def layers(self) -> tuple[Layer, ...]:
+        """The network's layers, a scaler and the dense layer after it in one."""
+        return tuple(_folded(self._operations()))
+
+    def computation(self) -> Computation:
+        """What the estimator computes, one operation after the other, and in which arithmetic."""
+        layers, network = self._operations(), self.network()
+        assert isinstance(network[0], nn.Linear), "all that can be written begins with a linear map"
+        answers_in_float64 = self._answer(np.zeros((1, network[0].in_features))).dtype == np.float64
+        coarse = any(array.dtype == np.float32 for array in learned_arrays(self._estimator))
+        return Computation(layers, FLOAT64 if answers_in_float64 and not coarse else FLOAT32)
+
+    @property
+    def _feature_names(self) -> tuple[str, ...] | None:
+        """What the estimator calls its features, if it was trained on a frame."""
+        names = getattr(self._estimator, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
+
+    def _other_forms(self) -> Iterator[ScikitLearnPredictor]:
+        if has_binary_probability(self._estimator):
+            yield ScikitLearnPredictor(self._estimator, both_classes=not self._both_classes)
+
+    def _require_agreement(self, truth: FloatArray, ours: FloatArray, *, coarse: bool) -> None:
+        """Refuse an estimator that the network does not compute; what is not finite is refused elsewhere."""
+        tolerance = COARSE_AGREEMENT if coarse else AGREEMENT
+        with np.errstate(invalid="ignore"):
+            agree = truth.shape == ours.shape and np.all(
+                ~np.isfinite(truth) | (np.abs(truth - ours) <= tolerance * np.maximum(1.0, np.abs(truth)))
+            )
+        if not agree:
+            raise PredictorError(
+                f"{self.name} does not compute what dovetail makes of its coefficients (is a method "
+                f"overridden?); {way_out(self._estimator)}"
+            )
+
+    def _operations(self) -> tuple[Layer, ...]:
+        reason = changed(self._estimator)
+        if reason:
+            raise UnsupportedError(
+                f"{self.name} cannot be written out: {reason}, so nobody can tell what it computes. "
+                'method="auto" takes it as it is.'
+            )
+        return TorchPredictor(self.network()).layers()
+
+    def _columns(self, answer: np.ndarray[Any, Any]) -> FloatArray:
+        """The answer as (n, q) numbers: of two classes, the second's alone unless both are meant."""
+        values: FloatArray = answer.astype(np.float64)
+        if values.ndim == 1:
+            return values[:, None]
+        one_of_two = has_binary_probability(self._estimator) and not self._both_classes
+        return values[:, 1:] if one_of_two else values
+
+    def _answer(self, X: FloatArray) -> np.ndarray[Any, Any]:
+        answer = getattr(self._estimator, answering_method(self._estimator))
+        names = getattr(self._estimator, "feature_names_in_", None)
+        X = np.array(X, dtype=np.float64)  # a copy: some scalers were told to work in place
+        frames = sys.modules.get("pandas")
+        if names is None:
+            return np.asarray(answer(X))
+        if frames is not None:
+            return np.asarray(answer(frames.DataFrame(X, columns=names)))
+        with _warnings, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            return np.asarray(answer(X))
+
+
+def _folded(layers: tuple[Layer, ...]) -> Iterator[Layer]:
+    """The same layers, neighbouring dense ones multiplied out."""
+    waiting: Dense | None = None
+    for layer in layers:
+        if isinstance(layer, Activation):
+            if waiting is not None:
+                yield waiting
+            waiting = None
+            yield layer
+        elif waiting is None:
+            waiting = layer
+        else:
+            waiting = Dense(layer.weight @ waiting.weight, layer.weight @ waiting.bias + layer.bias)
+    if waiting is not None:
+        yield waiting

@@ -1,0 +1,26 @@
+"""A module in evaluation mode for a while, and back in its own mode after."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+MODE = threading.RLock()
+"""Held while a module is in evaluation mode: it may be switched back under another thread otherwise."""
+
+
+@contextmanager
+def evaluation_mode(module: nn.Module) -> Iterator[None]:
+    """Within it dropout does nothing, and normalisations use what they learned."""
+    with MODE:
+        training = [part for part in module.modules() if part.training]
+        for part in training:
+            part.training = False
+        try:
+            yield
+        finally:
+            for part in training:
+                part.training = True

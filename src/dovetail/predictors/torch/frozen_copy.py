@@ -1,0 +1,171 @@
+"""Frozen copies of a module for gradients: in float64 wherever its code allows it.
+
+Most modules turned into float64 compute in float64. Code that casts down itself (`x.half()`) does so under
+`CastsToFloat64`. What insists on a lower precision (compiled TorchScript) is run in its own dtype. Which of
+the three it is shows when the copy meets its first rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dovetail.core.errors import PredictorError
+from dovetail.predictors.torch.cudnn import without_cudnn
+from dovetail.predictors.torch.dtype_modes import CastsToFloat64, DefaultDtype
+from dovetail.predictors.torch.table import as_table
+
+
+@dataclass(frozen=True)
+class CopyMode:
+    """How a copy computes."""
+
+    in_float64: bool
+    """Else in the module's own dtypes."""
+    redirects_casts: bool = False
+    """Whether it takes `CastsToFloat64` to compute in float64."""
+    sets_default: bool = True
+    """Whether it runs within `DefaultDtype`, which costs some time at every layer."""
+
+
+MODES = (CopyMode(True), CopyMode(True, redirects_casts=True), CopyMode(False))
+"""What is tried, best first."""
+
+
+class FrozenCopy:
+    """A copy that was made, in one mode: (n, d) float64 rows to (n, q) float64 values."""
+
+    def __init__(
+        self,
+        run: Callable[[Tensor], Any],
+        mode: CopyMode,
+        dtypes: Sequence[torch.dtype],
+        *,
+        plain_kernels: bool,
+    ) -> None:
+        self._run, self._mode, self._dtypes = run, mode, dtypes
+        self._plain_kernels = plain_kernels
+        """Whether it must do without cuDNN."""
+        self._needs_default = False
+
+    @property
+    def mode(self) -> CopyMode:
+        """The mode, without what the rows so far could do without."""
+        return replace(self._mode, sets_default=self._needs_default)
+
+    def settled(self) -> FrozenCopy:
+        """The same copy, in that mode."""
+        return FrozenCopy(self._run, self.mode, self._dtypes, plain_kernels=self._plain_kernels)
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """The values of some rows, with their graph."""
+        try:
+            outputs = self._values(inputs, self._mode.sets_default)
+        except RuntimeError:
+            if self._mode.sets_default:
+                raise
+            outputs = self._values(inputs, True)  # a branch that was not taken before
+        return as_table(outputs, len(inputs)).to(torch.float64)
+
+    def _values(self, inputs: Tensor, sets_default: bool) -> Any:
+        outputs, dtype = in_first_dtype(self._dtypes, lambda dtype: self._in(dtype, inputs, sets_default))
+        self._dtypes = likeliest_first(self._dtypes, dtype)
+        return outputs
+
+    def _in(self, dtype: torch.dtype, inputs: Tensor, sets_default: bool) -> Any:
+        default = DefaultDtype(dtype)
+        plain = without_cudnn() if self._plain_kernels else nullcontext()
+        casts = CastsToFloat64() if self._mode.redirects_casts else nullcontext()
+        with plain, default if sets_default else nullcontext(), casts:
+            outputs = self._run(inputs.to(dtype, copy=True))
+        self._needs_default |= default.needed
+        return outputs
+
+
+class UndecidedCopy:
+    """A copy in every mode, of a module that no rows have gone through yet: the first decide."""
+
+    def __init__(self, name: str, copies: Sequence[FrozenCopy]) -> None:
+        self._name, self._copies = name, copies
+        self._chosen: FrozenCopy | None = None
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """The values of some rows, with their graph."""
+        if self._chosen is None:
+            first, _ = first_that_runs(self._name, self._copies, inputs)
+            self._chosen = first.settled()
+            self._copies = ()
+        return self._chosen(inputs)
+
+
+def first_that_runs(name: str, copies: Iterable[FrozenCopy], rows: Tensor) -> tuple[FrozenCopy, Tensor]:
+    """The first copy whose values and gradient can be had, and its values with their graph."""
+    reason: Exception | None = None
+    for copied in copies:
+        try:
+            return copied, _with_graph(copied, rows)
+        except PredictorError:
+            raise
+        except Exception as failure:
+            reason = failure
+    raise PredictorError(
+        f"{name} has no gradient that torch can follow ({type(reason).__name__}: {reason}); "
+        "give a plain function of numpy batches instead, whose gradient is taken by differences."
+    ) from reason
+
+
+def _with_graph(copied: FrozenCopy, rows: Tensor) -> Tensor:
+    with torch.inference_mode(False), torch.enable_grad():
+        inputs = rows.clone().detach().requires_grad_()
+        outputs = copied(inputs)
+        if outputs.requires_grad:
+            torch.autograd.grad(outputs.sum(), inputs, allow_unused=True, retain_graph=True)
+    return outputs
+
+
+def in_first_dtype(
+    dtypes: Sequence[torch.dtype], run: Callable[[torch.dtype], Any]
+) -> tuple[Any, torch.dtype]:
+    """What is had in the first dtype of inputs that a module takes, and that dtype."""
+    for dtype in dtypes:
+        try:
+            return run(dtype), dtype
+        except RuntimeError:
+            if dtype is dtypes[-1]:
+                raise
+    raise AssertionError("a module has at least one dtype")
+
+
+def likeliest_first(dtypes: Sequence[torch.dtype], taken: torch.dtype | None) -> list[torch.dtype]:
+    """The dtypes, that which was taken before at the front."""
+    return sorted(dtypes, key=lambda dtype: dtype != taken)
+
+
+def frozen(module: nn.Module, dtype: torch.dtype | None, device: str) -> nn.Module:
+    """A copy in evaluation mode whose parameters never change, in `dtype` (None: its own)."""
+    # Tensors that are results of a computation (old-style weight_norm keeps one) cannot be
+    # deep-copied; a detached copy stands in, to be recomputed by the module's own hooks.
+    memo: dict[int, Any] = {
+        id(value): value.detach().clone()
+        for part in module.modules()
+        for value in vars(part).values()
+        if isinstance(value, Tensor) and not value.is_leaf
+    }
+    try:
+        with torch.no_grad():  # a ScriptModule's copy would have a history otherwise
+            copied = copy.deepcopy(module, memo)
+    except Exception as reason:
+        raise PredictorError(
+            f"{type(module).__name__} cannot be copied ({type(reason).__name__}: {reason}); dovetail "
+            "works on a copy so that yours is left alone. Remove what does not copy (open files, "
+            "locks, tensors with a history) or give the module a __deepcopy__."
+        ) from reason
+    for parameter in copied.parameters():  # a ScriptModule has no requires_grad_ of its own
+        parameter.requires_grad_(False)
+    return copied.to(device=device, dtype=dtype).eval()

@@ -1,0 +1,200 @@
+"""Any `torch.nn.Module` as a predictor.
+
+`predict` runs the owner's module where it lives, in its own dtype, in evaluation mode;
+the mode is restored after every call. Gradients never touch the owner's module: they
+run through a float64 copy in evaluation mode with frozen parameters. Where the code itself
+asks for a lower precision (`x.half()`, say), the copy is given float64 instead.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.description import Description
+from dovetail.core.errors import PredictorError
+from dovetail.core.layers import Layer
+from dovetail.core.rounding import Computation
+from dovetail.predictors.torch.arithmetic import arithmetic_of
+from dovetail.predictors.torch.autograd_graph import ends_in_sigmoid, is_smooth
+from dovetail.predictors.torch.evaluation_mode import evaluation_mode
+from dovetail.predictors.torch.frozen_copy import (
+    MODES,
+    CopyMode,
+    FrozenCopy,
+    UndecidedCopy,
+    first_that_runs,
+    frozen,
+    in_first_dtype,
+    likeliest_first,
+)
+from dovetail.predictors.torch.layers import parts_of, proved_layers
+from dovetail.predictors.torch.recorder import Part
+from dovetail.predictors.torch.table import as_table
+
+
+class TorchPredictor:
+    """A `torch.nn.Module` that maps (n, d) features to (n, q) or (n,) outputs."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self.name = type(module).__name__
+        self._recurrent = any(isinstance(part, nn.RNNBase) for part in module.modules())
+        self._mode: CopyMode | None = None
+        """How the module was last seen to be copied; saves later copies the trial."""
+        self._taken: torch.dtype | None = None
+        """The dtype of inputs that the module was last seen to take."""
+        _require_usable(module)
+
+    @property
+    def module(self) -> nn.Module:
+        """The owner's module."""
+        return self._module
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """The module's own answer."""
+        with evaluation_mode(self.module), torch.no_grad():
+            outputs = as_table(self._answer(X), len(X))
+        return np.asarray(outputs.to(dtype=torch.float64, device="cpu").numpy())
+
+    def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
+        """A frozen copy for gradients: float64 in and out, and inside wherever the module allows it."""
+        if self._mode is not None:
+            return self._copy(self._mode, device)
+        return UndecidedCopy(self.name, list(self._copies(device)))
+
+    def describe(self, X: FloatArray) -> Description:
+        """Dtypes and device are its own; smoothness and the last operation are read off an autograd graph."""
+        known = Description(
+            name=self.name,
+            device=self._device,
+            features=self._features,
+            dtypes=tuple(str(dtype).removeprefix("torch.") for dtype in self._dtypes()),
+            layers=self.layers,
+            computation=self.computation,
+        )
+        if known.features not in (None, X.shape[1]):
+            return known
+        outputs = self._first_graph(X)
+        assert self._mode is not None
+        return replace(
+            known,
+            outputs=outputs.shape[1],
+            has_float64_copy=self._mode.in_float64,
+            smooth=is_smooth(outputs),
+            ends_in_sigmoid=ends_in_sigmoid(outputs),
+        )
+
+    def layers(self) -> tuple[Layer, ...]:
+        """The module written out, if it is a plain sequence of dense layers and common activations."""
+        return self._operations()
+
+    def computation(self) -> Computation:
+        """Every operation, and the arithmetic it is carried out in here and now."""
+        layers = self._operations()
+        return Computation(layers, arithmetic_of(self._dtypes(), torch.device(self._device).type))
+
+    def _operations(self) -> tuple[Layer, ...]:
+        """What the module is known to compute, one operation after the other."""
+        with evaluation_mode(self.module):
+            return proved_layers(self.name, self._parts(), self._run)
+
+    def _parts(self) -> list[Part]:
+        """What the classes of the module's parts say it computes."""
+        return list(parts_of(self.module))
+
+    def _run(self, batch: Tensor) -> Any:
+        """The owner's module on one batch."""
+        return self.module(batch)
+
+    def _frozen(self, dtype: torch.dtype | None, device: str) -> Callable[[Tensor], Any]:
+        """A copy with frozen parameters, in `dtype` (None: its own)."""
+        return frozen(self.module, dtype, device)
+
+    def _tensors(self) -> Iterator[Tensor]:
+        """The numbers of the module: they show dtype and device."""
+        tensors = itertools.chain(self.module.parameters(), self.module.buffers())
+        return (tensor for tensor in tensors if tensor.is_floating_point())
+
+    @property
+    def _device(self) -> str:
+        """Where the module lives now."""
+        return str(next((tensor.device for tensor in self._tensors()), "cpu"))
+
+    def _dtypes(self) -> tuple[torch.dtype, ...]:
+        """The dtypes of the module, in the order they are met."""
+        return tuple(dict.fromkeys(tensor.dtype for tensor in self._tensors())) or (torch.float64,)
+
+    def _entry_dtypes(self) -> list[torch.dtype]:
+        """The dtypes that inputs may have to have, likeliest first."""
+        return likeliest_first(self._dtypes(), self._taken)
+
+    @property
+    def _features(self) -> int | None:
+        """How many features the module takes, where its first layer shows it."""
+        first: nn.Module | None = self._module
+        while isinstance(first, nn.Sequential) and type(first).forward is nn.Sequential.forward:
+            first = next(first.children(), None)
+        return first.in_features if isinstance(first, nn.Linear) else None
+
+    def _answer(self, X: FloatArray) -> Any:
+        """What the module says of `X`, in the first of its own dtypes that it takes."""
+        rows, device = np.ascontiguousarray(X), self._device
+
+        def run(dtype: torch.dtype) -> Any:
+            return self._run(torch.tensor(rows, dtype=dtype, device=device))  # it may change its input
+
+        outputs, self._taken = in_first_dtype(self._entry_dtypes(), run)
+        return outputs
+
+    def _copies(self, device: str) -> Iterator[FrozenCopy]:
+        """One in every mode, best first; a mode that the module cannot be converted to is left out."""
+        for mode in MODES:
+            try:
+                yield self._copy(mode, device)
+            except PredictorError:
+                raise
+            except Exception:  # a conversion of the module's own; the last mode converts nothing
+                if mode is MODES[-1]:
+                    raise
+
+    def _copy(self, mode: CopyMode, device: str) -> FrozenCopy:
+        run = self._frozen(torch.float64 if mode.in_float64 else None, device)
+        dtypes = [torch.float64] if mode.in_float64 else self._entry_dtypes()
+        on_cuda = torch.device(device).type == "cuda"
+        return FrozenCopy(run, mode, dtypes, plain_kernels=self._recurrent and on_cuda)
+
+    def _first_graph(self, X: FloatArray) -> Tensor:
+        """The values of a copy at `X` with their graph, in the best mode there is; that is remembered."""
+        rows = torch.tensor(X, dtype=torch.float64)
+        try:
+            copied, outputs = first_that_runs(self.name, self._copies("cpu"), rows)
+        except PredictorError:
+            self.predict(X)  # what fails for its owner too is told as that failure
+            raise
+        self._mode = copied.mode
+        return outputs
+
+
+def _require_usable(module: nn.Module) -> None:
+    lazy = (nn.UninitializedParameter, nn.UninitializedBuffer)
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if isinstance(tensor, lazy):
+            raise PredictorError(f"{type(module).__name__}: {name} has no shape yet; run a batch through it.")
+        if tensor.is_complex():
+            raise PredictorError(
+                f"{type(module).__name__}: {name} holds complex numbers, which dovetail cannot copy into "
+                "float64; give a plain function of numpy batches that calls the module."
+            )
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor.to(torch.float64)).all()):
+            raise PredictorError(
+                f"{type(module).__name__}: {name} holds NaN or infinity; train or load it again."
+            )

@@ -1,0 +1,89 @@
+"""The operations that torch carries out when it runs a network, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dovetail.predictors.torch.dispatch import DispatchMode
+
+OPERATIONS = {
+    "addmm": "dense", "mm": "dense", "linear": "dense", "add": "bias", "relu": "relu", "relu_": "relu",
+    "sigmoid": "sigmoid", "tanh": "tanh", "softplus": "softplus", "_softmax": "softmax",
+}  # fmt: skip
+"""torch's own operations, by what they compute."""
+VIEWS = ("t", "detach", "alias", "view", "transpose", "permute")
+"""Operations that only look at a tensor in another way."""
+SHOWN = 3
+"""Rows of the batch that shows the graph."""
+
+
+class Part(NamedTuple):
+    """One operation of a module: what it is, and the parameters of a dense one."""
+
+    kind: str
+    weight: Tensor | None = None
+    bias: Tensor | None = None
+
+
+class _Recorder(DispatchMode):
+    """Within it, every operation that torch carries out is noted, with what it works on."""
+
+    def __init__(self, batch: Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: list[Part] = []
+        self.last = batch
+        """What the next operation must work on."""
+        self._casts: list[tuple[Tensor, Tensor]] = []
+        """Tensors in another dtype, each with the one it was made of: they hold the same numbers, rounded."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Every operation comes through here."""
+        result = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if name == "_to_copy":
+            self._casts.append((result, self._made_of(args[0])))
+        elif name not in VIEWS:
+            self._note(self._part(name, tuple(map(self._made_of, args)), bool(kwargs)))
+            self.last = result
+        return result
+
+    def _made_of(self, argument: Any) -> Any:
+        return next((source for cast, source in self._casts if cast is argument), argument)
+
+    def _note(self, part: Part) -> None:
+        """A bias that is added by itself belongs to the product before it."""
+        before = self.seen[-1] if self.seen else Part("")
+        if part.kind == "bias" and before.kind == "dense" and before.bias is None:
+            self.seen[-1] = before._replace(bias=part.bias)
+        else:
+            self.seen.append(part)
+
+    def _part(self, name: str, args: tuple[Any, ...], options: bool) -> Part:
+        """The operation, if it works on what the one before it gave, and without options of its own."""
+        kind = OPERATIONS.get(name, name)
+        data = args[1] if name == "addmm" else args[0]
+        if options or data is not self.last:
+            return Part(f"{name} of something else")
+        if name == "addmm":
+            return Part(kind, args[2].t(), args[0])
+        if name == "linear":
+            return Part(kind, args[1], args[2] if len(args) > 2 else None)
+        if name == "add":
+            return Part(kind, bias=args[1] if isinstance(args[1], Tensor) else None)
+        return Part(kind, args[1].t(), None) if name == "mm" else Part(kind)
+
+
+def recorded(parts: list[Part], run: Callable[[Tensor], Any]) -> list[Part]:
+    """The operations that torch carries out on a batch of zeros."""
+    weight = next((part.weight for part in parts if part.weight is not None), None)
+    batch = torch.zeros(SHOWN, 2) if weight is None else weight.new_zeros(SHOWN, weight.shape[1])
+    recorder = _Recorder(batch)
+    with torch.no_grad(), recorder:
+        answer = run(batch)
+    return recorder.seen if answer is recorder.last else [*recorder.seen, Part("something else")]

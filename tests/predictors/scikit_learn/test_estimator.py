@@ -1,0 +1,63 @@
+"""What an estimator is known to be: scikit-learn's own classes with nothing of theirs replaced."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dovetail as dt
+from dovetail.core.layers import evaluate
+from dovetail.core.predictor import as_predictor
+from dovetail.core.rounding import FLOAT32, FLOAT64
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+
+
+def known(foreign):
+    """How it computes, as far as a bound may rest on it."""
+    return as_predictor(foreign).describe(X).computation_if_known()
+
+
+def trained(cls=MLPRegressor, **options):
+    y = X[:, 0] > 0 if issubclass(cls, MLPClassifier) else X @ [1.0, 2.0, -1.0]
+    return cls(hidden_layer_sizes=(4,), max_iter=5, random_state=0, **options).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:.*converge")
+class TestKnown:
+    def test_its_own_estimators_are_known(self):
+        model = make_pipeline(StandardScaler(), trained())
+        computation = known(make_pipeline(*[step for _, step in model.fit(X, X[:, 0]).steps]))
+        assert computation.arithmetic is FLOAT64
+        assert evaluate(computation.layers, X)[:, 0] == pytest.approx(model.predict(X), abs=1e-12)
+        assert len(computation.layers) > len(as_predictor(model).layers())  # one operation after the other
+
+    def test_a_subclass_is_not(self):
+        class Clamped(MLPRegressor):
+            def predict(self, X):
+                return np.maximum(super().predict(X), -100.0)
+
+        assert known(trained(Clamped)) is None
+        inside = make_pipeline(StandardScaler().fit(X), trained(Clamped))
+        with pytest.raises(dt.UnsupportedError, match="class of its own"):
+            as_predictor(inside).layers()
+
+    @pytest.mark.parametrize("where", ["instance", "class"])
+    def test_one_with_a_method_replaced_is_not(self, where, monkeypatch):
+        model = trained()
+        predictor, plain = as_predictor(model), MLPRegressor.predict
+        if where == "instance":
+            model.predict = lambda X: np.maximum(plain(model, X), -100.0)
+        else:
+            monkeypatch.setattr(MLPRegressor, "predict", lambda self, X: np.maximum(plain(self, X), -100.0))
+        with pytest.raises(dt.UnsupportedError, match="predict of MLPRegressor was replaced"):
+            predictor.layers()
+        assert known(predictor) is None
+
+    def test_float32_weights_are_seen(self):
+        model = MLPRegressor(hidden_layer_sizes=(4,), max_iter=5, random_state=0)
+        model.fit(X.astype(np.float32), X[:, 0].astype(np.float32))
+        assert known(model).arithmetic is FLOAT32
+        assert known(LinearRegression().fit(X, X[:, 0])).arithmetic is FLOAT64
