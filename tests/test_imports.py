@@ -21,8 +21,8 @@ ALLOWED = {
     "bounds": {"core", "run", "mip"},
     "analysis": {"core", "run", "mip", "bounds"},
     "reformulations": {"core", "run", "bounds", "analysis"},
-    "models": {"core", "run", "reformulations"},
-    "modelling": {"core", "run", "models", "reformulations", "predictors"},
+    "models": {"core"},
+    "modelling": {"core", "run", "models", "bounds", "reformulations", "predictors"},
     "linearised": {"core", "run", "mip", "bounds", "analysis"},
     "methods": {"core", "run", "mip", "nn", "coupling", "bounds", "analysis", "reformulations", "linearised"},
     "experiments": {"problems"},
@@ -30,7 +30,7 @@ ALLOWED = {
 """Which folders a folder may import; `solve`, `demo` and `cli` may import everything."""
 
 OPTIONAL = {
-    "pyscipopt": {"mip/scip.py", "models/scip.py"},
+    "pyscipopt": {"mip/scip.py", "models/scip/model.py"},
     "pyscipopt_ml": {"methods/big_m/written_out.py"},
     "pandas": {"run/trace.py"},
     "highspy": {"mip/highs_model.py", "models/highs.py"},

@@ -37,7 +37,7 @@ _PUBLIC = {
     "Multipliers": "dovetail.run.result",
     "Neighbourhood": "dovetail.methods.neighbourhood",
     "OptionError": "dovetail.core.errors",
-    "PredictorConstr": "dovetail.modelling.attach",
+    "PredictorConstr": "dovetail.modelling.predictor_constr",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
     "ProjectedGradient": "dovetail.nn",
@@ -49,8 +49,8 @@ _PUBLIC = {
     "Trace": "dovetail.run.trace",
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
-    "add_predictor_constr": "dovetail.modelling.attach",
-    "check": "dovetail.modelling.attach",
+    "add_predictor_constr": "dovetail.modelling.add_predictor_constr",
+    "check": "dovetail.modelling.snapshot",
     "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.highs",
     "register_predictor": "dovetail.core.predictor",
@@ -100,9 +100,9 @@ if TYPE_CHECKING:
     from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood
     from dovetail.methods.sequential_linear import SequentialLinear as SequentialLinear
     from dovetail.methods.single_step_gradient import SingleStepGradient as SingleStepGradient
-    from dovetail.modelling.attach import PredictorConstr as PredictorConstr
-    from dovetail.modelling.attach import add_predictor_constr as add_predictor_constr
-    from dovetail.modelling.attach import check as check
+    from dovetail.modelling.add_predictor_constr import add_predictor_constr as add_predictor_constr
+    from dovetail.modelling.predictor_constr import PredictorConstr as PredictorConstr
+    from dovetail.modelling.snapshot import check as check
     from dovetail.models.highs import read as read
     from dovetail.nn import LogBarrier as LogBarrier
     from dovetail.nn import ProjectedGradient as ProjectedGradient

@@ -27,7 +27,7 @@ from dovetail.core.training_range import extrapolations
 from dovetail.methods import method_named
 from dovetail.methods.clearing import clear
 from dovetail.mip.highs import HighsEngine
-from dovetail.modelling.attach import Opened, opened, remember
+from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
 from dovetail.report.log import closing, opening
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.context import Method, MethodOutcome, Prepared, SolveContext, Start
@@ -64,7 +64,7 @@ def answer(
     interrupts.stop(budget)
     monitor = Monitor(budget, file, callback)
     with threads(min(n_jobs, cores())), gradients():
-        session = opened(model)
+        session = take_snapshot(model)
         seconds = _seconds(lambda: _require_unchanged(session.problem, budget))
         begin = _read_start(session, start)
         monitor.tell(opening(session.problem, f"dovetail {__version__}, {chosen.name}, seed {seed}"))
@@ -83,7 +83,7 @@ class _Job:
 
     def __init__(
         self,
-        session: Opened,
+        session: ModelSnapshot,
         method: Method,
         monitor: Monitor,
         budget: Budget,
@@ -134,7 +134,7 @@ class _Job:
     def _concluded(self, result: Result, interrupts: Interrupts) -> Result:
         """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
         monitor = self._context.monitor
-        remember(self._session, result)
+        self._session.remember(result)
         monitor.close()
         monitor.tell(closing(result))
         if monitor.log_failure:
@@ -210,7 +210,7 @@ def _seconds(work: Callable[[], None]) -> float:
     return time.perf_counter() - begin
 
 
-def _read_start(session: Opened, start: Any) -> Start:
+def _read_start(session: ModelSnapshot, start: Any) -> Start:
     problem = session.problem
     if start is None:
         return Start()
@@ -284,7 +284,7 @@ def _context(method: Method, context: SolveContext, host: HostRelaxation) -> Met
 
 
 def _pack(
-    session: Opened,
+    session: ModelSnapshot,
     method: Method,
     context: SolveContext,
     host: HostRelaxation,

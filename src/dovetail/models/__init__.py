@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from dovetail.core.errors import ModelError
 from dovetail.core.foreign import ForeignModel
 
 _FILES = {
@@ -23,11 +24,14 @@ _FILES = {
 """Which file reads the models of which class, and through what."""
 
 
-def foreign_model(model: Any) -> ForeignModel | None:
-    """What can read `model`, or None if it is of no modelling tool that dovetail knows."""
+def foreign_model(model: Any) -> ForeignModel:
+    """What can read `model`; a `ModelError` if it is of no modelling tool that dovetail knows."""
     for cls in type(model).__mro__:
         found = _FILES.get(f"{cls.__module__}.{cls.__qualname__}")
         if found is not None:
             reader: ForeignModel = getattr(import_module(f"dovetail.models.{found[0]}"), found[1])(model)
             return reader
-    return None
+    raise ModelError(
+        f"{type(model).__module__}.{type(model).__qualname__} is not a model dovetail can read; give a "
+        "model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy, or a dovetail.Problem."
+    )

@@ -13,8 +13,10 @@ import scipy.sparse as sp
 
 from dovetail.core.errors import ModelError, OptionError
 from dovetail.core.file_limits import FileLimits, Meter
-from dovetail.core.foreign import ObjectArray, Reading, distinct, table
+from dovetail.core.foreign import ObjectArray, Reading
 from dovetail.core.mip import Mip
+from dovetail.core.names import distinct
+from dovetail.models.containers import as_array
 from dovetail.models.lp import read_text
 from dovetail.models.mps import outline
 from dovetail.models.text import unpacked
@@ -92,7 +94,7 @@ class HighsModel:
 
     def unpack(self, given: Any) -> ObjectArray:
         """`HighspyArray`, dictionaries and lists of variables."""
-        return table(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
+        return as_array(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
 
     def key(self, variable: Any) -> Hashable:
         """The place of the column now: highspy keeps it up to date only where it was asked to."""
