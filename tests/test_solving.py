@@ -177,7 +177,7 @@ def test_engine_values_are_recomputed_and_impossible_bounds_dropped():
 def test_a_contradicted_bound_is_dropped_with_a_word(monkeypatch):
     from dovetail.analysis import host
 
-    monkeypatch.setattr("dovetail.solving.analyse_host", lambda *a, **k: host.HostRelaxation(bound=100.0))
+    monkeypatch.setattr("dovetail.solving.job.analyse_host", lambda *a, **k: host.HostRelaxation(bound=100.0))
     result = dt.solve(knapsack(), log=False)
     assert result.bound is None
     assert result.status == "feasible"

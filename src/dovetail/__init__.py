@@ -54,13 +54,15 @@ _PUBLIC = {
     "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.highs",
     "register_predictor": "dovetail.core.predictor",
-    "solve": "dovetail.api",
+    "solve": "dovetail.solving.solve",
 }
 
 __all__ = ["__version__", *_PUBLIC]
 
 import_module("dovetail.predictors")  # teaches core which foreign objects are predictors
-import_module("dovetail.api")  # light, and there at once: the first solve hears Ctrl-C when it begins
+import_module(
+    "dovetail.solving.solve"
+)  # light, and there at once: the first solve hears Ctrl-C when it begins
 
 
 def __getattr__(name: str) -> Any:
@@ -76,7 +78,6 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from dovetail.api import solve as solve
     from dovetail.core.block import Block as Block
     from dovetail.core.check import Violation as Violation
     from dovetail.core.errors import DovetailError as DovetailError
@@ -113,3 +114,4 @@ if TYPE_CHECKING:
     from dovetail.run.result import Result as Result
     from dovetail.run.result import Status as Status
     from dovetail.run.trace import Trace as Trace
+    from dovetail.solving.solve import solve as solve

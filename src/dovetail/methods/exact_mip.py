@@ -56,9 +56,8 @@ def solve_exact_mip(
     x = answer.x if found is None else found.x  # the better of the engine's point and the tree's
     if x is not None and offers:
         objective = context.incumbent.offer(reformulated.restrict(x), source)
-    if found is not None and found.bound > context.incumbent.bound:
+    if found is not None:
         context.incumbent.raise_bound(found.bound)
-        context.monitor.bound = context.problem.mip.sign * found.bound
     progress.record(answer.value, objective, exact=answer.exact)
     return answer, ""
 
