@@ -17,7 +17,7 @@ from dovetail.core.foreign import ObjectArray, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.models.containers import as_array
-from dovetail.models.lp import read_text
+from dovetail.models.lp.parser import parse_lp
 from dovetail.models.mps import outline
 from dovetail.models.text import unpacked
 
@@ -49,7 +49,7 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
             mip = as_mip(_by_highs(plain, meter, free=not found.fixed), path.name)
             agrees = found.agrees(mip)
         else:
-            text = read_text(plain, meter)
+            text = parse_lp(plain, meter)
             mip = as_mip(_by_highs(plain, meter), path.name)
             agrees = text.agrees(mip)
     if not agrees:
