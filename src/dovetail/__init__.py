@@ -52,7 +52,7 @@ _PUBLIC = {
     "add_predictor_constr": "dovetail.modelling.add_predictor_constr",
     "check": "dovetail.modelling.snapshot",
     "load_predictor": "dovetail.predictors.files",
-    "read": "dovetail.models.highs",
+    "read": "dovetail.models.files",
     "register_predictor": "dovetail.core.predictor",
     "solve": "dovetail.solving.solve",
 }
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
     from dovetail.modelling.add_predictor_constr import add_predictor_constr as add_predictor_constr
     from dovetail.modelling.predictor_constr import PredictorConstr as PredictorConstr
     from dovetail.modelling.snapshot import check as check
-    from dovetail.models.highs import read as read
+    from dovetail.models.files import read as read
     from dovetail.nn import LogBarrier as LogBarrier
     from dovetail.nn import ProjectedGradient as ProjectedGradient
     from dovetail.predictors.files import load_predictor as load_predictor
