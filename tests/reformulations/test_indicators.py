@@ -137,13 +137,6 @@ def test_only_a_binary_can_switch(upper, integer, words):
         with_indicators(mip, [Indicator(0, 1, [1], [1.0], -np.inf, 0.0, "c")])
 
 
-@pytest.mark.parametrize(("active", "upper"), [(2, 0.0), (1, np.nan), (1, -np.inf)])
-def test_refuses_nonsense(active, upper):
-    mip = dt.Mip([0, 0], lower=0, upper=[1, 5], integer=[True, False])
-    with pytest.raises(dt.ModelError, match="constraint c"):
-        with_indicators(mip, [Indicator(0, active, [1], [1.0], -np.inf, upper, "c")])
-
-
 def test_names_stay_distinct():
     mip = dt.Mip([0, 0], [[1, 1]], 0, 2, 0, [1, 5], [True, False], row_names=["c"])
     rows, _ = with_indicators(mip, [Indicator(0, 1, [1], [1.0], 2.0, 3.0, "c")])

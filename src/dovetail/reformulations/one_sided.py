@@ -30,15 +30,14 @@ class OneSided:
 
     @classmethod
     def of(cls, mip: Mip, indicators: Sequence[Indicator], box: Box) -> OneSided:
-        """The rows that say something; a `ModelError` for indicators that mean nothing."""
+        """The rows that say something; a `ModelError` where no binary switches them."""
         binary = np.array([indicator.binary for indicator in indicators], dtype=np.int64)
         active = np.array([indicator.active for indicator in indicators], dtype=np.float64)
-        _require_binaries(mip, indicators, binary, active)
+        _require_binaries(mip, indicators, binary)
         C = _coefficients(mip, indicators)
         upper = np.array([indicator.upper for indicator in indicators], dtype=np.float64)
         lower = np.array([indicator.lower for indicator in indicators], dtype=np.float64)
         lower[lower <= -INFINITY], upper[upper >= INFINITY] = -np.inf, np.inf
-        _require_limits(indicators, lower, upper)
         can_be_0, can_be_1 = box.lower[binary] <= 0.0, box.upper[binary] >= 1.0
         always = np.where(active == 1.0, ~can_be_0, ~can_be_1)
         never = np.where(active == 1.0, ~can_be_1, ~can_be_0)
@@ -80,9 +79,7 @@ class OneSided:
         return np.asarray(total + 2.0 * UNIT * (np.diff(self.C.indptr) + 2) * sizes, dtype=np.float64)
 
 
-def _require_binaries(
-    mip: Mip, indicators: Sequence[Indicator], binary: IntArray, active: FloatArray
-) -> None:
+def _require_binaries(mip: Mip, indicators: Sequence[Indicator], binary: IntArray) -> None:
     sound = mip.integer[binary] & (mip.lower[binary] > -1.0) & (mip.upper[binary] < 2.0)
     for k in np.flatnonzero(~sound)[:1]:
         j = int(binary[k])
@@ -90,17 +87,6 @@ def _require_binaries(
         raise ModelError(
             f"indicator constraint {indicators[k].name}: {mip.column_name(j)} is {kind} with bounds "
             f"[{mip.lower[j]:g}, {mip.upper[j]:g}]; only a binary variable can switch a row on."
-        )
-    for k in np.flatnonzero((active != 0.0) & (active != 1.0))[:1]:
-        raise ModelError(f"indicator constraint {indicators[k].name}: the active value must be 0 or 1.")
-
-
-def _require_limits(indicators: Sequence[Indicator], lower: FloatArray, upper: FloatArray) -> None:
-    wrong = np.isnan(lower) | np.isnan(upper) | (lower == np.inf) | (upper == -np.inf)
-    for k in np.flatnonzero(wrong)[:1]:
-        raise ModelError(
-            f"indicator constraint {indicators[k].name}: its row has the limits [{lower[k]}, {upper[k]}]; "
-            "give numbers, with -inf or inf for no limit."
         )
 
 
