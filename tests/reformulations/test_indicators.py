@@ -242,3 +242,11 @@ def test_as_a_reformulation():
             assert dt.check(written.problem, lifted).within() == holds
             assert written.restrict(lifted).tolist() == point
     assert IndicatorRows(()).apply(problem, propagate(mip)) is None
+
+
+def test_a_box_that_is_finite_but_wide_is_not_the_last_word():
+    """Rows passed on from column to column leave a wide box; the relaxation knows better."""
+    lower, upper = [0, -1e7, -1e7], [1, 1e7, 1e7]
+    mip = dt.Mip(np.zeros(3), [[0, 1, 1], [0, 1, -1]], -np.inf, [4, 2], lower, upper, [True, False, False])
+    rows, _ = with_indicators(mip, [Indicator(0, 1, [1], [1.0], -np.inf, 1.0, "c")])
+    assert rows.A.toarray()[2] == pytest.approx([2.0, 1.0, 0.0], rel=1e-5)  # x <= 3

@@ -29,9 +29,13 @@ from dovetail.run.budget import Budget
 LARGEST_M = 1e9
 """With a larger M, a row that is kept to 1e-6 when it is switched on is beyond the digits of a float."""
 
+FAIR_M = 1e5
+"""A larger M is worth a linear program: a binary that an engine leaves 1e-6 short lets the row slip by M
+times that, and a box that rows have passed on for a while may be far too wide."""
+
 MOST_PROGRAMS = 50
-"""Linear programs that may be solved for missing limits: in a large model each takes seconds. No clock ends
-them, or one model would have other columns from solve to solve."""
+"""Linear programs that may be solved for missing or large limits: in a large model each takes seconds. No
+clock ends them, or one model would have other columns from solve to solve."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +63,15 @@ class IndicatorRows:
 def with_indicators(mip: Mip, indicators: Sequence[Indicator], box: Box) -> tuple[Mip, tuple[Indicator, ...]]:
     """`mip` with the indicators as rows at its end, and those that have no finite M."""
     sides = OneSided.of(mip, indicators, box)
-    M = _big_m(sides.most(box) - sides.limit)
-    known = sides.always | (M <= LARGEST_M)
-    mip = _appended(mip, indicators, sides.some(known), M[known])
-    if np.all(known):
+    M = np.where(sides.always, 0.0, _big_m(sides.most(box) - sides.limit))
+    small = M <= FAIR_M
+    mip = _appended(mip, indicators, sides.some(small), M[small])
+    if np.all(small):
         return mip, ()
-    sides, relaxation = sides.some(~known), _Relaxation(mip, box)
-    M = np.full(sides.count, np.inf)
-    for k in range(min(sides.count, MOST_PROGRAMS)):
-        M[k] = _big_m(relaxation.most(sides, k) - sides.limit[k])
+    sides, M = sides.some(~small), M[~small]
+    relaxation = _Relaxation(mip, box)
+    for k in np.argsort(-M, kind="stable")[:MOST_PROGRAMS]:  # those without any M come first
+        M[k] = min(M[k], _big_m(relaxation.most(sides, k) - sides.limit[k]))
     limited = M <= LARGEST_M
     left = np.unique(sides.indicator[~limited])
     return _appended(mip, indicators, sides.some(limited), M[limited]), tuple(indicators[k] for k in left)
@@ -85,7 +89,6 @@ def _appended(mip: Mip, indicators: Sequence[Indicator], sides: OneSided, M: Flo
     """
     if not sides.count:
         return mip
-    M = np.where(sides.always, 0.0, M)
     # switched on by 1: C x + M b <= limit + M; switched on by 0: C x - M b <= limit
     switch = sp.csr_array(
         (np.where(sides.active == 1.0, M, -M), sides.binary, np.arange(sides.count + 1)),
