@@ -32,7 +32,7 @@ _PUBLIC = {
     "ModelError": "dovetail.core.errors",
     "Multipliers": "dovetail.run.result",
     "OptionError": "dovetail.core.errors",
-    "PredictorConstr": "dovetail.modelling.attach",
+    "PredictorConstr": "dovetail.modelling.predictor_constr",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
     "Result": "dovetail.run.result",
@@ -41,14 +41,14 @@ _PUBLIC = {
     "Trace": "dovetail.run.trace",
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
-    "add_predictor_constr": "dovetail.modelling.attach",
-    "check": "dovetail.modelling.attach",
+    "add_predictor_constr": "dovetail.modelling.add_predictor_constr",
+    "check": "dovetail.modelling.snapshot",
     "load_predictor": "dovetail.predictors.files",
-    "read": "dovetail.models.highs",
+    "read": "dovetail.models.files",
     "register_engine": "dovetail.mip",
     "register_method": "dovetail.methods",
     "register_predictor": "dovetail.core.predictor",
-    "solve": "dovetail.api",
+    "solve": "dovetail.solving.solve",
 }
 """Where the public names are that stand in no table of parts."""
 _PUBLIC |= METHODS.public_names() | SUB_SOLVERS.public_names()
@@ -56,7 +56,7 @@ _PUBLIC |= METHODS.public_names() | SUB_SOLVERS.public_names()
 __all__ = ["__version__", *sorted(_PUBLIC)]
 
 import_module("dovetail.predictors")  # teaches core which foreign objects are predictors
-import_module("dovetail.api")  # light, and there at once: the first solve hears Ctrl-C when it begins
+import_module("dovetail.solving.solve")  # light: the first solve hears Ctrl-C when it begins
 
 
 def __getattr__(name: str) -> Any:
@@ -72,7 +72,6 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests compare the two
-    from dovetail.api import solve as solve
     from dovetail.core.block import Block as Block
     from dovetail.core.check import Violation as Violation
     from dovetail.core.errors import DovetailError as DovetailError
@@ -98,10 +97,10 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.methods.sequential_linear import SequentialLinear as SequentialLinear
     from dovetail.methods.single_step_gradient import SingleStepGradient as SingleStepGradient
     from dovetail.mip import register_engine as register_engine
-    from dovetail.modelling.attach import PredictorConstr as PredictorConstr
-    from dovetail.modelling.attach import add_predictor_constr as add_predictor_constr
-    from dovetail.modelling.attach import check as check
-    from dovetail.models.highs import read as read
+    from dovetail.modelling.add_predictor_constr import add_predictor_constr as add_predictor_constr
+    from dovetail.modelling.predictor_constr import PredictorConstr as PredictorConstr
+    from dovetail.modelling.snapshot import check as check
+    from dovetail.models.files import read as read
     from dovetail.nn.barrier import LogBarrier as LogBarrier
     from dovetail.nn.projected_gradient import ProjectedGradient as ProjectedGradient
     from dovetail.predictors.files import load_predictor as load_predictor
@@ -111,3 +110,4 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.run.result import Result as Result
     from dovetail.run.result import Status as Status
     from dovetail.run.trace import Trace as Trace
+    from dovetail.solving.solve import solve as solve

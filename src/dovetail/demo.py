@@ -8,10 +8,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dovetail.api import solve
 from dovetail.core.check import check
 from dovetail.problems.water import BUDGET, FEATURES, Water, water
 from dovetail.run.result import Result
+from dovetail.solving.solve import solve
 
 SEEN = 0.005
 """Smaller treatments are not worth mentioning."""

@@ -102,3 +102,13 @@ def test_a_wrong_infeasible_of_the_solver_is_not_passed_on(monkeypatch):
     answer = SafeLp(mip).minimise(mip.cost, 0.0, Budget(10.0))
     assert answer.status is MipStatus.LIMIT
     assert answer.bound == -math.inf
+
+
+def test_free_columns_that_no_row_in_use_touches_do_not_count():
+    """A hundred free columns beside the two that matter: only those are corrected in fractions."""
+    n = 100
+    A = np.zeros((3, n + 2))
+    A[0, :2], A[1, :2], A[2, 2:] = [0.1, 0.7], [0.3, -0.9], 1.0
+    mip = dt.Mip(np.zeros(n + 2), A, -np.inf, [1.0, 2.0, 3.0], -np.inf, np.inf)
+    answer = SafeLp(mip).minimise(np.array([-0.4, 0.2] + [0.0] * n), 0.0, Budget())
+    assert answer.bound == pytest.approx(-3.0, rel=1e-9)

@@ -7,7 +7,7 @@ import pytest
 from pyscipopt import Model
 
 import dovetail as dt
-from dovetail.modelling.attach import opened
+from dovetail.modelling.snapshot import take_snapshot
 from tests.conftest import FULL
 
 
@@ -61,7 +61,7 @@ def test_it_is_kept_and_the_optimum_found(tool, bounded, on_is_worth):
     model, x, b, y = tool(bounded, on_is_worth)
     dt.add_predictor_constr(model, wave, x, y)
     if not bounded:  # nothing limits the row: it became a block
-        assert any(block.name.startswith("indicator") for block in opened(model).problem.blocks)
+        assert any(block.name.startswith("indicator") for block in take_snapshot(model).problem.blocks)
     result = dt.solve(model, dt.Auto(effort=20 if FULL else 6), time_limit=30, log=False)
     assert result.objective == pytest.approx(best(on_is_worth, 3.0), abs=1e-4)
     assert result.value(b) < 0.5 or result.value(x) <= 3 + 1e-6
@@ -73,7 +73,7 @@ def test_a_row_without_limits_says_what_it_says(active, sense):
     x, b = model.addVar(lb=-gp.GRB.INFINITY, name="x"), model.addVar(vtype="B", name="b")
     row = {"<=": x <= 2, ">=": x >= 2, "==": x == 2}[sense]
     model.addGenConstrIndicator(b, bool(active), row)
-    problem = opened(model).problem
+    problem = take_snapshot(model).problem
     for on in (0.0, 1.0):
         for value in (1.0, 2.0, 3.5):
             holds = on != active or {"<=": value <= 2, ">=": value >= 2, "==": value == 2}[sense]

@@ -5,7 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.foreign import locate
-from dovetail.modelling.attach import opened
+from dovetail.modelling.snapshot import take_snapshot
 from dovetail.problems.water import water
 from tests.modelling.written import TOOLS, canonical
 
@@ -32,7 +32,7 @@ def place_of(origin, group):
 class TestInEachTool:
     def test_the_program_that_is_read(self, tool, instance, ours):
         written = TOOLS[tool](instance.samples)
-        session = opened(written.model)
+        session = take_snapshot(written.model)
         found = [place_of(session.origin, group) for group in written.groups]
         assert found[0].shape == instance.samples.shape
         assert canonical(session.problem.mip, found) == ours

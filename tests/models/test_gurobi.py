@@ -6,6 +6,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.foreign import locate
+from dovetail.modelling.snapshot import take_snapshot
 from dovetail.models import foreign_model
 from tests.contexts import by_scipy
 
@@ -82,18 +83,18 @@ def test_indicators_are_rows(model):
     model.addConstr((b[2] == 1) >> (x[0] == x[2]))
     model.addRange(b.sum(), 1, 2, name="some")
     model.setObjective(3 * x[0] + x[1] + 2 * x[2] - b[1] * 2 + b[0] + b[2] * 5, GRB.MAXIMIZE)
-    mip = foreign_model(model).read().mip
+    mip = take_snapshot(model).problem.mip
     assert mip.n_columns == 6
     assert "on" in mip.row_names
     model.optimize()
     assert by_scipy(mip)[0] == pytest.approx(model.ObjVal, abs=1e-4)
 
 
-def test_an_indicator_without_bounds_is_handed_back(model):
+def test_indicators_are_handed_over(model):
     x, b = model.addVar(name="wild"), model.addVar(vtype="B")
     model.addGenConstrIndicator(b, True, x <= 1, name="on")
     reading = foreign_model(model).read()
-    (left,) = reading.switched
+    (left,) = reading.indicators
     assert "on" in left.name and reading.mip.names[left.columns[0]].startswith("wild")
 
 

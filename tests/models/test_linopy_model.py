@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 import dovetail as dt
+from dovetail.modelling.snapshot import take_snapshot
 from dovetail.models import foreign_model
 from tests.contexts import by_scipy
 from tests.tools import named
@@ -108,7 +109,7 @@ def test_indicators_are_rows(model):
     model.add_indicator_constraints(b, 1, x <= 2, name="on", scaling=3.0)
     model.add_indicator_constraints(b.isel(dim_0=0), 0, x.isel(dim_0=1) == 5, name="off")
     model.add_objective((x + 3 * b).sum(), sense="max")
-    mip = foreign_model(model).read().mip
+    mip = take_snapshot(model).problem.mip
     best = max(
         x0 + x1 + 3 * (b0 + b1)
         for b0 in (0, 1)
@@ -120,12 +121,12 @@ def test_indicators_are_rows(model):
     assert by_scipy(mip)[0] == pytest.approx(best, abs=1e-4)
 
 
-def test_an_indicator_without_bounds_is_handed_back(model):
+def test_indicators_are_handed_over(model):
     x = model.add_variables(name="wild")
     b = model.add_variables(binary=True, name="b")
     model.add_indicator_constraints(b, 1, x <= 2, name="on")
     reading = foreign_model(model).read()
-    (left,) = reading.switched
+    (left,) = reading.indicators
     assert "on" in left.name and reading.mip.names[left.columns[0]].startswith("wild")
 
 

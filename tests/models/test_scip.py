@@ -9,6 +9,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.foreign import locate
+from dovetail.modelling.snapshot import take_snapshot
 from dovetail.models import foreign_model
 from dovetail.models.scip import ScipModel
 from tests.conftest import FULL
@@ -285,6 +286,7 @@ def test_indicators(seed, tmp_path):
     assert as_text(model, tmp_path) == before
     own = {v.ptr() for v in (*written.variables, *switches)}
     assert set(reading.keys) == own  # no slacks
+    rows = take_snapshot(model).problem.mip
     for _ in range(50):
         x = np.clip(written.x0 + written.rng.integers(-2, 3, size=written.n), written.lower, written.upper)
         on = {v.ptr(): float(written.rng.integers(2)) for v in switches}
@@ -293,9 +295,9 @@ def test_indicators(seed, tmp_path):
         wanted = np.all((activity >= written.row_lower) & (activity <= written.row_upper))
         for switch, active, entries, limit in indicators:
             wanted = wanted and (on[switch.ptr()] != active or entries @ x <= limit)
-        assert feasible(reading.mip, np.array([values[key] for key in reading.keys])) == wanted
+        assert feasible(rows, np.array([values[key] for key in reading.keys])) == wanted
     best = scip_optimum(model)
-    mine = optimum(foreign_model(model).read().mip)
+    mine = optimum(take_snapshot(model).problem.mip)
     assert mine == (best if best is None else pytest.approx(best, abs=1e-4))
 
 
@@ -305,7 +307,7 @@ def test_indicators_come_back_from_a_file(tmp_path):
     as_text(written.model, tmp_path)
     again = silent()
     again.readProblem(str(tmp_path / "model.cip"))
-    mip, own = (foreign_model(model).read().mip for model in (again, written.model))
+    mip, own = (take_snapshot(model).problem.mip for model in (again, written.model))
     assert (mip.n_columns, mip.n_rows) == (own.n_columns, own.n_rows)
     assert optimum(mip) == pytest.approx(optimum(own))
 
@@ -328,14 +330,15 @@ def test_a_slack_that_the_owner_uses_is_kept(use):
         model.setObjective(x - b, "maximize")
     reading = foreign_model(model).read()
     assert slack.ptr() in reading.column
-    assert optimum(reading.mip) == pytest.approx(scip_optimum(model))
+    assert optimum(take_snapshot(model).problem.mip) == pytest.approx(scip_optimum(model))
 
 
 def test_indicators_that_are_no_rows():
     model, x, b, _ = slack_model()
     model.chgVarUb(x, 1e20)
-    (few,) = foreign_model(model).read().switched
+    (few,) = foreign_model(model).read().indicators
     assert few.name == "few"
+    assert [block.name for block in take_snapshot(model).problem.blocks] == ["indicator few"]
     model = silent()
     x = model.addVar("x", ub=9.0)
     model.addConsIndicator(x <= 3, name="lonely")
@@ -344,7 +347,7 @@ def test_indicators_that_are_no_rows():
     model, _, b, _ = slack_model()
     model.chgVarType(b, "C")
     with pytest.raises(dt.ModelError, match="constraint few: b is continuous"):
-        foreign_model(model).read()
+        take_snapshot(model)
 
 
 def test_an_indicator_that_was_removed():

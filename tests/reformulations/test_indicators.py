@@ -1,16 +1,24 @@
 """Indicators as rows: the same points are feasible, and what has no finite M is named."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 import dovetail as dt
+from dovetail.bounds.box import Box, propagate
 from dovetail.core.indicator import Indicator
-from dovetail.reformulations.indicators import LARGEST_M, with_indicators
+from dovetail.reformulations import indicators as rewriting
+from dovetail.reformulations.indicators import LARGEST_M, IndicatorRows
+from dovetail.reformulations.reformulated import Reformulated
 from tests.conftest import FULL
 
 SEEDS = range(400 if FULL else 40)
+
+
+def with_indicators(mip, indicators):
+    return rewriting.with_indicators(mip, indicators, propagate(mip.loosened()))
 
 
 def feasible(mip, x):
@@ -130,13 +138,6 @@ def test_only_a_binary_can_switch(upper, integer, words):
         with_indicators(mip, [Indicator(0, 1, [1], [1.0], -np.inf, 0.0, "c")])
 
 
-@pytest.mark.parametrize(("active", "upper"), [(2, 0.0), (1, np.nan), (1, -np.inf)])
-def test_refuses_nonsense(active, upper):
-    mip = dt.Mip([0, 0], lower=0, upper=[1, 5], integer=[True, False])
-    with pytest.raises(dt.ModelError, match="constraint c"):
-        with_indicators(mip, [Indicator(0, active, [1], [1.0], -np.inf, upper, "c")])
-
-
 def test_names_stay_distinct():
     mip = dt.Mip([0, 0], [[1, 1]], 0, 2, 0, [1, 5], [True, False], row_names=["c"])
     rows, _ = with_indicators(mip, [Indicator(0, 1, [1], [1.0], 2.0, 3.0, "c")])
@@ -165,3 +166,88 @@ def test_ten_thousand():
         mip, [Indicator(k, k % 2, columns[k], [1, 2, 3], 3, 3, f"i{k}") for k in range(count)]
     )
     assert rows.n_rows == 2 * count
+
+
+def largest_when_off(mip, indicator, sign):
+    """The most that sign * (the row) is at a feasible point of integers with the binary switched off."""
+    found = [
+        sign * float(np.dot(indicator.coefficients, x[list(indicator.columns)]))
+        for x in points_of(mip)
+        if feasible(mip, x) and x[indicator.binary] != indicator.active
+    ]
+    return max(found, default=-np.inf)
+
+
+def written_room(mip, indicator, box=None):
+    """How large each side of the row may be, as written, while it is switched off; upper sides first."""
+    given = propagate(mip.loosened()) if box is None else box
+    rows, left = rewriting.with_indicators(mip, [indicator], given)
+    assert not left
+    A, limit = rows.A.toarray()[mip.n_rows :], rows.row_upper[mip.n_rows :]
+    own = np.zeros(mip.n_columns)
+    np.add.at(own, indicator.columns, indicator.coefficients)
+    off = 1.0 - indicator.active
+    room = []
+    for row, most in zip(A, limit, strict=True):
+        sign = (
+            1.0 if np.allclose(np.delete(row, indicator.binary), np.delete(own, indicator.binary)) else -1.0
+        )
+        switch = row[indicator.binary] - sign * own[indicator.binary]
+        room.append((sign, most - switch * off))
+    return room
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("by_lp", [False, True])
+def test_m_is_never_less_than_the_true_most(seed, by_lp):
+    """Columns are free where an LP has to find M; in both cases a box of integers holds every point."""
+    rng = np.random.default_rng(seed)
+    lower, upper = np.array([0, 0, -3, -3, -3]), np.array([1, 1, 3, 3, 3])
+    A = np.vstack([rng.integers(-3, 4, size=(2, 5)), [0, 0, 1, 1, 1], [0, 0, 1, -1, 0], [0, 0, 0, 1, -1]])
+    limits = [*rng.integers(2, 8, size=2), 5, 4, 4]
+    mip = dt.Mip(np.zeros(5), A, [-np.inf, -np.inf, -5, -4, -4], limits, lower, upper, True)
+    entries = rng.integers(1, 4, size=2) * rng.choice([-1.0, 1.0], size=2)
+    sides = (float(rng.integers(-3, 1)), float(rng.integers(1, 4)))
+    columns = rng.choice([2, 3, 4], size=2, replace=False)
+    indicator = Indicator(int(rng.integers(2)), int(rng.integers(2)), columns, entries, *sides, "c")
+    open_box = Box(np.array([0.0, 0, *[-np.inf] * 3]), np.array([1.0, 1, *[np.inf] * 3]))
+    host = replace(mip, lower=open_box.lower, upper=open_box.upper) if by_lp else mip
+    for sign, room in written_room(host, indicator, open_box if by_lp else None):
+        assert room >= largest_when_off(mip, indicator, sign)
+
+
+def test_a_point_at_the_edge_of_the_check_is_not_cut_off():
+    """x may pass its bound by 1e-6; a hundred times that is still within the row that is switched off."""
+    mip = dt.Mip([0, 0], lower=0, upper=[1, 5], integer=[True, False])
+    ((_, room),) = written_room(mip, Indicator(0, 1, [1], [100.0], -np.inf, 200.0, "c"))
+    assert 500.0 + 1e-4 <= room <= 500.0 + 2e-4
+
+
+def test_m_cancels_an_entry_of_the_binary():
+    mip = dt.Mip([0, 0], lower=0, upper=[1, 1 - 1e-6], integer=[True, False])
+    rows, _ = with_indicators(mip, [Indicator(0, 1, [0, 1], [-1.0, 1.0], -np.inf, 0.0, "c")])
+    assert rows.A.toarray()[0] == pytest.approx([0.0, 1.0])
+
+
+def test_as_a_reformulation():
+    """Columns are only appended: points are carried over by filling in zeros and cutting them off."""
+    mip = dt.Mip(np.zeros(3), lower=[0, -np.inf, 0], upper=[1, np.inf, 9], integer=[True, False, False])
+    problem = dt.Problem(mip)
+    limited, wild = (Indicator(0, 1, [j], [1.0], -np.inf, 2.0, f"i{j}") for j in (2, 1))
+    written = IndicatorRows((limited, wild)).apply(Reformulated.start(problem, propagate(mip.loosened())))
+    assert written.original is problem and problem.mip is mip and not problem.blocks
+    assert (written.problem.mip.n_rows, written.problem.mip.n_columns) == (1, 4)
+    for on, x, holds in ((1, 2.0, True), (1, 2.5, False), (0, 2.5, True)):
+        for point in ([on, x, 0.0], [on, 0.0, x]):
+            lifted = written.lift(np.array(point, dtype=float))
+            assert dt.check(written.problem, lifted).within() == holds
+            assert written.restrict(lifted).tolist() == point
+    assert IndicatorRows(()).apply(Reformulated.start(problem, propagate(mip))) is None
+
+
+def test_a_box_that_is_finite_but_wide_is_not_the_last_word():
+    """Rows passed on from column to column leave a wide box; the relaxation knows better."""
+    lower, upper = [0, -1e7, -1e7], [1, 1e7, 1e7]
+    mip = dt.Mip(np.zeros(3), [[0, 1, 1], [0, 1, -1]], -np.inf, [4, 2], lower, upper, [True, False, False])
+    rows, _ = with_indicators(mip, [Indicator(0, 1, [1], [1.0], -np.inf, 1.0, "c")])
+    assert rows.A.toarray()[2] == pytest.approx([2.0, 1.0, 0.0], rel=1e-5)  # x <= 3

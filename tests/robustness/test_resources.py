@@ -120,7 +120,7 @@ def test_an_end_while_predictors_are_copied_is_no_point_and_no_error(monkeypatch
 
     problem = busy(6)
     with monkeypatch.context() as patch:
-        patch.setattr("dovetail.solving.Incumbent", fails_once(never))
+        patch.setattr("dovetail.solving.job.Incumbent", fails_once(never))
         result = dt.solve(problem, "auto", time_limit=5.0, log=False)
     assert result.status == "no_solution"
     assert result.x is None

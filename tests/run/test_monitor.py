@@ -8,6 +8,7 @@ from dataclasses import replace
 import dovetail as dt
 from dovetail.run.budget import Budget
 from dovetail.run.monitor import FULL_LINES, Monitor
+from tests.contexts import context_of
 from tests.small import bowl, knapsack
 
 
@@ -83,3 +84,16 @@ def test_the_log_of_a_solve():
 def test_silence(capsys):
     dt.solve(knapsack(), log=False)
     assert capsys.readouterr().out == ""
+
+
+def test_the_bound_is_the_incumbents_whoever_raised_it():
+    seen, context = [], context_of(knapsack())
+    watch = Monitor(Budget(), callback=lambda event: seen.append(event.bound))
+    first, second, third = rows(3)
+    watch.iteration(first, None)
+    watch.follow(context.incumbent)
+    watch.iteration(second, None)
+    context.incumbent.raise_bound(-7.0)
+    context.incumbent.raise_bound(-9.0)  # is known already
+    watch.iteration(third, None)
+    assert seen == [None, None, -7.0 * context.problem.mip.sign]

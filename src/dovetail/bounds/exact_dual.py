@@ -47,7 +47,8 @@ def corrected_value(
     by_column = sp.csc_array(mip.A)
     endless = np.isneginf(lower) | np.isposinf(upper)
     size = np.abs(cost) + abs(by_column).T @ np.abs(y)
-    free = np.flatnonzero(endless & (np.abs(cost - by_column.T @ y) <= VANISHING * size))
+    vanishing = (size > 0.0) & (np.abs(cost - by_column.T @ y) <= VANISHING * size)  # a sum of nothing is 0
+    free = np.flatnonzero(endless & vanishing)
     if free.size == 0 or free.size > MOST_FREE:
         return -math.inf
     prices = [Fraction(float(v)) for v in y]

@@ -6,15 +6,11 @@ told apart, and how new ones are made. Reading never changes the owner's model.
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, Protocol
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,35 +33,13 @@ class Reading:
 
     mip: Mip
     keys: tuple[Hashable, ...]
-    switched: tuple[Indicator, ...] = ()
-    """Indicator constraints that no row of the `Mip` can hold."""
+    indicators: tuple[Indicator, ...] = ()
+    """Its indicator constraints, which the `Mip` does not hold."""
 
     @cached_property
     def column(self) -> dict[Hashable, int]:
         """Columns by key."""
         return {key: j for j, key in enumerate(self.keys)}
-
-
-class Itself:
-    """A key for a variable that cannot be hashed or compared, for instance because == makes a constraint.
-
-    Equal to no other than a key of the same object, which it does not keep alive.
-    """
-
-    __slots__ = ("_number", "_object")
-
-    def __init__(self, thing: Any) -> None:
-        self._number, self._object = id(thing), ref(thing)
-
-    def __hash__(self) -> int:
-        return self._number
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Itself)
-            and self._number == other._number
-            and self._object() is other._object()  # a number is given again when an object is gone
-        )
 
 
 class ForeignModel(Protocol):
@@ -165,77 +139,3 @@ def _finite(what: str, entry: Any) -> float:
     if not np.isfinite(number):
         raise ModelError(f"{what} holds {number}; give variables or finite numbers.")
     return number
-
-
-def table(given: Any, unfold: Callable[[Any], Any]) -> ObjectArray:
-    """Nested lists, arrays, frames and a tool's own containers as one array of variables and numbers.
-
-    `unfold` turns one of the tool's containers into an array or a list, and hands back everything else.
-    Leaves are never given to numpy to look into: several tools' variables pass for sequences or integers.
-    """
-    shape, leaves = _leaves(given, unfold)
-    result = np.empty(len(leaves), dtype=object)
-    for place, leaf in enumerate(leaves):
-        result[place] = leaf
-    return result.reshape(shape)
-
-
-def _leaves(item: Any, unfold: Callable[[Any], Any]) -> tuple[tuple[int, ...], list[Any]]:
-    item = unfold(item)
-    if isinstance(item, dict):
-        item = _in_order(item)
-    elif hasattr(item, "to_numpy"):  # a frame or series of pandas, an array of xarray
-        item = item.to_numpy()
-    if isinstance(item, np.ndarray) and item.dtype != object:
-        return item.shape, item.ravel().tolist()
-    if isinstance(item, np.ndarray):
-        parts = [_leaves(entry, unfold) for entry in item.flat]
-        inner = _common_shape(part[0] for part in parts)
-        return (*item.shape, *inner), [leaf for part in parts for leaf in part[1]]
-    if isinstance(item, (list, tuple, range)):
-        parts = [_leaves(entry, unfold) for entry in item]
-        inner = _common_shape(part[0] for part in parts)
-        return (len(parts), *inner), [leaf for part in parts for leaf in part[1]]
-    return (), [item]
-
-
-def _in_order(items: dict[Any, Any]) -> Any:
-    """The values of a dictionary; a table of them where its keys are all the combinations of some indices."""
-    values = list(items.values())
-    sizes = {len(key) if isinstance(key, tuple) else 1 for key in items}
-    if len(sizes) != 1 or sizes == {1}:
-        return values
-    axes = [dict.fromkeys(indices) for indices in zip(*items, strict=True)]
-    shape = tuple(len(axis) for axis in axes)
-    if math.prod(shape) != len(items):
-        return values
-    result = np.empty(len(items), dtype=object)
-    for place, key in enumerate(itertools.product(*axes)):
-        result[place] = items[key]
-    return result.reshape(shape)
-
-
-def _common_shape(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    different = sorted(set(shapes))
-    if len(different) > 1:
-        raise ModelError(
-            f"rows of different shapes {different[0]} and {different[1]} in one array of variables; give "
-            "(n_samples, n_features), every row with the same number of entries."
-        )
-    return different[0] if different else ()
-
-
-def distinct(names: Iterable[str]) -> tuple[str, ...] | None:
-    """Names that tell columns apart: of equal ones the later get a number; None where nothing is named."""
-    given = list(names)
-    if not any(given):
-        return None
-    result: dict[str, None] = {}  # as an ordered set
-    again: Counter[str] = Counter()
-    for j, name in enumerate(given):
-        unique = name or f"x[{j}]"
-        while unique in result:
-            again[name] += 1
-            unique = f"{name}#{again[name] + 1}"
-        result[unique] = None
-    return tuple(result)

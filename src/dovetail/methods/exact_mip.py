@@ -115,9 +115,8 @@ def _solved(
     x = answer.x if found is None else found.x  # the better of the engine's point and the tree's
     if x is not None and offers:
         objective = context.incumbent.offer(written.restrict(x), source)
-    if found is not None and found.bound > context.incumbent.bound:
+    if found is not None:
         context.incumbent.raise_bound(found.bound)
-        context.monitor.bound = context.problem.mip.sign * found.bound
     progress.record(answer.value, objective, exact=answer.exact)
     return answer, ""
 

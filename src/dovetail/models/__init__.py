@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dovetail.core.errors import ModelError
 from dovetail.core.recogniser import of_class
 from dovetail.core.table import Part, Table
 
@@ -28,7 +29,7 @@ MODELS: Table[ForeignModel] = Table(
     ),
     Part(
         "pyscipopt.Model",
-        "dovetail.models.scip:ScipModel",
+        "dovetail.models.scip.model:ScipModel",
         "indicator, And and Or constraints too",
         library="pyscipopt",
         extra="scip",
@@ -61,7 +62,13 @@ MODELS: Table[ForeignModel] = Table(
 )
 
 
-def foreign_model(model: Any) -> ForeignModel | None:
-    """What can read `model`, or None if it is of no modelling tool that dovetail knows."""
+def foreign_model(model: Any) -> ForeignModel:
+    """What can read `model`; a `ModelError` if it is of no modelling tool that dovetail knows."""
     name = MODELS.recognised(model)
-    return None if name is None else MODELS.load(name)(model)
+    if name is None:
+        raise ModelError(
+            f"{type(model).__module__}.{type(model).__qualname__} is not a model dovetail can read; give a "
+            "model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy, or a dovetail.Problem."
+        )
+    reader: ForeignModel = MODELS.load(name)(model)
+    return reader

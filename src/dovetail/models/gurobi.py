@@ -17,10 +17,12 @@ from gurobipy import GRB
 
 from dovetail.core.arrays import IntArray
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Itself, ObjectArray, Reading, distinct, table
+from dovetail.core.foreign import ObjectArray, Reading
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-from dovetail.reformulations.indicators import with_indicators
+from dovetail.core.names import distinct
+from dovetail.models.containers import as_array
+from dovetail.models.identity import Identity
 
 
 class GurobiModel:
@@ -44,23 +46,22 @@ class GurobiModel:
         slacks = _range_slacks(model, variables, {j for i in indicators for j in (i.binary, *i.columns)})
         own = np.setdiff1d(np.arange(len(variables)), slacks.column)
         mip = _columns(model, variables, own)
-        keys = tuple(Itself(variables[j]) for j in own)
+        keys = tuple(Identity(variables[j]) for j in own)
         if not rows:
             return Reading(mip, keys)
-        mip, left = with_indicators(_with_rows(model, mip, own, slacks), _moved(indicators, own))
-        return Reading(mip, keys, left)
+        return Reading(_with_rows(model, mip, own, slacks), keys, _moved(indicators, own))
 
     def unpack(self, given: Any) -> ObjectArray:
         """`MVar`, `tupledict`, frames and lists; variables just added are brought into the model."""
         self._model.update()
-        return table(given, _unfold)
+        return as_array(given, _unfold)
 
     def key(self, variable: Any) -> Hashable:
         """The `Var` itself; gurobipy says so if it is another model's or was removed."""
         if isinstance(variable, gp.Var):
             try:
                 self._model.getAttr("LB", [variable])
-                return Itself(variable)
+                return Identity(variable)
             except (gp.GurobiError, AttributeError):  # the latter if its own model is gone
                 pass
         if isinstance(variable, (gp.LinExpr, gp.QuadExpr, gp.MLinExpr, gp.MQuadExpr)):
@@ -162,16 +163,16 @@ def _indicator(model: gp.Model, constraint: gp.GenConstr) -> Indicator:
     )
 
 
-def _moved(indicators: list[Indicator], own: IntArray) -> list[Indicator]:
+def _moved(indicators: list[Indicator], own: IntArray) -> tuple[Indicator, ...]:
     """The same with places among `own` instead of indices."""
-    return [
+    return tuple(
         replace(
             indicator,
             binary=int(np.searchsorted(own, indicator.binary)),
             columns=np.searchsorted(own, np.array(indicator.columns, dtype=np.int64)).tolist(),
         )
         for indicator in indicators
-    ]
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,7 @@
-"""Models that HiGHS reads or holds: .mps and .lp files, and `highspy.Highs` objects."""
+"""Models that HiGHS holds (`highspy.Highs` objects), or reads in a file."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,77 +10,12 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.errors import ModelError, OptionError
-from dovetail.core.file_limits import FileLimits, Meter
-from dovetail.core.foreign import ObjectArray, Reading, distinct, table
+from dovetail.core.errors import ModelError
+from dovetail.core.file_limits import Meter
+from dovetail.core.foreign import ObjectArray, Reading
 from dovetail.core.mip import Mip
-from dovetail.models.lp import read_text
-from dovetail.models.mps import outline
-from dovetail.models.text import unpacked
-
-SUFFIXES = (".mps", ".mps.gz", ".lp", ".lp.gz")
-LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=120.0)
-"""Four million rows and columns, or twenty million entries: a few gigabytes with what HiGHS keeps."""
-
-
-def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
-    """The linear program in an .mps or .lp file, which may be compressed (.gz).
-
-    A file that is cut short, or that another reader would take for another model, is refused.
-    What reading may take is limited; `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
-    raises that.
-
-    >>> import pathlib, tempfile, dovetail as dt
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "plan.lp")
-    ...     _ = path.write_text("minimize\\n obj: 2 a + b\\nsubject to\\n need: a + b >= 3\\nend\\n")
-    ...     mip = dt.read(path)
-    >>> mip.names, mip.row_lower.tolist()
-    (('a', 'b'), [3.0])
-    """
-    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
-        raise ModelError(f"read takes the path of a file, not {path!r}.")
-    if limits is not None and not isinstance(limits, FileLimits):
-        raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
-    path = Path(path)
-    if not path.name.endswith(SUFFIXES):
-        raise ModelError(f"{path.name}: the name must end in {', '.join(SUFFIXES)}.")
-    if not path.is_file():
-        raise ModelError(f"{path}: there is no such file.")
-    meter = Meter(path.name, (limits or FileLimits()).before(LIMITS), "read", ModelError)
-    with unpacked(path, meter) as plain:
-        if path.name.removesuffix(".gz").endswith(".mps"):  # HiGHS writes plain text under either name
-            found = outline(plain, meter)
-            mip = as_mip(_by_highs(plain, meter, free=not found.fixed), path.name)
-            agrees = found.agrees(mip)
-        else:
-            text = read_text(plain, meter)
-            mip = as_mip(_by_highs(plain, meter), path.name)
-            agrees = text.agrees(mip)
-    if not agrees:
-        raise ModelError(
-            f"{path.name}: HiGHS reads another model than the text says (words it takes for something else, "
-            "say); write the file again with other names, or in the other format (.mps, .lp)."
-        )
-    return mip
-
-
-def _by_highs(path: Path, meter: Meter, *, free: bool = True) -> highspy.Highs:
-    """What HiGHS reads in a plain file."""
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("mps_parser_type_free", free)
-    highs.setOptionValue("time_limit", max(meter.left, 1.0))
-    # what HiGHS only warns about (a column in two places, a marker it does not understand) it reads as
-    # another model than was written
-    status = highs.readModel(str(path))
-    meter.require_time()
-    if status != highspy.HighsStatus.kOk:
-        raise ModelError(
-            f"{meter.name} cannot be read as a linear program with integers: HiGHS refuses or doubts files "
-            "with quadratic rows, SOS or indicator constraints, ranges in .lp files, and mistakes."
-        )
-    return highs
+from dovetail.core.names import distinct
+from dovetail.models.containers import as_array
 
 
 class HighsModel:
@@ -100,7 +34,7 @@ class HighsModel:
 
     def unpack(self, given: Any) -> ObjectArray:
         """`HighspyArray`, dictionaries and lists of variables."""
-        return table(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
+        return as_array(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
 
     def key(self, variable: Any) -> Hashable:
         """The place of the column now: highspy keeps it up to date only where it was asked to."""
@@ -195,3 +129,21 @@ def _integrality(lp: highspy.HighsLp, called: str) -> np.ndarray:
     if not kinds:
         return np.zeros(lp.num_col_, dtype=bool)
     return np.array([kind == highspy.HighsVarType.kInteger for kind in kinds])
+
+
+def read_by_highs(path: Path, meter: Meter, *, free: bool = True) -> Mip:
+    """What HiGHS reads in a plain file."""
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("mps_parser_type_free", free)
+    highs.setOptionValue("time_limit", max(meter.left, 1.0))
+    # what HiGHS only warns about (a column in two places, a marker it does not understand) it reads as
+    # another model than was written
+    status = highs.readModel(str(path))
+    meter.require_time()
+    if status != highspy.HighsStatus.kOk:
+        raise ModelError(
+            f"{meter.name} cannot be read as a linear program with integers: HiGHS refuses or doubts files "
+            "with quadratic rows, SOS or indicator constraints, ranges in .lp files, and mistakes."
+        )
+    return as_mip(highs, meter.name)

@@ -21,10 +21,11 @@ from linopy.variables import ScalarVariable
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import ObjectArray, Reading, distinct, table
+from dovetail.core.foreign import ObjectArray, Reading
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-from dovetail.reformulations.indicators import with_indicators
+from dovetail.core.names import distinct
+from dovetail.models.containers import as_array
 
 MASKED = -1
 """The label of an entry that a mask left out."""
@@ -64,12 +65,12 @@ class LinopyModel:
         keys = tuple(labels.tolist())
         if not rows:
             return Reading(mip, keys)
-        mip, left = _with_rows(self._model, mip, labels)
-        return Reading(mip, keys, left)
+        mip, indicators = _with_rows(self._model, mip, labels)
+        return Reading(mip, keys, indicators)
 
     def unpack(self, given: Any) -> ObjectArray:
         """Variables as arrays of labels, in their shape; arrays of numbers stay numbers."""
-        return table(given, _unfold)
+        return as_array(given, _unfold)
 
     def key(self, variable: Any) -> Hashable:
         """Its label."""
@@ -172,7 +173,10 @@ def _columns(model: linopy.Model) -> tuple[Mip, IntArray]:
 
 
 def _with_rows(model: linopy.Model, columns: Mip, labels: IntArray) -> tuple[Mip, tuple[Indicator, ...]]:
-    """The program with its rows and costs, in the units of the owner: linopy hands them out scaled."""
+    """The program with its rows and costs, in the units of the owner, and its indicators.
+
+    linopy hands them out scaled.
+    """
     try:
         matrices = model.matrices
     except ValueError as reason:  # a row holds a variable that was removed
@@ -196,7 +200,7 @@ def _with_rows(model: linopy.Model, columns: Mip, labels: IntArray) -> tuple[Mip
         offset=float(np.nan_to_num(model.objective.expression.const.values)),
         row_names=distinct(_row_names(plain)),
     )
-    return with_indicators(mip, _indicators(matrices, layout, switched))
+    return mip, _indicators(matrices, layout, switched)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,9 +244,9 @@ def _names(name: str, labels: xr.DataArray) -> ObjectArray:
     return result
 
 
-def _indicators(matrices: Any, layout: _Layout, rows: _Rows) -> list[Indicator]:
+def _indicators(matrices: Any, layout: _Layout, rows: _Rows) -> tuple[Indicator, ...]:
     if not rows:
-        return []
+        return ()
     A = layout.matrix(matrices.indicator_A, _row_scaling(rows))
     limits = matrices.indicator_b / _row_scaling(rows)
     result = []
@@ -259,4 +263,4 @@ def _indicators(matrices: Any, layout: _Layout, rows: _Rows) -> list[Indicator]:
                 name,
             )
         )
-    return result
+    return tuple(result)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.errors import ModelError
-from dovetail.core.foreign import ObjectArray, Reading, table
+from dovetail.core.foreign import ObjectArray, Reading
 from dovetail.core.problem import Problem
+from dovetail.models.containers import as_array
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class OwnModel:
 
     def unpack(self, given: Any) -> ObjectArray:
         """Indices and names as columns."""
-        entries = table(given, lambda item: item)
+        entries = as_array(given, lambda item: item)
         for place, entry in enumerate(entries.flat):
             if isinstance(entry, Integral) and not isinstance(entry, bool):
                 entries.flat[place] = Column(int(entry))

@@ -21,8 +21,11 @@ from pyomo.core.base.var import VarData
 from pyomo.repn import generate_standard_repn
 
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Itself, ObjectArray, Reading, distinct, table
+from dovetail.core.foreign import ObjectArray, Reading
 from dovetail.core.mip import Mip
+from dovetail.core.names import distinct
+from dovetail.models.containers import as_array
+from dovetail.models.identity import Identity
 
 _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
@@ -62,11 +65,11 @@ class PyomoModel:
         if not columns.variables:
             raise ModelError("the Pyomo model has no variables; add them first.")
         mip = _mip(columns, lines, objective)
-        return Reading(mip, tuple(map(Itself, columns.variables)))
+        return Reading(mip, tuple(map(Identity, columns.variables)))
 
     def unpack(self, given: Any) -> ObjectArray:
         """Indexed variables (with two indices as rows and columns), slices, references, lists, frames."""
-        entries = table(given, _unfold)
+        entries = as_array(given, _unfold)
         for place, entry in enumerate(entries.flat):
             if isinstance(entry, ParamData):  # its value now; containers are unpacked again at each solve
                 entries.flat[place] = float(_number(entry.name, entry))
@@ -76,7 +79,7 @@ class PyomoModel:
         """The variable itself, if it belongs to this model."""
         if isinstance(variable, VarData):
             if variable.model() is self._model.model():
-                return Itself(variable)
+                return Identity(variable)
             raise ModelError(
                 f"{variable.name} is not a variable of this Pyomo model (any more); pass variables of the "
                 "model itself that have not been deleted."

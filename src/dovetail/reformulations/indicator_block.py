@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dovetail.core.indicator import Indicator
 
 
-class SwitchedRow(nn.Module):
+class IndicatorViolation(nn.Module):
     """(binary, columns) -> what is missing to lower <= coefficients'x <= upper, or 0 where it is off."""
 
     coefficients: Tensor

@@ -144,6 +144,11 @@ class Incumbent:
         mip = self._problem.mip
         return self.x is not None and meets(mip, self.objective, mip.sign * self.bound)
 
+    @property
+    def proven_bound(self) -> float | None:
+        """The bound in the user's sense; None while nothing is proved."""
+        return float(self._problem.mip.sign * self.bound) if np.isfinite(self.bound) else None
+
     def raise_bound(self, bound: float) -> None:
         """Somebody proved that no point is below `bound`, in minimisation form."""
         self.bound = max(self.bound, bound)

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from dovetail.core.arrays import FloatArray
 from dovetail.run.budget import Budget, StopReason
+from dovetail.run.incumbent import Incumbent
 from dovetail.run.trace import Row, Trace
 
 _log = logging.getLogger("dovetail")
@@ -51,7 +52,7 @@ class Monitor:
 
     def __init__(self, budget: Budget, log: TextIO | None = None, callback: Callback | None = None) -> None:
         self.trace = Trace()
-        self.bound: float | None = None
+        self._incumbent: Incumbent | None = None
         self._budget, self._log, self._callback = budget, log, callback
         self._printed: Row | None = None
         self._printed_at = -math.inf
@@ -59,6 +60,15 @@ class Monitor:
         """What the callback raised, if it did: the search ends, and `solve` raises it again."""
         self.log_failure = ""
         """Why the log ended before the solve did, if it did."""
+
+    def follow(self, incumbent: Incumbent) -> None:
+        """From now on log and events show the bound that this incumbent knows."""
+        self._incumbent = incumbent
+
+    @property
+    def bound(self) -> float | None:
+        """What is proved so far, in the user's sense."""
+        return None if self._incumbent is None else self._incumbent.proven_bound
 
     @property
     def elapsed(self) -> float:

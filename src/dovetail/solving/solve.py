@@ -49,14 +49,14 @@ def solve(
     answers: list[Result] = []
     try:
         with Interrupts() as interrupts:
-            from dovetail.solving import answer
+            from dovetail.solving.job import solve_model
+            from dovetail.solving.options import SolveOptions
 
-            answers.append(
-                answer(
-                    interrupts, model, method, time_limit=time_limit, seed=seed, start=start, n_jobs=n_jobs,
-                    device=device, callback=callback, log=log,
-                )
+            options = SolveOptions.checked(
+                method, time_limit=time_limit, seed=seed, start=start, n_jobs=n_jobs, device=device,
+                callback=callback, log=log,
             )  # fmt: skip
+            answers.append(solve_model(model, options, interrupts))
         return answers[0]
     except KeyboardInterrupt as leaving:
         if answers:  # it came between the last line of the solve and the caller

@@ -5,11 +5,14 @@ import logging
 import weakref
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 from torch import nn
 
 import dovetail as dt
+from tests.modelling.tiny import in_gurobi
 from tests.tools import TOOLS, Linopy
 
 
@@ -129,8 +132,6 @@ def test_numbers_beside_variables_and_changed_later(kit):
 
 
 def test_a_frame_of_facts_and_decisions(kit):
-    import pandas as pd
-
     net = network(3)
     model = kit.new()
     x = kit.variables(model, (2, 1), -2, 2, integer=True)
@@ -319,3 +320,17 @@ def test_vectors_and_deeper_arrays(kit):
     assert single.input_values.shape == (4,)
     assert np.allclose(said(net, result.value(x).reshape(2, 4))[:, 0], result.value(y))
     assert np.all(constr.get_error() < 1e-9)
+
+
+def test_a_frame_in_another_order_than_the_training_data_is_refused():
+    seen = pd.DataFrame({"a": np.arange(10.0), "b": np.arange(10.0)[::-1] ** 2})
+    estimator = LinearRegression().fit(seen, seen.a + 100 * seen.b)
+    model = in_gurobi()
+    p, q = model.addVar(lb=1, ub=1), model.addVar(lb=2, ub=2)
+    y = model.addVar(lb=-999)
+    with pytest.raises(dt.PredictorError, match="columns b, a.*trained on a, b"):
+        dt.add_predictor_constr(model, estimator, pd.DataFrame({"b": [q], "a": [p]}), [y])
+    with pytest.raises(dt.PredictorError, match="data has the columns b, a"):
+        dt.add_predictor_constr(model, estimator, [[p, q]], [y], data=seen[["b", "a"]])
+    dt.add_predictor_constr(model, estimator, pd.DataFrame({"a": [p], "b": [q]}), [y], data=seen)
+    assert solve(model).value(y) == pytest.approx(201.0)

@@ -1,0 +1,110 @@
+"""`add_predictor_constr`: note what is attached to what, or refuse what cannot work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dovetail.core.description import Description
+from dovetail.core.errors import PredictorError
+from dovetail.core.foreign import ForeignModel
+from dovetail.core.predictor import as_predictor
+from dovetail.core.problem import Problem
+from dovetail.modelling.attachment import Attachment
+from dovetail.modelling.peer_options import PeerOutputType, naming_prefix, output_type_of, require_probability
+from dovetail.modelling.predictor_constr import PredictorConstr
+from dovetail.modelling.registry import registry_of
+from dovetail.modelling.shapes import columns_of, places_as_passed, sample_places, with_numbers
+from dovetail.modelling.trial import Trial
+from dovetail.models import foreign_model
+
+
+def add_predictor_constr(
+    model: Any,
+    predictor: Any,
+    input_vars: Any,
+    output_vars: Any = None,
+    *,
+    output_type: PeerOutputType = None,
+    threshold: float | None = None,
+    epsilon: float = 1e-4,
+    name: str = "",
+    data: Any = None,
+    trust: bool = False,
+    **peer_options: Any,
+) -> PredictorConstr:
+    """Tie `output_vars` to `input_vars` of `model` through `predictor`, for `dovetail.solve(model)`.
+
+    `model` is a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy, or a `dovetail.Problem`; variables
+    are that tool's own, in arrays of shape (n_samples, n_features) and (n_samples, n_outputs). One sample
+    may be a vector; inputs may hold numbers (fixed features) beside variables; more than two dimensions
+    are flattened sample by sample. Without `output_vars` variables are made: free ones, or binaries for
+    classes. `output_type` is "regression" unless a scikit-learn classifier is passed, which gives classes
+    as it does in the peers; "probability_1" asks it for the probability of its second class.
+
+    `threshold`, `epsilon` and `data` are those of `Problem.add_predictor`. `trust=True` allows a file that
+    can run code when it is loaded (pickles). Options of the peers that say how a network should be written
+    out are accepted and mean nothing here.
+    """
+    prefix = naming_prefix(peer_options)
+    foreign = foreign_model(model)
+    if trust and isinstance(predictor, (str, Path)):
+        from dovetail.predictors.files import load_predictor
+
+        predictor = load_predictor(predictor, trust=True)
+    truth = as_predictor(predictor)
+    registry = registry_of(model)
+    name = registry.free_name(model, str(name), prefix)
+    new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
+    trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
+    description = trial.described(new)
+    _require_order(name, description, input_vars, data)
+    new.output_type = kind = output_type_of(description, output_type)
+    created = None
+    if output_vars is None:
+        assert description.outputs is not None
+        shape = trial.attach_with_fresh_outputs(new, description.outputs)
+        require_probability(new, output_type)
+        new.outputs = created = foreign.create(shape, binary=kind == "classification", name=new.name)
+    else:
+        trial.attach(new)
+        require_probability(new, output_type)
+    registry.read |= trial.keys(new.inputs)
+    registry.written |= trial.keys(new.outputs)
+    if isinstance(model, Problem):
+        _add_to_own(model, foreign, new)
+    constr = PredictorConstr(model, foreign, new, created)
+    new.inputs, new.outputs = _without_model(foreign, new.inputs), _without_model(foreign, new.outputs)
+    registry.attachments.append(new)
+    return constr
+
+
+def _without_model(foreign: ForeignModel, given: Any) -> Any:
+    """What a container holds, where the container itself would keep its model alive."""
+    return foreign.unpack(given) if isinstance(given, foreign.heavy) else given
+
+
+def _add_to_own(problem: Problem, foreign: ForeignModel, new: Attachment) -> None:
+    """A `dovetail.Problem` holds its blocks itself, and the columns of their numbers too."""
+    reading = foreign.read()
+    inputs, outputs = sample_places(foreign, reading, new)
+    first, mip = problem.mip.n_columns, with_numbers(problem.mip, [inputs])
+    names = [mip.column_name(j) for j in range(first, mip.n_columns)]
+    problem.add_columns(mip.lower[first:], mip.upper[first:], mip.integer[first:], names)
+    new.add_to(problem, columns_of(mip, first, inputs), outputs.column)
+    new.places = places_as_passed(foreign, reading, new)
+
+
+def _require_order(name: str, description: Description, inputs: Any, data: Any) -> None:
+    """Refuse a frame whose columns are not the features the predictor was trained on, in their order."""
+    expected = description.feature_names
+    for what, given in (("input_vars", inputs), ("data", data)):
+        columns = getattr(given, "columns", getattr(given, "index", None))
+        if expected is None or columns is None or callable(columns):
+            continue
+        found = list(columns)
+        if found != list(expected) and all(isinstance(column, str) for column in found):
+            raise PredictorError(
+                f"{name}: {what} has the columns {', '.join(found)}, but the predictor was trained on "
+                f"{', '.join(map(str, expected))}; give these, in this order."
+            )

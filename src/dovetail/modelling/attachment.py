@@ -1,0 +1,58 @@
+"""One predictor attached to a model, as it is kept between solves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.foreign import Places
+from dovetail.core.predictor import Predictor
+from dovetail.core.problem import OutputType, Problem
+
+
+@dataclass(eq=False)
+class Attachment:
+    """One call of `add_predictor_constr`."""
+
+    name: str
+    predictor: Predictor
+    inputs: Any
+    outputs: Any
+    """Containers as they were passed: a number that is changed in one later on is seen."""
+    output_type: OutputType
+    threshold: float | None
+    epsilon: float
+    data: Any
+    block: Block | None = None
+    """As it was accepted, over columns of that moment."""
+    places: tuple[Places, Places] | None = None
+    """Of a `dovetail.Problem` only, whose columns stay where they are: where inputs and outputs are, in the
+    shapes they were passed."""
+    values: tuple[FloatArray, FloatArray] | None = None
+    """Inputs and outputs at the point of the last solve, in the shapes they were passed."""
+    trouble: str = "there is no solution yet; call dovetail.solve(model) first"
+    """Why there are no values."""
+
+    def add_to(self, problem: Problem, inputs: IntArray, outputs: IntArray) -> None:
+        """Make it a block of `problem` over these columns, or raise what is wrong with it."""
+        taken = {block.name for block in problem.blocks}
+        self.block = problem.add_predictor(
+            self.predictor,
+            inputs,
+            outputs,
+            output_type=self.output_type,
+            threshold=self.threshold,
+            epsilon=self.epsilon,
+            name=self.name if self.name not in taken else f"{self.name}#{len(taken)}",
+            data=self.data,
+        )
+
+    def error(self, inputs: FloatArray, outputs: FloatArray) -> FloatArray:
+        """|what the predictor says of the inputs - the outputs|, in the shape of the outputs."""
+        assert self.block is not None
+        said = self.block.decode(self.block.predictor.predict(inputs))
+        return np.asarray(np.abs(said.reshape(outputs.shape) - outputs))

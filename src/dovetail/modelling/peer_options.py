@@ -1,0 +1,54 @@
+"""Keywords that users of PySCIPOpt-ML and gurobi-machinelearning pass, and what they mean here."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal
+
+from dovetail.core.description import Description
+from dovetail.core.errors import PredictorError
+from dovetail.core.problem import OutputType
+from dovetail.modelling.attachment import Attachment
+
+PEER_OPTIONS = frozenset(
+    {"unique_naming_prefix", "formulation", "pwl_attributes", "verbose", "no_record", "no_debug",
+     "safety_floor", "float_type", "predict_function"}
+)  # fmt: skip
+"""All but the first say how to write a network out."""
+
+PeerOutputType = OutputType | Literal["probability_1"] | None
+"""None: what the predictor is; "probability_1": a classifier's probability of its second class."""
+
+_log = logging.getLogger("dovetail")
+
+
+def naming_prefix(peer_options: dict[str, Any]) -> str:
+    """The peers' naming prefix; a `TypeError` for keywords nobody knows."""
+    for option in peer_options:
+        if option not in PEER_OPTIONS:
+            raise TypeError(f"add_predictor_constr() got an unexpected keyword argument {option!r}")
+        if option != "unique_naming_prefix":
+            _log.debug("%s= says how to write a network out; dovetail does not write it out", option)
+    return str(peer_options.get("unique_naming_prefix", "")).rstrip("_")
+
+
+def output_type_of(description: Description, asked: PeerOutputType) -> OutputType:
+    """A classifier gives classes unless it is asked for something else."""
+    if asked == "probability_1":
+        return "regression"
+    if asked is None:
+        return "classification" if description.is_classifier else "regression"
+    return asked
+
+
+def require_probability(attached: Attachment, asked: PeerOutputType) -> None:
+    """Refuse "probability_1" of what has no such probability."""
+    assert attached.block is not None
+    if asked == "probability_1" and not (
+        attached.block.description.ends_in_sigmoid and attached.block.outputs.shape[1] == 1
+    ):
+        raise PredictorError(
+            f"{attached.name}: {attached.block.description.name} has no probability of one class out of two; "
+            'output_type "probability_1" needs a classifier of two classes with predict_proba, or a network '
+            "that ends in a sigmoid."
+        )

@@ -1,0 +1,75 @@
+"""What `add_predictor_constr` gives back."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TextIO
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import DovetailError, PredictorError
+from dovetail.core.foreign import ForeignModel
+from dovetail.core.problem import Problem
+from dovetail.modelling.attachment import Attachment
+from dovetail.modelling.registry import registry_of
+from dovetail.modelling.shapes import as_samples
+
+
+class PredictorConstr:
+    """What `add_predictor_constr` attached; its values are those of the model's last solve."""
+
+    def __init__(self, model: Any, foreign: ForeignModel, attached: Attachment, created: Any) -> None:
+        self._model, self._foreign, self._attached, self._created = model, foreign, attached, created
+        self.input, self.output = attached.inputs, attached.outputs
+
+    @property
+    def name(self) -> str:
+        """How log and messages call it."""
+        return self._attached.name
+
+    @property
+    def input_values(self) -> FloatArray:
+        """Values of the inputs, in the shape they were passed."""
+        return self._values[0]
+
+    @property
+    def output_values(self) -> FloatArray:
+        """Values of the outputs, in the shape they were passed."""
+        return self._values[1]
+
+    def get_error(self, eps: float | None = None) -> FloatArray:
+        """|what the predictor says of the inputs - the outputs|, in the shape of the outputs.
+
+        `eps` is taken for the peers' sake: class boundaries are judged without a tolerance here.
+        """
+        return self._attached.error(as_samples(self.input_values), self.output_values)
+
+    def print_stats(self, file: TextIO | None = None) -> None:
+        """What is attached, in a few lines."""
+        attached = self._attached
+        assert attached.block is not None
+        n, d = attached.block.inputs.shape
+        made = "made by dovetail" if self._created is not None else "the model's own"
+        print(
+            f"{attached.name}: {attached.block.description.name} ({attached.output_type})\n"
+            f"  {n} samples, {d} inputs -> {attached.block.outputs.shape[1]} outputs each ({made})\n"
+            f"  {'float64' if attached.block.description.is_float64 else 'lower precision'}, on "
+            f"{attached.block.description.device}; no rows or variables are added for its neurons",
+            file=file or sys.stdout,
+        )
+
+    def remove(self) -> None:
+        """Detach it: later solves do not see it. Outputs made for it are removed from the model."""
+        attachments = registry_of(self._model).attachments
+        if self._attached not in attachments:
+            raise PredictorError(f"{self.name} has been removed before.")
+        if self._created is not None:
+            self._foreign.discard(self._created)
+        if isinstance(self._model, Problem):
+            self._model.remove_predictor(self.name)
+        attachments.remove(self._attached)
+
+    @property
+    def _values(self) -> tuple[FloatArray, FloatArray]:
+        if self._attached.values is None:
+            raise DovetailError(f"{self.name}: {self._attached.trouble}.")
+        return self._attached.values

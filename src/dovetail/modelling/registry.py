@@ -1,0 +1,51 @@
+"""What is attached to which model; a model that its owner lets go is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from dovetail.core.errors import PredictorError
+from dovetail.core.problem import Problem
+from dovetail.modelling.attachment import Attachment
+
+
+@dataclass(eq=False)
+class Registry:
+    """What is attached to one model."""
+
+    attachments: list[Attachment] = field(default_factory=list)
+    read: set[Hashable] = field(default_factory=set)
+    written: set[Hashable] = field(default_factory=set)
+    """Keys of variables that some attachment reads or writes: most new ones have nothing to do with older."""
+
+    def involves(self, inputs: set[Hashable], outputs: set[Hashable]) -> bool:
+        """Whether a new attachment may clash with the others, or close a cycle."""
+        return bool(outputs & (self.read | self.written | inputs))
+
+    def free_name(self, model: Any, name: str, prefix: str) -> str:
+        """The name asked for, which must be free; else one made of the peers' prefix, which need not be."""
+        taken = {attachment.name for attachment in self.attachments}
+        if isinstance(model, Problem):
+            taken |= {block.name for block in model.blocks}
+        if name in taken:
+            raise PredictorError(f"there is already a block called {name!r}; give another name=.")
+        if name or (prefix and prefix not in taken):
+            return name or prefix
+        return next(free for k in range(len(taken) + 1) if (free := f"{prefix or 'block'}{k}") not in taken)
+
+
+_registries: WeakKeyDictionary[Any, Registry] = WeakKeyDictionary()
+
+
+def registry_of(model: Any) -> Registry:
+    """What is attached to `model`; an empty one is kept from now on if there was none."""
+    return _registries.setdefault(model, Registry())
+
+
+def attached_to(model: Any) -> tuple[Attachment, ...]:
+    """The same for those who only look."""
+    registry = _registries.get(model)
+    return () if registry is None else tuple(registry.attachments)

@@ -1,0 +1,70 @@
+"""Arrays of variables as samples, and as the columns that are behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.arrays import IntArray
+from dovetail.core.errors import PredictorError
+from dovetail.core.foreign import NUMBER, ForeignModel, ObjectArray, Places, Reading, locate
+from dovetail.core.mip import Mip
+from dovetail.modelling.attachment import Attachment
+
+
+def places_as_passed(foreign: ForeignModel, reading: Reading, attached: Attachment) -> tuple[Places, Places]:
+    """Inputs and outputs in the shapes they were passed."""
+    inputs = locate(foreign, reading, f"{attached.name}: input_vars", foreign.unpack(attached.inputs))
+    return inputs, locate(foreign, reading, f"{attached.name}: output_vars", foreign.unpack(attached.outputs))
+
+
+def sample_places(foreign: ForeignModel, reading: Reading, attached: Attachment) -> tuple[Places, Places]:
+    """(n_samples, n_features) and (n_samples, n_outputs)."""
+    inputs = input_places(foreign, reading, attached)
+    what = f"{attached.name}: output_vars"
+    found = locate(foreign, reading, what, foreign.unpack(attached.outputs))
+    return inputs, _output_samples(found, len(inputs.column), attached.name)
+
+
+def input_places(foreign: ForeignModel, reading: Reading, attached: Attachment) -> Places:
+    """(n_samples, n_features)."""
+    what = f"{attached.name}: input_vars"
+    entries: ObjectArray = as_samples(foreign.unpack(attached.inputs))
+    if entries.size == 0:
+        raise PredictorError(f"{what} is empty; give (n_samples, n_features).")
+    return locate(foreign, reading, what, entries)
+
+
+def as_samples(given: Any) -> Any:
+    """(n_samples, n_features): a vector is one sample, further dimensions are flattened."""
+    return np.atleast_2d(given) if given.ndim < 3 else given.reshape(len(given), -1)
+
+
+def _output_samples(found: Places, samples: int, name: str) -> Places:
+    """(n_samples, n_outputs): a vector is one sample, or one output of each of several samples."""
+    if np.any(found.column == NUMBER):
+        raise PredictorError(
+            f"{name}: output_vars holds a number; outputs must be variables. To ask for a value, fix the "
+            "variable or add a row."
+        )
+    shape = found.column.shape
+    if len(shape) == 1 and samples > 1:
+        return Places(found.column[:, None], found.number[:, None])
+    return Places(as_samples(found.column), as_samples(found.number))
+
+
+def with_numbers(mip: Mip, inputs: Sequence[Places]) -> Mip:
+    """A column for each different number among the inputs, fixed to it."""
+    numbers = np.unique(np.concatenate([[], *(found.number[found.column == NUMBER] for found in inputs)]))
+    if not numbers.size:
+        return mip
+    names = [f"constant {number!r}" for number in numbers.tolist()]
+    return mip.with_columns(numbers, numbers, np.zeros(numbers.size, dtype=bool), names)
+
+
+def columns_of(mip: Mip, first: int, inputs: Places) -> IntArray:
+    """Input columns, numbers replaced by the columns fixed to them; those begin at `first`, sorted."""
+    constants = first + np.searchsorted(mip.lower[first:], inputs.number)
+    return np.where(inputs.column == NUMBER, constants, inputs.column)

@@ -1,0 +1,96 @@
+"""A model as it is at one moment: the problem that it and all that is attached to it say."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dovetail.bounds.box import propagate
+from dovetail.core import check as judge
+from dovetail.core.arrays import FloatArray
+from dovetail.core.check import Violation
+from dovetail.core.errors import OptionError
+from dovetail.core.foreign import ForeignModel, Origin, Places, Reading
+from dovetail.core.problem import Problem
+from dovetail.modelling.attachment import Attachment
+from dovetail.modelling.registry import attached_to
+from dovetail.modelling.shapes import columns_of, places_as_passed, sample_places, with_numbers
+from dovetail.models import foreign_model
+from dovetail.reformulations.indicators import IndicatorRows
+from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.run.result import Result
+
+_log = logging.getLogger("dovetail")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelSnapshot:
+    """A model on its way through one solve: the problem it is now, and where that came from."""
+
+    problem: Problem
+    origin: Origin | None = None
+    """None for a `dovetail.Problem`, which is no foreign model."""
+    attached: tuple[tuple[Attachment, Places, Places], ...] = ()
+    """Where the inputs and outputs of each attachment are, in the shapes they were passed."""
+
+    def carry(self, x: FloatArray, before: Origin) -> FloatArray:
+        """A point of an earlier snapshot, over the columns of this one; new ones as near 0 as they can be."""
+        assert self.origin is not None
+        mip = self.problem.mip
+        if before.model.moved(before.reading):
+            raise OptionError(
+                "start is the result of a model that variables were deleted from since: nobody knows which "
+                "value belongs where. Leave start= out once."
+            )
+        if not set(before.reading.keys) & set(self.origin.reading.keys):
+            raise OptionError("start is the result of another model; give one of this model.")
+        carried = np.clip(np.zeros(mip.n_columns), mip.lower, mip.upper)
+        for value, key in zip(x, before.reading.keys, strict=False):
+            j = self.origin.reading.column.get(key)
+            if j is not None:
+                carried[j] = value
+        return carried
+
+    def remember(self, result: Result) -> None:
+        """Let the model's `PredictorConstr` objects read the point that a solve found."""
+        for attached, inputs, outputs in self.attached:
+            attached.values = (
+                None if result.x is None else (inputs.values(result.x), outputs.values(result.x))
+            )
+            attached.trouble = f"the last solve found no point: {result.status.value}"
+
+
+def take_snapshot(model: Any) -> ModelSnapshot:
+    """The problem that `model` and all that is attached to it are now; a `dovetail.Problem` is one."""
+    if isinstance(model, Problem):
+        own = [(attached, attached.places) for attached in attached_to(model)]
+        return ModelSnapshot(model, None, tuple((attached, *places) for attached, places in own if places))
+    foreign = foreign_model(model)
+    reading = foreign.read()
+    attachments = [attached for part in foreign.enclosed() for attached in attached_to(part)]
+    if not attachments:
+        _log.info("no predictor is tied to this %s; a copy of a model has none of its ties", foreign.tool)
+    found = tuple((attached, *places_as_passed(foreign, reading, attached)) for attached in attachments)
+    return ModelSnapshot(_problem(foreign, reading, attachments), Origin(foreign, reading), found)
+
+
+def _problem(foreign: ForeignModel, reading: Reading, attachments: list[Attachment]) -> Problem:
+    """What was read, with a column for each number among the inputs, its blocks, and its indicators."""
+    places = [sample_places(foreign, reading, attached) for attached in attachments]
+    problem = Problem(with_numbers(reading.mip, [inputs for inputs, _ in places]))
+    for attached, (inputs, outputs) in zip(attachments, places, strict=True):
+        attached.add_to(problem, columns_of(problem.mip, reading.mip.n_columns, inputs), outputs.column)
+    if not reading.indicators:
+        return problem
+    given = Reformulated.start(problem, propagate(problem.mip.loosened()))
+    return reformulate(given, (IndicatorRows(reading.indicators),)).problem
+
+
+def check(model: Any, x: ArrayLike) -> Violation:
+    """How far `x` (a value for every column) is from satisfying a problem, or a model with its predictors."""
+    problem = model.renewed() if isinstance(model, Problem) else take_snapshot(model).problem
+    return judge.check(problem, x)

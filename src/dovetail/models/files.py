@@ -1,0 +1,52 @@
+"""Model files, .mps and .lp: read by HiGHS, and by a narrow reader of our own that must agree."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dovetail.core.errors import ModelError, OptionError
+from dovetail.core.file_limits import FileLimits, Meter
+from dovetail.core.mip import Mip
+from dovetail.models.highs import read_by_highs
+from dovetail.models.lp.parser import parse_lp
+from dovetail.models.mps import outline
+from dovetail.models.text import unpacked
+
+SUFFIXES = (".mps", ".mps.gz", ".lp", ".lp.gz")
+LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=120.0)
+"""Four million rows and columns, or twenty million entries: a few gigabytes with what HiGHS keeps."""
+
+
+def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
+    """The linear program in an .mps or .lp file, which may be compressed (.gz).
+
+    A file that is cut short, or that another reader would take for another model, is refused.
+    What reading may take is limited; `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
+    raises that.
+    """
+    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
+        raise ModelError(f"read takes the path of a file, not {path!r}.")
+    if limits is not None and not isinstance(limits, FileLimits):
+        raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
+    path = Path(path)
+    if not path.name.endswith(SUFFIXES):
+        raise ModelError(f"{path.name}: the name must end in {', '.join(SUFFIXES)}.")
+    if not path.is_file():
+        raise ModelError(f"{path}: there is no such file.")
+    meter = Meter(path.name, (limits or FileLimits()).before(LIMITS), "read", ModelError)
+    with unpacked(path, meter) as plain:
+        if path.name.removesuffix(".gz").endswith(".mps"):  # HiGHS writes plain text under either name
+            found = outline(plain, meter)
+            mip = read_by_highs(plain, meter, free=not found.fixed)
+            agrees = found.agrees(mip)
+        else:
+            text = parse_lp(plain, meter)
+            mip = read_by_highs(plain, meter)
+            agrees = text.agrees(mip)
+    if not agrees:
+        raise ModelError(
+            f"{path.name}: HiGHS reads another model than the text says (words it takes for something else, "
+            "say); write the file again with other names, or in the other format (.mps, .lp)."
+        )
+    return mip

@@ -1,0 +1,171 @@
+"""A `pyscipopt.Model` as dovetail reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+import pyscipopt
+
+from dovetail.core.arrays import BoolArray
+from dovetail.core.errors import ModelError, UnsupportedError
+from dovetail.core.foreign import ObjectArray, Reading
+from dovetail.core.mip import Mip
+from dovetail.core.names import distinct
+from dovetail.models.containers import as_array
+from dovetail.models.scip.columns import BEING_WRITTEN, Columns, original_variables
+from dovetail.models.scip.indicators import slack_indicators
+from dovetail.models.scip.rows import LINEAR, Constraints, Rows
+
+
+class ScipModel:
+    """A `pyscipopt.Model`; its variables are `Variable` objects, known by the addresses SCIP has them at."""
+
+    tool = "PySCIPOpt model"
+    heavy = ()
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._originals: dict[int, int] = {}
+
+    def read(self, *, rows: bool = True) -> Reading:
+        """The original problem.
+
+        With rows, the slack columns that SCIP adds to indicator constraints are left out; without, they
+        are among the columns, since only the rows tell whether anything else uses them.
+        """
+        columns = Columns.of(self._model)
+        self._originals = {key: key for key in columns.keys}
+        if not rows:
+            return Reading(_mip(self._model, columns), columns.keys)
+        _refuse_callbacks(self._model)
+        return _with_rows(self._model, columns)
+
+    def unpack(self, given: Any) -> ObjectArray:
+        """`MatrixVariable`, dictionaries and lists of variables."""
+        return as_array(given, lambda item: np.asarray(item) if isinstance(item, np.ndarray) else item)
+
+    def key(self, variable: Any) -> Hashable:
+        """The address of the original variable; nothing is asked of a variable before it is known."""
+        if isinstance(variable, pyscipopt.Variable):
+            address = variable.ptr()
+            if address not in self._originals:
+                self._originals = _originals(self._model)
+            if address in self._originals:
+                return self._originals[address]
+            fault = "a variable was removed, or is" if address == 0 else "a variable is"
+            raise ModelError(
+                f"{fault} of another model than this {self.tool}; pass variables that its addVar or "
+                "addMatrixVar gave you."
+            )
+        if isinstance(variable, pyscipopt.Expr):
+            raise ModelError(
+                f"{str(variable)[:80]} is an expression; add a variable to the {self.tool}, set it equal to "
+                "the expression with addCons, and pass the variable."
+            )
+        raise ModelError(
+            f"{variable!r} is not a variable of this {self.tool}; pass what its addVar or addMatrixVar gave."
+        )
+
+    def enclosed(self) -> Iterable[Any]:
+        """Nothing but the model itself."""
+        return (self._model,)
+
+    def moved(self, reading: Reading) -> bool:
+        """Never: variables are known by what they are."""
+        return False
+
+    def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
+        """New variables, as `addMatrixVar` makes them."""
+        self._require_open("add variables to")
+        low, high, kind = (0.0, 1.0, "B") if binary else (None, None, "C")
+        return self._model.addMatrixVar(shape, name=name, vtype=kind, lb=low, ub=high)
+
+    def discard(self, created: Any) -> None:
+        """Delete the variables, none of which may be in a constraint: SCIP could not solve what is left."""
+        self._require_open("take variables out of")
+        addresses = {variable.ptr() for variable in np.asarray(created).flat}
+        for constraint in self._model.getConss(transformed=False):
+            if constraint.getConshdlrName() not in LINEAR | {"and", "or", "xor", "indicator", "nonlinear"}:
+                continue
+            for variable in self._model.getConsVars(constraint):
+                if variable.ptr() in addresses:
+                    raise ModelError(
+                        f"{variable.name} cannot be removed while it is in the constraint "
+                        f"{constraint.name}; take that out first, with delCons."
+                    )
+        for variable in np.asarray(created).flat:
+            self._model.delVar(variable)
+
+    def _require_open(self, doing: str) -> None:
+        if self._model.getStage() != BEING_WRITTEN:
+            raise ModelError(
+                f"cannot {doing} a {self.tool} after it was solved; call its freeTransform() first (SCIP "
+                "then forgets the solutions it found: take what you need of them before)."
+            )
+
+
+def _originals(model: Any) -> dict[int, int]:
+    """Addresses of the original variables, by their own and by those of their transformed copies."""
+    variables = original_variables(model)
+    result = {variable.ptr(): variable.ptr() for variable in variables}
+    if model.getStage() > BEING_WRITTEN:
+        result |= {model.getTransformedVar(variable).ptr(): variable.ptr() for variable in variables}
+    return result
+
+
+def _refuse_callbacks(model: Any) -> None:
+    """Constraint handlers and pricers of the user's own say what no reader can know."""
+    plain = pyscipopt.Model().getParams()
+    for parameter in model.getParams():
+        if parameter in plain:
+            continue
+        family, _, rest = parameter.partition("/")
+        name = rest.split("/")[0]
+        if family == "constraints":
+            raise UnsupportedError(
+                f"the PySCIPOpt model has a constraint handler of its own, {name}; what it demands is not "
+                "known outside SCIP. State it with linear constraints."
+            )
+        if family in ("pricers", "benders"):
+            raise UnsupportedError(
+                f"the PySCIPOpt model is not complete before it is solved: it has {name} (of its {family}) "
+                "to add to it. Give the whole model."
+            )
+
+
+def _with_rows(model: Any, columns: Columns) -> Reading:
+    """The whole program; slack columns and rows that SCIP added for its indicators are left out."""
+    constraints = Constraints.of(model)
+    rows = constraints.rows(model, columns)
+    found = slack_indicators(model, columns, constraints)
+    used = np.bincount(rows.A.indices, minlength=len(columns.keys))
+    kept_rows, kept = np.ones(len(rows.names), dtype=bool), np.ones(len(columns.keys), dtype=bool)
+    for each in found:
+        if each.owns_its_slack(columns, rows, used):
+            kept_rows[each.row] = kept[each.slack] = False
+    place = np.cumsum(kept) - 1
+    return Reading(
+        _mip(model, columns, rows.some(kept_rows), kept),
+        tuple(columns.keys[j] for j in np.flatnonzero(kept)),
+        tuple(each.indicator(rows, kept, place) for each in found),
+    )
+
+
+def _mip(model: Any, columns: Columns, rows: Rows | None = None, keep: BoolArray | None = None) -> Mip:
+    """The program of the columns that are kept, with all `rows`."""
+    kept = np.ones(len(columns.keys), dtype=bool) if keep is None else keep
+    return Mip(
+        columns.cost[kept],
+        None if rows is None else rows.A[:, np.flatnonzero(kept)],
+        () if rows is None else rows.lower,
+        () if rows is None else rows.upper,
+        columns.lower[kept],
+        columns.upper[kept],
+        columns.integer[kept],
+        sense="max" if model.getObjectiveSense() == "maximize" else "min",
+        offset=model.getObjoffset(),
+        names=distinct(columns.variables[j].name for j in np.flatnonzero(kept)),
+        row_names=None if rows is None or not rows.names else distinct(rows.names),
+    )

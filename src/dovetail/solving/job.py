@@ -1,0 +1,185 @@
+"""One solve, from the model to the result: snapshot, host, context, search, packing."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dovetail.analysis.host import HostRelaxation, analyse_host
+from dovetail.core.check import Violation, check
+from dovetail.core.errors import PredictorError
+from dovetail.core.probe import renewed, require_unchanged
+from dovetail.core.problem import Problem
+from dovetail.mip.highs import HighsEngine
+from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
+from dovetail.report.log import closing, opening
+from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.context import Method, MethodOutcome, SolveContext, Start
+from dovetail.run.environment import Interrupts, cores, gradients, threads
+from dovetail.run.guard import Guard
+from dovetail.run.incumbent import Incumbent
+from dovetail.run.monitor import Monitor
+from dovetail.run.result import Result
+from dovetail.run.stopwatch import Stopwatch
+from dovetail.solving.options import SolveOptions
+from dovetail.solving.packing import pack
+from dovetail.solving.search import search
+from dovetail.solving.start import read_start
+from dovetail.solving.status import stop_reason
+from dovetail.version import __version__
+
+MOST_RESERVED = 0.5
+"""Of the time left when the search begins: with slow predictors a short limit still has a search."""
+
+
+def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Result:
+    """What `dovetail.solve` returns."""
+    options.import_libraries()
+    budget = Budget(options.time_limit)  # the clock of the first solve in a process does not count imports
+    interrupts.stop(budget)
+    monitor = Monitor(budget, options.log, options.callback)
+    with threads(options.threads), gradients():
+        snapshot = take_snapshot(model)
+        seconds = _seconds_to_ask(snapshot.problem, budget)
+        snapshot = replace(snapshot, problem=_renewed(snapshot.problem, budget))
+        start = read_start(snapshot, options.start)
+        _open_log(monitor, snapshot.problem, options)
+        job = Job.prepared(snapshot, options, start, budget, monitor)
+        # the last check asks every predictor, and its copy, once more
+        budget.reserve(min(2.0 * seconds, MOST_RESERVED * budget.left))
+        return job.run(interrupts)
+
+
+def _seconds_to_ask(problem: Problem, budget: Budget) -> float:
+    """How long it takes to ask every predictor; one that has changed since it was added is refused."""
+    begin = time.perf_counter()
+    for block in problem.blocks:
+        if not budget.over:
+            require_unchanged(problem.mip, block)
+    return time.perf_counter() - begin
+
+
+def _renewed(problem: Problem, budget: Budget) -> Problem:
+    """The problem with its predictors described as they are now, as far as there is time."""
+    blocks = (block if budget.over else renewed(problem.mip, block) for block in problem.blocks)
+    return problem.with_blocks(tuple(blocks))
+
+
+def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:
+    monitor.tell(opening(problem, f"dovetail {__version__}, {options.method.name}, seed {options.seed}"))
+    if options.n_jobs > options.threads:
+        monitor.say(
+            f"  n_jobs: {options.n_jobs} threads were asked for; {cores()} are used, one per core there is"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A search that is ready to run, and what becomes of it."""
+
+    snapshot: ModelSnapshot
+    method: Method
+    host: HostRelaxation
+    guard: Guard
+    incumbent: Incumbent
+    context: SolveContext
+    ended: MethodOutcome | None = None
+    """Why there is nothing to run: the time was over before there was an incumbent."""
+
+    @classmethod
+    def prepared(
+        cls,
+        snapshot: ModelSnapshot,
+        options: SolveOptions,
+        start: Start,
+        budget: Budget,
+        monitor: Monitor,
+    ) -> Job:
+        """Ask what the host proves alone; put a guard before the predictors and an incumbent behind them."""
+        problem, stopwatch, engine, ended = snapshot.problem, Stopwatch(), HighsEngine(), None
+        seed, threads = options.seed, options.threads
+        with stopwatch.measure("engine"):
+            host = analyse_host(problem, budget, seed=seed, threads=threads)
+        guard = Guard(_without_cost(problem) if host.ray else problem, budget)
+        try:
+            incumbent = Incumbent(guard.problem, engine, budget, stopwatch, seed=seed, threads=threads)
+        except OutOfTime:  # while predictors were copied: an incumbent that nothing is offered to
+            incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
+            reason = budget.over or StopReason.TIME
+            ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
+        incumbent.raise_bound(host.bound)
+        monitor.follow(incumbent)
+        context = SolveContext(
+            guard.problem, incumbent, budget, monitor, stopwatch, start, seed, threads, options.device
+        )
+        return cls(
+            snapshot, options.method, host, guard, incumbent, context, None if host.infeasible else ended
+        )
+
+    def run(self, interrupts: Interrupts) -> Result:
+        """Search, pack, tell; whatever is raised once there is a point carries the result."""
+        outcome = MethodOutcome(StopReason.ERROR, 0)
+        try:
+            outcome = self.ended or search(self.method, self.context, self.incumbent, self.host)
+            self.guard.armed = False  # the last check is done whatever the time
+            return self._told(self._packed(outcome, self._checked_again()), interrupts)
+        except BaseException as failure:
+            if self.incumbent.x is not None and not hasattr(failure, "result"):
+                failure.result = self._rescued(outcome, failure)  # type: ignore[attr-defined]
+            raise
+
+    def _told(self, result: Result, interrupts: Interrupts) -> Result:
+        """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
+        monitor = self.context.monitor
+        self.snapshot.remember(result)
+        monitor.close()
+        monitor.tell(closing(result))
+        if monitor.log_failure:
+            result = replace(result, message=f"{result.message}; {monitor.log_failure}")
+        if interrupts.heard:  # it may have come in the last lines
+            result = replace(result, stop_reason=stop_reason(result.status, result.stop_reason, True))
+        if monitor.failure is not None:
+            monitor.failure.add_note(
+                "raised by the callback or a predictor during dovetail.solve; "
+                "the best point so far is in its attribute `result`"
+            )
+            monitor.failure.result = result  # type: ignore[attr-defined]
+            raise monitor.failure
+        return result
+
+    def _rescued(self, outcome: MethodOutcome, failure: BaseException) -> Result:
+        """The best point as the check saw it: whoever leaves now does not wait for another check."""
+        reason = StopReason.INTERRUPT if isinstance(failure, KeyboardInterrupt) else StopReason.ERROR
+        what = f"{type(failure).__name__}: {failure}".rstrip(": ")
+        told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
+        return self._packed(told, self.incumbent.violation)
+
+    def _packed(self, outcome: MethodOutcome, violation: Violation | None) -> Result:
+        return pack(self.snapshot, self.method, self.context, self.host, outcome, violation)
+
+    def _checked_again(self) -> Violation | None:
+        """The violation of the point that is about to be returned."""
+        incumbent = self.incumbent
+        if incumbent.x is None:
+            return None
+        try:
+            violation = check(self.context.problem, incumbent.x)
+        except Exception:
+            if self.context.monitor.failure is None:
+                raise
+            return incumbent.violation  # the predictor has failed for good: what the check saw stands
+        if not violation.within():
+            incumbent.x = None  # nobody knows what it is worth: the error carries no result
+            raise PredictorError(
+                f"a point that passed the check before now misses {violation}; "
+                "a predictor that answers differently from call to call cannot be optimised."
+            )
+        return violation
+
+
+def _without_cost(problem: Problem) -> Problem:
+    """The same problem with nothing to optimise: any point will do."""
+    return problem.derived(replace(problem.mip, cost=np.zeros(problem.mip.n_columns)), problem.blocks)

@@ -1,0 +1,51 @@
+"""What a result says in words."""
+
+from __future__ import annotations
+
+from dovetail.analysis.host import HostRelaxation
+from dovetail.core.check import Violation
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.result import Status
+from dovetail.solving.status import Conclusion
+
+MEANING = {
+    Status.OPTIMAL: "a proven bound meets the verified objective",
+    Status.FEASIBLE: "the point is verified; better ones are not excluded",
+    Status.INFEASIBLE: "proved without any network",
+    Status.UNBOUNDED: "the point is feasible, and columns outside the networks improve it for ever",
+    Status.NO_SOLUTION: "no candidate passed the check; nothing is proved",
+    Status.ERROR: "a sub-solver failed before any candidate passed the check",
+}
+
+
+def message(
+    conclusion: Conclusion,
+    context: SolveContext,
+    host: HostRelaxation,
+    outcome: MethodOutcome,
+    violation: Violation | None,
+) -> str:
+    """What the status means, and what else there is to know."""
+    parts = [MEANING[conclusion.status], outcome.message, conclusion.doubt]
+    if host.note and host.note != outcome.message:
+        parts.append(host.note)
+    nearest = context.incumbent.nearest
+    if context.incumbent.x is None and nearest is not None:
+        parts.append(f"the nearest candidate misses {nearest}{_within_rounding(nearest)}")
+    if violation is not None and violation.within() and not violation.steady():
+        parts.append(
+            f"evaluated one by one, or on another processor, the samples may miss {violation.rounding.name} "
+            f"by {violation.rounding.amount:.1e}: the predictors' own rounding"
+        )
+    return "; ".join(part for part in parts if part)
+
+
+def _within_rounding(nearest: Violation) -> str:
+    """A word on a row that no value of its predictors may meet."""
+    missed = max(nearest.rows, nearest.bounds, key=lambda kind: kind.amount)
+    if missed.name != nearest.rounding.name or nearest.rounding.amount < 2.0 * missed.amount:
+        return ""
+    return (
+        ", which is less than its predictors round: none of their values may come nearer (widen it, or give "
+        "the predictors in float64)"
+    )

@@ -1,0 +1,99 @@
+"""The options of `dovetail.solve`, checked before anything is done."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import numpy as np
+
+from dovetail.core.errors import OptionError
+from dovetail.core.options import require_count, require_methods, require_number
+from dovetail.methods import METHODS
+from dovetail.run.context import Method, Prepared
+from dovetail.run.environment import cores
+from dovetail.run.monitor import Callback
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """What the caller asks for; `dovetail.solve` explains each."""
+
+    method: Method
+    time_limit: float
+    seed: int
+    start: Any
+    n_jobs: int
+    device: str | None
+    callback: Callback | None
+    log: TextIO | None
+    """Where the log goes; None for silence."""
+
+    @classmethod
+    def checked(
+        cls,
+        method: str | Method,
+        *,
+        time_limit: float,
+        seed: int,
+        start: Any,
+        n_jobs: int,
+        device: str | None,
+        callback: Callback | None,
+        log: bool | TextIO,
+    ) -> SolveOptions:
+        """The options, or an error that names the one that cannot be. `start` is read with the model."""
+        chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
+        if time_limit != np.inf:
+            require_number("time_limit (seconds, or infinity)", time_limit, at_least=0.0)
+        require_count("seed", seed, at_least=0)
+        require_count("n_jobs", n_jobs, at_least=1)
+        if callback is not None and not callable(callback):
+            raise OptionError(f"callback is {callback!r}; give a function of one Event.")
+        _require_device(device)
+        return cls(chosen, time_limit, int(seed), start, int(n_jobs), device, callback, _log_file(log))
+
+    @property
+    def threads(self) -> int:
+        """Threads that are used: one per core at most."""
+        return min(self.n_jobs, cores())
+
+    def import_libraries(self) -> None:
+        """All that the solve is sure to need; the method's own file was imported with its name."""
+        import threadpoolctl  # noqa: F401
+        import torch  # noqa: F401
+
+        if isinstance(self.method, Prepared):
+            self.method.prepare()
+
+
+def _require_method(method: object) -> Method:
+    require_methods(
+        "method", method, ("solve",), 'dovetail.DualDecomposition(), or a name of "dovetail list"'
+    )
+    if not hasattr(method, "name") or hasattr(method, "refuses"):
+        raise OptionError(f"method is {method!r}, which solves network steps, not problems.")
+    return method  # type: ignore[return-value]
+
+
+def _require_device(device: str | None) -> None:
+    if device is None:
+        return
+    import torch
+
+    try:
+        float(torch.zeros(1, device=device).sum())
+    except (RuntimeError, AssertionError, TypeError) as reason:
+        raise OptionError(
+            f"device {device!r} cannot be used ({str(reason).splitlines()[0]}); leave device= out to "
+            "run where the predictors live."
+        ) from None
+
+
+def _log_file(log: bool | TextIO) -> TextIO | None:
+    if isinstance(log, (bool, np.bool_)):
+        return sys.stdout if log else None
+    if not callable(getattr(log, "write", None)) or "b" in getattr(log, "mode", ""):
+        raise OptionError(f"log is {log!r}; give True, False, or a text file that is open for writing.")
+    return log

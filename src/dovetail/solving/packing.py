@@ -1,0 +1,46 @@
+"""What a search left behind, packed into a `Result`."""
+
+from __future__ import annotations
+
+from dovetail.analysis.host import HostRelaxation
+from dovetail.core.check import Violation
+from dovetail.core.extrapolation import extrapolations
+from dovetail.modelling.snapshot import ModelSnapshot
+from dovetail.run.context import Method, MethodOutcome, SolveContext
+from dovetail.run.result import Result
+from dovetail.run.stopwatch import Profile
+from dovetail.solving.message import message
+from dovetail.solving.status import conclude
+
+
+def pack(
+    snapshot: ModelSnapshot,
+    method: Method,
+    context: SolveContext,
+    host: HostRelaxation,
+    outcome: MethodOutcome,
+    violation: Violation | None,
+) -> Result:
+    """The result; `violation` is that of its point."""
+    problem, x = snapshot.problem, context.incumbent.x
+    conclusion = conclude(problem.mip, context, host, outcome)
+    return Result(
+        status=conclusion.status,
+        stop_reason=conclusion.stop_reason,
+        objective=conclusion.objective,
+        bound=conclusion.bound,
+        bound_kind=conclusion.bound_kind,
+        x=x,
+        violation=violation,
+        residual=outcome.residual,
+        multipliers=outcome.multipliers,
+        iterations=outcome.iterations,
+        seconds=context.budget.seconds,
+        trace=context.monitor.trace,
+        method=method.name,
+        message=message(conclusion, context, host, outcome, violation),
+        profile=Profile.of(context.stopwatch, context.budget.seconds),
+        names=problem.mip.names,
+        extrapolations=() if x is None else extrapolations(problem, x),
+        origin=snapshot.origin,
+    )

@@ -1,0 +1,48 @@
+"""The search: what is known is offered, the method goes on from there, and a failure ends it in order."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from dovetail.analysis.host import HostRelaxation
+from dovetail.core.errors import DovetailError, EngineError
+from dovetail.methods.clearing import clear
+from dovetail.run.budget import OutOfTime, StopReason
+from dovetail.run.context import Method, MethodOutcome, SolveContext
+from dovetail.run.incumbent import Incumbent
+
+
+def search(
+    method: Method, context: SolveContext, incumbent: Incumbent, host: HostRelaxation
+) -> MethodOutcome:
+    """Search; an engine or a predictor in trouble ends it, and the best point stays."""
+    try:
+        outcome = _begun(method, context, host)
+        with suppress(OutOfTime):
+            clear(context, incumbent)
+        return outcome
+    except OutOfTime:
+        reason = context.budget.over or StopReason.TIME
+        return MethodOutcome(reason, len(context.monitor.trace), "it ended between two calls of a predictor")
+    except EngineError as trouble:
+        return MethodOutcome(StopReason.ERROR, len(context.monitor.trace), str(trouble))
+    except DovetailError:
+        raise
+    except Exception as failure:  # a predictor's own: raised again, with the best point so far
+        context.monitor.failure = failure
+        message = f"{type(failure).__name__}: {failure}"
+        return MethodOutcome(StopReason.ERROR, len(context.monitor.trace), message)
+
+
+def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
+    """Offer what is known, then let the method go on from there."""
+    if host.infeasible:
+        return MethodOutcome(StopReason.PROVED, 0, host.note)
+    for point, source in ((context.start.x, "start"), (host.x, "host")):
+        if point is not None:
+            context.incumbent.offer(point, source)
+    if context.incumbent.proved or (host.ray and context.incumbent.x is not None):
+        return MethodOutcome(StopReason.PROVED, 0)
+    if context.budget.over or not context.problem.blocks:
+        return MethodOutcome(context.budget.over or StopReason.STALLED, 0)
+    return method.solve(context)

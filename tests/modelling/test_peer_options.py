@@ -1,0 +1,27 @@
+"""Keywords of the peers."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+
+import dovetail as dt
+from tests.modelling.tiny import in_gurobi, times
+
+
+def test_probabilities_are_asked_of_what_has_them():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = in_gurobi()
+    x, y = model.addMVar(3, ub=1), model.addMVar(1, lb=-99)
+    three = LogisticRegression().fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    for estimator, outputs in (
+        (RidgeClassifier().fit(X, X[:, 0] > 0), y),
+        (three, None),
+        (times(1, 1, 1), y),
+    ):
+        with pytest.raises(dt.PredictorError, match="no probability of one class"):
+            dt.add_predictor_constr(model, estimator, x, outputs, output_type="probability_1")
+    model.update()
+    assert model.NumVars == 4
+    dt.add_predictor_constr(
+        model, LogisticRegression().fit(X, X[:, 0] > 0), x, y, output_type="probability_1"
+    )

@@ -1,0 +1,65 @@
+"""A solve from the model to the result."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+import dovetail as dt
+from dovetail.run.context import MethodOutcome
+from tests.small import bowl, knapsack, linear_net
+
+
+def test_takes_problems_only():
+    with pytest.raises(dt.ModelError, match="builtins.list"):
+        dt.solve([1, 2, 3])
+
+
+def test_an_input_without_a_box_is_refused_only_where_a_scale_is_needed():
+    mip = dt.Mip(cost=[1.0, 1.0], lower=[-np.inf, 0.0], upper=[np.inf, 50.0], names=["u", "y"])
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X[:, 0] ** 2, ["u"], ["y"])
+    with pytest.raises(dt.ModelError, match="u is the input of a network"):
+        dt.solve(problem, "dual-decomposition", log=False)
+    for method in ("paper", "auto"):
+        result = dt.solve(problem, method, log=False)
+        assert result.objective == pytest.approx(-0.25, abs=1e-2)
+
+
+def test_the_profile_adds_up():
+    result = dt.solve(bowl(), dt.DualDecomposition(iterations=5), log=False)
+    shares = result.profile.shares()
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert set(shares) == {"engine", "network", "subsolver", "check", "rest"}
+    total = sum(getattr(result.profile, name) for name in shares)
+    assert total == pytest.approx(result.seconds, rel=0.05)
+
+
+def test_class_probabilities_are_searched_as_logits():
+    """A network that ends in a sigmoid: the class is decided at 0.5 and found."""
+    mip = dt.Mip(cost=[0.0, 1.0], lower=[-1.0, 0.0], upper=1.0, sense="max", integer=[False, True])
+    problem = dt.Problem(mip)
+    problem.add_predictor(
+        torch.nn.Sequential(linear_net([40.0], -30.0), torch.nn.Sigmoid()),
+        [0],
+        [1],
+        output_type="classification",
+    )
+    result = dt.solve(problem, log=False)
+    assert result.status == "optimal"
+    assert result.x[0] >= 0.75
+
+
+def test_ctrl_c_in_the_last_moment_of_a_search_is_not_lost():
+    """The search ends by itself; whoever calls in a loop must still hear of the interrupt."""
+
+    class AboutToEnd:
+        name = "about-to-end"
+
+        def solve(self, context):
+            os.kill(os.getpid(), signal.SIGINT)
+            return MethodOutcome(dt.StopReason.ITERATIONS, 1)
+
+    assert dt.solve(knapsack(), AboutToEnd(), log=False).stop_reason == "interrupt"
