@@ -52,11 +52,7 @@ def add_predictor_constr(
     """
     prefix = naming_prefix(peer_options)
     foreign = foreign_model(model)
-    if trust and isinstance(predictor, (str, Path)):
-        from dovetail.predictors.files import load_predictor
-
-        predictor = load_predictor(predictor, trust=True)
-    truth = as_predictor(predictor)
+    truth = as_predictor(_loaded(predictor) if trust else predictor)
     registry = registry_of(model)
     name = registry.free_name(model, str(name), prefix)
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
@@ -81,6 +77,15 @@ def add_predictor_constr(
     new.inputs, new.outputs = _without_model(foreign, new.inputs), _without_model(foreign, new.outputs)
     registry.attachments.append(new)
     return constr
+
+
+def _loaded(predictor: Any) -> Any:
+    """What is in the file, if a path was given, whatever code it runs: its owner trusts it."""
+    if not isinstance(predictor, (str, Path)):
+        return predictor
+    from dovetail.predictors.files import load_predictor
+
+    return load_predictor(predictor, trust=True)
 
 
 def _without_model(foreign: ForeignModel, given: Any) -> Any:
