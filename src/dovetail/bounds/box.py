@@ -8,6 +8,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.sparse import row_of_entries
 
 ROUNDS = 10
 """Passes over the rows; later ones seldom move a bound by more than a thousandth."""
@@ -38,7 +39,7 @@ def propagate(mip: Mip) -> Box:
     if mip.A.nnz == 0:
         return Box(lower, upper)
     a, column = mip.A.data, mip.A.indices
-    row = np.repeat(np.arange(mip.n_rows), np.diff(mip.A.indptr))
+    row = row_of_entries(mip.A)
     sides = mip.sides_as_checked
     for _ in range(ROUNDS):
         before = (lower.copy(), upper.copy())

@@ -212,7 +212,7 @@ def _first_point(context: SolveContext, ranges: TypicalRanges) -> FloatArray:
     rng = np.random.default_rng(context.seed)
     for part in (0.0, *np.linspace(0.2, 1.0, GLANCES)):
         away = part * rng.uniform(-0.5, 0.5, ranges.middle.size) * (ranges.upper - ranges.lower)
-        context.incumbent.offer(ranges.middle + away, "look")
+        context.incumbent.offer(ranges.middle + away, "probe")
         if context.incumbent.x is not None:
             return context.incumbent.x
     return ranges.middle

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.options import require_count, require_number
-from dovetail.linearised.descent import Options
+from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.starts import Starts
@@ -66,7 +66,9 @@ class SequentialLinear:
 
         `starts` goes on where another run stopped; `seen` gets the points on the way, settled.
         """
-        walk = MixedIntegerDescent(context, scaled, Options(steps=self.steps, memory=self.memory, seen=seen))
+        walk = MixedIntegerDescent(
+            context, scaled, DescentOptions(steps=self.steps, bundle_size=self.memory, on_point=seen)
+        )
         progress = Progress(context, self.starts, self.patience)
         for z, kind in starts if starts is not None else iter(Starts(context, scaled)):
             radius = self.radius if kind != "near" else 0.5 * self.radius

@@ -95,7 +95,7 @@ class _Penalised:
     """The whole problem as one differentiable function of its columns; outputs follow from inputs."""
 
     def __init__(self, context: SolveContext, linear_penalty: float, network_penalty: float) -> None:
-        self._problem, self._watch = context.problem, context.stopwatch
+        self._problem, self._stopwatch = context.problem, context.stopwatch
         mip = context.problem.mip.minimised()
         box = input_box(context.problem, context.budget, seed=context.seed, threads=context.threads)
         reach = typical_ranges(context.problem, box, context.seed)
@@ -129,7 +129,7 @@ class _Penalised:
     def gradient(self, x: Tensor) -> tuple[float, Tensor, tuple[Residual, ...]]:
         """The penalised objective, its gradient, and the largest violation of either kind of row."""
         x = x.detach().requires_grad_(True)
-        with self._watch.measure("nn"):
+        with self._stopwatch.measure("nn"):
             whole = self._completed(x)
             rows = _beyond(self._activity(whole), self._row_lower, self._row_upper)
             bounds = _beyond(whole, self._lower, self._upper)[self._written]
@@ -158,7 +158,7 @@ class _Penalised:
         for stage in self._problem.stages:
             for block, samples in stage:
                 network = self._networks[block.name]
-                with self._watch.measure("network"):
+                with self._stopwatch.measure("network"):
                     values = network.values(
                         whole[torch.as_tensor(block.inputs[samples], device=self._device)]
                     )

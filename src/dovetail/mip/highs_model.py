@@ -45,7 +45,7 @@ STATUS = {
 _threads_in_use: int | None = None
 
 
-class Lines(NamedTuple):
+class SparseRows(NamedTuple):
     """Rows for a program: what a csr_array holds, without the time that scipy takes to make one."""
 
     data: FloatArray
@@ -119,7 +119,7 @@ class HighsModel:
         lower, upper = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
         self._demand(self._highs.changeColsBounds(lower.size, self._columns, lower, upper), "bounds")
 
-    def add_rows(self, rows: sp.csr_array | Lines, lower: FloatArray, upper: FloatArray) -> None:
+    def add_rows(self, rows: sp.csr_array | SparseRows, lower: FloatArray, upper: FloatArray) -> None:
         """Append rows to the program."""
         first = rows.indptr[:-1].astype(np.int32)
         self._demand(
@@ -137,7 +137,7 @@ class HighsModel:
             return
         self._demand(self._highs.deleteRows(which.size, which), "removal of rows")
 
-    def replace_rows(self, first: int, rows: Lines, lower: FloatArray, upper: FloatArray) -> None:
+    def replace_rows(self, first: int, rows: SparseRows, lower: FloatArray, upper: FloatArray) -> None:
         """Swap all rows from `first` on for as many others; the basis stays, so the next solve is warm."""
         basis = self._highs.getBasis()
         self.delete_rows(first, first + lower.size)

@@ -12,6 +12,7 @@ from dovetail.analysis.components import components
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.methods.column_generation.master import Master
 from dovetail.methods.column_generation.pool import Coupling, Pool
+from dovetail.methods.column_generation.restricted_master import RestrictedMaster
 from tests.contexts import context_of
 from tests.small import random_mlp
 
@@ -66,7 +67,7 @@ def opened(problem, seed=0, points=0):
     pool = Pool(scaled, parts, coupling)
     rng = np.random.default_rng(seed)
     for _ in range(points):
-        pool.add(settled(scaled, rng))
+        pool.add(completed(scaled, rng))
     master = Master(context, scaled, parts, coupling, pool)
     return SimpleNamespace(
         problem=problem,
@@ -76,10 +77,11 @@ def opened(problem, seed=0, points=0):
         coupling=coupling,
         pool=pool,
         master=master,
+        restricted=RestrictedMaster(context, scaled, parts, coupling, pool),
     )
 
 
-def settled(scaled, rng):
+def completed(scaled, rng):
     """A random point of the box with its outputs as predicted; rows may be broken."""
     low, high = scaled.ranges.lower, scaled.ranges.upper
     return scaled.problem.predict(low + rng.random(low.size) * (high - low))
