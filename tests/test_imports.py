@@ -31,7 +31,7 @@ ALLOWED = {
 
 OPTIONAL = {
     "pyscipopt": {"mip/scip.py", "models/scip.py"},
-    "pyscipopt_ml": {"methods/big_m/written_out.py"},
+    "pyscipopt_ml": {"methods/big_m/scip_formulation.py"},
     "pandas": {"run/trace.py"},
     "highspy": {"mip/highs_model.py", "models/highs.py"},
     "piqp": {"mip/piqp_model.py"},

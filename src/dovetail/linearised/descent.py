@@ -37,9 +37,9 @@ SUFFICIENT_DECREASE = 1e-4
 GOOD_RATIO, POOR_RATIO = 0.5, 0.1
 """Actual over predicted reduction above which the region grows, and below which it shrinks."""
 GROW, SHRINK = 2.0, 0.5
-SHRINK_BUNDLED = 0.35
-"""After a rejected step where the bundle knows `SOME_CUTS` pieces: the model is as good as it gets here."""
-SOME_CUTS = 3
+"""Nocedal and Wright's 2, and half for their quarter: the line search has tried the shorter steps already."""
+SHRINK_BUNDLED, SOME_CUTS = 0.35, 3
+"""After a rejected step where the bundle holds so many: the model is as good as it gets in this region."""
 LARGEST_RADIUS, SMALLEST_RADIUS = 1.0, 1e-6
 """In widths of the inputs: the whole box, and steps the check no longer sees."""
 ESCAPE = 3.0

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block, classes_of
-from dovetail.core.mip import SMALLEST
+from dovetail.core.mip import SMALLEST, TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.linearised.class_conditions import ClassConditions
 from dovetail.run.network_step import decision_values
@@ -210,7 +210,7 @@ class Networks:
         if samples.size == 0:
             return
         columns = block.inputs[samples, features]
-        step = np.where(z[columns] + 1.0 <= upper[columns] + 1e-6, 1.0, -1.0)
+        step = np.where(z[columns] + 1.0 <= upper[columns] + TOLERANCE, 1.0, -1.0)
         movable = upper[columns] - lower[columns] > 0.5
         read = block.inputs[samples] == columns[:, None]  # a sample may read a column more than once
         with torch.no_grad():

@@ -73,19 +73,19 @@ class Propagation:
         self._levels: list[_Defined | _Predicted | _Pushed] = []
         self._equal = np.flatnonzero(host.row_lower == host.row_upper)
         self._pattern = sp.csr_array(abs(host.A[self._equal]) > 0).astype(np.float64)
-        written = np.zeros(host.n_columns, dtype=bool)
-        written[scaled.networks.outputs] = True
+        is_output = np.zeros(host.n_columns, dtype=bool)
+        is_output[scaled.networks.outputs] = True
         for number, stage in enumerate(scaled.problem.stages):
-            self._define(known, written)
+            self._define(known, is_output)
             inputs = np.unique(np.concatenate([block.inputs[samples].ravel() for block, samples in stage]))
             known[inputs] = True  # what nothing decides is held
             self._levels.append(_Predicted(scaled.networks, number))
             for block, samples in stage:
                 known[block.outputs[samples].ravel()] = True
-        self._define(known, written)
+        self._define(known, is_output)
         self._push(known)
 
-    def _define(self, known: BoolArray, written: BoolArray) -> None:
+    def _define(self, known: BoolArray, is_output: BoolArray) -> None:
         """Columns that are alone unknown in an equality row, as long as there are any."""
         host = self._scaled.host
         while True:
@@ -94,7 +94,7 @@ class Propagation:
             for r in np.flatnonzero(missing == 1.0):
                 inside, _ = entries_of(self._pattern, r)
                 j = int(inside[~known[inside]][0])
-                if not written[j] and j not in columns:
+                if not is_output[j] and j not in columns:
                     columns.append(j)
                     rows.append(int(self._equal[r]))
             if not columns:

@@ -24,6 +24,8 @@ SPREAD_POINTS = 16
 is as much as a length has to be right by."""
 SMALLEST_SPREAD = 1e-3
 """Relative to the largest value met: an output that hardly moves is still measured in something it sees."""
+CONSTANT = 1e-12
+"""Outputs that spread less are constants, and have the unit 1."""
 WIDEST = 1e10
 """A column counts for its cost times its width, but no wider than this: free columns may be endless."""
 SAFETY = 2.0
@@ -93,12 +95,12 @@ class ScaledProblem:
 
         Integer inputs are limited only with `integers`: a region smaller than a whole step would hold them.
         """
-        reach = radius * self.width
+        step = radius * self.width
         near = self.inputs if integers else self.inputs[~self.host.integer[self.inputs]]
         low, high = lower[near], upper[near]
         lower, upper = lower.copy(), upper.copy()
-        lower[near] = np.minimum(np.maximum(low, z[near] - reach[near]), high)
-        upper[near] = np.maximum(np.minimum(high, z[near] + reach[near]), lower[near])
+        lower[near] = np.minimum(np.maximum(low, z[near] - step[near]), high)
+        upper[near] = np.maximum(np.minimum(high, z[near] + step[near]), lower[near])
         return lower, upper
 
 
@@ -109,7 +111,7 @@ def _spread(problem: Problem, networks: Networks, ranges: TypicalRanges, seed: i
     Z[:, problem.mip.integer] = np.round(Z[:, problem.mip.integer])
     values = networks.values(Z)
     spread = np.maximum(values.std(axis=0), SMALLEST_SPREAD * np.abs(values).max(axis=0))
-    return np.where(np.isfinite(spread) & (spread > 1e-12), spread, 1.0)
+    return np.where(np.isfinite(spread) & (spread > CONSTANT), spread, 1.0)
 
 
 def _penalty(host: Mip, networks: Networks, ranges: TypicalRanges, spread: FloatArray) -> FloatArray:

@@ -18,12 +18,12 @@ def values_only(block: NetworkBlock, u: Tensor) -> Tensor:
         return block.values(u)
 
 
-def gradient(block: NetworkBlock, pull: AugmentedTerms, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def gradient(block: NetworkBlock, terms: AugmentedTerms, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The step's objective (n,), its gradient (n, d) and the network values (n, q) at `u`."""
     u = u.detach().requires_grad_(True)
     with block.stopwatch.measure("network"):
         values = block.values(u)
-    value = pull.value(u, block.outputs(values))
+    value = terms.value(u, block.outputs(values))
     with block.stopwatch.measure("network"):
         (slope,) = torch.autograd.grad(value.sum(), u)
     return value.detach(), slope, values.detach()

@@ -53,8 +53,8 @@ class Quadratic:
 
     def value(self, x: FloatArray) -> float:
         """The objective at `x`."""
-        pull = x - self.centre
-        return float(self.cost @ x + self.offset + 0.5 * (self.weight * pull) @ pull)
+        apart = x - self.centre
+        return float(self.cost @ x + self.offset + 0.5 * (self.weight * apart) @ apart)
 
     @classmethod
     def linear(cls, cost: FloatArray, offset: float = 0.0) -> Quadratic:

@@ -22,6 +22,7 @@ FIRST_RADIUS, GROW, SHRINK = 0.15, 1.5, 0.4
 """Of each component's own trust region, gentler than a descent's: there are few steps, and every one of them
 is a column."""
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-4, 1.0
+"""In widths of the inputs: a component whose steps are smaller is done, but the others go on."""
 ESCAPE = 2.0
 """How much all regions grow where they hold no point together."""
 DECREASE = 1e-9
