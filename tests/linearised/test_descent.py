@@ -7,13 +7,10 @@ import pytest
 from torch import nn
 
 import dovetail as dt
-from dovetail.linearised.bundle import Bundle
 from dovetail.linearised.descent import Descent, DescentOptions, increase_penalty
-from dovetail.linearised.merit import l1_merit
-from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import Step, TrustRegionSubproblem
-from tests.contexts import best_of, breach, choices, context_of
+from tests.contexts import context_of
 from tests.small import linear_net, random_mlp
 
 
@@ -163,143 +160,6 @@ def test_a_descent_without_time_is_its_start():
     assert descent.steps == 0
 
 
-def test_merits_are_cost_and_penalised_distance():
-    problem = dt.Problem(
-        dt.Mip(cost=[1.0, 2.0, 5.0], lower=[-1.0, -9.0, 0.0], upper=[1.0, 9.0, 1.0], offset=7.0)
-    )
-    problem.add_predictor(linear_net([2.0]), [0], [1])
-    problem.add_predictor(linear_net([1.0]), [0], [2], output_type="classification", epsilon=0.1)
-    context = context_of(problem)
-    scaled = ScaledProblem.of(context)
-    Z = np.array([[0.5, 1.0, 1.0], [0.5, 4.0, 0.0], [-0.5, -1.0, 1.0]])
-    penalty = np.array([10.0, 100.0])
-    merits = l1_merit(scaled, Z, scaled.networks.values(Z), penalty)
-    assert merits == pytest.approx(
-        [
-            0.5 + 2.0 + 5.0,
-            0.5 + 8.0 + 10.0 * 3.0 + 100.0 * (0.5 + 0.1),  # class 0 is claimed at logit 0.5
-            -0.5 - 2.0 + 5.0 + 100.0 * (0.5 + 0.1),  # class 1 at logit -0.5
-        ]
-    )
-
-
 def test_penalties_rise_only_where_something_was_let_pass():
     step = Step(np.zeros(2), 0.0, np.array([0.5, 0.0, 1.0]), np.zeros(3))
     assert increase_penalty(np.array([1.0, 1.0, 1e9]), step).tolist() == [3.0, 1.0, 1e9]
-
-
-def at(cut, x):
-    """What a cut says of a single input."""
-    return cut.linearisation.offset[0] + cut.linearisation.slopes[0] * x
-
-
-def test_cuts_are_near_and_on_the_right_side():
-    problem, _, _ = roof(2, dimension=1, planes=3)
-    context = context_of(problem)
-    scaled = ScaledProblem.of(context)
-    bundle = Bundle(scaled, 3)
-    rng = np.random.default_rng(0)
-    here = np.array([0.1, 0.0])
-    model = scaled.networks.linearise(here)
-    assert bundle.cuts(here, model, np.array([-1.0]), 1.0) == ()
-    for x in rng.uniform(-2, 2, 5):
-        bundle.add(np.array([x, 0.0]), scaled.networks.linearise(np.array([x, 0.0])))
-    assert len(bundle) == 3  # the oldest are forgotten
-    for cut in bundle.cuts(here, model, np.array([-1.0]), 1.0):
-        assert cut.outputs.tolist() == [True]  # concave: every tangent lies above
-        assert at(cut, 0.1) >= model.values[0] - 1e-9
-    for cut in bundle.cuts(here, model, np.array([1.0]), 1.0):
-        touching = abs(at(cut, 0.1) - model.values[0]) < 1e-9
-        assert cut.outputs.tolist() == [touching]
-    for cut in bundle.cuts(here, model, np.array([-1.0]), 1e-9):  # none is near, but one may be of this piece
-        touching = abs(at(cut, 0.1) - model.values[0]) < 1e-9
-        assert cut.outputs.tolist() == [touching]
-
-
-def test_pieces_that_meet_here_are_remembered_however_small_the_radius():
-    """At a kink of min(x, -x) both sides count: a step that forgets one of them runs down it for ever."""
-    problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -np.inf], upper=[1.0, np.inf], sense="max"))
-    problem.add_predictor(lowest_of(np.array([[1.0], [-1.0]]), np.zeros(2)), [0], [1])
-    scaled = ScaledProblem.of(context_of(problem))
-    bundle = Bundle(scaled, 2)
-    for x in (-0.5, 0.5):
-        bundle.add(np.array([x, 0.0]), scaled.networks.linearise(np.array([x, 0.0])))
-    here = np.zeros(2)
-    cuts = bundle.cuts(here, scaled.networks.linearise(here), np.array([-1.0]), 1e-6)
-    assert [cut.outputs.tolist() for cut in cuts] == [[True], [True]]
-
-
-# --- integers move -------------------------------------------------------------------------------------
-
-
-def test_without_integers_it_is_a_plain_descent():
-    problem, _, _ = roof(0)
-    a, b = context_of(problem), context_of(problem)
-    one = MixedIntegerDescent(a, ScaledProblem.of(a), DescentOptions()).descend(
-        np.zeros(4), 0.2, a.budget, "test"
-    )
-    other = descent_of(b)[0].run(np.zeros(4), 0.2, b.budget, "test")
-    assert one.merit == other.merit
-    assert np.array_equal(one.z, other.z)
-
-
-def test_a_descent_moves_integers_to_the_best_choice():
-    """y = W x over binaries, linear: the first outer step knows everything."""
-    rng = np.random.default_rng(0)
-    mip = dt.Mip(
-        cost=np.append(rng.normal(size=6), 1.0),
-        A=[np.append(np.ones(6), 0.0)],
-        row_lower=[2.0],
-        row_upper=[4.0],
-        lower=np.append(np.zeros(6), -np.inf),
-        upper=np.append(np.ones(6), np.inf),
-        integer=np.append(np.ones(6, bool), False),
-    )
-    problem = dt.Problem(mip)
-    problem.add_predictor(linear_net(rng.normal(size=6)), np.arange(6), [6])
-    truth, _ = best_of(problem, choices(problem))
-    context = context_of(problem)
-    iterate = MixedIntegerDescent(context, ScaledProblem.of(context), DescentOptions()).descend(
-        np.append(np.full(6, 0.5), 0.0), 0.2, context.budget, "test"
-    )
-    assert iterate.feasible
-    assert iterate.merit == pytest.approx(truth, abs=1e-6)
-    assert context.incumbent.objective == pytest.approx(truth, abs=1e-6)
-
-
-def test_a_descent_flips_a_class_that_pays():
-    # y = 1 where x0 + x1 >= 1, worth 10; x costs 1 a unit: go to the boundary and no further
-    mip = dt.Mip(cost=[1.0, 2.0, -10.0], lower=0.0, upper=[3.0, 3.0, 1.0])
-    problem = dt.Problem(mip)
-    problem.add_predictor(linear_net([1.0, 1.0], -1.0), [0, 1], [2], output_type="classification")
-    context = context_of(problem)
-    iterate = MixedIntegerDescent(context, ScaledProblem.of(context), DescentOptions()).descend(
-        np.zeros(3), 0.2, context.budget, "test"
-    )
-    assert iterate.feasible
-    assert iterate.z[2] == 1.0
-    assert iterate.merit == pytest.approx(-9.0, abs=2e-4)  # epsilon is 1e-4
-    assert breach(mip, context.incumbent.x) <= 1e-9
-
-
-def test_a_descent_mixes_integers_and_reals():
-    """An integer input and a real one, a ReLU network: within a hair of a fine grid from a few starts."""
-    mip = dt.Mip(
-        cost=[0.1, -0.1, 1.0],
-        lower=[0.0, -1.0, -np.inf],
-        upper=[3.0, 1.0, np.inf],
-        integer=[True, False, False],
-    )
-    problem = dt.Problem(mip)
-    net = random_mlp(2, seed=3)
-    problem.add_predictor(net, [0, 1], [2])
-    grid = np.array(
-        [problem.predict(np.array([k, x, 0.0])) for k in range(4) for x in np.linspace(-1, 1, 401)]
-    )
-    truth = float((grid @ mip.cost).min())
-    context = context_of(problem)
-    descent = MixedIntegerDescent(context, ScaledProblem.of(context), DescentOptions())
-    for start in ([0.0, 0.0, 0.0], [3.0, 0.5, 0.0], [1.0, -0.9, 0.0], [2.0, 0.9, 0.0]):
-        descent.descend(np.array(start), 0.2, context.budget, "test")
-    assert context.incumbent.objective <= truth + 1e-9
-    assert context.incumbent.objective >= truth - 0.02

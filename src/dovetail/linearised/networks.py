@@ -18,6 +18,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block, classes_of
+from dovetail.core.jacobian import jacobian
 from dovetail.core.mip import SMALLEST, TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.linearised.class_conditions import ClassConditions
@@ -189,17 +190,7 @@ class Networks:
         """(n, q) values and (n, q, d) derivatives of one block."""
         u = self._tensor(b, inputs).requires_grad_(True)
         values = decision_values(self._blocks[b], self._forwards[b](u))
-        q = values.shape[1]
-        slopes = []
-        for k in range(q):
-            if values.requires_grad:
-                (slope,) = torch.autograd.grad(
-                    values[:, k].sum(), u, retain_graph=k < q - 1, allow_unused=True
-                )
-            else:
-                slope = None
-            slopes.append(torch.zeros_like(u) if slope is None else slope)
-        return values.detach().cpu().numpy(), torch.stack(slopes, dim=1).cpu().numpy()
+        return values.detach().cpu().numpy(), jacobian(values, u).cpu().numpy()
 
     def _replace_by_secants(
         self, b: int, block: Block, z: FloatArray, value: FloatArray, slope: FloatArray

@@ -86,7 +86,7 @@ class Expansion:
         """The expanded program: matrix, row limits, column limits, integrality."""
         mip, steps = self.mip, self.steps_of.size
         stepped, first = np.unique(self.steps_of, return_index=True)
-        links = sp.coo_array(
+        sums = sp.coo_array(
             (
                 np.concatenate([np.ones(stepped.size), -np.ones(steps)]),
                 (
@@ -99,7 +99,7 @@ class Expansion:
         wide = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.n_rows, self.columns))
         base = self.step_level[first]
         return (
-            sp.csr_array(sp.vstack([wide, links], format="csr")),
+            sp.csr_array(sp.vstack([wide, sums], format="csr")),
             np.concatenate([mip.row_lower, base]),
             np.concatenate([mip.row_upper, base]),
             *self.limits(mip.lower, mip.upper),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dovetail.nn.passes import jacobian, values_only
+from dovetail.nn.passes import values_and_jacobian, values_only
 from dovetail.run.network_step import AugmentedTerms, NetworkBlock
 
 TINY = 1e-300
@@ -72,7 +72,7 @@ class Barrier:
     def _gauss_newton(self, u: Tensor, mu: float) -> tuple[Tensor, Product]:
         """First derivatives only: curvature of the terms around the network, not of the network."""
         terms, rows = self.terms, self.block.rows
-        values, slopes = jacobian(self.block, u)
+        values, slopes = values_and_jacobian(self.block, u)
         outputs, J = self._output_slopes(values, slopes)
         gain = terms.output_multiplier + terms.output_weight * (outputs - terms.y)
         slope = terms.multiplier + terms.weight * (u - terms.x) + (gain.unsqueeze(1) @ J).squeeze(1)

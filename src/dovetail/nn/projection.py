@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dovetail.nn.passes import jacobian, values_only
+from dovetail.nn.passes import values_and_jacobian, values_only
 from dovetail.run.network_step import NetworkBlock, Rows
 
 ROUNDS = 20
@@ -74,7 +74,7 @@ def _repaired(block: NetworkBlock, u: Tensor) -> Tensor:
 
 def _gauss_newton(block: NetworkBlock, rows: Rows, u: Tensor, worst: Tensor) -> tuple[Tensor, Tensor]:
     """One shortened step for the samples that miss a row; the others stay where they are."""
-    values, slopes = jacobian(block, u)
+    values, slopes = values_and_jacobian(block, u)
     residual = excess(rows, u, values)
     J = (rows.on_inputs + rows.on_values @ slopes) * block.scale.unsqueeze(1)
     J = J * (residual != 0.0).unsqueeze(2)  # rows that are met do not steer

@@ -68,7 +68,7 @@ def opened(problem, seed=0, points=0):
     rng = np.random.default_rng(seed)
     for _ in range(points):
         pool.add(completed(scaled, rng))
-    master = Master(context, scaled, parts, coupling, pool)
+    master = Master(context, pool)
     return SimpleNamespace(
         problem=problem,
         context=context,
@@ -77,7 +77,7 @@ def opened(problem, seed=0, points=0):
         coupling=coupling,
         pool=pool,
         master=master,
-        restricted=RestrictedMaster(context, scaled, parts, coupling, pool),
+        restricted=RestrictedMaster(context, pool),
     )
 
 

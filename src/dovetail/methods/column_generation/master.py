@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.components import Components
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import SMALLEST
 from dovetail.linearised.scaled_problem import ScaledProblem
@@ -74,13 +73,11 @@ class MasterSolution:
 class Master:
     """A live LP over a growing pool."""
 
-    def __init__(
-        self, context: SolveContext, scaled: ScaledProblem, parts: Components, coupling: Coupling, pool: Pool
-    ) -> None:
-        self._context, self._scaled, self._pool = context, scaled, pool
-        self._parts, self._coupling = parts, coupling
-        self._shared = np.flatnonzero(parts.shared)
-        self._G_shared = sp.csr_array(coupling.G[:, self._shared])
+    def __init__(self, context: SolveContext, pool: Pool) -> None:
+        self._context, self._pool = context, pool
+        self._parts, self._coupling, self._host = pool.parts, pool.coupling, pool.scaled.host
+        self._shared = np.flatnonzero(pool.parts.shared)
+        self._G_shared = sp.csr_array(pool.coupling.G[:, self._shared])
         self._live: HighsModel | None = None
         self._loaded_columns = 0
 
@@ -91,7 +88,7 @@ class Master:
     def solve(self, budget: Budget, *, level_at: float | None = None) -> MasterSolution | None:
         """The master LP, or the level LP at the cost `level_at`; None while a component has no column."""
         live = self._loaded()
-        pool, coupling, host = self._pool, self._coupling, self._scaled.host
+        pool, coupling, host = self._pool, self._coupling, self._host
         rows, shared = coupling.h.size, self._shared.size
         penalty = ELASTIC_COST * max(SMALLEST_COST, float(np.max(np.abs(pool.cost), initial=0.0)))
         own_cost = np.concatenate([host.cost[self._shared], np.full(rows, penalty), [0.0], pool.cost])
@@ -141,7 +138,7 @@ class Master:
             self._loaded_columns = 0
         if self._loaded_columns < self._pool.size:
             new = np.arange(self._loaded_columns, self._pool.size)
-            columns = lp_columns(self._pool, self._coupling, self._parts.count, new)
+            columns = lp_columns(self._pool, new)
             with self._context.stopwatch.measure("engine"):
                 self._live.add_columns(columns)
             self._loaded_columns = self._pool.size
@@ -149,7 +146,7 @@ class Master:
 
     def _empty(self) -> HighsModel:
         coupling, count = self._coupling, self._parts.count
-        rows, shared, host = coupling.h.size, self._shared.size, self._scaled.host
+        rows, shared, host = coupling.h.size, self._shared.size, self._host
         scaled = sp.csr_array(sp.diags_array(1.0 / coupling.scale) @ self._G_shared)
         body = sp.block_array(
             [
@@ -172,12 +169,13 @@ class Master:
         )
 
 
-def lp_columns(pool: Pool, coupling: Coupling, components: int, which: IntArray) -> sp.csc_array:
+def lp_columns(pool: Pool, which: IntArray) -> sp.csc_array:
     """Some of the pool as columns of a program: convexity rows, coupling rows in their scales, cost."""
     convexity = sp.csc_array(
-        (np.ones(which.size), (pool.owner[which], np.arange(which.size))), shape=(components, which.size)
+        (np.ones(which.size), (pool.owner[which], np.arange(which.size))),
+        shape=(pool.parts.count, which.size),
     )
-    use = pool.activity[which] / coupling.scale
+    use = pool.activity[which] / pool.coupling.scale
     use[np.abs(use) < SMALLEST] = 0.0
     cost = sp.csc_array(pool.cost[None, which])
     return sp.csc_array(sp.vstack([convexity, sp.csc_array(use.T), cost], format="csc"))

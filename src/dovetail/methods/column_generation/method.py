@@ -97,8 +97,8 @@ class ColumnGenerationRun:
         self._parts = scaled.parts
         self.coupling = Coupling.of(scaled, self._parts)
         self.pool = Pool(scaled, self._parts, self.coupling)
-        self._master = Master(context, scaled, self._parts, self.coupling, self.pool)
-        self._restricted = RestrictedMaster(context, scaled, self._parts, self.coupling, self.pool)
+        self._master = Master(context, self.pool)
+        self._restricted = RestrictedMaster(context, self.pool)
         self._pricing = Pricing(context, scaled, self._parts)
         self._starts = Starts(context, scaled)
         self._descent = MixedIntegerDescent(context, scaled, DescentOptions(on_point=self.pool.add))

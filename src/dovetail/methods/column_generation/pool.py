@@ -53,7 +53,7 @@ class Pool:
     """All columns found so far: the k-th is `points[k]`, a point of component `owner[k]`."""
 
     def __init__(self, scaled: ScaledProblem, parts: Components, coupling: Coupling) -> None:
-        self._scaled, self._parts, self._coupling = scaled, parts, coupling
+        self.scaled, self.parts, self.coupling = scaled, parts, coupling
         self.members = parts.members
         entries = coupling.G.tocoo()
         owned = parts.owner[entries.col] != NOBODY
@@ -75,8 +75,8 @@ class Pool:
     def add(self, z: FloatArray) -> IntArray:
         """The valid components of a completed point as columns: (C,) their numbers, -1 where not valid."""
         cost, activity = self.measure(z)
-        numbers = np.full(self._parts.count, -1)
-        keys = self._keys(np.arange(self._parts.count), cost, activity)
+        numbers = np.full(self.parts.count, -1)
+        keys = self._keys(np.arange(self.parts.count), cost, activity)
         fresh: list[int] = []
         valid, before = np.flatnonzero(self._valid(z)).tolist(), self.size
         for c in valid:
@@ -94,19 +94,19 @@ class Pool:
     def _keys(self, owner: IntArray, cost: FloatArray, activity: FloatArray) -> list[tuple[int, bytes]]:
         """What tells columns apart: whose they are, what they cost, what they use."""
         table = (
-            np.round(np.concatenate([cost[:, None], activity / self._coupling.scale], axis=1), DIGITS) + 0.0
+            np.round(np.concatenate([cost[:, None], activity / self.coupling.scale], axis=1), DIGITS) + 0.0
         )
         raw, width = table.tobytes(), table.itemsize * table.shape[1]
         return [(c, raw[k * width : (k + 1) * width]) for k, c in enumerate(owner.tolist())]
 
     def measure(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(C,) cost and (C, R) use of the coupling rows, component by component."""
-        count, owner = self._parts.count, self._parts.owner
+        count, owner = self.parts.count, self.parts.owner
         owned = owner != NOBODY
         cost: FloatArray = np.bincount(
-            owner[owned], (self._scaled.host.cost * z)[owned], minlength=count
+            owner[owned], (self.scaled.host.cost * z)[owned], minlength=count
         ).astype(np.float64)
-        rows = self._coupling.h.size
+        rows = self.coupling.h.size
         used: FloatArray = np.bincount(
             self._entry_owner * rows + self._entry_row,
             self._entry_value * z[self._entry_column],
@@ -115,7 +115,7 @@ class Pool:
         return cost, used.reshape(count, rows)
 
     def _valid(self, z: FloatArray) -> BoolArray:
-        host, parts = self._scaled.host, self._parts
+        host, parts = self.scaled.host, self.parts
         valid = np.ones(parts.count, dtype=bool)
         wrong = host.bound_violation(z) > ROOM
         wrong |= host.integer & (np.abs(z - np.round(z)) > ROOM)
@@ -127,7 +127,7 @@ class Pool:
         """All columns, component by component and by `key` within each; and each one's rank in its own."""
         order = np.lexsort((key, self.owner))
         owner = self.owner[order]
-        first = np.searchsorted(owner, np.arange(self._parts.count))
+        first = np.searchsorted(owner, np.arange(self.parts.count))
         return order, np.arange(order.size) - first[owner]
 
     def keep(self, which: IntArray) -> None:

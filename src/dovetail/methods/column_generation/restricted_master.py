@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.components import Components
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR
-from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.methods.column_generation.master import GAP, MasterSolution, lp_columns
-from dovetail.methods.column_generation.pool import Coupling, Pool
+from dovetail.methods.column_generation.pool import Pool
 from dovetail.mip.highs_model import HighsModel
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
@@ -19,12 +17,10 @@ from dovetail.run.context import SolveContext
 class RestrictedMaster:
     """Built anew for each solve: most columns of a pool have no place in it."""
 
-    def __init__(
-        self, context: SolveContext, scaled: ScaledProblem, parts: Components, coupling: Coupling, pool: Pool
-    ) -> None:
-        self._context, self._scaled, self._pool = context, scaled, pool
-        self._parts, self._coupling = parts, coupling
-        self._shared = np.flatnonzero(parts.shared)
+    def __init__(self, context: SolveContext, pool: Pool) -> None:
+        self._context, self._pool = context, pool
+        self._parts, self._coupling, self._host = pool.parts, pool.coupling, pool.scaled.host
+        self._shared = np.flatnonzero(pool.parts.shared)
 
     def solve(
         self, master: MasterSolution, known: IntArray, budget: Budget, most: int
@@ -33,10 +29,10 @@ class RestrictedMaster:
 
         Only columns that can still pay at the master's prices are in it, at most `most` per component.
         """
-        pool, coupling, host = self._pool, self._coupling, self._scaled.host
+        pool, coupling, host = self._pool, self._coupling, self._host
         which = self._promising(master, known, most)
         count, rows, shared = self._parts.count, coupling.h.size, self._shared.size
-        body = lp_columns(pool, coupling, count, which)[:-1]
+        body = lp_columns(pool, which)[:-1]
         on_shared = sp.csr_array(sp.diags_array(1.0 / coupling.scale) @ coupling.G[:, self._shared])
         left = sp.vstack([sp.csr_array((count, shared)), on_shared], format="csr")
         program = (
@@ -70,7 +66,7 @@ class RestrictedMaster:
         kept = order[rank < most]
         if known.size == self._parts.count and master.elastic < HAIR and incumbent.x is not None:
             known_cost = float(np.sum(pool.cost[known])) + float(
-                self._scaled.host.cost[self._shared] @ incumbent.x[self._shared]
+                self._host.cost[self._shared] @ incumbent.x[self._shared]
             )
             kept = kept[reduced[kept] <= known_cost - master.value + HAIR]
         return np.union1d(kept, known)
