@@ -127,8 +127,8 @@ def _part(
     outputs = block.outputs.ravel()
     together = Part(block, True, ((),) * block.samples, (None,) * block.samples)
     feeds = bool(np.isin(outputs, problem.inputs).any())
-    whole = bool(mip.integer[outputs].any()) and not block.classifies
-    if b in foreign or feeds or whole:
+    has_integers = bool(mip.integer[outputs].any()) and not block.classifies
+    if b in foreign or feeds or has_integers:
         return together
     rows = [tuple(_own_row(mip, block, i, r) for r in private.get((b, i), [])) for i in range(block.samples)]
     if not block.classifies:

@@ -50,9 +50,9 @@ class CompletedMerit:
     def of(self, Z: FloatArray) -> FloatArray:
         """(T,) one for each row of `Z`; infinite where a network gave no number."""
         host = self._host
-        missed = np.sum(np.maximum(0.0, host.bound_violation(Z) - ROUNDING), axis=1)
+        violation = np.sum(np.maximum(0.0, host.bound_violation(Z) - ROUNDING), axis=1)
         if host.n_rows:
             beyond = host.row_violation(Z) / self._row_scale
-            missed += np.sum(np.maximum(0.0, beyond - ROUNDING), axis=1)
-        merit = Z @ host.cost + self._penalty * (missed + (missed > MISSED))
+            violation += np.sum(np.maximum(0.0, beyond - ROUNDING), axis=1)
+        merit = Z @ host.cost + self._penalty * (violation + (violation > MISSED))
         return np.where(np.isfinite(merit), merit, np.inf)

@@ -30,7 +30,7 @@ OUTER_STEPS = 1000
 """More than any budget has time for: `PATIENCE` and the radius end it."""
 DECREASE = 1e-7
 """Relative, as in a descent: what a merit falls by less is rounding."""
-WHOLE = 1e-6
+INTEGRAL = 1e-6
 """Integers this close to whole numbers are: a start for the MILP, and a point with secants around it."""
 
 
@@ -92,11 +92,11 @@ class MixedIntegerDescent:
         assert self._milp is not None
         scaled = self._scaled
         region = scaled.trust_region(z, radius, scaled.host.lower, scaled.host.upper, integers=False)
-        whole = bool(np.all(np.abs(z - np.round(z))[scaled.host.integer] < WHOLE))
-        model = scaled.networks.linearise(z, secants=whole)
+        integral = bool(np.all(np.abs(z - np.round(z))[scaled.host.integer] < INTEGRAL))
+        model = scaled.networks.linearise(z, secants=integral)
         part = budget.part(MIP_SECONDS)
         return self._milp.solve(
-            scaled.host.cost, *region, model, penalty, budget=part, start=z if whole else None
+            scaled.host.cost, *region, model, penalty, budget=part, start=z if integral else None
         )
 
 

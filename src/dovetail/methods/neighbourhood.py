@@ -1,6 +1,6 @@
-"""Large neighbourhood search: relax, fix what comes out whole, then free a few components at a time.
+"""Large neighbourhood search: relax, fix what comes out integral, then free a few components at a time.
 
-    relax: sequential LP with the integers relaxed, to a point z whose integers are mostly whole
+    relax: sequential LP with the integers relaxed, to a point z whose integers are mostly integral
     RENS:  a MILP over the integers that are not, networks linearised at z
     LNS:   from the incumbent, free the integers of one critical component and a few others, MILP, repeat
 
@@ -24,7 +24,7 @@ from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 
-WHOLE = 1e-6
+INTEGRAL = 1e-6
 """Integers this close to whole numbers are fixed, as the check rounds them."""
 RELAXED_STARTS, RELAX_SHARE = 4, 0.15
 """Descents of the relaxed problem, and their part of the time left: the first that ends within it counts."""
@@ -33,7 +33,7 @@ RELAXED_TOLERANCE = 1e-5
 RENS_SHARE = 0.2
 """Of the time left, for one MILP towards a first point: four of them leave time for the neighbourhoods."""
 RENS_FREED = (0.0, 0.1, 0.3, 1.0)
-"""Parts of the whole integers freed too, in turn: what is whole may be wrong."""
+"""Parts of the integers that came out integral, freed too in turn: they may be wrong."""
 RENS_RADIUS, LNS_RADIUS = 1.0, 0.3
 """Trust regions of the MILPs: the whole box towards a first point, near the incumbent from then on."""
 LNS_SECONDS = 2.0
@@ -84,7 +84,7 @@ class LargeNeighbourhoodSearch:
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
         self._context, self._scaled = context, scaled
-        self._parts = scaled.parts
+        self._components = scaled.parts
         self._integers = np.flatnonzero(scaled.free_integers)
         seed, threads, stopwatch = context.seed, context.threads, context.stopwatch
         held = DescentOptions()
@@ -98,7 +98,7 @@ class LargeNeighbourhoodSearch:
         self._random_components, self._failures = FIRST_RANDOM, 0
 
     def relax(self) -> float:
-        """A relaxed local optimum, and the first whole point made of it."""
+        """A relaxed local optimum, and the first integral point made of it."""
         context, scaled = self._context, self._scaled
         options = DescentOptions(tolerance=RELAXED_TOLERANCE, hold_integers=False)
         descent = Descent(context, scaled, self._lp, options)
@@ -111,9 +111,9 @@ class LargeNeighbourhoodSearch:
                 best = iterate if best is None or iterate.merit < best.merit else best
         if best is None:
             return float("nan")
-        whole = np.abs(best.z - np.round(best.z)) <= WHOLE
+        integral = np.abs(best.z - np.round(best.z)) <= INTEGRAL
         free = np.zeros(scaled.host.n_columns, dtype=bool)
-        free[self._integers] = ~whole[self._integers]
+        free[self._integers] = ~integral[self._integers]
         free[scaled.networks.outputs[scaled.networks.classes]] = True  # a relaxed class says nothing
         for share in RENS_FREED:
             some = free.copy()
@@ -128,9 +128,9 @@ class LargeNeighbourhoodSearch:
         best = self._context.incumbent.x
         if best is None:
             return self.relax()
-        chosen = self._components(best)
+        chosen = self._choose_components(best)
         free = np.zeros(self._scaled.host.n_columns, dtype=bool)
-        free[self._integers] = np.isin(self._parts.owner[self._integers], [*chosen, NOBODY])
+        free[self._integers] = np.isin(self._components.owner[self._integers], [*chosen, NOBODY])
         before, began = self._context.incumbent.objective, self._context.budget.seconds
         merit = self._sub_mip(best, free, LNS_RADIUS, LNS_SECONDS, "lns")
         if self._context.incumbent.objective == before:
@@ -164,14 +164,16 @@ class LargeNeighbourhoodSearch:
         context.incumbent.offer(iterate.z, source)
         return iterate.merit
 
-    def _components(self, z: FloatArray) -> IntArray:
+    def _choose_components(self, z: FloatArray) -> IntArray:
         """One component that holds the objective back, and random ones beside it."""
         critical = self._critical(z)
-        count = min(self._parts.count, 1 + self._random_components)
+        count = min(self._components.count, 1 + self._random_components)
         first = (
-            int(self._rng.choice(critical)) if critical.size else int(self._rng.integers(self._parts.count))
+            int(self._rng.choice(critical))
+            if critical.size
+            else int(self._rng.integers(self._components.count))
         )
-        others = self._rng.permutation(np.delete(np.arange(self._parts.count), first))
+        others = self._rng.permutation(np.delete(np.arange(self._components.count), first))
         return np.concatenate([[first], others[: count - 1]])
 
     def _critical(self, z: FloatArray) -> IntArray:
@@ -190,5 +192,5 @@ class LargeNeighbourhoodSearch:
         if step is None:
             return np.empty(0, dtype=np.int64)
         priced = np.abs(step.duals) > PRICED
-        owners = self._parts.owner[scaled.networks.outputs[priced]]
+        owners = self._components.owner[scaled.networks.outputs[priced]]
         return np.unique(owners[owners != NOBODY])

@@ -144,9 +144,9 @@ class _Penalised:
         )
         return float(loss.detach()), slope, worst
 
-    def _activity(self, whole: Tensor) -> Tensor:
+    def _activity(self, completed: Tensor) -> Tensor:
         row, column, entry = self._entries
-        return torch.zeros_like(self._row_lower).index_add(0, row, entry * whole[column])
+        return torch.zeros_like(self._row_lower).index_add(0, row, entry * completed[column])
 
     def point(self, x: Tensor) -> FloatArray:
         """The columns as numbers; outputs are the incumbent's business."""
@@ -154,17 +154,17 @@ class _Penalised:
 
     def _completed(self, x: Tensor) -> Tensor:
         """All columns, with outputs as gradients see them, in topological order."""
-        whole = torch.where(self._is_output, torch.zeros_like(x), x)
+        completed = torch.where(self._is_output, torch.zeros_like(x), x)
         for stage in self._problem.stages:
             for block, samples in stage:
                 network = self._networks[block.name]
                 with self._stopwatch.measure("network"):
                     values = network.values(
-                        whole[torch.as_tensor(block.inputs[samples], device=self._device)]
+                        completed[torch.as_tensor(block.inputs[samples], device=self._device)]
                     )
                 columns = torch.as_tensor(block.outputs[samples], device=self._device)
-                whole = whole.index_put((columns,), network.outputs(values))
-        return whole
+                completed = completed.index_put((columns,), network.outputs(values))
+        return completed
 
     def _tensor(self, array: FloatArray) -> Tensor:
         return torch.tensor(array, dtype=torch.float64, device=self._device)

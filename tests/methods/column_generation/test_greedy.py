@@ -16,7 +16,7 @@ def pool_of(owner, cost, activity):
         owner=np.array(owner),
         cost=np.array(cost, float),
         activity=np.array(activity, float),
-        parts=SimpleNamespace(count=1 + max(owner, default=-1)),
+        components=SimpleNamespace(count=1 + max(owner, default=-1)),
     )
     pool.ranked = partial(Pool.ranked, pool)
     return pool

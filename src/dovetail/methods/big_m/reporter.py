@@ -49,8 +49,9 @@ class Reporter:
     def _nearest(self, x: FloatArray) -> FloatArray | None:
         """The point of the host nearest to SCIP's, with SCIP's integers."""
         host, ones = self._host, np.ones(self._host.n_columns)
-        whole = np.clip(np.round(x), host.lower, host.upper)
-        lower, upper = np.where(host.integer, whole, host.lower), np.where(host.integer, whole, host.upper)
+        rounded = np.clip(np.round(x), host.lower, host.upper)
+        lower = np.where(host.integer, rounded, host.lower)
+        upper = np.where(host.integer, rounded, host.upper)
         objective = Quadratic(np.zeros_like(ones), 0.0, ones, x)
         with self._context.stopwatch.measure("check"):
             try:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import SMALLEST
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.methods.column_generation.pool import Coupling, Pool
+from dovetail.methods.column_generation.pool import CouplingRows, Pool
 from dovetail.mip.highs_model import HighsModel
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
@@ -41,7 +41,7 @@ class Prices:
     rows: FloatArray
     """(R,) minus the duals of G z <= h, never negative: what lowering h by a unit costs."""
 
-    def of_columns(self, scaled: ScaledProblem, coupling: Coupling) -> FloatArray:
+    def of_columns(self, scaled: ScaledProblem, coupling: CouplingRows) -> FloatArray:
         """Each host column's cost at these prices."""
         return np.asarray(self.on_cost * scaled.host.cost + coupling.G.T @ self.rows)
 
@@ -75,8 +75,8 @@ class Master:
 
     def __init__(self, context: SolveContext, pool: Pool) -> None:
         self._context, self._pool = context, pool
-        self._parts, self._coupling, self._host = pool.parts, pool.coupling, pool.scaled.host
-        self._shared = np.flatnonzero(pool.parts.shared)
+        self._components, self._coupling, self._host = pool.components, pool.coupling, pool.scaled.host
+        self._shared = np.flatnonzero(pool.components.shared)
         self._G_shared = sp.csr_array(pool.coupling.G[:, self._shared])
         self._live: HighsModel | None = None
         self._loaded_columns = 0
@@ -105,7 +105,7 @@ class Master:
             cost[shared + rows] = 1.0
             ceiling = level_at
         with self._context.stopwatch.measure("engine"):
-            live.set_row_limits(self._parts.count + rows, -np.inf, ceiling)
+            live.set_row_limits(self._components.count + rows, -np.inf, ceiling)
             live.set_bounds(lower, upper)
             live.set_objective(cost, 0.0)
             _, x, _ = live.run(budget, GAP)
@@ -117,7 +117,7 @@ class Master:
     def _solution(
         self, x: FloatArray, duals: FloatArray, own_cost: FloatArray, *, is_level: bool
     ) -> MasterSolution:
-        count, rows, shared = self._parts.count, self._coupling.h.size, self._shared.size
+        count, rows, shared = self._components.count, self._coupling.h.size, self._shared.size
         prices = Prices(
             max(0.0, -float(duals[count + rows])) if is_level else 1.0,
             np.maximum(0.0, -duals[count : count + rows]) / self._coupling.scale,
@@ -145,7 +145,7 @@ class Master:
         return self._live
 
     def _empty(self) -> HighsModel:
-        coupling, count = self._coupling, self._parts.count
+        coupling, count = self._coupling, self._components.count
         rows, shared, host = coupling.h.size, self._shared.size, self._host
         scaled = sp.csr_array(sp.diags_array(1.0 / coupling.scale) @ self._G_shared)
         body = sp.block_array(
@@ -173,7 +173,7 @@ def lp_columns(pool: Pool, which: IntArray) -> sp.csc_array:
     """Some of the pool as columns of a program: convexity rows, coupling rows in their scales, cost."""
     convexity = sp.csc_array(
         (np.ones(which.size), (pool.owner[which], np.arange(which.size))),
-        shape=(pool.parts.count, which.size),
+        shape=(pool.components.count, which.size),
     )
     use = pool.activity[which] / pool.coupling.scale
     use[np.abs(use) < SMALLEST] = 0.0

@@ -25,7 +25,7 @@ from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.column_generation import greedy
 from dovetail.methods.column_generation.master import Master, MasterSolution, Prices
-from dovetail.methods.column_generation.pool import Coupling, Pool
+from dovetail.methods.column_generation.pool import CouplingRows, Pool
 from dovetail.methods.column_generation.pricing import Pricing
 from dovetail.methods.column_generation.restricted_master import RestrictedMaster
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -94,12 +94,12 @@ class ColumnGenerationRun:
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem, options: ColumnGeneration) -> None:
         self._context, self._scaled, self._options = context, scaled, options
-        self._parts = scaled.parts
-        self.coupling = Coupling.of(scaled, self._parts)
-        self.pool = Pool(scaled, self._parts, self.coupling)
+        self._components = scaled.parts
+        self.coupling = CouplingRows.of(scaled, self._components)
+        self.pool = Pool(scaled, self._components, self.coupling)
         self._master = Master(context, self.pool)
         self._restricted = RestrictedMaster(context, self.pool)
-        self._pricing = Pricing(context, scaled, self._parts)
+        self._pricing = Pricing(context, scaled, self._components)
         self._starts = Starts(context, scaled)
         self._descent = MixedIntegerDescent(context, scaled, DescentOptions(on_point=self.pool.add))
         self._rng = np.random.default_rng(context.seed + 2)
@@ -167,7 +167,7 @@ class ColumnGenerationRun:
         master = self._master.solve(self._context.budget)
         if master is None:
             return
-        shared = np.flatnonzero(self._parts.shared)
+        shared = np.flatnonzero(self._components.shared)
         base = (before if before is not None else self._scaled.ranges.middle).copy()
         base[shared] = master.shared if before is None else before[shared]
         for chosen in self._greedy_choices(master, base, shared):
@@ -188,7 +188,7 @@ class ColumnGenerationRun:
         pool, weights = self.pool, self._row_weights(master)
         room = self.coupling.h - self.coupling.G[:, shared] @ base[shared]
         known = self._known_columns()
-        least = greedy.least_use(pool, weights, self._parts.count)
+        least = greedy.least_use(pool, weights, self._components.count)
         choices = []
         if np.all(known >= 0):
             choices.append(greedy.improve(pool, known, room, weights))
@@ -200,7 +200,7 @@ class ColumnGenerationRun:
     def _known_columns(self) -> IntArray:
         """(C,) the incumbent's columns; -1 where it has none."""
         best = self._context.incumbent.x
-        return self._add(best) if best is not None else np.full(self._parts.count, -1)
+        return self._add(best) if best is not None else np.full(self._components.count, -1)
 
     def _row_weights(self, master: MasterSolution) -> FloatArray:
         """What rows weigh in greedy swaps: their prices, and never nothing."""
@@ -220,7 +220,7 @@ class ColumnGenerationRun:
 
     def _thin_pool(self, master: MasterSolution | None) -> None:
         """Keep the columns with the least reduced cost, those in use and the incumbent's."""
-        pool, count = self.pool, self._parts.count
+        pool, count = self.pool, self._components.count
         if master is None or pool.size < FULL * count:
             return
         master = self._master.solve(self._context.budget)

@@ -27,7 +27,7 @@ SMALLEST_SCALE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Coupling:
+class CouplingRows:
     """The rows that tie components together: G z <= h."""
 
     G: sp.csr_array
@@ -36,10 +36,10 @@ class Coupling:
     """(R,) what a row is measured in: the size of its limit, or where that is 0 of what it adds up."""
 
     @classmethod
-    def of(cls, scaled: ScaledProblem, parts: Components) -> Coupling:
+    def of(cls, scaled: ScaledProblem, components: Components) -> CouplingRows:
         """Upper and lower sides of the rows that are nobody's."""
         host = scaled.host
-        open_rows = parts.row_owner == NOBODY
+        open_rows = components.row_owner == NOBODY
         upper = np.flatnonzero(open_rows & np.isfinite(host.row_upper))
         lower = np.flatnonzero(open_rows & np.isfinite(host.row_lower))
         G = sp.csr_array(sp.vstack([host.A[upper], -host.A[lower]], format="csr"))
@@ -52,13 +52,13 @@ class Coupling:
 class Pool:
     """All columns found so far: the k-th is `points[k]`, a point of component `owner[k]`."""
 
-    def __init__(self, scaled: ScaledProblem, parts: Components, coupling: Coupling) -> None:
-        self.scaled, self.parts, self.coupling = scaled, parts, coupling
-        self.members = parts.members
+    def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingRows) -> None:
+        self.scaled, self.components, self.coupling = scaled, components, coupling
+        self.members = components.members
         entries = coupling.G.tocoo()
-        owned = parts.owner[entries.col] != NOBODY
+        owned = components.owner[entries.col] != NOBODY
         self._entry_row, self._entry_column = entries.row[owned], entries.col[owned]
-        self._entry_value, self._entry_owner = entries.data[owned], parts.owner[entries.col[owned]]
+        self._entry_value, self._entry_owner = entries.data[owned], components.owner[entries.col[owned]]
         rows = coupling.h.size
         self.owner: IntArray = np.empty(0, dtype=np.int64)
         self.cost: FloatArray = np.empty(0)
@@ -75,8 +75,8 @@ class Pool:
     def add(self, z: FloatArray) -> IntArray:
         """The valid components of a completed point as columns: (C,) their numbers, -1 where not valid."""
         cost, activity = self.measure(z)
-        numbers = np.full(self.parts.count, -1)
-        keys = self._keys(np.arange(self.parts.count), cost, activity)
+        numbers = np.full(self.components.count, -1)
+        keys = self._keys(np.arange(self.components.count), cost, activity)
         fresh: list[int] = []
         valid, before = np.flatnonzero(self._valid(z)).tolist(), self.size
         for c in valid:
@@ -101,7 +101,7 @@ class Pool:
 
     def measure(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(C,) cost and (C, R) use of the coupling rows, component by component."""
-        count, owner = self.parts.count, self.parts.owner
+        count, owner = self.components.count, self.components.owner
         owned = owner != NOBODY
         cost: FloatArray = np.bincount(
             owner[owned], (self.scaled.host.cost * z)[owned], minlength=count
@@ -115,19 +115,19 @@ class Pool:
         return cost, used.reshape(count, rows)
 
     def _valid(self, z: FloatArray) -> BoolArray:
-        host, parts = self.scaled.host, self.parts
-        valid = np.ones(parts.count, dtype=bool)
+        host, components = self.scaled.host, self.components
+        valid = np.ones(components.count, dtype=bool)
         wrong = host.bound_violation(z) > ROOM
         wrong |= host.integer & (np.abs(z - np.round(z)) > ROOM)
-        valid[parts.owner[wrong & ~parts.shared]] = False
-        valid[parts.row_owner[(host.row_violation(z) > ROOM) & parts.private_rows]] = False
+        valid[components.owner[wrong & ~components.shared]] = False
+        valid[components.row_owner[(host.row_violation(z) > ROOM) & components.private_rows]] = False
         return valid
 
     def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
         """All columns, component by component and by `key` within each; and each one's rank in its own."""
         order = np.lexsort((key, self.owner))
         owner = self.owner[order]
-        first = np.searchsorted(owner, np.arange(self.parts.count))
+        first = np.searchsorted(owner, np.arange(self.components.count))
         return order, np.arange(order.size) - first[owner]
 
     def keep(self, which: IntArray) -> None:

@@ -36,18 +36,19 @@ SAFETY, SMALLEST_WORTH = 2.0, 1e-6
 class Pricing:
     """The pricing problems of all components, as one trust-region subproblem."""
 
-    def __init__(self, context: SolveContext, scaled: ScaledProblem, parts: Components) -> None:
-        self._scaled, self._parts = scaled, parts
+    def __init__(self, context: SolveContext, scaled: ScaledProblem, components: Components) -> None:
+        self._scaled, self._components = scaled, components
         self._subproblem = TrustRegionSubproblem(
             scaled,
             context.stopwatch,
             integer=False,
-            rows=parts.private_rows,
+            rows=components.private_rows,
             seed=context.seed,
             threads=context.threads,
         )
-        self._owned = ~parts.shared
-        self._output_owner = parts.owner[scaled.networks.outputs]
+        self._owned = ~components.shared
+        self._owner = np.maximum(components.owner, 0)  # shared columns count for the first one, at no cost
+        self._output_owner = components.owner[scaled.networks.outputs]
         groups = scaled.networks.class_groups
         self._single = np.array([group[0] for group in groups if group.size == 1], dtype=np.int64)
         self._several = [group for group in groups if group.size > 1]
@@ -66,13 +67,13 @@ class Pricing:
         lower, upper = self._held(z, cost)
         z = np.clip(z, lower, upper)
         penalty = self._penalty(cost)
-        radius = np.full(self._parts.count, FIRST_RADIUS)
+        radius = np.full(self._components.count, FIRST_RADIUS)
         model = networks.linearise(z)
         merit = self._merits(z, model.values, cost, penalty)
         for _ in range(steps):
             if budget.over:
                 return
-            own_radius = radius[np.maximum(self._parts.owner, 0)]
+            own_radius = radius[self._owner]
             region = scaled.trust_region(z, own_radius, lower, upper, integers=True)
             step = self._subproblem.solve(cost, *region, model, penalty, budget=budget)
             if step is None:
@@ -83,7 +84,7 @@ class Pricing:
             now = self._merits(step.z, trial.values, cost, penalty)
             better = now < merit - DECREASE * (1.0 + np.abs(merit))
             radius = np.clip(np.where(better, GROW, SHRINK) * radius, SMALLEST_RADIUS, LARGEST_RADIUS)
-            z = np.where(better[np.maximum(self._parts.owner, 0)] & self._owned, step.z, z)
+            z = np.where(better[self._owner] & self._owned, step.z, z)
             merit = np.where(better, now, merit)
             model = self._mixed(model, trial, better)
 
@@ -112,21 +113,19 @@ class Pricing:
         """More than all of a component is worth at these prices, per unit of each output's spread."""
         scaled = self._scaled
         worth = np.where(self._owned, (cost * np.minimum(scaled.width, WIDEST)) ** 2, 0.0)
-        total = np.sqrt(np.bincount(np.maximum(self._parts.owner, 0), worth, minlength=self._parts.count))
+        total = np.sqrt(np.bincount(self._owner, worth, minlength=self._components.count))
         return np.asarray(SAFETY * np.maximum(total, SMALLEST_WORTH)[self._output_owner] / scaled.spread)
 
     def _merits(self, z: FloatArray, values: FloatArray, cost: FloatArray, penalty: FloatArray) -> FloatArray:
         """(C,) the l1 merit, component by component."""
-        networks, count = self._scaled.networks, self._parts.count
-        merit = np.bincount(
-            np.maximum(self._parts.owner, 0), np.where(self._owned, cost * z, 0.0), minlength=count
-        )
+        networks, count = self._scaled.networks, self._components.count
+        merit = np.bincount(self._owner, np.where(self._owned, cost * z, 0.0), minlength=count)
         apart = np.abs(z[networks.outputs] - values) * ~networks.classes
         merit += np.bincount(self._output_owner, apart * penalty, minlength=count)
         conditions = networks.conditions
         if conditions.count:
             short = conditions.shortfall(z, values) * np.asarray(conditions.weights @ penalty)
-            merit += np.bincount(self._parts.owner[conditions.column], short, minlength=count)
+            merit += np.bincount(self._components.owner[conditions.column], short, minlength=count)
         return np.asarray(merit, dtype=np.float64)
 
 

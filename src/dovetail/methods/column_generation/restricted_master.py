@@ -19,8 +19,8 @@ class RestrictedMaster:
 
     def __init__(self, context: SolveContext, pool: Pool) -> None:
         self._context, self._pool = context, pool
-        self._parts, self._coupling, self._host = pool.parts, pool.coupling, pool.scaled.host
-        self._shared = np.flatnonzero(pool.parts.shared)
+        self._components, self._coupling, self._host = pool.components, pool.coupling, pool.scaled.host
+        self._shared = np.flatnonzero(pool.components.shared)
 
     def solve(
         self, master: MasterSolution, known: IntArray, budget: Budget, most: int
@@ -31,7 +31,7 @@ class RestrictedMaster:
         """
         pool, coupling, host = self._pool, self._coupling, self._host
         which = self._promising(master, known, most)
-        count, rows, shared = self._parts.count, coupling.h.size, self._shared.size
+        count, rows, shared = self._components.count, coupling.h.size, self._shared.size
         body = lp_columns(pool, which)[:-1]
         on_shared = sp.csr_array(sp.diags_array(1.0 / coupling.scale) @ coupling.G[:, self._shared])
         left = sp.vstack([sp.csr_array((count, shared)), on_shared], format="csr")
@@ -64,7 +64,7 @@ class RestrictedMaster:
         reduced = master.reduced_cost(pool)
         order, rank = pool.ranked(reduced)
         kept = order[rank < most]
-        if known.size == self._parts.count and master.elastic < HAIR and incumbent.x is not None:
+        if known.size == self._components.count and master.elastic < HAIR and incumbent.x is not None:
             known_cost = float(np.sum(pool.cost[known])) + float(
                 self._host.cost[self._shared] @ incumbent.x[self._shared]
             )
