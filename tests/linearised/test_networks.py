@@ -205,9 +205,9 @@ def test_settled_points_are_what_the_problem_predicts(kind):
     networks = networks_of(problem)
     Z = np.random.default_rng(2).uniform(-2, 2, (20, problem.mip.n_columns))
     before = Z.copy()
-    settled = networks.with_predictions(Z, networks.values(Z))
+    completed = networks.with_predictions(Z, networks.values(Z))
     assert np.array_equal(Z, before)
-    for z, after in zip(Z, settled, strict=True):
+    for z, after in zip(Z, completed, strict=True):
         assert after == pytest.approx(problem.predict(z), abs=1e-9)
 
 

@@ -16,7 +16,7 @@ from tests.contexts import by_scipy, context_of
 from tests.small import linear_net, random_mlp
 
 
-def blend(sense="min", weights=((1.0, -2.0, 0.5), (0.3, 1.0, -1.0))):
+def blending(sense="min", weights=((1.0, -2.0, 0.5), (0.3, 1.0, -1.0))):
     """Three inputs under two rows, two linear outputs with limits, all of it with cost."""
     rng = np.random.default_rng(0)
     mip = dt.Mip(
@@ -77,7 +77,7 @@ def step_at(program, scaled, z, *, radius=None, penalty=None, **options):
 
 @pytest.mark.parametrize("sense", ["min", "max"])
 def test_with_a_linear_network_the_step_is_the_problem(sense):
-    problem = blend(sense)
+    problem = blending(sense)
     scaled, mip = scaled_of(problem), problem.mip
     weights, bias = np.array([[1.0, -2.0, 0.5], [0.3, 1.0, -1.0]]), np.array([0.25, -0.5])
     A = np.vstack([mip.A.toarray(), -mip.A.toarray()])
@@ -136,7 +136,7 @@ def test_duals_tell_which_side_of_its_model_binds():
 
 
 def test_an_infeasible_region_is_no_step():
-    problem = blend()
+    problem = blending()
     scaled = scaled_of(problem)
     lower, upper = scaled.host.lower.copy(), scaled.host.upper.copy()
     lower[:3] = upper[:3] = 2.0  # the first row allows a sum of 1
@@ -199,7 +199,7 @@ def test_a_cut_that_is_not_used_changes_nothing():
 
 
 @pytest.mark.parametrize("integer", [False, True])
-@pytest.mark.parametrize("make", [blend, mixed], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [blending, mixed], ids=lambda make: make.__name__)
 def test_swapping_linearisations_is_as_good_as_building_anew(make, integer):
     scaled = scaled_of(make())
     program = program_for(scaled, integer=integer, bundle_size=2)
@@ -265,7 +265,7 @@ def by_hand(scaled, z, penalty, *, integer):
     return by_scipy(mip)[0]
 
 
-@pytest.mark.parametrize("make", [blend, mixed], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [blending, mixed], ids=lambda make: make.__name__)
 def test_the_program_is_what_its_docstring_says(make):
     """With the integers in it, classes and all; M differs, which whole classes do not feel."""
     scaled = scaled_of(make())

@@ -50,11 +50,11 @@ class Step:
     value: float
     """The objective there, penalties included."""
     slack: FloatArray
-    """(m,) |y - model| of a regression, and of a class what its conditions miss, summed over its logits; in
-    units of the output's spread, never negative."""
+    """(m,) how far the penalties let it miss the networks, in units of each output's spread, never negative:
+    |y - model| of a regression, and of a class's logit the sum of what its conditions fall short of."""
     duals: FloatArray
-    """(m,) of the rows of each regression, its own and its cuts', per unit of the spread: > 0 where a smaller
-    output would pay (its model holds it up), < 0 where a larger one would. Zeros for classes and MILPs."""
+    """(m,) of each regression, what the objective grows by per spread that its model and cuts rise: > 0 where they
+    hold the output up and a smaller one would pay, < 0 where they hold it down. 0 for classes and MILPs."""
 
     @property
     def senses(self) -> FloatArray:

@@ -168,12 +168,9 @@ class LargeNeighbourhoodSearch:
         """One component that holds the objective back, and random ones beside it."""
         critical = self._critical(z)
         count = min(self._components.count, 1 + self._random_components)
-        first = (
-            int(self._rng.choice(critical))
-            if critical.size
-            else int(self._rng.integers(self._components.count))
-        )
-        others = self._rng.permutation(np.delete(np.arange(self._components.count), first))
+        every = self._components.count
+        first = int(self._rng.choice(critical)) if critical.size else int(self._rng.integers(every))
+        others = self._rng.permutation(np.delete(np.arange(every), first))
         return np.concatenate([[first], others[: count - 1]])
 
     def _critical(self, z: FloatArray) -> IntArray:
