@@ -53,8 +53,8 @@ class Step:
     """(m,) how far the penalties let it miss the networks, in units of each output's spread, never negative:
     |y - model| of a regression, and of a class's logit the sum of what its conditions fall short of."""
     duals: FloatArray
-    """(m,) of each regression, what the objective grows by per spread that its model and cuts rise: > 0 where they
-    hold the output up and a smaller one would pay, < 0 where they hold it down. 0 for classes and MILPs."""
+    """(m,) of each regression, what the objective grows by if its model and cuts rise by a spread: > 0 where
+    they hold the output up and a smaller one would pay, < 0 where they hold it down. 0 for classes and MILPs."""
 
     @property
     def senses(self) -> FloatArray:

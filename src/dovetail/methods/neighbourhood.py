@@ -54,7 +54,7 @@ class Neighbourhood:
     """Options of the method."""
 
     rounds: int | None = None
-    """Neighbourhoods to search; None: until the time is over."""
+    """Neighbourhoods to search; None: until the time is over or `patience` of them brought nothing."""
     patience: int = 40
 
     name = "neighbourhood"

@@ -55,12 +55,12 @@ class ColumnGeneration:
     """Options of the method."""
 
     rounds: int | None = None
-    """None: until the time is over or `patience` restricted masters brought nothing."""
+    """Of master and pricing; None: until the time is over or `patience` restricted masters brought nothing."""
     patience: int = 25
     steps: int = 7
-    """Sequential-LP steps of one pricing round."""
+    """Sequential-LP steps of one pricing round: each makes columns, and the prices change soon."""
     mip_every: int = 4
-    """Rounds from one restricted master to the next."""
+    """Rounds from one restricted master to the next: the pool has to grow in between."""
 
     name = "column-generation"
 
