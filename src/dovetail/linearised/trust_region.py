@@ -54,7 +54,7 @@ class Step:
     |y - model| of a regression, and of a class's logit the sum of what its conditions fall short of."""
     duals: FloatArray
     """(m,) of each regression, what the objective grows by if its model and cuts rise by a spread: > 0 where
-    they hold the output up and a smaller one would pay, < 0 where they hold it down. 0 for classes and MILPs."""
+    they hold the output up and a smaller one would pay, < 0 where they hold it down. 0 for classes and a MILP."""
 
     @property
     def senses(self) -> FloatArray:

@@ -55,7 +55,7 @@ class ColumnGeneration:
     """Options of the method."""
 
     rounds: int | None = None
-    """Of master and pricing; None: until the time is over or `patience` restricted masters brought nothing."""
+    """None: until the time is over or `patience` restricted masters brought nothing."""
     patience: int = 25
     steps: int = 7
     """Sequential-LP steps of one pricing round: each makes columns, and the prices change soon."""
