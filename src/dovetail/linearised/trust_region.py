@@ -54,7 +54,7 @@ class Step:
     |y - model| of a regression, and of a class's logit the sum of what its conditions fall short of."""
     duals: FloatArray
     """(m,) of each regression, what the objective grows by if its model and cuts rise by a spread: > 0 where
-    they hold the output up and a smaller one would pay, < 0 where they hold it down. 0 for classes and a MILP."""
+    they hold the output up and less of it would pay, < 0 where they hold it down. 0 for classes and MILPs."""
 
     @property
     def senses(self) -> FloatArray:
