@@ -1,5 +1,6 @@
-"""What the README and the docs say is run: their programs, their commands, their links."""
+"""What README, docs and docstrings say is run: their programs, their commands, their links."""
 
+import doctest
 import re
 import subprocess
 import sys
@@ -7,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import dovetail as dt
+
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+NAMES = [name for name in dt.__all__ if name != "__version__"]
 
 
 def programs(page):
@@ -53,10 +57,35 @@ def test_links_lead_somewhere(page):
 
 
 def test_options_and_files_named_in_backticks_exist():
-    import dovetail as dt
-
     for page in PAGES:
         for name in re.findall(r"`dt\.(\w+)", page.read_text()):
             assert hasattr(dt, name), f"{page.name}: dt.{name}"
-        for path in re.findall(r"`((?:src|docs|benchmarks|tests)/[\w./]+)`", page.read_text()):
+        for path in re.findall(r"`((?:src|docs|benchmarks|tests|examples)/[\w./]+)`", page.read_text()):
             assert (ROOT / path).exists(), f"{page.name}: {path}"
+
+
+def imported_folders(folder):
+    """What the files of a folder, or a single file, import of ours, by its first name."""
+    place = ROOT / "src" / "dovetail" / folder
+    files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
+    return set(re.findall(r"(?:from|import) dovetail\.(\w+)", "\n".join(file.read_text() for file in files)))
+
+
+def test_the_architecture_page_shows_the_house_as_it_is():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    folders = {file.parent.name for file in (ROOT / "src" / "dovetail").glob("*/__init__.py")}
+    assert folders <= set(re.findall(r"^\| `(\w+)/` \|", page, flags=re.MULTILINE))
+    arrows = re.findall(r"^    (\w+) --> (\w+)$", page, flags=re.MULTILINE)
+    assert folders - {"testing"} <= {name for arrow in arrows for name in arrow}
+    for one, other in arrows:
+        assert other in imported_folders(one), f"docs/architecture.md: {one} does not import {other}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_has_an_example_that_runs(name):
+    text = getattr(dt, name).__doc__
+    example = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    assert example.examples, f"dovetail.{name} has no example in its docstring"
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=said.append)
+    assert not said, "".join(said)

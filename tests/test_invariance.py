@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ import dovetail as dt
 from tests.conftest import FULL
 from tests.differential.instances import make
 from tests.differential.judging import as_problem
+from tests.tanh import problem_of, tanh_net
 
 few = settings(max_examples=60 if FULL else 8, deadline=None, derandomize=True)
 METHOD = dt.DualDecomposition(iterations=4)
@@ -81,3 +83,16 @@ def test_check_does_not_care_for_the_order_of_columns(seed, power):
         row_upper=instance.row_upper * scale,
     )
     assert dt.check(as_problem(scaled), x).rows.amount == here.rows.amount * scale
+
+
+def test_an_equivalent_model_reaches_the_same_optimum():
+    """Cost on y, or on z <= 3 y + 1: the same problem, whatever bounds z has."""
+    direct = problem_of([0.0, 3.0], lower=[0.0, -np.inf], upper=[1.0, np.inf], sense="max")
+    row = ([[0.0, -3.0, 1.0]], -np.inf, 0.0)
+    through = problem_of([0.0, 0.0, 1.0], *row, lower=[0.0, -1e3, -1e3], upper=[1.0, 1e3, 1e3], sense="max")
+    for p in (direct, through):
+        p.add_predictor(tanh_net(seed=4), [0], [1])
+    found = [dt.solve(p, log=False).objective for p in (direct, through)]
+    grid = torch.linspace(0, 1, 1001, dtype=torch.float64)[:, None]
+    best = 3.0 * tanh_net(seed=4)(grid).max().item()
+    assert found == pytest.approx([best, best], abs=1e-2)

@@ -13,6 +13,7 @@ from dovetail.run.budget import Budget
 from tests.conftest import FULL
 from tests.contexts import by_scipy
 from tests.small import linear_net
+from tests.tanh import problem_of, tanh_net
 
 
 def test_budgets_bound_what_has_no_bounds():
@@ -162,3 +163,19 @@ def test_without_time_a_tightened_box_is_the_plain_one():
     problem = random_program(np.random.default_rng(3))
     box, plain = tightened_box(problem, Budget(0.0)), propagate(problem.mip)
     assert np.array_equal(box.lower, plain.lower) and np.array_equal(box.upper, plain.upper)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-3])
+def test_no_time_to_find_the_boxes_is_no_mistake_of_the_model(seconds):
+    A = [[1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]]
+    p = problem_of([1.0, 1.0, 1.0], A, np.full(4, -np.inf), np.ones(4), lower=-np.inf)
+    p.add_predictor(tanh_net(2), [0, 1], [2])
+    assert dt.solve(p, time_limit=seconds, log=False).stop_reason == "time"
+    assert dt.solve(p, time_limit=5.0, log=False).status == "feasible"
+
+
+def test_a_box_that_is_no_box_is_refused_by_name():
+    p = problem_of([0.0, 1.0], lower=[-1e15, -np.inf], upper=[1e15, np.inf], names=["far", "y"])
+    p.add_predictor(tanh_net(), ["far"], ["y"])
+    with pytest.raises(dt.ModelError, match=r"far .* no useful box"):
+        dt.solve(p, "dual-decomposition", log=False)

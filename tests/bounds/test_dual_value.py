@@ -14,8 +14,15 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from tests.conftest import FULL
 from tests.differential.hosts import make, optimum
+from tests.tanh import problem_of
 
 SEEDS = range(2000 if FULL else 60)
+
+
+def test_costs_below_an_engine_s_tolerance_count():
+    result = dt.solve(problem_of([-1e-10, 0.0], [[1.0, 1.0]], -np.inf, 1e9, upper=1e9), log=False)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(-0.1)
 
 
 @cache

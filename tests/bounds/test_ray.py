@@ -10,6 +10,7 @@ import torch
 import dovetail as dt
 from dovetail.bounds.ray import improving_ray
 from tests.conftest import FULL
+from tests.tanh import problem_of, tanh_net
 
 SEEDS = range(2000 if FULL else 60)
 
@@ -90,3 +91,33 @@ def test_digits_that_decimals_do_not_have():
     """0.1 * 3 - 0.3 is not 0 in binary, and means 0."""
     mip = dt.Mip([-1.0, -1.0], [[0.1, -0.3]], [0.0], [0.0])
     assert improving_ray(mip, np.array([3.0, 1.0]))
+
+
+@pytest.mark.parametrize("entry", [1e-9, 1e-8, 1e-3])
+def test_a_far_limit_is_a_limit(entry):
+    p = problem_of(
+        [0.0, 0.0, 1.0, -1000.0, -1000.0],
+        [[0, -1, 1, 0, 0], [0, 0, 0, entry, entry], [0, 0, 0, entry, 2 * entry]],
+        [0.0, -np.inf, -np.inf],
+        [np.inf, 1.0, 1.0],
+        lower=[0.0, -np.inf, -np.inf, 0.0, 0.0],
+        upper=[1.0, np.inf, np.inf, np.inf, np.inf],
+    )
+    p.add_predictor(tanh_net(), [0], [1])
+    assert dt.solve(p, log=False, time_limit=5).status != "unbounded"
+
+
+@pytest.mark.parametrize("limits", [{}, {"integer": True}, {"lower": -1e30}])
+@pytest.mark.parametrize("start", [None, [0.0, 0.0]])
+def test_an_unbounded_host_without_predictors(limits, start):
+    result = dt.solve(problem_of([-1.0, 0.0], **limits), start=start, log=False)
+    assert (result.status, result.stop_reason) == ("unbounded", "proved")
+    assert result.objective is None
+
+
+def test_unbounded_beside_a_predictor_is_proved():
+    p = problem_of([0.0, 0.0, -1.0], lower=[0.0, -np.inf, 0.0], upper=[1.0, np.inf, np.inf])
+    p.add_predictor(tanh_net(), [0], [1])
+    result = dt.solve(p, log=False)
+    assert (result.status, result.stop_reason) == ("unbounded", "proved")
+    assert dt.check(p, result.x).within()

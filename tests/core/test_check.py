@@ -9,6 +9,7 @@ import dovetail as dt
 from dovetail.core.check import Checker
 from tests.conftest import FULL
 from tests.small import linear_net, random_mlp
+from tests.tanh import problem_of
 
 
 def sample_problem(dtype=torch.float64):
@@ -156,3 +157,28 @@ def test_a_module_with_float32_in_its_code(scripted):
         assert "no float64 copy" in violation.precision.name
     else:
         assert 0.0 < violation.precision.amount < 1e-7
+
+
+def test_the_judge_is_not_blinded_by_an_overflow():
+    p = problem_of(
+        [0.0, 0.0, 0.0],
+        [[1e10, -1e10, 0.0], [0.0, 0.0, 1.0]],
+        [-np.inf, 5.0],
+        [np.inf, np.inf],
+        lower=-np.inf,
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert not dt.check(p, [1e300, 1e300, 1.0]).within()
+
+
+def test_what_is_not_a_number_is_no_class():
+    class Root(nn.Module):
+        def forward(self, x):
+            return torch.sqrt(x - 0.01) + 1.0
+
+    p = problem_of([1.0, 0.0], lower=0.0, upper=[1.0, 1.0])
+    with pytest.raises(dt.PredictorError, match="nan"):
+        p.add_predictor(Root(), [0], [1], output_type="classification", threshold=0.0)
+    p = problem_of([1.0, 0.0], lower=[0.1, 0.0], upper=[1.0, 1.0])
+    p.add_predictor(Root(), [0], [1], output_type="classification", threshold=0.0)
+    assert dt.check(p, [0.0, 0.0]).prediction.amount == np.inf

@@ -63,6 +63,12 @@ def test_arrays_cannot_be_changed_behind_its_back():
         mip.cost[0] = 5.0
 
 
+def test_a_mip_is_read_only():
+    mip = dt.Mip([1.0], [[2.0]], 0.0, 1.0)
+    with pytest.raises(ValueError, match="read-only"):
+        mip.A.data[0] = np.nan
+
+
 def test_minimised_turns_the_sense_and_nothing_else():
     mip = build(sense="max", offset=7.0)
     turned = mip.minimised()

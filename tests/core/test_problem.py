@@ -170,3 +170,26 @@ def test_refuses_a_second_writer_and_a_longer_cycle():
 def test_refuses_what_is_not_a_mip():
     with pytest.raises(dt.ModelError, match="builtins.dict"):
         dt.Problem({"cost": [1.0]})
+
+
+def test_many_blocks_are_added_in_time_that_grows_with_them():
+    columns = 4000
+    mip = dt.Mip(np.zeros(columns), lower=-1.0, names=[f"c{j}" for j in range(columns)])
+    p = dt.Problem(mip)
+    counts = {"stages": 0}
+    import dovetail.core.problem as module
+
+    before = module._stages
+
+    def counted(*args):
+        counts["stages"] += 1
+        return before(*args)
+
+    module._stages = counted
+    try:
+        for k in range(40):
+            p.add_predictor(lambda X: X.sum(axis=1), [f"c{3 * k}", f"c{3 * k + 1}"], [f"c{3 * k + 2}"])
+    finally:
+        module._stages = before
+    assert counts["stages"] == 0
+    assert len(p.stages) == 1

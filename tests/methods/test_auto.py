@@ -15,6 +15,7 @@ from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
 from tests.contexts import best_of, choices
 from tests.small import linear_net, random_mlp
+from tests.tanh import problem_of, tanh_net
 
 DOUBLE = {"dtype": torch.float64}
 
@@ -434,3 +435,24 @@ def test_inputs_that_are_all_fixed_make_a_table_of_one_row():
         truth = float(net(torch.tensor([[0.5]], **DOUBLE)))
     assert result.status == "optimal"
     assert result.objective == pytest.approx(truth, abs=1e-9)
+
+
+def test_a_slow_first_mip_step_is_not_the_end():
+    """A hard equality knapsack: the first MIP step finds its point only after its slice."""
+    rng = np.random.default_rng(3)
+    A = rng.integers(1, 100, (3, 24)).astype(float)
+    right = A @ rng.integers(0, 2, 24)
+    side = np.hstack([A, np.zeros((3, 1))])
+    p = problem_of(
+        np.append(np.zeros(24), 1.0),
+        side,
+        right,
+        right,
+        lower=np.append(np.zeros(24), -np.inf),
+        upper=np.append(np.ones(24), np.inf),
+        integer=np.append(np.ones(24, bool), False),
+    )
+    p.add_predictor(tanh_net(24), np.arange(24), [24])
+    start = time.perf_counter()
+    result = dt.solve(p, time_limit=6.0, log=False)
+    assert result.x is not None or time.perf_counter() - start > 4.5

@@ -12,6 +12,7 @@ from dovetail.methods.dual_decomposition import DualDecomposition
 from tests.conformance import nets
 from tests.conftest import FULL
 from tests.small import Parabola, bowl, knapsack, linear_net, random_mlp
+from tests.tanh import problem_of, tanh_net
 
 
 def test_the_loop_is_one_short_function_in_the_papers_order():
@@ -227,3 +228,34 @@ def test_any_callable():
 def test_options_are_checked(options, culprit):
     with pytest.raises(dt.OptionError, match=culprit):
         dt.DualDecomposition(**options)
+
+
+@pytest.mark.parametrize("free", [(-np.inf, np.inf), (0.0, np.inf)])
+def test_a_column_that_follows_a_free_output(free):
+    """max z with z <= 3 y + 1 is bounded by the network alone; HiGHS's tangents must not think otherwise."""
+    p = problem_of(
+        [0.01, 0.0, -1.0], [[0.0, -3.0, 1.0]], -np.inf, 1.0,
+        lower=[0.0, free[0], -np.inf], upper=[4.0, free[1], np.inf], integer=[True, False, False],
+    )  # fmt: skip
+    network = tanh_net(1)
+    with torch.no_grad():
+        network[2].bias += 2.0
+        best = min(
+            0.01 * k - (3.0 * network(torch.full((1, 1), float(k)).double()).item() + 1.0) for k in range(5)
+        )
+    p.add_predictor(network, [0], [1])
+    result = dt.solve(p, "dual-decomposition", log=False)
+    assert result.status == "feasible"
+    assert best - 1e-6 <= result.objective <= best + 0.1 * abs(best)
+    exact = dt.solve(p, log=False)  # few values: a table
+    assert exact.status == "optimal"
+    assert exact.objective == pytest.approx(best, abs=1e-6)
+
+
+def test_agreement_on_a_refused_point_goes_on_and_looks_around():
+    network = tanh_net(2, 3, torch.float32, seed=1)
+    p = problem_of(
+        [1.0, 1.0, 0.0, 0.0, 0.0], lower=[-2.0, -2.0, 0.0, 1.0, 0.0], upper=[2.0, 2.0, 1.0, 1.0, 1.0]
+    )
+    p.add_predictor(network, [0, 1], [2, 3, 4], output_type="classification")
+    assert dt.solve(p, log=False).status == "feasible"

@@ -102,3 +102,25 @@ def test_a_program_of_continuous_columns_only():
     highs.setOptionValue("output_flag", False)
     highs.addVar(0.0, 2.0)
     assert as_mip(highs).integer.tolist() == [False]
+
+
+MPS = """NAME t
+ROWS
+ N obj
+ L c
+COLUMNS
+ x obj 1 c 1
+ y obj 1 c 1
+{extra}RHS
+ R c 3
+ENDATA
+"""
+
+
+def test_a_file_that_highs_only_doubts_is_refused(tmp_path):
+    good, bad = tmp_path / "good.mps", tmp_path / "bad.mps"
+    good.write_text(MPS.format(extra=""))
+    bad.write_text(MPS.format(extra=" x obj 1\n"))
+    assert dt.read(good).n_columns == 2
+    with pytest.raises(dt.ModelError, match="bad.mps"):
+        dt.read(bad)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
 from dovetail.mip.highs import HighsEngine
@@ -9,6 +10,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.incumbent import Incumbent, meets
 from dovetail.run.stopwatch import Stopwatch
 from tests.small import knapsack, linear_net
+from tests.tanh import problem_of, tanh_net
 
 
 def inner(problem):
@@ -133,3 +135,15 @@ def test_a_constant_does_not_bring_a_bound_closer(offset, objective):
     mip = dt.Mip(cost=[1.0], offset=offset)
     assert meets(mip, objective, objective - 0.9e-6)
     assert not meets(mip, objective, objective - 2e-6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+def test_a_small_objective_or_a_large_offset_proves_nothing(offset):
+    size = 1e-8 if offset == 0.0 else 1.0
+    p = problem_of([0.0, -size], lower=[0.0, -2.0], upper=[1.0, 2.0], offset=offset)
+    p.add_predictor(tanh_net(), [0], [1])
+    result = dt.solve(p, log=False)
+    assert result.status == "feasible"
+    assert result.value(1) == pytest.approx(
+        tanh_net()(torch.ones(1, 1, dtype=torch.float64)).item(), abs=1e-3
+    )

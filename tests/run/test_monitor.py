@@ -1,6 +1,8 @@
 """The log says what happens, line by line, and nothing a name contains reaches the terminal raw."""
 
 import io
+import subprocess
+import sys
 from dataclasses import replace
 
 import dovetail as dt
@@ -47,6 +49,20 @@ def test_control_characters_do_not_reach_the_terminal():
     log = io.StringIO()
     Monitor(Budget(), log).say("name \x1b[31mred\x07")
     assert log.getvalue() == "name ?[31mred?\n"
+
+
+def test_silence_is_silence():
+    program = """
+import dovetail as dt, numpy as np, torch
+torch.manual_seed(0)
+mip = dt.Mip([0, 0, 1], [[1, 1, 0]], -np.inf, np.inf, lower=[0, 0, -np.inf], upper=[1, 1, np.inf])
+p = dt.Problem(mip)
+p.add_predictor(torch.nn.Linear(2, 1), [0, 1], [2])
+dt.solve(p, log=False)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr == ""
 
 
 def test_the_log_of_a_solve():

@@ -9,6 +9,7 @@ import pytest
 
 import dovetail as dt
 from tests.small import bowl, knapsack
+from tests.tanh import tanh_problem
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +92,12 @@ def test_pages_draw_the_course(tmp_path):
     result = dt.solve(bowl(), dt.DualDecomposition(iterations=5, tolerance=1e-12), log=False)
     page = result.report(tmp_path / "bowl.html").read_text()
     assert page.count("<polyline") == 2
+
+
+@pytest.mark.parametrize("columns", [7, -1, 1.0, [True, False], slice(1)])
+def test_values_of_columns_that_are_not_there(columns):
+    p, _ = tanh_problem()
+    result = dt.solve(p, dt.DualDecomposition(iterations=1), log=False)
+    with pytest.raises(dt.ModelError, match="value()"):
+        result.value(columns)
+    assert result.value(np.array([0, 1], dtype=object)).shape == (2,)

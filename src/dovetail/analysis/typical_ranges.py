@@ -1,7 +1,7 @@
-"""The stretch each column is expected to move in, and sample points of every block's inputs.
+"""The range each column is expected to move in, and sample points of every block's inputs.
 
-A box may be infinite; a stretch never is. It is a guide for lengths and starting points and
-never limits anything. An output without bounds gets its stretch from what its network says
+A box may be infinite; a typical range never is. It is a guide for lengths and starting points and
+never limits anything. An output without bounds gets its range from what its network says
 over sample points of its inputs, so that networks fed by other networks have one too.
 """
 
@@ -18,6 +18,7 @@ from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
 
 POINTS = 64
+"""Samples of a block's inputs: enough for a spread within a tenth or so, and still one cheap batch."""
 WIDEST = 1e10
 """A wider box says nothing about how far its column moves, and its squares are beyond what engines take."""
 INNER = 0.1
@@ -37,13 +38,13 @@ class TypicalRanges:
 
     @property
     def width(self) -> FloatArray:
-        """Length of each column's stretch; 1 for a column that cannot move."""
+        """Length of each column's range; 1 for a column that cannot move."""
         width = self.upper - self.lower
         return np.where(width > 0, width, 1.0)
 
     @property
     def middle(self) -> FloatArray:
-        """The centre of each column's stretch."""
+        """The centre of each column's range."""
         return 0.5 * (self.lower + self.upper)
 
 

@@ -19,6 +19,14 @@ class Block:
     A regression block's outputs are the predictor's values. A classification block's
     single output is 1 where the value is >= `threshold` and 0 elsewhere; k outputs
     are the one-hot of the largest of k values (the first of equal ones).
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0] * 4, upper=[5.0, 5.0, 1.0, 1.0]))
+    >>> block = problem.add_predictor(
+    ...     lambda X: X - 2.5, inputs=[[0], [1]], outputs=[[2], [3]], output_type="classification"
+    ... )
+    >>> block.name, block.samples, block.threshold
+    ('block0', 2, 0.0)
     """
 
     name: str

@@ -40,7 +40,14 @@ class Worst:
 
 @dataclass(frozen=True)
 class Violation:
-    """How far a point is from satisfying a problem, kind by kind; up to `TOLERANCE` it counts."""
+    """How far a point is from satisfying a problem, kind by kind; up to `TOLERANCE` it counts.
+
+    >>> import dovetail as dt
+    >>> mip = dt.Mip(cost=[1.0], A=[[1.0]], row_lower=2.0, row_upper=9.0, row_names=["demand"])
+    >>> violation = dt.check(dt.Problem(mip), [1.5])
+    >>> violation.within(), violation.rows.amount, str(violation)
+    (False, 0.5, 'row demand by 5.0e-01')
+    """
 
     rows: Worst = Worst()
     bounds: Worst = Worst()

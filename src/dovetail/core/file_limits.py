@@ -14,7 +14,12 @@ from dovetail.core.options import require_count, require_number
 
 @dataclass(frozen=True)
 class FileLimits:
-    """What reading one file may take; None leaves a limit as the reader has it."""
+    """What reading one file may take; None leaves a limit as the reader has it.
+
+    >>> import dovetail as dt
+    >>> dt.FileLimits(bytes=10**9, seconds=60.0)
+    FileLimits(bytes=1000000000, elements=None, seconds=60.0)
+    """
 
     bytes: int | None = None
     """Of the file, unpacked, and of what it refers to."""

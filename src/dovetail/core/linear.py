@@ -1,4 +1,4 @@
-"""A layer of torch's made without chance."""
+"""A layer of torch's made without drawing random numbers."""
 
 from __future__ import annotations
 

@@ -48,6 +48,14 @@ class Mip:
     `A` may be dense, sparse, or None for a program without rows. A scalar stands
     for a vector of that value. `names` and `row_names` are used in messages and to
     address columns; without them column j is called ``x[j]`` and row i ``row[i]``.
+
+    >>> import dovetail as dt
+    >>> mip = dt.Mip(
+    ...     cost=[3.0, 2.0], A=[[1.0, 1.0]], row_lower=[2.0], row_upper=[8.0],
+    ...     upper=5.0, integer=[True, False], names=["trucks", "hours"],
+    ... )
+    >>> mip.n_rows, mip.n_columns, mip.objective([1.0, 2.0])
+    (1, 2, 7.0)
     """
 
     cost: FloatArray

@@ -80,6 +80,15 @@ def register_predictor(recognises: type | Recogniser, build: Builder) -> None:
     `build(obj)` returns something dovetail knows already: a `torch.nn.Module`, a function f(X) -> Y on
     numpy batches, an estimator, a path, or a `dovetail.core.predictor.Predictor`. What is registered last
     is asked first, and before all that dovetail knows by itself.
+
+    >>> import dovetail as dt
+    >>> class Recipe:
+    ...     def cook(self, X):
+    ...         return X.sum(axis=1)
+    >>> dt.register_predictor(Recipe, lambda recipe: recipe.cook)
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, 1.0, -2.0], upper=[1.0, 1.0, 9.0]))
+    >>> problem.add_predictor(Recipe(), inputs=[0, 1], outputs=[2]).name
+    'block0'
     """
     if not callable(recognises) or not callable(build):
         raise PredictorError(

@@ -29,7 +29,14 @@ Stage = tuple[tuple[Block, IntArray], ...]
 
 
 class Problem:
-    """A `Mip` plus predictors over its columns."""
+    """A `Mip` plus predictors over its columns.
+
+    >>> import numpy as np, dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, 1.0, -1.0], upper=[3.0, 3.0, 99.0], names=["a", "b", "y"]))
+    >>> block = problem.add_predictor(lambda X: X[:, 0] * X[:, 1], inputs=["a", "b"], outputs=["y"])
+    >>> problem.predict(np.array([2.0, 3.0, 0.0]))
+    array([2., 3., 6.])
+    """
 
     def __init__(self, mip: Mip) -> None:
         if not isinstance(mip, Mip):

@@ -12,7 +12,12 @@ from dovetail.core.options import require_count, require_flags, require_number
 
 @dataclass(frozen=True)
 class FixedPenalty:
-    """rho stays what it is: the paper's experiments."""
+    """rho stays what it is: the paper's experiments.
+
+    >>> import dovetail as dt
+    >>> dt.DualDecomposition(rho=10.0, penalty=dt.FixedPenalty()).penalty
+    FixedPenalty()
+    """
 
     def start(self, rho: float) -> PenaltyState:
         """Begin with `rho`."""
@@ -33,6 +38,11 @@ class BalancedPenalty:
     rounded u, which is why there is a range. The dual residual grows with rho itself, which
     makes the rule favour a small rho however the problem is scaled; `relative` takes the first
     rho out of it, so that the rule corrects a start that was wrong and leaves a good one alone.
+
+    >>> import dovetail as dt
+    >>> rule = dt.BalancedPenalty(factor=2.0, ratio=10.0)
+    >>> rule.update(rule.start(40.0), iteration=5, primal=1.0, dual=0.0).rho
+    80.0
     """
 
     relative: bool = True

@@ -23,7 +23,15 @@ from dovetail.run.context import MethodOutcome, SolveContext
 
 @dataclass(frozen=True)
 class Auto(AutoOptions):
-    """The default method; its options say what may be used, and how much of it."""
+    """The default method; its options say what may be used, and how much of it.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    >>> result = dt.solve(problem, dt.Auto(effort=1), log=False)
+    >>> result.status.value, result.objective
+    ('optimal', -6.0)
+    """
 
     name = "auto"
 

@@ -63,7 +63,15 @@ IMPROVED = 0.99
 
 @dataclass(frozen=True)
 class DualDecomposition:
-    """Options of Algorithm 1. The defaults are ours; `paper()` has the paper's."""
+    """Options of Algorithm 1. The defaults are ours; `paper()` has the paper's.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
+    >>> result = dt.solve(problem, dt.DualDecomposition(rho=10.0, iterations=30), log=False)
+    >>> result.objective < 1e-2, result.residual is not None
+    (True, True)
+    """
 
     rho: float = 40.0
     nn_solver: NnSolver = field(default_factory=ProjectedGradient)

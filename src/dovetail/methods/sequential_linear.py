@@ -26,7 +26,15 @@ from dovetail.run.progress import Progress
 
 @dataclass(frozen=True)
 class SequentialLinear:
-    """Options of the method."""
+    """Options of the method.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
+    >>> result = dt.solve(problem, dt.SequentialLinear(starts=3), log=False)
+    >>> result.objective < 1e-3
+    True
+    """
 
     starts: int | None = None
     """Descents to make; None: until the time is over or `patience` descents brought nothing."""

@@ -44,7 +44,14 @@ from dovetail.run.trace import Residual
 
 @dataclass(frozen=True)
 class SingleStepGradient:
-    """Options of Algorithm 2; the defaults are the paper's."""
+    """Options of Algorithm 2; the defaults are the paper's.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
+    >>> dt.solve(problem, dt.SingleStepGradient(iterations=5), log=False).status.value
+    'feasible'
+    """
 
     iterations: int = 100
     lr: float = 0.01

@@ -43,8 +43,12 @@ def add_predictor_constr(
     as it does in the peers; "probability_1" asks it for the probability of its second class.
 
     `threshold`, `epsilon` and `data` are those of `Problem.add_predictor`. `trust=True` allows a file that
-    can run code when it is loaded (pickles). Options of the peers that say how a network should be written
-    out are accepted and mean nothing here.
+    can run code when it is loaded (pickles). The peers' options for writing networks out mean nothing here.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
+    >>> constr = dt.add_predictor_constr(problem, lambda X: X**2, [0], [1])
+    >>> assert dt.solve(problem, log=False).objective == -6.0
     """
     prefix = naming_prefix(peer_options)
     foreign = foreign_model(model)

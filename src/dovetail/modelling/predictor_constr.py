@@ -15,7 +15,15 @@ from dovetail.modelling.shapes import as_samples
 
 
 class PredictorConstr:
-    """What `add_predictor_constr` attached; its values are those of the model's last solve."""
+    """What `add_predictor_constr` attached; its values are those of the model's last solve.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, -1.0], upper=[2.0, 9.0], names=["x", "y"]))
+    >>> constr = dt.add_predictor_constr(problem, lambda X: X**2, ["x"], ["y"])
+    >>> result = dt.solve(problem, time_limit=2, log=False)
+    >>> constr.output_values.shape, float(constr.get_error().max()) <= 1e-6
+    ((1,), True)
+    """
 
     def __init__(self, model: Any, foreign: ForeignModel, attached: Attachment, created: Any) -> None:
         self._model, self._foreign, self._attached, self._created = model, foreign, attached, created

@@ -91,6 +91,13 @@ def _problem(foreign: ForeignModel, reading: Reading, attachments: list[Attachme
 
 
 def check(model: Any, x: ArrayLike) -> Violation:
-    """How far `x` (a value for every column) is from satisfying a problem, or a model with its predictors."""
+    """How far `x` (a value for every column) is from satisfying a problem, or a model with its predictors.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1], name="square")
+    >>> dt.check(problem, [3.0, 9.0]).within(), str(dt.check(problem, [3.0, 8.0]))
+    (True, 'square, sample 0, output 0 by 1.1e-01')
+    """
     problem = model.renewed() if isinstance(model, Problem) else take_snapshot(model).problem
     return judge.check(problem, x)

@@ -24,6 +24,14 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
     A file that is cut short, or that another reader would take for another model, is refused.
     What reading may take is limited; `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
     raises that.
+
+    >>> import pathlib, tempfile, dovetail as dt
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "plan.lp")
+    ...     _ = path.write_text("minimize\\n obj: 2 a + b\\nsubject to\\n need: a + b >= 3\\nend\\n")
+    ...     mip = dt.read(path)
+    >>> mip.names, mip.row_lower.tolist()
+    (('a', 'b'), [3.0])
     """
     if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
         raise ModelError(f"read takes the path of a file, not {path!r}.")

@@ -41,7 +41,12 @@ MARGINS = (1e-2, 1e-4, 1e-6)
 
 @dataclass(frozen=True)
 class LogBarrier:
-    """Options of the barrier sub-solver."""
+    """Options of the barrier sub-solver.
+
+    >>> import dovetail as dt
+    >>> dt.DualDecomposition(nn_solver=dt.LogBarrier(variant="l-bfgs-b")).nn_solver.variant
+    'l-bfgs-b'
+    """
 
     mu: float = 0.1
     """The first; in objective units."""

@@ -36,7 +36,12 @@ NO_VIOLATION = 1e-7
 
 @dataclass(frozen=True)
 class ProjectedGradient:
-    """Options of the projected-gradient sub-solver."""
+    """Options of the projected-gradient sub-solver.
+
+    >>> import dovetail as dt
+    >>> dt.DualDecomposition(nn_solver=dt.ProjectedGradient(steps=25, lr=0.02)).nn_solver.steps
+    25
+    """
 
     steps: int = 20
     lr: float = 0.01

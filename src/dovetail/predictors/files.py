@@ -45,6 +45,14 @@ def load_predictor(
 
     What reading may take is limited: `limits=dovetail.FileLimits(bytes=..., elements=..., seconds=...)`
     raises that for a file whose size is known to be honest.
+
+    >>> import tempfile, dovetail as dt, torch
+    >>> net = torch.nn.Linear(2, 1)
+    >>> with tempfile.NamedTemporaryFile(suffix=".pt") as file:
+    ...     torch.save(net.state_dict(), file.name)
+    ...     loaded = dt.load_predictor(file.name, module=torch.nn.Linear(2, 1))
+    >>> torch.equal(loaded.weight, net.weight)
+    True
     """
     file = _path(path)
     if limits is not None and not isinstance(limits, FileLimits):

@@ -8,7 +8,12 @@ from enum import StrEnum
 
 
 class StopReason(StrEnum):
-    """Why a solve ended."""
+    """Why a solve ended.
+
+    >>> import dovetail as dt
+    >>> dt.StopReason.TIME == "time", [reason.value for reason in dt.StopReason][:3]
+    (True, ['proved', 'agreed', 'time'])
+    """
 
     PROVED = "proved"
     AGREED = "agreed"

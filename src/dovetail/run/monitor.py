@@ -21,7 +21,15 @@ FULL_LINES = 20
 
 @dataclass(frozen=True)
 class Event:
-    """What a callback sees after each iteration. It is a report: changing it changes nothing."""
+    """What a callback sees after each iteration. It is a report: changing it changes nothing.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
+    >>> result = dt.solve(problem, "dual-decomposition", callback=lambda event: event.stop(), log=False)
+    >>> result.iterations, result.stop_reason.value
+    (1, 'callback')
+    """
 
     row: Row
     x: FloatArray | None

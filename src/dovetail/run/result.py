@@ -27,7 +27,14 @@ LONGEST_REASON = 200
 
 
 class Status(StrEnum):
-    """What is known about the problem and the point."""
+    """What is known about the problem and the point.
+
+    >>> import dovetail as dt
+    >>> mip = dt.Mip(cost=[1.0], A=[[1.0]], row_lower=2.0, row_upper=9.0, upper=1.0)
+    >>> result = dt.solve(dt.Problem(mip), log=False)
+    >>> result.status == "infeasible", result.status is dt.Status.INFEASIBLE
+    (True, True)
+    """
 
     OPTIMAL = "optimal"
     """A proven bound meets the point's re-evaluated objective within 1e-6."""
@@ -50,7 +57,16 @@ class BoundKind(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """The prices the couplings ended with, by block: what a later solve can start from."""
+    """The prices the couplings ended with, by block: what a later solve can start from.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
+    >>> first = dt.solve(problem, dt.DualDecomposition(iterations=5), log=False)
+    >>> first.multipliers.inputs["block0"].shape
+    (1, 1)
+    >>> second = dt.solve(problem, dt.DualDecomposition(iterations=5), start=first, log=False)
+    """
 
     inputs: Mapping[str, FloatArray]
     outputs: Mapping[str, FloatArray]
@@ -60,7 +76,17 @@ class Multipliers:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The answer of `dovetail.solve`. Objective, bound and gap are in the user's sense."""
+    """The answer of `dovetail.solve`. Objective, bound and gap are in the user's sense.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    >>> result = dt.solve(problem, log=False)
+    >>> result.status.value, result.objective, round(result.bound, 6), result.x.tolist()
+    ('optimal', -6.0, -6.0, [3.0, 9.0])
+    >>> dt.Result.from_json(result.to_json()).value([1, 0])
+    array([9., 3.])
+    """
 
     status: Status
     stop_reason: StopReason

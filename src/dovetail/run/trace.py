@@ -69,7 +69,15 @@ class Row:
 
 @dataclass
 class Trace:
-    """The iterations of one solve, in order."""
+    """The iterations of one solve, in order.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
+    >>> block = problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
+    >>> trace = dt.solve(problem, dt.DualDecomposition(iterations=3), log=False).trace
+    >>> len(trace), trace.column("iteration"), trace[0].rho
+    (3, [1, 2, 3], 40.0)
+    """
 
     rows: list[Row] = field(default_factory=list)
 

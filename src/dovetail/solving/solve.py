@@ -38,6 +38,13 @@ def solve(
     Time limit, Ctrl-C, SIGTERM and `stop()` end the search early and return the best point so far. Signals
     that the caller ignores stay ignored, and so does SIGTERM where the caller has a handler of it. An error
     or a second Ctrl-C after a point is known carries the result so far in its attribute `result`.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    >>> result = dt.solve(problem, time_limit=10, log=False)
+    >>> result.status.value, result.objective, result.x.tolist()
+    ('optimal', -6.0, [3.0, 9.0])
     """
     answers: list[Result] = []
     try:

@@ -58,7 +58,15 @@ ENDED = {
 
 @dataclass(frozen=True)
 class BigM:
-    """Options of the baseline."""
+    """Options of the baseline.
+
+    >>> import dovetail as dt, torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(1, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -9.0], upper=[1.0, 9.0]))
+    >>> block = problem.add_predictor(net, inputs=[0], outputs=[1])
+    >>> dt.BigM().size(problem).variables
+    14
+    """
 
     formulation: Literal["bigm", "sos"] = "bigm"
     margin: float = 0.0

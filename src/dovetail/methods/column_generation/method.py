@@ -52,7 +52,19 @@ POLISH_RADIUS, POLISH_SHARE, POLISH_STEPS = 0.1, 0.1, 3
 
 @dataclass(frozen=True)
 class ColumnGeneration:
-    """Options of the method."""
+    """Options of the method.
+
+    >>> import dovetail as dt
+    >>> mip = dt.Mip(  # two samples, one budget; each is worth 1 where its class is 1
+    ...     cost=[0.0, 0.0, -1.0, -1.0], A=[[1.0, 1.0, 0.0, 0.0]], row_lower=[0.0], row_upper=[1.2], upper=1.0
+    ... )
+    >>> problem = dt.Problem(mip)
+    >>> block = problem.add_predictor(
+    ...     lambda X: X - 0.5, inputs=[[0], [1]], outputs=[[2], [3]], output_type="classification"
+    ... )
+    >>> dt.solve(problem, dt.ColumnGeneration(rounds=5), log=False).objective
+    -2.0
+    """
 
     rounds: int | None = None
     """None: until the time is over or `patience` restricted masters brought nothing."""

@@ -25,7 +25,14 @@ from dovetail.run.progress import Progress
 
 @dataclass(frozen=True)
 class IntegerLocalSearch:
-    """Options of the method."""
+    """Options of the method.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
+    >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    >>> dt.solve(problem, dt.IntegerLocalSearch(rounds=1), log=False).objective
+    -6.0
+    """
 
     rounds: int | None = None
     """Starts; None: until the time is over or `patience` of them brought nothing."""

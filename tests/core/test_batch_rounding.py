@@ -1,0 +1,45 @@
+"""What is allowed for a predictor's own rounding: next to nothing in float64, what was seen in float32."""
+
+import numpy as np
+import torch
+
+import dovetail as dt
+from dovetail.core.batch_rounding import DOUBLE, alone, batch_rounding, double_copy, nearby
+from tests.small import random_mlp
+
+INPUTS = np.random.default_rng(0).uniform(-1.0, 1.0, (5, 3))
+
+
+def block_of(dtype):
+    problem = dt.Problem(dt.Mip(np.zeros(20), lower=-1.0, upper=1.0))
+    net = random_mlp(3, width=32, dtype=dtype)
+    return problem.add_predictor(net, np.arange(15).reshape(5, 3), 15 + np.arange(5)[:, None])
+
+
+def test_float64_is_allowed_a_few_roundings_without_a_look():
+    block = block_of(torch.float64)
+    values = block.predictor.predict(INPUTS)
+    assert double_copy(block) is None
+    assert not nearby(block, None, INPUTS).any()
+    allowed = batch_rounding(block, values, np.zeros_like(values), [])
+    assert np.all(allowed <= DOUBLE * np.maximum(1.0, np.abs(values).max()))
+
+
+def test_float32_is_allowed_more_than_what_was_seen():
+    block = block_of(torch.float32)
+    copy = double_copy(block)
+    values = block.predictor.predict(INPUTS)
+    near = nearby(block, copy, INPUTS)
+    assert 0.0 < near.max() < 1e-4
+    seen = np.maximum(near, np.abs(copy(INPUTS) - values))
+    assert np.all(
+        batch_rounding(block, values, near, [copy(INPUTS)]) >= 2.0 * seen
+    )  # another machine may err to the other side
+
+
+def test_rows_that_nobody_asks_for_stay_unknown():
+    block = block_of(torch.float32)
+    which = np.array([True, False, True, False, False])
+    said = alone(block, INPUTS, which)
+    assert np.isnan(said[~which]).all()
+    assert np.abs(said[which] - block.predictor.predict(INPUTS)[which]).max() < 1e-4

@@ -1,0 +1,54 @@
+"""What is seen of a predictor before it is accepted: its threshold, its rows, and what changed since."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import dovetail as dt
+from tests.tanh import problem_of, tanh_net, tanh_problem
+
+
+class MixtureOfSigmoids(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = tanh_net(seed=1), tanh_net(seed=2)
+
+    def forward(self, x):
+        return 0.5 * torch.sigmoid(self.a(x)) + 0.5 * torch.sigmoid(self.b(x) - 3.0)
+
+
+def test_a_mixture_of_sigmoids_is_asked_about():
+    p = problem_of([1.0, 1.0], lower=[-2.0, -np.inf], upper=[2.0, np.inf])
+    with pytest.raises(dt.PredictorError, match="threshold="):
+        p.add_predictor(MixtureOfSigmoids(), [0], [1], output_type="classification")
+
+
+class OverTheBatch(nn.Module):
+    def forward(self, x):
+        return (x - x.mean(0)) / (x.std(0) + 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:std")
+@pytest.mark.parametrize(
+    "module",
+    [OverTheBatch(), nn.BatchNorm1d(1, track_running_stats=False)],
+    ids=["by hand", "BatchNorm1d"],
+)
+def test_normalising_over_the_batch_is_refused(module):
+    p = problem_of([0.0, 1.0], lower=[0.0, -np.inf], upper=[1.0, np.inf])
+    with pytest.raises(dt.PredictorError, match="other samples in the batch"):
+        p.add_predictor(module, [0], [1])
+
+
+def test_a_network_changed_after_it_was_added():
+    p, network = tanh_problem()
+    network.double()
+    assert dt.check(p, dt.solve(p, log=False).x).within()
+    network[2] = nn.Linear(8, 2).double()
+    with pytest.raises(dt.PredictorError, match="changed since it was added"):
+        dt.solve(p, log=False)
+    with torch.no_grad():
+        network[0].weight.fill_(torch.nan)
+    with pytest.raises(dt.PredictorError, match="nan"):
+        dt.solve(p, log=False)

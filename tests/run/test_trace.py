@@ -1,0 +1,40 @@
+"""The trace: one row per iteration, residuals by their worst, flat where a table needs it."""
+
+import sys
+
+import pytest
+
+import dovetail as dt
+from dovetail.run.trace import Residual, Row
+
+ROW = Row(
+    iteration=1, objective=2.0, incumbent=1.0, source="mip", rho=10.0, lagrangian=0.5, merit=0.25,
+    mip_seconds=0.1, nn_seconds=0.2, check_seconds=0.3, elapsed=0.7, exact=True,
+    residuals=(Residual("net", "inputs", 0.5, 0.1), Residual("net", "outputs", 0.25, 0.4)),
+)  # fmt: skip
+
+
+def test_the_worst_residual_counts():
+    assert (ROW.primal, ROW.dual) == (0.5, 0.4)
+
+
+def test_a_flat_row_names_each_coupling():
+    flat = ROW.flat()
+    assert flat["primal"] == 0.5
+    assert flat["dual[net.outputs]"] == 0.4
+    assert "residuals" not in flat
+
+
+def test_a_trace_is_read_like_a_list():
+    trace = dt.Trace([ROW, ROW])
+    assert len(trace) == 2
+    assert trace[1] is ROW
+    assert list(trace) == [ROW, ROW]
+    assert trace.column("merit") == [0.25, 0.25]
+    assert trace.to_frame()["check_seconds"].tolist() == [0.3, 0.3]
+
+
+def test_a_frame_needs_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(dt.MissingDependencyError, match="pip install pandas"):
+        dt.Trace().to_frame()
