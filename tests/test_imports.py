@@ -34,8 +34,10 @@ HOUSE_LP = {
     "mip/highs.py",
     "bounds/confirmed.py",
     "bounds/safe_lp.py",
+    "linearised/condition_rows.py",
     "linearised/trust_region.py",
     "methods/column_generation/master.py",
+    "methods/column_generation/restricted_master.py",
 }
 """The files that use HiGHS directly, as the house LP; `mip/highs_model.py` says why there is no protocol."""
 
@@ -51,7 +53,7 @@ HOUSE_MIP = {
 
 OPTIONAL = {
     "pyscipopt": {"mip/scip.py", "models/scip/model.py"},
-    "pyscipopt_ml": {"methods/big_m/written_out.py"},
+    "pyscipopt_ml": {"methods/big_m/scip_formulation.py"},
     "pandas": {"run/trace.py"},
     "highspy": {"mip/highs_model.py", "models/highs.py"},
     "piqp": {"mip/piqp_model.py"},

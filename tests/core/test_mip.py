@@ -156,3 +156,17 @@ class TestBoundsOfIntegers:
         )
         assert result.status == "infeasible"
         assert "x[0]" in result.message
+
+
+def test_violations_are_signed_and_the_same_for_a_batch():
+    mip = dt.Mip(
+        cost=[0.0, 0.0], A=[[1.0, 2.0], [1.0, 0.0]], row_lower=[0.0, -np.inf], row_upper=[4.0, 1.0],
+        lower=[0.0, -np.inf], upper=[3.0, np.inf],
+    )  # fmt: skip
+    X = np.array([[1.0, 1.0], [5.0, -3.0]])
+    assert mip.row_violation(X).tolist() == [[-1.0, 0.0], [1.0, 4.0]]
+    assert mip.bound_violation(X).tolist() == [[-1.0, -np.inf], [2.0, -np.inf]]
+    for x, rows, bounds in zip(X, mip.row_violation(X), mip.bound_violation(X), strict=True):
+        assert np.array_equal(mip.row_violation(x), rows)
+        assert np.array_equal(mip.bound_violation(x), bounds)
+    assert dt.Mip(cost=[1.0]).row_violation(np.zeros((3, 1))).shape == (3, 0)

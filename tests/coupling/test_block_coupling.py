@@ -12,10 +12,10 @@ from dovetail.run.stopwatch import Stopwatch
 from tests.small import bowl, knapsack, linear_net
 
 
-def linked(problem, scaled=False, unit=1.0):
+def coupled(problem, scaled=False, unit=1.0):
     cut = split(problem)
     width = np.where(np.isfinite(problem.mip.upper), problem.mip.upper - problem.mip.lower, 1.0)
-    links = []
+    couplings = []
     for part in cut.parts:
         d = part.block.inputs.shape[1]
         points = np.random.default_rng(0).uniform(-1, 1, (32, d))
@@ -28,12 +28,12 @@ def linked(problem, scaled=False, unit=1.0):
             None,
             Stopwatch(),
         )
-        links.append(
+        couplings.append(
             BlockCoupling(
                 part, network, problem.mip.minimised().cost, width[part.block.inputs], unit, scaled=scaled
             )
         )
-    return cut, links
+    return cut, couplings
 
 
 def shared_column():
@@ -57,30 +57,32 @@ def shared_column():
 def test_the_mip_step_minimises_the_lagrangian(make, scaled):
     """Its objective differs from the augmented Lagrangian by a constant in x: checked at random points."""
     problem = make()
-    cut, links = linked(problem, scaled, unit=0.7)
+    cut, couplings = coupled(problem, scaled, unit=0.7)
     rng = np.random.default_rng(0)
     n = problem.mip.n_columns
-    for link in links:
-        link.begin(rng.uniform(-1, 1, n))
-        link.multiplier[:] = rng.normal(size=link.multiplier.shape)
-        if link.couples_outputs:
-            link.output_multiplier[:] = rng.normal(size=link.output_multiplier.shape)
-    goal = mip_objective(cut.mip, links, 3.0)
+    for coupling in couplings:
+        coupling.begin(rng.uniform(-1, 1, n))
+        coupling.multiplier[:] = rng.normal(size=coupling.multiplier.shape)
+        if coupling.couples_outputs:
+            coupling.output_multiplier[:] = rng.normal(size=coupling.output_multiplier.shape)
+    goal = mip_objective(cut.mip, couplings, 3.0)
     differences = []
     for _ in range(6):
         x = rng.uniform(-1, 1, n)
-        for link in links:
-            link._x, link._y = x[link.block.inputs], x[link.block.outputs]
-        lagrangian = cut.mip.cost @ x + cut.mip.offset + sum(link.lagrangian(3.0) for link in links)
+        for coupling in couplings:
+            coupling._x, coupling._y = x[coupling.block.inputs], x[coupling.block.outputs]
+        lagrangian = (
+            cut.mip.cost @ x + cut.mip.offset + sum(coupling.lagrangian(3.0) for coupling in couplings)
+        )
         differences.append(goal.value(x) - lagrangian)
     assert np.ptp(differences) < 1e-9
 
 
-def test_pulls_on_a_shared_column_add_up():
-    cut, links = linked(shared_column())
-    for link, u in zip(links, (1.0, 0.25), strict=True):
-        link.begin(np.array([u, 0.0, 0.0, 0.0]))
-    goal = mip_objective(cut.mip, links, 2.0)
+def test_proximal_terms_of_a_shared_column_add_up():
+    cut, couplings = coupled(shared_column())
+    for coupling, u in zip(couplings, (1.0, 0.25), strict=True):
+        coupling.begin(np.array([u, 0.0, 0.0, 0.0]))
+    goal = mip_objective(cut.mip, couplings, 2.0)
     assert goal.weight[0] == 4.0
     assert goal.centre[0] == pytest.approx(0.625)
 
@@ -88,40 +90,42 @@ def test_pulls_on_a_shared_column_add_up():
 def test_the_dual_step_raises_the_merit_by_the_weighted_square():
     """The paper's proof has it fall; by its own definition it rises by |u - x|_W^2."""
     problem = bowl()
-    _, (link,) = linked(problem)
-    link.begin(np.zeros(3))
-    link.network_step(np.array([0.7, 0.3, 0.0]), 5.0, dt.ProjectedGradient(), Budget(), both_starts=True)
-    before = link.lagrangian(5.0)
-    apart = link.u - np.array([[0.7, 0.3]])
-    link.update_multipliers(5.0)
-    assert link.lagrangian(5.0) - before == pytest.approx(5.0 * float((apart**2).sum()))
+    _, (coupling,) = coupled(problem)
+    coupling.begin(np.zeros(3))
+    coupling.network_step(np.array([0.7, 0.3, 0.0]), 5.0, dt.ProjectedGradient(), Budget(), both_starts=True)
+    before = coupling.lagrangian(5.0)
+    apart = coupling.u - np.array([[0.7, 0.3]])
+    coupling.update_multipliers(5.0)
+    assert coupling.lagrangian(5.0) - before == pytest.approx(5.0 * float((apart**2).sum()))
 
 
 def test_multipliers_follow_the_residual_and_are_clipped():
     problem = bowl()
-    _, (link,) = linked(problem)
-    link.begin(np.zeros(3))
-    link.network_step(np.array([1.0, -1.0, 0.0]), 2.0, dt.ProjectedGradient(), Budget(), both_starts=False)
-    link.update_multipliers(2.0)
-    assert link.multiplier == pytest.approx(2.0 * (link.u - np.array([[1.0, -1.0]])))
-    link.update_multipliers(1e12)
-    assert np.abs(link.multiplier).max() == 1e4
+    _, (coupling,) = coupled(problem)
+    coupling.begin(np.zeros(3))
+    coupling.network_step(
+        np.array([1.0, -1.0, 0.0]), 2.0, dt.ProjectedGradient(), Budget(), both_starts=False
+    )
+    coupling.update_multipliers(2.0)
+    assert coupling.multiplier == pytest.approx(2.0 * (coupling.u - np.array([[1.0, -1.0]])))
+    coupling.update_multipliers(1e12)
+    assert np.abs(coupling.multiplier).max() == 1e4
 
 
 def test_residuals_are_in_lengths():
     problem = bowl()
-    _, (link,) = linked(problem, scaled=True)
-    link.begin(np.zeros(3))
-    link.network_step(np.array([1.0, 0.0, 0.0]), 8.0, dt.ProjectedGradient(), Budget(), both_starts=False)
-    (residual,) = link.residuals(8.0)
-    assert residual.primal == pytest.approx(np.abs((link.u - [[1.0, 0.0]]) / 4.0).max())
-    assert residual.dual == pytest.approx(8.0 * np.abs(link.u / 4.0).max())
+    _, (coupling,) = coupled(problem, scaled=True)
+    coupling.begin(np.zeros(3))
+    coupling.network_step(np.array([1.0, 0.0, 0.0]), 8.0, dt.ProjectedGradient(), Budget(), both_starts=False)
+    (residual,) = coupling.residuals(8.0)
+    assert residual.primal == pytest.approx(np.abs((coupling.u - [[1.0, 0.0]]) / 4.0).max())
+    assert residual.dual == pytest.approx(8.0 * np.abs(coupling.u / 4.0).max())
 
 
 def test_the_better_start_is_taken_sample_by_sample():
     problem = bowl((0.5, -0.25))
-    _, (link,) = linked(problem)
-    link.begin(np.array([2.0, 2.0, 0.0]))  # far from the minimum; the MIP's point is near it
+    _, (coupling,) = coupled(problem)
+    coupling.begin(np.array([2.0, 2.0, 0.0]))  # far from the minimum; the MIP's point is near it
     x = np.array([0.5, -0.25, 0.0])
-    link.network_step(x, 1.0, dt.ProjectedGradient(steps=1, lr=1e-9), Budget(), both_starts=True)
-    assert link.u == pytest.approx(np.array([[0.5, -0.25]]), abs=1e-6)
+    coupling.network_step(x, 1.0, dt.ProjectedGradient(steps=1, lr=1e-9), Budget(), both_starts=True)
+    assert coupling.u == pytest.approx(np.array([[0.5, -0.25]]), abs=1e-6)

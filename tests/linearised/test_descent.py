@@ -1,4 +1,4 @@
-"""Descents and walks: known optima of concave kinks, equalities through networks, integers that must move."""
+"""Descents: known optima of concave kinks, equalities through networks, integers that must move."""
 
 from dataclasses import replace
 
@@ -7,11 +7,10 @@ import pytest
 from torch import nn
 
 import dovetail as dt
-from dovetail.linearised.descent import Bundle, Descent, Options, increase_penalty
-from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
+from dovetail.linearised.descent import Descent, DescentOptions, increase_penalty
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import Step, TrustRegionSubproblem
-from tests.contexts import best_of, breach, choices, context_of
+from tests.contexts import context_of
 from tests.small import linear_net, random_mlp
 
 
@@ -48,9 +47,9 @@ def roof(seed=0, dimension=3, planes=8):
 
 
 def descent_of(context, options=None):
-    options = options or Options()
+    options = options or DescentOptions()
     scaled = ScaledProblem.of(context)
-    program = TrustRegionSubproblem(scaled, context.stopwatch, integer=False, memory=options.memory)
+    program = TrustRegionSubproblem(scaled, context.stopwatch, integer=False, bundle_size=options.bundle_size)
     return Descent(context, scaled, program, options), scaled
 
 
@@ -71,9 +70,9 @@ def test_a_concave_maximum_is_reached_from_anywhere(seed):
     rng = np.random.default_rng(seed)
     for _ in range(3):
         z = np.append(rng.uniform(-0.3, 0.3, d), 0.0)
-        place = descent.run(z, 0.2, context.budget, "test")
-        assert place.feasible
-        assert -place.merit == pytest.approx(-truth.fun, abs=1e-5)
+        iterate = descent.run(z, 0.2, context.budget, "test")
+        assert iterate.feasible
+        assert -iterate.merit == pytest.approx(-truth.fun, abs=1e-5)
     assert context.incumbent.objective == pytest.approx(-truth.fun, abs=1e-5)
     assert context.incumbent.source == "test"
     assert dt.check(problem, context.incumbent.x).within()
@@ -92,9 +91,9 @@ def test_an_equality_through_a_network_is_met_to_the_last_digits():
     problem.add_predictor(net, [0, 1, 2], [3])
     context = context_of(problem)
     descent, _ = descent_of(context)
-    place = descent.run(np.zeros(4), 0.2, context.budget, "test")
-    assert place.feasible
-    assert abs(problem.predict(place.z)[3] - target) <= 1e-9
+    iterate = descent.run(np.zeros(4), 0.2, context.budget, "test")
+    assert iterate.feasible
+    assert abs(problem.predict(iterate.z)[3] - target) <= 1e-9
     assert context.incumbent.x is not None
 
 
@@ -106,11 +105,14 @@ def test_penalties_that_are_too_small_are_raised_until_the_output_is_true(share)
     context = context_of(problem)
     scaled = replace(ScaledProblem.of(context), penalty=np.array([share]))
     descent = Descent(
-        context, scaled, TrustRegionSubproblem(scaled, context.stopwatch, integer=False), Options(memory=0)
+        context,
+        scaled,
+        TrustRegionSubproblem(scaled, context.stopwatch, integer=False),
+        DescentOptions(bundle_size=0),
     )
-    place = descent.run(np.array([0.0, 0.7]), 0.2, context.budget, "test")
-    assert place.feasible
-    assert place.z == pytest.approx([0.7, 0.7], abs=1e-9)
+    iterate = descent.run(np.array([0.0, 0.7]), 0.2, context.budget, "test")
+    assert iterate.feasible
+    assert iterate.z == pytest.approx([0.7, 0.7], abs=1e-9)
 
 
 def test_two_networks_that_must_agree():
@@ -128,9 +130,9 @@ def test_two_networks_that_must_agree():
     problem.add_predictor(random_mlp(2, seed=6), [2, 3], [5])
     context = context_of(problem)
     descent, _ = descent_of(context)
-    place = descent.run(np.zeros(6), 0.2, context.budget, "test")
-    assert place.feasible
-    y = problem.predict(place.z)
+    iterate = descent.run(np.zeros(6), 0.2, context.budget, "test")
+    assert iterate.feasible
+    y = problem.predict(iterate.z)
     assert abs(y[4] - y[5]) <= 1e-9
 
 
@@ -138,13 +140,13 @@ def test_merits_never_rise_on_the_way():
     problem, _, _ = roof(1)
     context = context_of(problem)
     seen = []
-    descent, scaled = descent_of(context, Options(seen=lambda z: seen.append(z.copy())))
-    first = descent.iterate(np.zeros(4), scaled.penalty, "test")
+    descent, scaled = descent_of(context, DescentOptions(on_point=lambda z: seen.append(z.copy())))
+    first = descent.evaluate(np.zeros(4), scaled.penalty, "test")
     last = descent.run(np.zeros(4), 0.2, context.budget, "test")
     assert last.merit <= first.merit
     assert descent.steps > 0
     assert len(seen) > 1
-    for z in seen:  # what is seen on the way is settled
+    for z in seen:  # what is met on the way is completed
         assert problem.predict(z) == pytest.approx(z, abs=1e-9)
 
 
@@ -153,141 +155,11 @@ def test_a_descent_without_time_is_its_start():
     context = context_of(problem)
     descent, _ = descent_of(context)
     z = np.zeros(4)
-    place = descent.run(z, 0.2, context.budget.part(0.0), "test")
-    assert place.z[:3].tolist() == [0.0, 0.0, 0.0]
+    iterate = descent.run(z, 0.2, context.budget.part(0.0), "test")
+    assert iterate.z[:3].tolist() == [0.0, 0.0, 0.0]
     assert descent.steps == 0
-
-
-def test_merits_are_cost_and_penalised_distance():
-    problem = dt.Problem(
-        dt.Mip(cost=[1.0, 2.0, 5.0], lower=[-1.0, -9.0, 0.0], upper=[1.0, 9.0, 1.0], offset=7.0)
-    )
-    problem.add_predictor(linear_net([2.0]), [0], [1])
-    problem.add_predictor(linear_net([1.0]), [0], [2], output_type="classification", epsilon=0.1)
-    context = context_of(problem)
-    descent, scaled = descent_of(context)
-    Z = np.array([[0.5, 1.0, 1.0], [0.5, 4.0, 0.0], [-0.5, -1.0, 1.0]])
-    penalty = np.array([10.0, 100.0])
-    merits = descent.merits(Z, scaled.networks.values(Z), penalty)
-    assert merits == pytest.approx(
-        [
-            0.5 + 2.0 + 5.0,
-            0.5 + 8.0 + 10.0 * 3.0 + 100.0 * (0.5 + 0.1),  # class 0 is claimed at logit 0.5
-            -0.5 - 2.0 + 5.0 + 100.0 * (0.5 + 0.1),  # class 1 at logit -0.5
-        ]
-    )
 
 
 def test_penalties_rise_only_where_something_was_let_pass():
     step = Step(np.zeros(2), 0.0, np.array([0.5, 0.0, 1.0]), np.zeros(3))
     assert increase_penalty(np.array([1.0, 1.0, 1e9]), step).tolist() == [3.0, 1.0, 1e9]
-
-
-def test_cuts_are_near_and_on_the_right_side():
-    problem, _, _ = roof(2, dimension=1, planes=3)
-    context = context_of(problem)
-    scaled = ScaledProblem.of(context)
-    memory = Bundle(scaled, 3)
-    rng = np.random.default_rng(0)
-    here = np.array([0.1, 0.0])
-    view = scaled.networks.linearise(here)
-    assert memory.cuts(here, view, np.array([-1.0]), 1.0) == ()
-    for x in rng.uniform(-2, 2, 5):
-        memory.push(np.array([x, 0.0]), scaled.networks.linearise(np.array([x, 0.0])))
-    assert len(memory) == 3  # the oldest are forgotten
-    for cut in memory.cuts(here, view, np.array([-1.0]), 1.0):
-        assert cut.used.tolist() == [True]  # concave: every tangent lies above
-        assert cut.view.offset[0] + cut.view.entries[0] * 0.1 >= view.values[0] - 1e-9
-    for cut in memory.cuts(here, view, np.array([1.0]), 1.0):
-        touching = abs(cut.view.offset[0] + cut.view.entries[0] * 0.1 - view.values[0]) < 1e-9
-        assert cut.used.tolist() == [touching]
-    for cut in memory.cuts(here, view, np.array([-1.0]), 1e-9):  # none is near, but one may be of this piece
-        touching = abs(cut.view.offset[0] + cut.view.entries[0] * 0.1 - view.values[0]) < 1e-9
-        assert cut.used.tolist() == [touching]
-
-
-def test_pieces_that_meet_here_are_remembered_however_small_the_radius():
-    """At a kink of min(x, -x) both sides count: a step that forgets one of them runs down it for ever."""
-    problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -np.inf], upper=[1.0, np.inf], sense="max"))
-    problem.add_predictor(lowest_of(np.array([[1.0], [-1.0]]), np.zeros(2)), [0], [1])
-    scaled = ScaledProblem.of(context_of(problem))
-    memory = Bundle(scaled, 2)
-    for x in (-0.5, 0.5):
-        memory.push(np.array([x, 0.0]), scaled.networks.linearise(np.array([x, 0.0])))
-    here = np.zeros(2)
-    cuts = memory.cuts(here, scaled.networks.linearise(here), np.array([-1.0]), 1e-6)
-    assert [cut.used.tolist() for cut in cuts] == [[True], [True]]
-
-
-# --- walks -----------------------------------------------------------------------------------------------
-
-
-def test_a_walk_without_integers_is_a_descent():
-    problem, _, _ = roof(0)
-    a, b = context_of(problem), context_of(problem)
-    one = MixedIntegerDescent(a, ScaledProblem.of(a), Options()).descend(np.zeros(4), 0.2, a.budget, "test")
-    other = descent_of(b)[0].run(np.zeros(4), 0.2, b.budget, "test")
-    assert one.merit == other.merit
-    assert np.array_equal(one.z, other.z)
-
-
-def test_a_walk_moves_integers_to_the_best_choice():
-    """y = W x over binaries, linear: the first outer step knows everything."""
-    rng = np.random.default_rng(0)
-    mip = dt.Mip(
-        cost=np.append(rng.normal(size=6), 1.0),
-        A=[np.append(np.ones(6), 0.0)],
-        row_lower=[2.0],
-        row_upper=[4.0],
-        lower=np.append(np.zeros(6), -np.inf),
-        upper=np.append(np.ones(6), np.inf),
-        integer=np.append(np.ones(6, bool), False),
-    )
-    problem = dt.Problem(mip)
-    problem.add_predictor(linear_net(rng.normal(size=6)), np.arange(6), [6])
-    truth, _ = best_of(problem, choices(problem))
-    context = context_of(problem)
-    place = MixedIntegerDescent(context, ScaledProblem.of(context), Options()).descend(
-        np.append(np.full(6, 0.5), 0.0), 0.2, context.budget, "test"
-    )
-    assert place.feasible
-    assert place.merit == pytest.approx(truth, abs=1e-6)
-    assert context.incumbent.objective == pytest.approx(truth, abs=1e-6)
-
-
-def test_a_walk_flips_a_class_that_pays():
-    # y = 1 where x0 + x1 >= 1, worth 10; x costs 1 a unit: go to the boundary and no further
-    mip = dt.Mip(cost=[1.0, 2.0, -10.0], lower=0.0, upper=[3.0, 3.0, 1.0])
-    problem = dt.Problem(mip)
-    problem.add_predictor(linear_net([1.0, 1.0], -1.0), [0, 1], [2], output_type="classification")
-    context = context_of(problem)
-    place = MixedIntegerDescent(context, ScaledProblem.of(context), Options()).descend(
-        np.zeros(3), 0.2, context.budget, "test"
-    )
-    assert place.feasible
-    assert place.z[2] == 1.0
-    assert place.merit == pytest.approx(-9.0, abs=2e-4)  # epsilon is 1e-4
-    assert breach(mip, context.incumbent.x) <= 1e-9
-
-
-def test_a_walk_mixes_integers_and_reals():
-    """An integer input and a real one, a ReLU network: within a hair of a fine grid from a few starts."""
-    mip = dt.Mip(
-        cost=[0.1, -0.1, 1.0],
-        lower=[0.0, -1.0, -np.inf],
-        upper=[3.0, 1.0, np.inf],
-        integer=[True, False, False],
-    )
-    problem = dt.Problem(mip)
-    net = random_mlp(2, seed=3)
-    problem.add_predictor(net, [0, 1], [2])
-    grid = np.array(
-        [problem.predict(np.array([k, x, 0.0])) for k in range(4) for x in np.linspace(-1, 1, 401)]
-    )
-    truth = float((grid @ mip.cost).min())
-    context = context_of(problem)
-    walk = MixedIntegerDescent(context, ScaledProblem.of(context), Options())
-    for start in ([0.0, 0.0, 0.0], [3.0, 0.5, 0.0], [1.0, -0.9, 0.0], [2.0, 0.9, 0.0]):
-        walk.descend(np.array(start), 0.2, context.budget, "test")
-    assert context.incumbent.objective <= truth + 1e-9
-    assert context.incumbent.objective >= truth - 0.02

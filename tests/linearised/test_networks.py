@@ -130,11 +130,11 @@ def test_values_and_slopes_are_those_of_the_networks(kind):
     assert networks.outputs.tolist() == [j for b in problem.blocks for j in b.outputs.ravel()]
     for _ in range(5):
         z = rng.uniform(-2, 2, problem.mip.n_columns)
-        view = networks.linearise(z)
-        assert view.values == pytest.approx(truth(problem, z), abs=1e-9)
-        assert networks.values(z)[0] == pytest.approx(view.values, abs=1e-12)
-        J = networks.jacobian(view.entries).toarray()
-        assert view.offset + J @ z == pytest.approx(view.values, abs=1e-9)
+        model = networks.linearise(z)
+        assert model.values == pytest.approx(truth(problem, z), abs=1e-9)
+        assert networks.values(z)[0] == pytest.approx(model.values, abs=1e-12)
+        J = networks.jacobian(model).toarray()
+        assert model.offset + J @ z == pytest.approx(model.values, abs=1e-9)
         h = 1e-6
         for j in range(problem.mip.n_columns):
             up, down = z.copy(), z.copy()
@@ -169,18 +169,18 @@ def test_a_network_that_ignores_its_inputs_has_no_slope():
 
     problem = over(2)
     problem.add_predictor(Constant(), [0], [1])
-    view = networks_of(problem).linearise(np.array([0.5, 0.0]))
-    assert view.values.tolist() == [3.0]
-    assert view.entries.tolist() == [0.0]
-    assert view.offset.tolist() == [3.0]
+    model = networks_of(problem).linearise(np.array([0.5, 0.0]))
+    assert model.values.tolist() == [3.0]
+    assert model.slopes.tolist() == [0.0]
+    assert model.offset.tolist() == [3.0]
 
 
 def test_a_plain_function_has_slopes_by_differences():
     problem = over(3)
     problem.add_predictor(lambda X: X[:, :1] ** 2 + X[:, 1:], [0, 1], [2])
-    view = networks_of(problem).linearise(np.array([0.5, 1.0, 0.0]))
-    assert view.values == pytest.approx([1.25])
-    assert view.entries == pytest.approx([1.0, 1.0], abs=1e-4)
+    model = networks_of(problem).linearise(np.array([0.5, 1.0, 0.0]))
+    assert model.values == pytest.approx([1.25])
+    assert model.slopes == pytest.approx([1.0, 1.0], abs=1e-4)
 
 
 # --- classes and chains --------------------------------------------------------------------------------
@@ -209,9 +209,9 @@ def test_settled_points_are_what_the_problem_predicts(kind):
     networks = networks_of(problem)
     Z = np.random.default_rng(2).uniform(-2, 2, (20, problem.mip.n_columns))
     before = Z.copy()
-    settled = networks.with_predictions(Z, networks.values(Z))
+    completed = networks.with_predictions(Z, networks.values(Z))
     assert np.array_equal(Z, before)
-    for z, after in zip(Z, settled, strict=True):
+    for z, after in zip(Z, completed, strict=True):
         assert after == pytest.approx(problem.predict(z), abs=1e-9)
 
 
@@ -276,16 +276,16 @@ def test_whole_slopes_along_binaries_are_what_a_flip_changes():
     for a in (0.0, 1.0):
         for b in (0.0, 1.0):
             z = np.array([a, b, 0.3, 0.0, 0.0])
-            view = networks.linearise(z, whole=True)
-            J = networks.jacobian(view.entries).toarray()
+            model = networks.linearise(z, secants=True)
+            J = networks.jacobian(model).toarray()
             for j in (0, 1):
                 off, on = z.copy(), z.copy()
                 off[j], on[j] = 0.0, 1.0
                 assert J[:, j] == pytest.approx(truth(problem, on) - truth(problem, off), abs=1e-9)
             assert J[:, 2] == pytest.approx(
-                networks.jacobian(networks.linearise(z).entries).toarray()[:, 2], abs=1e-12
+                networks.jacobian(networks.linearise(z)).toarray()[:, 2], abs=1e-12
             )
-            assert view.offset + J @ z == pytest.approx(view.values, abs=1e-9)
+            assert model.offset + J @ z == pytest.approx(model.values, abs=1e-9)
 
 
 def test_whole_slopes_along_integers_reach_a_neighbour_within_the_bounds():
@@ -294,8 +294,8 @@ def test_whole_slopes_along_integers_reach_a_neighbour_within_the_bounds():
     networks = networks_of(problem)
     for at, neighbour in ((0.0, 1.0), (1.0, 2.0), (3.0, 2.0)):
         z, there = np.array([at, 4.0, 0.0]), np.array([neighbour, 4.0, 0.0])
-        view = networks.linearise(z, whole=True)
-        slope = networks.jacobian(view.entries).toarray()[0, 0]
+        model = networks.linearise(z, secants=True)
+        slope = networks.jacobian(model).toarray()[0, 0]
         assert slope == pytest.approx(
             (truth(problem, there) - truth(problem, z))[0] / (neighbour - at), abs=1e-9
         )
@@ -308,8 +308,8 @@ def test_whole_slopes_along_a_binary_that_is_read_twice():
     off, on = np.array([0.0, 0.3, 0.0]), np.array([1.0, 0.3, 0.0])
     flip = (truth(problem, on) - truth(problem, off))[0]
     for z in (off, on):
-        view = networks.linearise(z, whole=True)
-        assert networks.jacobian(view.entries).toarray()[0, 0] == pytest.approx(flip, abs=1e-9)
+        model = networks.linearise(z, secants=True)
+        assert networks.jacobian(model).toarray()[0, 0] == pytest.approx(flip, abs=1e-9)
 
 
 def test_the_pattern_names_every_entry_once():
@@ -324,6 +324,6 @@ def test_the_pattern_names_every_entry_once():
 def test_slopes_too_small_for_an_engine_are_none():
     problem = over(3)
     problem.add_predictor(linear_net([1e-12, 2.0], 1.0), [0, 1], [2])
-    view = networks_of(problem).linearise(np.array([2.0, 1.0, 0.0]))
-    assert view.entries.tolist() == [0.0, 2.0]
-    assert view.offset + 2.0 == pytest.approx(view.values, abs=1e-15)
+    model = networks_of(problem).linearise(np.array([2.0, 1.0, 0.0]))
+    assert model.slopes.tolist() == [0.0, 2.0]
+    assert model.offset + 2.0 == pytest.approx(model.values, abs=1e-15)

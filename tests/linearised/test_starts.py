@@ -39,7 +39,7 @@ def test_every_start_is_a_point_of_the_relaxed_host():
     problem = host_with_network()
     _, starts = starts_of(problem)
     taken = list(itertools.islice(starts, 12))
-    assert [kind for _, kind in taken[:2]] == ["cheapest", "calm"]
+    assert [kind for _, kind in taken[:2]] == ["cheapest", "least-activity"]
     assert {kind for _, kind in taken[2:]} == {"random"}
     for z, _ in taken:
         assert breach(problem.mip.relaxed(), z) <= 1e-6
@@ -63,7 +63,7 @@ def test_the_cheapest_counts_an_output_that_has_bounds():
     assert starts.cheapest()[4] == pytest.approx(-4.0)
 
 
-def test_the_calm_one_does_least():
+def test_the_least_active_one_does_least():
     problem = host_with_network()
     _, starts = starts_of(problem)
     truth, _ = by_scipy(replace(problem.mip.relaxed(), cost=[0.0, 0.0, 0.0, 1.0, 0.0]))
@@ -85,7 +85,7 @@ def test_half_of_the_later_ones_are_near_the_incumbent():
     context, starts = starts_of(problem)
     assert context.incumbent.admit(np.zeros(5), "test") is not None
     kinds = [kind for _, kind in itertools.islice(starts, EARLY + 8)]
-    assert set(kinds[: EARLY - 1]) == {"cheapest", "calm", "random"}
+    assert set(kinds[: EARLY - 1]) == {"cheapest", "least-activity", "random"}
     assert kinds[EARLY:].count("near") == 4
 
 

@@ -1,4 +1,4 @@
-"""The step program: against linprog on a problem put together by hand, and against itself built afresh."""
+"""The subproblem: against linprog on a problem put together by hand, and against itself built afresh."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from tests.contexts import by_scipy, context_of
 from tests.small import linear_net, random_mlp
 
 
-def blend(sense="min", weights=((1.0, -2.0, 0.5), (0.3, 1.0, -1.0))):
+def blending(sense="min", weights=((1.0, -2.0, 0.5), (0.3, 1.0, -1.0))):
     """Three inputs under two rows, two linear outputs with limits, all of it with cost."""
     rng = np.random.default_rng(0)
     mip = dt.Mip(
@@ -51,7 +51,7 @@ def mixed():
     return problem
 
 
-def scene_of(problem):
+def scaled_of(problem):
     return ScaledProblem.of(context_of(problem))
 
 
@@ -77,8 +77,8 @@ def step_at(program, scaled, z, *, radius=None, penalty=None, **options):
 
 @pytest.mark.parametrize("sense", ["min", "max"])
 def test_with_a_linear_network_the_step_is_the_problem(sense):
-    problem = blend(sense)
-    scaled, mip = scene_of(problem), problem.mip
+    problem = blending(sense)
+    scaled, mip = scaled_of(problem), problem.mip
     weights, bias = np.array([[1.0, -2.0, 0.5], [0.3, 1.0, -1.0]]), np.array([0.25, -0.5])
     A = np.vstack([mip.A.toarray(), -mip.A.toarray()])
     sides = np.concatenate([mip.row_upper, -mip.row_lower])
@@ -105,7 +105,7 @@ def test_what_the_limits_forbid_is_missed_and_paid_for():
     # y = x with x in [0, 1] and y in [3, 9]: the penalty buys |y - x| = 2
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[0.0, 3.0], upper=[1.0, 9.0]))
     problem.add_predictor(linear_net([1.0]), [0], [1])
-    scaled = scene_of(problem)
+    scaled = scaled_of(problem)
     penalty = np.array([10.0])
     step = step_at(program_for(scaled), scaled, np.array([0.2, 3.0]), penalty=penalty)
     assert step.z == pytest.approx([1.0, 3.0])
@@ -118,32 +118,32 @@ def test_a_penalty_is_per_unit_of_the_output(penalty, cheats):
     # a unit of y is worth 5, and y = 20 x is at most 20: beyond it only while a unit of |y - 20 x| costs less
     problem = dt.Problem(dt.Mip(cost=[0.0, -5.0], lower=[0.0, -90.0], upper=[1.0, 90.0]))
     problem.add_predictor(linear_net([20.0]), [0], [1])
-    scaled = scene_of(problem)
+    scaled = scaled_of(problem)
     assert scaled.spread[0] > 2.0
     step = step_at(program_for(scaled), scaled, np.array([0.2, 4.0]), penalty=np.array([penalty]))
     assert step.z == pytest.approx([1.0, 90.0 if cheats else 20.0])
     assert step.value == pytest.approx(-450.0 + penalty * 70.0 if cheats else -100.0)
 
 
-def test_prices_tell_which_way_an_output_is_pulled():
+def test_duals_tell_which_side_of_its_model_binds():
     for cost in (2.0, -2.0):
         problem = dt.Problem(dt.Mip(cost=[0.1, cost], lower=[-1.0, -9.0], upper=[1.0, 9.0]))
         problem.add_predictor(linear_net([1.0]), [0], [1])
-        scaled = scene_of(problem)
+        scaled = scaled_of(problem)
         step = step_at(program_for(scaled), scaled, np.zeros(2), penalty=np.array([100.0]))
         assert np.sign(step.duals[0]) == np.sign(cost)
         assert abs(step.duals[0]) / scaled.spread[0] == pytest.approx(2.0)
 
 
 def test_an_infeasible_region_is_no_step():
-    problem = blend()
-    scaled = scene_of(problem)
+    problem = blending()
+    scaled = scaled_of(problem)
     lower, upper = scaled.host.lower.copy(), scaled.host.upper.copy()
     lower[:3] = upper[:3] = 2.0  # the first row allows a sum of 1
-    view = scaled.networks.linearise(np.zeros(5))
+    model = scaled.networks.linearise(np.zeros(5))
     program = program_for(scaled)
-    assert program.solve(scaled.host.cost, lower, upper, view, scaled.penalty, budget=Budget(9.0)) is None
-    assert program.solve(scaled.host.cost, lower, upper, view, scaled.penalty, budget=Budget(0.0)) is None
+    assert program.solve(scaled.host.cost, lower, upper, model, scaled.penalty, budget=Budget(9.0)) is None
+    assert program.solve(scaled.host.cost, lower, upper, model, scaled.penalty, budget=Budget(0.0)) is None
     assert step_at(program, scaled, np.zeros(5)) is not None  # and it works again afterwards
 
 
@@ -159,11 +159,11 @@ def tent():
 
 
 def test_cuts_bound_a_concave_maximum():
-    scaled = scene_of(tent())
+    scaled = scaled_of(tent())
     left, right = np.array([0.0, 0.0]), np.array([1.5, 0.0])
     cut = Cut(scaled.networks.linearise(right), np.array([True]))
     senses = np.array([-1.0])  # in minimisation form the output is to be large: bounded from above
-    program = program_for(scaled, memory=2)
+    program = program_for(scaled, bundle_size=2)
     alone = step_at(program, scaled, left, senses=senses, penalty=np.array([100.0]))
     assert alone.z[0] == pytest.approx(2.0)  # the slope at 0 says: as far right as possible
     assert -alone.value == pytest.approx(2.5)
@@ -178,9 +178,9 @@ def test_cuts_bound_a_convex_minimum():
     net = nn.Sequential(linear_net([[1.0], [-1.0]], [-0.5, 0.5]), nn.ReLU(), linear_net([1.0, 1.0], -1.0))
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-2.0, -9.0], upper=[2.0, 9.0]))
     problem.add_predictor(net, [0], [1])
-    scaled = scene_of(problem)
+    scaled = scaled_of(problem)
     cut = Cut(scaled.networks.linearise(np.array([1.5, 0.0])), np.array([True]))
-    program = program_for(scaled, memory=1)
+    program = program_for(scaled, bundle_size=1)
     step = step_at(
         program, scaled, np.zeros(2), senses=np.array([1.0]), cuts=(cut,), penalty=np.array([100.0])
     )
@@ -188,10 +188,10 @@ def test_cuts_bound_a_convex_minimum():
 
 
 def test_a_cut_that_is_not_used_changes_nothing():
-    scaled = scene_of(tent())
+    scaled = scaled_of(tent())
     unused = Cut(scaled.networks.linearise(np.array([1.5, 0.0])), np.array([False]))
     senses = np.array([-1.0])
-    step = step_at(program_for(scaled, memory=1), scaled, np.zeros(2), senses=senses, cuts=(unused,))
+    step = step_at(program_for(scaled, bundle_size=1), scaled, np.zeros(2), senses=senses, cuts=(unused,))
     assert step.z[0] == pytest.approx(2.0)
 
 
@@ -199,33 +199,33 @@ def test_a_cut_that_is_not_used_changes_nothing():
 
 
 @pytest.mark.parametrize("integer", [False, True])
-@pytest.mark.parametrize("make", [blend, mixed], ids=lambda make: make.__name__)
-def test_swapping_views_is_as_good_as_building_anew(make, integer):
-    scaled = scene_of(make())
-    program = program_for(scaled, integer=integer, memory=2)
+@pytest.mark.parametrize("make", [blending, mixed], ids=lambda make: make.__name__)
+def test_swapping_linearisations_is_as_good_as_building_anew(make, integer):
+    scaled = scaled_of(make())
+    program = program_for(scaled, integer=integer, bundle_size=2)
     rng = np.random.default_rng(4)
     m = scaled.networks.count
-    views = []
+    models = []
     for k in range(12):
         z = rng.uniform(-1, 1, scaled.host.n_columns)
         senses = rng.integers(-1, 2, m).astype(float)
         penalty = scaled.penalty * rng.uniform(0.5, 20.0)
-        cuts = tuple(Cut(view, rng.random(m) < 0.5) for view in views[-int(rng.integers(0, 3)) :][:2])
+        cuts = tuple(Cut(model, rng.random(m) < 0.5) for model in models[-int(rng.integers(0, 3)) :][:2])
         radius = None if k % 3 == 0 else float(rng.uniform(0.1, 1.0))
         options = {"radius": radius, "penalty": penalty, "senses": senses, "cuts": cuts, "gap": 0.0}
         step = step_at(program, scaled, z, **options)
-        fresh = step_at(program_for(scaled, integer=integer, memory=2), scaled, z, **options)
+        fresh = step_at(program_for(scaled, integer=integer, bundle_size=2), scaled, z, **options)
         assert (step is None) == (fresh is None)
         if step is not None:
             assert step.value == pytest.approx(fresh.value, abs=1e-6)
-        views.append(scaled.networks.linearise(z))
+        models.append(scaled.networks.linearise(z))
 
 
 def by_hand(scaled, z, penalty, *, integer):
     """The step's program as its docstring has it, put together anew and solved by scipy."""
     host, networks = scaled.host, scaled.networks
-    view = networks.linearise(z)
-    J = networks.jacobian(view.entries).toarray()
+    model = networks.linearise(z)
+    J = networks.jacobian(model).toarray()
     n, m = host.n_columns, networks.count
     conditions = networks.conditions
     r = np.flatnonzero(~networks.classes)
@@ -241,8 +241,8 @@ def by_hand(scaled, z, penalty, *, integer):
         row[networks.outputs[o]] += 1.0
         row[n + k], row[n + r.size + k] = -1.0, 1.0
         rows.append(row)
-        low.append(view.offset[o])
-        high.append(view.offset[o])
+        low.append(model.offset[o])
+        high.append(model.offset[o])
     form = conditions.form.toarray()
     for c in range(conditions.count):  # form'(offset + J x) + miss >= margin while active, by a large M
         row = np.zeros(width)
@@ -251,7 +251,7 @@ def by_hand(scaled, z, penalty, *, integer):
         M = 1e3
         row[conditions.column[c]] += -M if conditions.when[c] else M
         rows.append(row)
-        side = conditions.margin[c] - form[c] @ view.offset
+        side = conditions.margin[c] - form[c] @ model.offset
         low.append(side - M if conditions.when[c] else side)
         high.append(np.inf)
     cost = np.concatenate([host.cost, penalty[r], penalty[r], np.abs(form) @ penalty])
@@ -265,10 +265,10 @@ def by_hand(scaled, z, penalty, *, integer):
     return by_scipy(mip)[0]
 
 
-@pytest.mark.parametrize("make", [blend, mixed], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [blending, mixed], ids=lambda make: make.__name__)
 def test_the_program_is_what_its_docstring_says(make):
     """With the integers in it, classes and all; M differs, which whole classes do not feel."""
-    scaled = scene_of(make())
+    scaled = scaled_of(make())
     program = program_for(scaled, integer=True)
     rng = np.random.default_rng(5)
     for scale in (0.3, 1.0, 10.0):
@@ -279,7 +279,7 @@ def test_the_program_is_what_its_docstring_says(make):
 
 
 def test_a_start_for_the_mip_is_a_point_of_it():
-    scaled = scene_of(mixed())
+    scaled = scaled_of(mixed())
     z = scaled.problem.predict(np.zeros(9))
     program = program_for(scaled, integer=True)
     with_start = step_at(program, scaled, z, start=z, gap=0.0)
@@ -289,7 +289,7 @@ def test_a_start_for_the_mip_is_a_point_of_it():
 
 def test_some_rows_only():
     """Pricing leaves the coupling rows out: the step without them is at least as good."""
-    scaled = scene_of(mixed())
+    scaled = scaled_of(mixed())
     penalty = scaled.penalty
     some = program_for(scaled, rows=np.array([True, False]))
     all_rows = step_at(program_for(scaled), scaled, np.zeros(9), penalty=penalty)

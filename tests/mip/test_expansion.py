@@ -1,4 +1,4 @@
-"""Pulls written as linear programs: the costs add up to the parabola at every point."""
+"""Proximal terms as linear programs: the costs add up to the parabola at every point."""
 
 import numpy as np
 import pytest

@@ -13,7 +13,7 @@ import pytest
 import dovetail as dt
 from dovetail.methods import METHODS
 from dovetail.mip import engine_for
-from dovetail.mip.own_thread import GRACE, OwnThread
+from dovetail.mip.own_thread import GRACE_SECONDS, OwnThread
 from dovetail.mip.scip import watched_model
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.engine import Quadratic
@@ -171,7 +171,7 @@ def test_work_that_does_not_end_is_left_behind():
     over, released = Budget(0.0), threading.Event()
     begin = time.monotonic()
     assert OwnThread(lambda mailbox: released.wait(60.0)).wait(over, lambda: None) is None
-    assert time.monotonic() - begin >= GRACE
+    assert time.monotonic() - begin >= GRACE_SECONDS
     released.set()
 
 
@@ -250,7 +250,7 @@ def test_big_m_frees_its_model_at_once(monkeypatch):
         model.free = lambda: (freed.append(1), free())
         return model
 
-    monkeypatch.setattr("dovetail.methods.big_m.written_out.watched_model", remembered)
+    monkeypatch.setattr("dovetail.methods.big_m.scip_formulation.watched_model", remembered)
     dt.solve(busy(6), "big-m", time_limit=3.0, log=False)
     assert freed == [1]
 

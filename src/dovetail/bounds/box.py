@@ -8,9 +8,12 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.sparse import row_of_entries
 
 ROUNDS = 10
-"""Passes over the rows; later ones seldom move a bound by more than a thousandth."""
+"""Passes over the rows; later ones seldom move a bound any more."""
+MOVED = 1e-3
+"""Relative to max(1, |bound|): less is not worth another pass; rows may creep towards a limit for ever."""
 PAD = 1e-7
 """Derived bounds are widened by this much, times max(1, |bound|): nothing is gained by cutting that close."""
 UNIT = 2.0**-53
@@ -38,7 +41,7 @@ def propagate(mip: Mip) -> Box:
     if mip.A.nnz == 0:
         return Box(lower, upper)
     a, column = mip.A.data, mip.A.indices
-    row = np.repeat(np.arange(mip.n_rows), np.diff(mip.A.indptr))
+    row = row_of_entries(mip.A)
     sides = mip.sides_as_checked
     for _ in range(ROUNDS):
         before = (lower.copy(), upper.copy())
@@ -56,7 +59,7 @@ def propagate(mip: Mip) -> Box:
         np.minimum.at(upper, column, cap + PAD * np.maximum(1.0, np.abs(cap)) + noise_up)
         np.maximum.at(lower, column, floor - PAD * np.maximum(1.0, np.abs(floor)) - noise_down)
         tidy(mip, lower, upper)
-        if _settled(before, (lower, upper)):
+        if _converged(before, (lower, upper)):
             break
     return Box(lower, upper)
 
@@ -87,10 +90,10 @@ def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> None:
     lower[crossed], upper[crossed] = mip.lower[crossed], mip.upper[crossed]
 
 
-def _settled(before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray]) -> bool:
+def _converged(before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray]) -> bool:
     with np.errstate(invalid="ignore"):
         moved = [
-            np.abs(new - old) > 1e-3 * np.maximum(1.0, np.abs(new))
+            np.abs(new - old) > MOVED * np.maximum(1.0, np.abs(new))
             for old, new in zip(before, after, strict=True)
         ]
     return not any(bool(np.any(change)) for change in moved)

@@ -56,7 +56,7 @@ def _rounded(y: FloatArray, digits: float) -> FloatArray:
 
 
 def _usable(mip: Mip, y: FloatArray) -> FloatArray:
-    """Multipliers that pull on a side that is not there are dropped."""
+    """Multipliers of limits that are not there are dropped."""
     missing = ((y > 0) & np.isneginf(mip.row_lower)) | ((y < 0) & np.isposinf(mip.row_upper))
     return np.where(missing, 0.0, y)
 
@@ -88,8 +88,8 @@ def _reduced_costs(mip: Mip, cost: FloatArray, y: FloatArray) -> tuple[FloatArra
 
 def _least_product(factor: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """The least of factor x for x between the bounds; nothing times infinity is nothing."""
-    place = np.where(factor > 0, lower, np.where(factor < 0, upper, 0.0))
-    return np.where(factor == 0.0, 0.0, factor * place)
+    bound = np.where(factor > 0, lower, np.where(factor < 0, upper, 0.0))
+    return np.where(factor == 0.0, 0.0, factor * bound)
 
 
 def _exactly(

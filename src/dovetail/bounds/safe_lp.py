@@ -16,7 +16,7 @@ from dovetail.bounds.box import propagate
 from dovetail.bounds.dual_value import dual_value
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
-from dovetail.core.mip import Mip
+from dovetail.core.mip import LARGEST, SMALLEST, Mip
 from dovetail.mip.highs_model import HighsModel
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
@@ -85,15 +85,15 @@ class SafeLp:
         lower: FloatArray,
         upper: FloatArray,
     ) -> float:
-        """A bound where columns have none: points that cost more than `ceiling` need not be looked at.
+        """A bound where columns have none: points that cost more than `ceiling` do not matter.
 
         With cost'x <= ceiling as one more row, many a column is bounded after all; then nothing costs less
         than the smaller of the ceiling and what the multipliers prove.
         """
         ceiling = value + 1.0 + abs(value)
-        row = sp.csr_array(np.where(np.abs(cost) >= 1e-9, cost, 0.0)[None, :])
-        skipped = (cost != 0.0) & (np.abs(cost) < 1e-9)
-        if np.any(skipped) or row.nnz == 0 or np.max(np.abs(row.data)) > 1e15:
+        row = sp.csr_array(np.where(np.abs(cost) >= SMALLEST, cost, 0.0)[None, :])
+        skipped = (cost != 0.0) & (np.abs(cost) < SMALLEST)
+        if np.any(skipped) or row.nnz == 0 or np.max(np.abs(row.data)) > LARGEST:
             return -math.inf  # entries a Mip does not take
         cut = replace(
             self._mip,

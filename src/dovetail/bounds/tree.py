@@ -19,6 +19,9 @@ from dovetail.core.mip import HAIR, TOLERANCE, Mip
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
+ROUNDING = 1e-12
+"""Of the sizes that a row adds up: what sums of some thousand products may be off by."""
+
 
 @dataclass(frozen=True, eq=False)
 class Proof:
@@ -54,7 +57,7 @@ def branch_and_bound(
 ) -> Proof:
     """Bound `mip`, in minimisation form, by at most so many LPs.
 
-    Parts that cannot beat `cutoff`, a known cost, by more than `slack` are not looked at further.
+    Parts that cannot beat `cutoff`, a known cost, by more than `slack` are pruned.
     """
     return _Tree(mip, cutoff, slack, seed, threads).grown(nodes, budget)
 
@@ -72,10 +75,10 @@ class _Tree:
         self._unbounded = False
 
     def grown(self, nodes: int, budget: Budget) -> Proof:
-        """Look at the parts, the one with the least bound first."""
+        """Best first: the node with the least bound."""
         self._open = [_Node(-math.inf, 0, self._mip.lower, self._mip.upper)]
         for solved in range(nodes):
-            while self._open and self._hopeless(self._open[0].bound):
+            while self._open and self._pruned(self._open[0].bound):
                 self._closed = min(self._closed, heapq.heappop(self._open).bound)
             if not self._open or budget.over:
                 break
@@ -85,25 +88,25 @@ class _Tree:
         value = math.inf if self._x is None else self._value
         return Proof(bound, self._x, value, self._unbounded)
 
-    def _hopeless(self, bound: float) -> bool:
+    def _pruned(self, bound: float) -> bool:
         return bound >= self._value - self._slack
 
     def _children(self, node: _Node, budget: Budget, number: int) -> list[_Node]:
-        """Solve the node's LP; the parts that are left to look at."""
+        """Solve the node's LP and branch; nothing where it is pruned."""
         mip = self._mip
         answer = self._lp.minimise(mip.cost, mip.offset, budget, (node.lower, node.upper))
         if answer.status is MipStatus.UNBOUNDED:
             self._unbounded = True
         bound = max(node.bound, answer.bound)
         if answer.x is not None:
-            self._look_at(answer.x)
-        j = None if self._hopeless(bound) else self._column(answer, node)
+            self._keep_if_best(answer.x)
+        j = None if self._pruned(bound) else self._column(answer, node)
         if j is None:
             self._closed = min(self._closed, bound)
             return []
         return self._split(node, bound, j, answer, number)
 
-    def _look_at(self, x: FloatArray) -> None:
+    def _keep_if_best(self, x: FloatArray) -> None:
         """Keep a point whose integers are whole but for rounding; the check will judge it."""
         whole = np.where(self._mip.integer, np.round(x), x)
         if np.max(np.abs(whole - x), initial=0.0) > TOLERANCE:
@@ -114,9 +117,8 @@ class _Tree:
 
     def _holds(self, x: FloatArray) -> bool:
         mip = self._mip
-        activity = mip.A @ x
-        room = HAIR + 1e-12 * (abs(mip.A) @ np.abs(x))
-        return bool(np.all((activity >= mip.row_lower - room) & (activity <= mip.row_upper + room)))
+        room = HAIR + ROUNDING * (abs(mip.A) @ np.abs(x))
+        return bool(np.all(mip.row_violation(x) <= room))
 
     def _column(self, answer: LpAnswer, node: _Node) -> int | None:
         """The integer column to split: the least whole one, else any that is not fixed yet."""

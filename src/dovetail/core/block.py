@@ -50,11 +50,7 @@ class Block:
         """What the output columns must be, given the predictor's values."""
         if not self.classifies:
             return values
-        if self.outputs.shape[1] == 1:
-            return (values >= self.threshold).astype(np.float64)
-        one_hot = np.zeros_like(values)
-        one_hot[np.arange(len(values)), np.argmax(values, axis=1)] = 1.0
-        return one_hot
+        return classes_of(values, self.threshold)
 
     def lead(self, values: FloatArray) -> FloatArray:
         """(n,) by how much a class is decided: distance from the threshold, or of the two largest values."""
@@ -62,3 +58,15 @@ class Block:
             return np.asarray(np.abs(values[:, 0] - self.threshold))
         first_two = np.sort(values, axis=1)[:, -2:]
         return np.asarray(first_two[:, 1] - first_two[:, 0])
+
+
+def classes_of(values: FloatArray, threshold: float = 0.0) -> FloatArray:
+    """What decides a class: 1 where a single value reaches the threshold, else the one-hot of the largest.
+
+    The first of equal ones counts. The threshold of logits, and of values relative to theirs, is 0.
+    """
+    if values.shape[1] == 1:
+        return (values >= threshold).astype(np.float64)
+    one_hot = np.zeros(values.shape)
+    one_hot[np.arange(len(values)), np.argmax(values, axis=1)] = 1.0
+    return one_hot

@@ -26,6 +26,7 @@ from dovetail.core.arrays import (
     vector,
 )
 from dovetail.core.errors import ModelError
+from dovetail.core.sparse import row_of_entries, times
 
 INFINITY = 1e20
 """Limits at or beyond this size mean "no limit", as in HiGHS and SCIP."""
@@ -148,7 +149,7 @@ class Mip:
         Such a row (over integers alone, with an entry below `FINE`) has whole points within the check's
         tolerance of its limit. They count, so every search and every proof has to know them.
         """
-        row = np.repeat(np.arange(self.n_rows), np.diff(self.A.indptr))
+        row = row_of_entries(self.A)
         mixed = np.bincount(row, ~self.integer[self.A.indices], self.n_rows) > 0
         fine = np.bincount(row, np.abs(self.A.data) < FINE, self.n_rows) > 0
         room = np.where(fine & ~mixed, TOLERANCE - HAIR, 0.0)
@@ -173,6 +174,19 @@ class Mip:
     def objective(self, x: FloatArray) -> float:
         """The objective at `x`, in the user's sense."""
         return float(self.cost @ x) + self.offset
+
+    def row_violation(self, X: FloatArray) -> FloatArray:
+        """How far rows are outside their limits at a point, or (T, rows) at each row of `X`.
+
+        Signed: negative inside, minus the slack of the nearer limit. For searches to choose by; the check,
+        which judges, has its own.
+        """
+        activity = times(self.A, X)
+        return np.maximum(self.row_lower - activity, activity - self.row_upper)
+
+    def bound_violation(self, X: FloatArray) -> FloatArray:
+        """How far columns are outside their bounds at a point, or at each row of `X`; signed like rows."""
+        return np.maximum(self.lower - X, X - self.upper)
 
     def column_name(self, j: int) -> str:
         """How messages call column j."""

@@ -14,6 +14,12 @@ from dovetail.coupling.split import Part, SampleRow
 from dovetail.run.network_step import NetworkBlock, Rows, ends_in_probability
 from dovetail.run.stopwatch import Stopwatch
 
+SMALLEST_SPREAD = 1e-3
+"""Relative to the largest value met: an output that hardly moves is still measured in something it sees."""
+DECIDED = 0.25
+"""A class's logits are divided by this part of their typical distance from the threshold: sigmoid(4) is 0.98,
+decided, but with a gradient left."""
+
 ToTensor = Callable[[FloatArray], Tensor]
 
 
@@ -32,14 +38,14 @@ def network_block(
     sample inputs over which the spread of the network's values is measured.
     """
     block = part.block
-    place = device if device is not None else block.description.device
+    own_device = device if device is not None else block.description.device
 
     def tensor(array: FloatArray) -> Tensor:
-        return torch.as_tensor(np.ascontiguousarray(array, dtype=np.float64), device=place)
+        return torch.as_tensor(np.ascontiguousarray(array, dtype=np.float64), device=own_device)
 
     network = NetworkBlock(
         name=block.name,
-        forward=block.predictor.snapshot(place),
+        forward=block.predictor.snapshot(own_device),
         smooth=block.description.smooth,
         classifies=block.classifies,
         probability=ends_in_probability(block),
@@ -59,15 +65,15 @@ def network_block(
 def _spread(values: Tensor, classifies: bool) -> Tensor:
     """(q,) the length that network values are measured in.
 
-    For a regression the standard deviation over the sample points. For a class a quarter of the
+    For a regression the standard deviation over the sample points. For a class a part of the
     typical distance from the threshold, the same for all logits, so that the sigmoid or softmax
-    of a typical start is near 0.02 or 0.98: decided, but with a gradient left.
+    of a typical start is near 0.02 or 0.98.
     """
     if not classifies:
-        spread = torch.maximum(values.std(dim=0), 1e-3 * values.abs().amax(dim=0))
+        spread = torch.maximum(values.std(dim=0), SMALLEST_SPREAD * values.abs().amax(dim=0))
     else:
         centred = values if values.shape[1] == 1 else values - values.mean(dim=1, keepdim=True)
-        spread = (0.25 * centred.abs().mean()).expand(values.shape[1])
+        spread = (DECIDED * centred.abs().mean()).expand(values.shape[1])
     return torch.where(spread > 0, spread, torch.ones_like(spread))
 
 

@@ -1,4 +1,4 @@
-"""The two halves of a problem and the links between them: the moves an augmented-Lagrangian method makes."""
+"""The augmented Lagrangian of a MIP and its networks: the steps that a method of multipliers takes on it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from dovetail.run.result import Multipliers
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.trace import Residual
 
-SLICE = 0.1
-"""Part of the time left that one MIP step may take once it has a point."""
+MIP_SHARE = 0.1
+"""Of the time left, for one MIP step once it has a point: an inexact step is better than no second one."""
+LEAST_SECONDS = 1.0
+"""Even where that is less."""
 
 
 class AugmentedLagrangian:
-    """A MIP in an engine, the networks' links, and the point each side is at."""
+    """A MIP in an engine, the couplings of its blocks, and the point each side is at."""
 
     def __init__(
         self, mip: Mip, session: MipSession, couplings: list[BlockCoupling], stopwatch: Stopwatch
@@ -43,14 +45,13 @@ class AugmentedLagrangian:
                     _take(coupling.output_multiplier, multipliers.outputs, name, "outputs")
 
     def mip_step(self, rho: float, gap: float, budget: Budget) -> MipAnswer:
-        """Solve the MIP with the links' pull; from the second time on, started from the last point.
+        """Solve the MIP with the couplings' terms; from the second time on, started from the last point.
 
-        A step may take a tenth of the time left, since an inexact step is better than no second one;
-        without any point it goes on.
+        Without any point in its share of the time it goes on.
         """
         objective = mip_objective(self.mip, self.couplings, rho)
         with self._stopwatch.measure("engine"):
-            for seconds in (max(SLICE * budget.left, 1.0), budget.left):
+            for seconds in (max(MIP_SHARE * budget.left, LEAST_SECONDS), budget.left):
                 part = budget.part(seconds)
                 answer = self._session.solve(objective, budget=part, start=self.x, gap=gap)
                 if answer.x is not None or answer.status is not MipStatus.LIMIT:
@@ -70,7 +71,7 @@ class AugmentedLagrangian:
                 coupling.network_step(x, rho, solver, budget, both_starts=both_starts)
 
     def update_multipliers(self, rho: float) -> None:
-        """The dual step of every link."""
+        """The dual step of every coupling."""
         for coupling in self.couplings:
             coupling.update_multipliers(rho)
 
@@ -80,7 +81,7 @@ class AugmentedLagrangian:
         return host + sum(coupling.lagrangian(rho) for coupling in self.couplings)
 
     def residuals(self, rho: float) -> tuple[Residual, ...]:
-        """Every link's residuals."""
+        """Every coupling's residuals."""
         return tuple(residual for coupling in self.couplings for residual in coupling.residuals(rho))
 
     def copies(self, x: FloatArray) -> FloatArray:
@@ -105,7 +106,7 @@ class AugmentedLagrangian:
 
 
 def _take(target: FloatArray, given: Mapping[str, FloatArray], block: str, kind: str) -> None:
-    """Copy multipliers of an earlier solve into a link, if they fit."""
+    """Copy multipliers of an earlier solve into a coupling, if they fit."""
     if block not in given:
         raise OptionError(f"start has no multipliers for the {kind} of {block!r}.")
     values = np.asarray(given[block], dtype=np.float64)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.block import classes_of
 from dovetail.core.mip import Mip
 from dovetail.coupling.split import Part
 from dovetail.run.budget import Budget
@@ -22,9 +23,10 @@ from dovetail.run.network_step import AugmentedTerms, NetworkBlock, NnSolver
 from dovetail.run.trace import Residual
 
 LEFT_OVER = 1e-6
-"""More than this left by a projection is said in the message."""
+"""More than this left by a projection is said in the message: the check would not accept it."""
 LARGEST_MULTIPLIER = 1e4
-"""Multipliers are kept within this many objective units per width."""
+"""Multipliers are kept within this many objective units per width: nothing is worth more, and what grows
+beyond is the sign of copies that cannot meet."""
 
 
 class BlockCoupling:
@@ -66,23 +68,23 @@ class BlockCoupling:
         start = self._tensor(x[self.block.inputs])
         start = torch.minimum(torch.maximum(start, self.network.lower), self.network.upper)
         with torch.no_grad():
-            decided = self.network.decided(self.network.values(start))
-        self.u, self.f = _array(start), _array(decided)
+            values = self.network.values(start)
+        self.u, self.f = _array(start), self._decoded(values)
         self._before = (self.u, self.f)
 
-    def pull_on_mip(self, rho: float, cost: FloatArray, weight: FloatArray, moment: FloatArray) -> None:
+    def add_to_mip(self, rho: float, cost: FloatArray, weight: FloatArray, moment: FloatArray) -> None:
         """Add -lambda'x + 1/2 |u - x|_W^2, and the same for outputs, to the MIP step's objective.
 
-        A column may be an input of several samples: their pulls add up, and `moment` collects
+        A column may be an input of several samples: their proximal terms add up, and `moment` collects
         weight times centre.
         """
-        pulls = [(self.block.inputs, self.multiplier, self._input_weight(rho), self.u)]
+        added = [(self.block.inputs, self.multiplier, self._input_weight(rho), self.u)]
         if self.couples_outputs:
-            pulls.append((self.block.outputs, self.output_multiplier, self._output_weight(rho), self.f))
-        for columns, multiplier, strength, centre in pulls:
+            added.append((self.block.outputs, self.output_multiplier, self._output_weight(rho), self.f))
+        for columns, multiplier, own_weight, centre in added:
             np.subtract.at(cost, columns, multiplier)
-            np.add.at(weight, columns, strength)
-            np.add.at(moment, columns, strength * centre)
+            np.add.at(weight, columns, own_weight)
+            np.add.at(moment, columns, own_weight * centre)
 
     def network_step(
         self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, *, both_starts: bool
@@ -90,15 +92,15 @@ class BlockCoupling:
         """Let the sub-solver move the copies, given the MIP's point `x`."""
         self._before = (self.u, self.f)
         self._x, self._y = x[self.block.inputs], x[self.block.outputs]
-        pull = self._pull(rho)
-        start = self._better_start(pull) if both_starts else self._tensor(self.u)
-        answer = solver.solve(self.network, pull, start, budget)
-        self.u, self.f = _array(answer.u), _array(self.network.decided(answer.values))
+        terms = self._augmented_terms(rho)
+        start = self._better_start(terms) if both_starts else self._tensor(self.u)
+        answer = solver.solve(self.network, terms, start, budget)
+        self.u, self.f = _array(answer.u), self._decoded(answer.values)
         self.note = answer.note
-        missed = float(answer.violation.max())
-        if missed > LEFT_OVER:
+        violation = float(answer.violation.max())
+        if violation > LEFT_OVER:
             self.note += (
-                f"{'; ' if self.note else ''}{self.block.name}: copies miss their rows by {missed:.1e}"
+                f"{'; ' if self.note else ''}{self.block.name}: copies miss their rows by {violation:.1e}"
             )
 
     def update_multipliers(self, rho: float) -> None:
@@ -158,42 +160,46 @@ class BlockCoupling:
     def _output_weight(self, rho: float) -> FloatArray:
         return np.asarray(rho * self._unit / (self._spread * self._spread))
 
-    def _pull(self, rho: float) -> AugmentedTerms:
+    def _augmented_terms(self, rho: float) -> AugmentedTerms:
         if self.couples_outputs:
-            y, price, stiffness = self._y, self.output_multiplier, self._output_weight(rho)
+            y, multiplier, weight = self._y, self.output_multiplier, self._output_weight(rho)
         else:
-            y = stiffness = np.zeros_like(self.f)
-            price = self._cost
+            y = weight = np.zeros_like(self.f)
+            multiplier = self._cost
         # in objective units, so that a sub-solver's own absolute constants mean the same everywhere
         return AugmentedTerms(
             self._tensor(self._x),
             self._tensor(self.multiplier / self._unit),
             self._tensor(self._input_weight(rho) / self._unit),
             self._tensor(y),
-            self._tensor(price / self._unit),
-            self._tensor(stiffness / self._unit),
+            self._tensor(multiplier / self._unit),
+            self._tensor(weight / self._unit),
         )
 
-    def _better_start(self, pull: AugmentedTerms) -> Tensor:
+    def _better_start(self, terms: AugmentedTerms) -> Tensor:
         """Sample by sample the better of the copies as they are and the MIP's point."""
         network = self.network
         old = self._tensor(self.u)
-        new = torch.minimum(torch.maximum(pull.x, network.lower), network.upper)
+        new = torch.minimum(torch.maximum(terms.x, network.lower), network.upper)
         with network.stopwatch.measure("network"), torch.no_grad():
-            at_old = pull.value(old, network.outputs(network.values(old)))
-            at_new = pull.value(new, network.outputs(network.values(new)))
+            at_old = terms.value(old, network.outputs(network.values(old)))
+            at_new = terms.value(new, network.outputs(network.values(new)))
         return torch.where((at_new < at_old).unsqueeze(1), new, old)
+
+    def _decoded(self, values: Tensor) -> FloatArray:
+        """(n, q) outputs as the problem sees them: values, or classes of logits."""
+        return classes_of(_array(values)) if self.network.classifies else _array(values)
 
     def _tensor(self, array: FloatArray) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(array), device=self.network.device)
 
 
 def mip_objective(mip: Mip, couplings: list[BlockCoupling], rho: float) -> Quadratic:
-    """The MIP step's objective: the host's cost and every link's pull."""
+    """The MIP step's objective: the host's cost and every coupling's multiplier and proximal terms."""
     cost = mip.cost.copy()
     weight, moment = np.zeros(mip.n_columns), np.zeros(mip.n_columns)
     for coupling in couplings:
-        coupling.pull_on_mip(rho, cost, weight, moment)
+        coupling.add_to_mip(rho, cost, weight, moment)
     centre = np.divide(moment, weight, out=np.zeros_like(moment), where=weight > 0)
     return Quadratic(cost, mip.offset, weight, centre)
 

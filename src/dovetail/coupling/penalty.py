@@ -1,4 +1,4 @@
-"""How strongly the two copies are drawn together, and when that changes.
+"""The penalty parameter rho: how strongly the two copies are held together, and when that changes.
 
 The theory needs finitely many changes of rho; both rules respect that.
 """
@@ -47,8 +47,10 @@ class BalancedPenalty:
 
     relative: bool = True
     factor: float = 2.0
+    """Factor and ratio are those of Boyd et al. (2011), section 3.4.1."""
     ratio: float = 10.0
     pause: int = 5
+    """Iterations in which residuals answer to the last change."""
     most_changes: int = 10
     range_: float = 1e4
 

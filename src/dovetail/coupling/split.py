@@ -18,8 +18,9 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.mip import Mip
+from dovetail.core.mip import HAIR, Mip
 from dovetail.core.problem import Problem
+from dovetail.core.sparse import entries_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +55,10 @@ class Split:
 
     @property
     def columns(self) -> IntArray:
-        """Columns of the MIP that couplings pull on."""
-        pulled = [part.block.inputs.ravel() for part in self.parts]
-        pulled += [part.block.outputs.ravel() for part in self.parts if part.couples_outputs]
-        return np.unique(np.concatenate(pulled)) if pulled else np.empty(0, dtype=np.int64)
+        """Columns of the MIP that carry a proximal term."""
+        columns = [part.block.inputs.ravel() for part in self.parts]
+        columns += [part.block.outputs.ravel() for part in self.parts if part.couples_outputs]
+        return np.unique(np.concatenate(columns)) if columns else np.empty(0, dtype=np.int64)
 
 
 def split(problem: Problem) -> Split:
@@ -103,7 +104,7 @@ def _sort_rows(problem: Problem, mip: Mip) -> tuple[dict[tuple[int, int], list[i
     private: dict[tuple[int, int], list[int]] = {}
     foreign: set[int] = set()
     for r in touches:
-        columns = mip.A.indices[mip.A.indptr[r] : mip.A.indptr[r + 1]]
+        columns, _ = entries_of(mip.A, r)
         owners = {owner[int(j)] for j in columns if is_output[j]}
         b, i = next(iter(owners))
         own = set(problem.blocks[b].inputs[i].tolist())
@@ -126,8 +127,8 @@ def _part(
     outputs = block.outputs.ravel()
     together = Part(block, True, ((),) * block.samples, (None,) * block.samples)
     feeds = bool(np.isin(outputs, problem.inputs).any())
-    whole = bool(mip.integer[outputs].any()) and not block.classifies
-    if b in foreign or feeds or whole:
+    has_integers = bool(mip.integer[outputs].any()) and not block.classifies
+    if b in foreign or feeds or has_integers:
         return together
     rows = [tuple(_own_row(mip, block, i, r) for r in private.get((b, i), [])) for i in range(block.samples)]
     if not block.classifies:
@@ -148,8 +149,7 @@ def _part(
 def _own_row(mip: Mip, block: Block, i: int, r: int) -> SampleRow:
     on_inputs = np.zeros(block.inputs.shape[1])
     on_outputs = np.zeros(block.outputs.shape[1])
-    for k in range(mip.A.indptr[r], mip.A.indptr[r + 1]):
-        j, a = mip.A.indices[k], mip.A.data[k]
+    for j, a in zip(*entries_of(mip.A, r), strict=True):
         at_output = np.flatnonzero(block.outputs[i] == j)
         if at_output.size:
             on_outputs[at_output[0]] = a
@@ -185,8 +185,8 @@ def _allowed_classes(mip: Mip, block: Block, i: int, rows: tuple[SampleRow, ...]
     lower, upper = mip.lower[outputs], mip.upper[outputs]
 
     def fits(y: FloatArray) -> bool:
-        in_bounds: BoolArray = (y >= lower - 1e-9) & (y <= upper + 1e-9)
-        in_rows = (row.lower - 1e-9 <= row.on_outputs @ y <= row.upper + 1e-9 for row in rows)
+        in_bounds: BoolArray = (y >= lower - HAIR) & (y <= upper + HAIR)
+        in_rows = (row.lower - HAIR <= row.on_outputs @ y <= row.upper + HAIR for row in rows)
         return bool(in_bounds.all()) and all(in_rows)
 
     return [c for c, y in enumerate(candidates) if fits(y)]

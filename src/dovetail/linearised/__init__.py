@@ -1,1 +1,1 @@
-"""The problem seen from one point: networks replaced by their values and slopes there, in a live LP."""
+"""Networks replaced by their linearisations: trust-region subproblems, descents over them, their starts."""

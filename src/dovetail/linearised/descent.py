@@ -1,232 +1,246 @@
 """Bundle sequential LP: from one start, downhill by steps of the linear model, integers held or relaxed.
 
+    repeat
+        step:    the best point of the linear model within the trust region, misses of the networks penalised
+        ratio:   what the l1 merit falls by, over what the model predicted
+        accept:  the best part of the step, if the merit falls enough
+        radius:  wider where the model was right, narrower where it was wrong
+        bundle:  the linearisations met, kept as one-sided cuts
+
 A ReLU network is piecewise linear, so once a step stays inside a piece the model is exact and even
-equalities through a network are met to machine precision. Optima sit on kinks; there the last views, kept
-as one-sided cuts on the side the objective pulls to, model a concave kink without any binary.
+equalities through a network are met to machine precision. (Nocedal and Wright, chapters 4 and 18.)
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray
-from dovetail.core.mip import TOLERANCE
+from dovetail.core.mip import HAIR, TOLERANCE
+from dovetail.linearised.bundle import Bundle
+from dovetail.linearised.merit import l1_merit
 from dovetail.linearised.networks import Linearisation
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import Cut, Step, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
-LENGTHS = np.array([1.0, 0.6, 0.3, 0.12, 0.04])
-"""Parts of a step that are tried, all in one network call."""
-NEAR = 3.0
-"""A remembered view is used while it lies within so many radii (or touches the values)."""
-RISE, DEAREST = 3.0, 1e8
-SMALLEST_RADIUS = 1e-6
+STEP_LENGTHS = np.array([1.0, 0.6, 0.3, 0.12, 0.04])
+"""Parts of a step that are tried, all in one network call: about halved each time, down to where a smaller
+region costs no more than a shorter step."""
+SUFFICIENT_DECREASE = 1e-4
+"""A step must bring this part of the predicted reduction (Nocedal and Wright's c1)."""
+GOOD_RATIO, POOR_RATIO = 0.5, 0.1
+"""Actual over predicted reduction above which the region grows, and below which it shrinks."""
+GROW, SHRINK = 2.0, 0.5
+"""Nocedal and Wright's 2, and half for their quarter: the line search has tried the shorter steps already."""
+SHRINK_BUNDLED, SOME_CUTS = 0.35, 3
+"""After a rejected step where the bundle holds so many: the model is as good as it gets in this region."""
+LARGEST_RADIUS, SMALLEST_RADIUS = 1.0, 1e-6
+"""In widths of the inputs: the whole box, and steps the check no longer sees."""
+ESCAPE = 3.0
+"""How much a region grows that holds no point of the host: by leaps, since nothing is learnt in it."""
+FREE_STEPS = 2
+"""Steps before penalties may grow: the first ones are cut off by the region, whatever a miss costs."""
+PENALTY_GROWTH, LARGEST_PENALTY = 3.0, 1e8
+"""Per step that misses a network; beyond the second an LP loses the digits of the cost beside it."""
+MISSED = 1e-7
+"""A slack above this, in spreads of the output, is a miss; below it is the LP's own tolerance."""
 
 
 @dataclass(frozen=True)
-class Options:
+class DescentOptions:
     """How a descent goes."""
 
     steps: int = 60
-    memory: int = 8
+    """The most LPs: few descents need as many, and one that circles should end."""
+    bundle_size: int = 8
+    """Linearisations kept as cuts; 0 for plain sequential LP, which costs 0.1 to 0.3 % on wine
+    (docs/benchmarks/ablation.md, "no bundle")."""
     tolerance: float = 1e-7
-    """Relative gain that the model must still promise."""
+    """Relative reduction that the model must still predict."""
     hold_integers: bool = True
-    seen: Callable[[FloatArray], object] | None = None
-    """Gets every accepted point, with its outputs as the networks have them."""
+    on_point: Callable[[FloatArray], object] | None = None
+    """Gets the best point of every step, taken or not, with its outputs as the networks have them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A point and what it is worth: its objective where outputs are true and rows hold, else penalised."""
+    """A point and its merit: the objective where outputs are true and rows hold, else the l1 merit."""
 
     z: FloatArray
     merit: float
     feasible: bool
 
 
-class Bundle:
-    """The last views, with the points they were taken at."""
+class _Trial(NamedTuple):
+    """The best of the points along a step."""
 
-    def __init__(self, scaled: ScaledProblem, size: int) -> None:
-        self._scaled = scaled
-        self._kept: deque[tuple[FloatArray, Linearisation]] = deque(maxlen=max(size, 1))
-        self._size = size
-
-    def push(self, z: FloatArray, view: Linearisation) -> None:
-        """Remember a view."""
-        if self._size:
-            self._kept.append((z[self._scaled.networks.columns], view))
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def cuts(self, z: FloatArray, view: Linearisation, senses: FloatArray, radius: float) -> tuple[Cut, ...]:
-        """The views that are near or meet here, and lie on the right side of the values at `z`.
-
-        Pieces that meet at `z` count whatever the radius: forgotten in turn, they would send it in circles.
-        """
-        networks, width = self._scaled.networks, self._scaled.width
-        if not self._kept:
-            return ()
-        here = z[networks.columns]
-        slack = 1e-9 * np.maximum(1.0, np.abs(view.values))
-        apart = np.abs(np.array([there for there, _ in self._kept]) - here) / width[networks.columns]
-        near = np.maximum.reduceat(apart, networks.first_entry[:-1], axis=1) <= NEAR * radius
-        level = np.array([networks.level(seen, here) for _, seen in self._kept])
-        touching = np.abs(level - view.values) <= slack
-        above = (senses < 0) & (level >= view.values - slack)
-        below = (senses > 0) & (level <= view.values + slack)
-        used = (near | touching) & (above | below)
-        return tuple(Cut(seen, mine) for (_, seen), mine in zip(self._kept, used, strict=True))
+    iterate: Iterate
+    shortened: bool
+    """It is not the end of the step."""
+    full_merit: float
+    """The merit at the end of the step."""
 
 
 class Descent:
-    """Runs descents over one step program."""
+    """Descents over one trust-region subproblem."""
 
     def __init__(
-        self, context: SolveContext, scaled: ScaledProblem, program: TrustRegionSubproblem, options: Options
+        self,
+        context: SolveContext,
+        scaled: ScaledProblem,
+        subproblem: TrustRegionSubproblem,
+        options: DescentOptions,
     ) -> None:
-        self._context, self._scaled, self._program, self._options = context, scaled, program, options
+        self._context, self._scaled, self._options = context, scaled, options
+        self._subproblem = subproblem
         self.steps = 0
-
-    def iterate(self, z: FloatArray, penalty: FloatArray, source: str) -> Iterate:
-        """What `z` is worth; a point that may beat the incumbent goes to the incumbent."""
-        return self._best_of(z[None], penalty, source)[0]
-
-    def _best_of(self, Z: FloatArray, penalty: FloatArray, source: str) -> tuple[Iterate, int, float]:
-        """The best of several points, its number, and the merit of the first."""
-        scaled, incumbent = self._scaled, self._context.incumbent
-        values = scaled.networks.values(Z)
-        true = scaled.networks.with_predictions(Z, values)
-        feasible = self._holds(true, Z)
-        merit = np.where(feasible, true @ scaled.host.cost, self.merits(Z, values, penalty))
-        best = int(np.argmin(merit))
-        if self._options.seen is not None:
-            self._options.seen(true[best])
-        objective = float(true[best] @ scaled.host.cost) + scaled.host.offset
-        promising = incumbent.x is None or objective < self._incumbent_value - 1e-9 * abs(
-            objective - scaled.host.offset
-        )
-        if promising and self._options.hold_integers:
-            admitted = incumbent.admit(true[best], source)
-            if admitted is not None and not feasible[best] and self._same_classes(admitted, Z[best]):
-                value = float(scaled.host.cost @ admitted)
-                return Iterate(admitted, value, True), best, float(merit[0])
-        point = true[best] if feasible[best] else Z[best]
-        return Iterate(point, float(merit[best]), bool(feasible[best])), best, float(merit[0])
-
-    @property
-    def _incumbent_value(self) -> float:
-        return self._context.problem.mip.sign * self._context.incumbent.objective
-
-    def _same_classes(self, true: FloatArray, z: FloatArray) -> bool:
-        networks = self._scaled.networks
-        columns = networks.outputs[networks.classes]
-        return bool(np.all(np.abs(true[columns] - z[columns]) < 0.5))
-
-    def _holds(self, true: FloatArray, Z: FloatArray) -> BoolArray:
-        """(T,) rows, bounds, integers and wanted classes, quickly; the check judges."""
-        host, networks = self._scaled.host, self._scaled.networks
-        limit = 0.5 * TOLERANCE
-        holds = np.max(np.maximum(host.lower - true, true - host.upper), axis=1) <= limit
-        if self._options.hold_integers and np.any(host.integer):
-            whole = true[:, host.integer]
-            holds &= np.max(np.abs(whole - np.round(whole)), axis=1) <= TOLERANCE
-        columns = networks.outputs[networks.classes]
-        if columns.size:
-            holds &= np.max(np.abs(true[:, columns] - Z[:, columns]), axis=1) < 0.5
-        if host.n_rows:
-            activity = (host.A @ true.T).T
-            beyond = np.maximum(host.row_lower - activity, activity - host.row_upper)
-            holds &= np.max(beyond, axis=1) <= limit
-        return np.asarray(holds)
-
-    def merits(self, Z: FloatArray, values: FloatArray, penalty: FloatArray) -> FloatArray:
-        """(T,) cost plus penalised distance from the networks, at each row of `Z`."""
-        networks = self._scaled.networks
-        apart = np.abs(Z[:, networks.outputs] - values) * ~networks.classes
-        merit = Z @ self._scaled.host.cost + apart @ penalty
-        conditions = networks.conditions
-        if conditions.count:
-            short = np.maximum(conditions.margin - values @ conditions.form.T, 0.0) * conditions.active(Z)
-            merit += short @ np.asarray(conditions.weights @ penalty)
-        return np.asarray(merit)
+        """LPs solved so far."""
 
     def run(self, z: FloatArray, radius: float, budget: Budget, source: str) -> Iterate:
-        """Downhill from `z` until the model promises nothing, the radius is tiny, or the time is over."""
-        scaled, options = self._scaled, self._options
-        penalty = scaled.penalty.copy()
-        memory = Bundle(scaled, options.memory)
-        iterate = self.iterate(z, penalty, source)
-        view = scaled.networks.linearise(iterate.z)
-        senses = np.sign(scaled.host.cost[scaled.networks.outputs])
-        for k in range(options.steps):
+        """Downhill from `z` until the model predicts nothing, the region is tiny, or the time is over."""
+        networks, penalty = self._scaled.networks, self._scaled.penalty
+        bundle = Bundle(self._scaled, self._options.bundle_size)
+        iterate = self.evaluate(z, penalty, source)
+        model = networks.linearise(iterate.z)
+        senses = np.sign(self._scaled.host.cost[networks.outputs])
+        for k in range(self._options.steps):
             if budget.over or self._context.incumbent.proved:
                 break
-            lower, upper = self._region(iterate.z, radius)
-            cuts = memory.cuts(iterate.z, view, senses, radius)
-            step = self._program.solve(
-                scaled.host.cost, lower, upper, view, penalty, budget=budget, senses=senses, cuts=cuts
-            )
-            self.steps += 1
+
+            # step: minimise the model, cut by the bundle, within the trust region
+            cuts = bundle.cuts(iterate.z, model, senses, radius)
+            step = self._step(iterate.z, radius, model, penalty, senses, cuts, budget)
             if step is None:
-                radius *= 3.0
-                if radius > 1.0:
+                radius *= ESCAPE
+                if radius > LARGEST_RADIUS:
                     break
                 continue
-            senses = np.where(np.abs(step.duals) > 1e-12, np.sign(step.duals), 0.0)
-            if k >= 2:
+            senses = step.senses
+            if k >= FREE_STEPS:
                 penalty = increase_penalty(penalty, step)
-            if not iterate.feasible:
-                iterate = Iterate(iterate.z, self._merit(iterate.z, view.values, penalty), False)
-            promised = iterate.merit - self._model_value(step, penalty)
-            if promised < options.tolerance * (1.0 + abs(iterate.merit)):
-                if iterate.feasible or not np.any((step.slack > 1e-7) & (penalty < DEAREST)):
+            iterate = self._with_penalty(iterate, model, penalty)
+
+            # predicted reduction
+            predicted = iterate.merit - self._model_value(step, penalty)
+            if predicted < self._options.tolerance * (1.0 + abs(iterate.merit)):
+                if iterate.feasible or not np.any((step.slack > MISSED) & (penalty < LARGEST_PENALTY)):
                     break
                 continue  # it stands still because missing is cheap: the penalty rises
-            trials = iterate.z + LENGTHS[:, None] * (
-                step.z - iterate.z
-            )  # host rows are convex: each keeps them
-            candidate, best, whole = self._best_of(trials, penalty, source)
-            ratio = (iterate.merit - whole) / promised
-            accepted = candidate.merit < iterate.merit - 1e-4 * promised
-            if not accepted or best > 0:  # the model was wrong at the end of the step: remember why
-                memory.push(step.z, scaled.networks.linearise(step.z))
+
+            # ratio test: host rows are convex, so each part of the step keeps them
+            trial = self._best_of(iterate.z + STEP_LENGTHS[:, None] * (step.z - iterate.z), penalty, source)
+            ratio = (iterate.merit - trial.full_merit) / predicted
+            accepted = trial.iterate.merit < iterate.merit - SUFFICIENT_DECREASE * predicted
+
+            # bundle, iterate and radius
+            if not accepted or trial.shortened:  # the model was wrong at the end of the step
+                bundle.add(step.z, networks.linearise(step.z))
             if accepted:
-                memory.push(iterate.z, view)
-                iterate = candidate
-                view = scaled.networks.linearise(iterate.z)
-                radius = min(1.0, 2.0 * radius) if ratio > 0.5 else radius / 2.0 if ratio < 0.1 else radius
-            else:
-                radius *= 0.35 if len(memory) >= 3 else 0.5
+                bundle.add(iterate.z, model)
+                iterate = trial.iterate
+                model = networks.linearise(iterate.z)
+            radius = _next_radius(radius, ratio, accepted, len(bundle))
             if radius < SMALLEST_RADIUS:
                 break
         return iterate
 
-    def _merit(self, z: FloatArray, values: FloatArray, penalty: FloatArray) -> float:
-        return float(self.merits(z[None], values[None], penalty)[0])
+    def evaluate(self, z: FloatArray, penalty: FloatArray, source: str) -> Iterate:
+        """`z` with its merit; a point that may beat the incumbent is offered."""
+        return self._best_of(z[None], penalty, source).iterate
+
+    def _best_of(self, Z: FloatArray, penalty: FloatArray, source: str) -> _Trial:
+        """The best of several points; if it may beat the incumbent, it is offered, and taken as completed."""
+        scaled = self._scaled
+        values = scaled.networks.values(Z)
+        completed = scaled.networks.with_predictions(Z, values)
+        feasible = self._feasible(completed, Z)
+        merit = np.where(feasible, completed @ scaled.host.cost, l1_merit(scaled, Z, values, penalty))
+        best = int(np.argmin(merit))
+        if self._options.on_point is not None:
+            self._options.on_point(completed[best])
+        point = completed[best] if feasible[best] else Z[best]
+        iterate = Iterate(point, float(merit[best]), bool(feasible[best]))
+        if self._options.hold_integers and self._may_improve(completed[best]):
+            admitted = self._context.incumbent.admit(completed[best], source)
+            if admitted is not None and not feasible[best] and self._same_classes(admitted, Z[best]):
+                iterate = Iterate(admitted, float(scaled.host.cost @ admitted), True)
+        return _Trial(iterate, best > 0, float(merit[0]))
+
+    def _may_improve(self, completed: FloatArray) -> bool:
+        """Whether a point costs less than the incumbent, beyond rounding."""
+        host, incumbent = self._scaled.host, self._context.incumbent
+        objective = float(completed @ host.cost) + host.offset
+        known = self._context.problem.mip.sign * incumbent.objective
+        return incumbent.x is None or objective < known - HAIR * abs(objective - host.offset)
+
+    def _feasible(self, completed: FloatArray, Z: FloatArray) -> BoolArray:
+        """(T,) rows, bounds, integers and wanted classes, quickly, to half the tolerance."""
+        host = self._scaled.host
+        limit = 0.5 * TOLERANCE
+        holds = np.max(host.bound_violation(completed), axis=1) <= limit
+        if self._options.hold_integers and np.any(host.integer):
+            integers = completed[:, host.integer]
+            holds &= np.max(np.abs(integers - np.round(integers)), axis=1) <= TOLERANCE
+        holds &= self._same_classes(completed, Z)
+        if host.n_rows:
+            holds &= np.max(host.row_violation(completed), axis=1) <= limit
+        return np.asarray(holds)
+
+    def _same_classes(self, completed: FloatArray, wanted: FloatArray) -> BoolArray:
+        """Whether the classes of a point, or of each of several, came out as wanted."""
+        networks = self._scaled.networks
+        columns = networks.outputs[networks.classes]
+        return np.asarray(np.all(np.abs(completed[..., columns] - wanted[..., columns]) < 0.5, axis=-1))
+
+    def _step(
+        self,
+        z: FloatArray,
+        radius: float,
+        model: Linearisation,
+        penalty: FloatArray,
+        senses: FloatArray,
+        cuts: tuple[Cut, ...],
+        budget: Budget,
+    ) -> Step | None:
+        """The subproblem's step: inputs near `z` in units of their widths, integers held where they are."""
+        host = self._scaled.host
+        lower, upper = host.lower.copy(), host.upper.copy()
+        if self._options.hold_integers:
+            lower[host.integer] = upper[host.integer] = np.round(z[host.integer])
+        region = self._scaled.trust_region(z, radius, lower, upper, integers=True)
+        self.steps += 1
+        return self._subproblem.solve(
+            host.cost, *region, model, penalty, budget=budget, senses=senses, cuts=cuts
+        )
+
+    def _with_penalty(self, iterate: Iterate, model: Linearisation, penalty: FloatArray) -> Iterate:
+        """The same point, its l1 merit by new penalties."""
+        if iterate.feasible:
+            return iterate
+        merit = l1_merit(self._scaled, iterate.z[None], model.values[None], penalty)
+        return Iterate(iterate.z, float(merit[0]), False)
 
     def _model_value(self, step: Step, penalty: FloatArray) -> float:
+        """The l1 merit that the model expects at the end of the step."""
         return float(self._scaled.host.cost @ step.z + (penalty * self._scaled.spread) @ step.slack)
-
-    def _region(self, z: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
-        """The trust region: inputs near `z` in units of their widths; integers held where they are."""
-        scaled = self._scaled
-        lower, upper = scaled.host.lower.copy(), scaled.host.upper.copy()
-        if self._options.hold_integers:
-            whole = scaled.host.integer
-            lower[whole] = upper[whole] = np.round(z[whole])
-        scaled.narrow(lower, upper, z, radius * scaled.width, whole=True)
-        return lower, upper
 
 
 def increase_penalty(penalty: FloatArray, step: Step) -> FloatArray:
-    """Penalties that let something pass were too small."""
-    return np.where(step.slack > 1e-7, np.minimum(RISE * penalty, np.maximum(DEAREST, penalty)), penalty)
+    """Penalties of outputs that the step misses were too small."""
+    higher = np.minimum(PENALTY_GROWTH * penalty, np.maximum(LARGEST_PENALTY, penalty))
+    return np.where(step.slack > MISSED, higher, penalty)
+
+
+def _next_radius(radius: float, ratio: float, accepted: bool, cuts: int) -> float:
+    """Wider after a step the model foresaw, narrower after one it did not."""
+    if not accepted:
+        return radius * (SHRINK_BUNDLED if cuts >= SOME_CUTS else SHRINK)
+    if ratio > GOOD_RATIO:
+        return min(LARGEST_RADIUS, GROW * radius)
+    return SHRINK * radius if ratio < POOR_RATIO else radius

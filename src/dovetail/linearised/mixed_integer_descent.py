@@ -5,40 +5,56 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.linearised.descent import Descent, Iterate, Options, increase_penalty
+from dovetail.linearised.descent import (
+    ESCAPE,
+    LARGEST_RADIUS,
+    Descent,
+    DescentOptions,
+    Iterate,
+    increase_penalty,
+)
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import Step, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
 MIP_SECONDS = 2.5
+"""For one outer step: it is one of many, and the best point of a linear model is as good as its optimum."""
 SMALLEST_RADIUS, SHRINK = 1e-2, 0.4
+"""An outer step that brings nothing narrows the region; it ends where the inner descents see as much."""
 INNER_RADIUS = 0.2
+"""The most that an inner descent begins with: the outer step has gone the long way already."""
 PATIENCE = 8
 """Outer steps in a row that may bring nothing: a region may shrink and grow for ever."""
+OUTER_STEPS = 1000
+"""More than any budget has time for: `PATIENCE` and the radius end it."""
+DECREASE = 1e-7
+"""Relative, as in a descent: what a merit falls by less is rounding."""
+INTEGRAL = 1e-6
+"""Integers this close to whole numbers are: a start for the MILP, and a point with secants around it."""
 
 
 class MixedIntegerDescent:
-    """Descents over one problem, with the programs they share."""
+    """Descents over one problem, with the subproblems they share."""
 
-    def __init__(self, context: SolveContext, scaled: ScaledProblem, options: Options) -> None:
+    def __init__(self, context: SolveContext, scaled: ScaledProblem, options: DescentOptions) -> None:
         self._context, self._scaled = context, scaled
         seed, threads, stopwatch = context.seed, context.threads, context.stopwatch
-        program = TrustRegionSubproblem(
-            scaled, stopwatch, integer=False, memory=options.memory, seed=seed, threads=threads
+        lp = TrustRegionSubproblem(
+            scaled, stopwatch, integer=False, bundle_size=options.bundle_size, seed=seed, threads=threads
         )
-        self._descent = Descent(context, scaled, program, options)
-        self._outer = None
+        self._descent = Descent(context, scaled, lp, options)
+        self._milp = None
         if np.any(scaled.free_integers):
-            self._outer = TrustRegionSubproblem(scaled, stopwatch, integer=True, seed=seed, threads=threads)
+            self._milp = TrustRegionSubproblem(scaled, stopwatch, integer=True, seed=seed, threads=threads)
 
     def descend(
-        self, z: FloatArray, radius: float, budget: Budget, source: str, steps: int = 1000
+        self, z: FloatArray, radius: float, budget: Budget, source: str, steps: int = OUTER_STEPS
     ) -> Iterate:
         """To a local optimum from `z`, a point of the relaxed host, by at most so many outer steps."""
-        if self._outer is None:
+        if self._milp is None:
             return self._descent.run(z, radius, budget, source)
-        penalty, best = self._scaled.penalty, self._descent.iterate(z, self._scaled.penalty, source)
+        penalty, best = self._scaled.penalty, self._descent.evaluate(z, self._scaled.penalty, source)
         failures = 0
         for _ in range(steps):
             if budget.over or self._context.incumbent.proved or failures > PATIENCE:
@@ -46,8 +62,8 @@ class MixedIntegerDescent:
             failures += 1
             step = self._outer_step(best.z, radius, penalty, budget)
             if step is None:
-                radius *= 3.0
-                if radius > 1.0:
+                radius *= ESCAPE
+                if radius > LARGEST_RADIUS:
                     break
                 continue
             penalty = increase_penalty(penalty, step)
@@ -63,7 +79,7 @@ class MixedIntegerDescent:
         return best
 
     def _completed(self, iterate: Iterate, source: str) -> Iterate:
-        """A place whose classes were not all reached, completed."""
+        """An iterate whose classes were not all reached, completed."""
         if iterate.feasible:
             return iterate
         admitted = self._context.incumbent.admit(iterate.z, source)
@@ -73,20 +89,19 @@ class MixedIntegerDescent:
 
     def _outer_step(self, z: FloatArray, radius: float, penalty: FloatArray, budget: Budget) -> Step | None:
         """The linear model's best point with integers free: no trust region on integer inputs."""
-        assert self._outer is not None
+        assert self._milp is not None
         scaled = self._scaled
-        lower, upper = scaled.host.lower.copy(), scaled.host.upper.copy()
-        scaled.narrow(lower, upper, z, radius * scaled.width, whole=False)
-        whole = bool(np.all(np.abs(z - np.round(z))[scaled.host.integer] < 1e-6))
-        view = scaled.networks.linearise(z, whole=whole)
+        region = scaled.trust_region(z, radius, scaled.host.lower, scaled.host.upper, integers=False)
+        integral = bool(np.all(np.abs(z - np.round(z))[scaled.host.integer] < INTEGRAL))
+        model = scaled.networks.linearise(z, secants=integral)
         part = budget.part(MIP_SECONDS)
-        return self._outer.solve(
-            scaled.host.cost, lower, upper, view, penalty, budget=part, start=z if whole else None
+        return self._milp.solve(
+            scaled.host.cost, *region, model, penalty, budget=part, start=z if integral else None
         )
 
 
 def _better(inner: Iterate, best: Iterate) -> bool:
-    """A feasible place beats any other; among equals the merit must really fall."""
+    """A feasible iterate beats any other; among equals the merit must really fall."""
     if inner.feasible != best.feasible:
         return inner.feasible
-    return inner.merit < best.merit - 1e-7 * (1.0 + abs(best.merit))
+    return inner.merit < best.merit - DECREASE * (1.0 + abs(best.merit))

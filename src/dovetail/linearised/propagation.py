@@ -13,24 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.sparse import entries_of, times
 from dovetail.linearised.networks import Networks
 from dovetail.linearised.scaled_problem import ScaledProblem
-
-TILE = 64
-"""Columns that are turned at a time: few enough to stay in the cache."""
-
-
-def times(matrix: sp.csr_array, Z: FloatArray) -> FloatArray:
-    """(T, r) the matrix times each row of `Z`; turning `Z` is most of the work, so it is done in tiles."""
-    used = np.unique(matrix.indices)
-    if 2 * used.size < matrix.shape[1]:
-        places = np.searchsorted(used, matrix.indices)
-        matrix = sp.csr_array((matrix.data, places, matrix.indptr), shape=(matrix.shape[0], used.size))
-        Z = Z[:, used]
-    turned = np.empty((Z.shape[1], len(Z)))
-    for k in range(0, len(turned), TILE):
-        turned[k : k + TILE] = Z[:, k : k + TILE].T
-    return np.asarray((matrix @ turned).T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,28 +73,28 @@ class Propagation:
         self._levels: list[_Defined | _Predicted | _Pushed] = []
         self._equal = np.flatnonzero(host.row_lower == host.row_upper)
         self._pattern = sp.csr_array(abs(host.A[self._equal]) > 0).astype(np.float64)
-        written = np.zeros(host.n_columns, dtype=bool)
-        written[scaled.networks.outputs] = True
+        is_output = np.zeros(host.n_columns, dtype=bool)
+        is_output[scaled.networks.outputs] = True
         for number, stage in enumerate(scaled.problem.stages):
-            self._define(known, written)
+            self._define(known, is_output)
             inputs = np.unique(np.concatenate([block.inputs[samples].ravel() for block, samples in stage]))
             known[inputs] = True  # what nothing decides is held
             self._levels.append(_Predicted(scaled.networks, number))
             for block, samples in stage:
                 known[block.outputs[samples].ravel()] = True
-        self._define(known, written)
+        self._define(known, is_output)
         self._push(known)
 
-    def _define(self, known: BoolArray, written: BoolArray) -> None:
+    def _define(self, known: BoolArray, is_output: BoolArray) -> None:
         """Columns that are alone unknown in an equality row, as long as there are any."""
         host = self._scaled.host
         while True:
             missing = self._pattern @ (~known).astype(np.float64)
             columns, rows = [], []
             for r in np.flatnonzero(missing == 1.0):
-                inside = self._pattern.indices[self._pattern.indptr[r] : self._pattern.indptr[r + 1]]
+                inside, _ = entries_of(self._pattern, r)
                 j = int(inside[~known[inside]][0])
-                if not written[j] and j not in columns:
+                if not is_output[j] and j not in columns:
                     columns.append(j)
                     rows.append(int(self._equal[r]))
             if not columns:
@@ -127,10 +112,9 @@ class Propagation:
         host = self._scaled.host
         by_column = sp.csc_array(host.A)
         for j in np.flatnonzero(~known & (host.cost != 0.0)):
-            rows = by_column.indices[by_column.indptr[j] : by_column.indptr[j + 1]]
+            rows, coefficient = entries_of(by_column, j)
             alone = (abs(host.A[rows]) > 0).astype(np.float64) @ (~known).astype(np.float64) == 1.0
             if rows.size and np.all(alone):
-                coefficient = by_column.data[by_column.indptr[j] : by_column.indptr[j + 1]]
                 self._levels.append(
                     _Pushed(
                         int(j),

@@ -22,8 +22,17 @@ from dovetail.core.problem import Problem
 from dovetail.linearised.networks import Networks
 from dovetail.run.context import SolveContext
 
-GLANCES = 16
-"""Points of the box at which the spread of each class's logit is measured."""
+SPREAD_POINTS = 16
+"""Random points of the box at which the spread of each value is measured: within a fifth of it or so, which
+is as much as a length has to be right by."""
+SMALLEST_SPREAD = 1e-3
+"""Relative to the largest value met: an output that hardly moves is still measured in something it sees."""
+CONSTANT = 1e-12
+"""Outputs that spread less are constants, and have the unit 1."""
+WIDEST = 1e10
+"""A column counts for its cost times its width, but no wider than this: free columns may be endless."""
+SAFETY = 2.0
+"""Penalties begin at so many times what an output can be worth: an exact penalty must exceed it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +83,26 @@ class ScaledProblem:
         """Integer columns that can take more than one value; class outputs among them."""
         return np.asarray(self.host.integer & (self.host.upper - self.host.lower > 0.5))
 
-    def narrow(
-        self, lower: FloatArray, upper: FloatArray, z: FloatArray, radius: FloatArray, *, whole: bool
-    ) -> None:
-        """A trust region, in place: inputs within `radius` of `z`; integer inputs too only with `whole`."""
-        near = self.inputs if whole else self.inputs[~self.host.integer[self.inputs]]
+    def trust_region(
+        self,
+        z: FloatArray,
+        radius: float | FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        *,
+        integers: bool,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bounds within these, with inputs no farther from `z` than `radius` times their widths.
+
+        Integer inputs are limited only with `integers`: a region smaller than a whole step would hold them.
+        """
+        step = radius * self.width
+        near = self.inputs if integers else self.inputs[~self.host.integer[self.inputs]]
         low, high = lower[near], upper[near]
-        lower[near] = np.minimum(np.maximum(low, z[near] - radius[near]), high)
-        upper[near] = np.maximum(np.minimum(high, z[near] + radius[near]), lower[near])
+        lower, upper = lower.copy(), upper.copy()
+        lower[near] = np.minimum(np.maximum(low, z[near] - step[near]), high)
+        upper[near] = np.maximum(np.minimum(high, z[near] + step[near]), lower[near])
+        return lower, upper
 
 
 def scaled_problem(context: SolveContext) -> ScaledProblem:
@@ -92,17 +113,17 @@ def scaled_problem(context: SolveContext) -> ScaledProblem:
 def _spread(problem: Problem, networks: Networks, ranges: TypicalRanges, seed: int) -> FloatArray:
     """Standard deviation of each output's value over the box, never below a thousandth of its size."""
     rng = np.random.default_rng(seed)
-    Z = ranges.lower + rng.random((GLANCES, problem.mip.n_columns)) * (ranges.upper - ranges.lower)
+    Z = ranges.lower + rng.random((SPREAD_POINTS, problem.mip.n_columns)) * (ranges.upper - ranges.lower)
     Z[:, problem.mip.integer] = np.round(Z[:, problem.mip.integer])
     values = networks.values(Z)
-    spread = np.maximum(values.std(axis=0), 1e-3 * np.abs(values).max(axis=0))
-    return np.where(np.isfinite(spread) & (spread > 1e-12), spread, 1.0)
+    spread = np.maximum(values.std(axis=0), SMALLEST_SPREAD * np.abs(values).max(axis=0))
+    return np.where(np.isfinite(spread) & (spread > CONSTANT), spread, 1.0)
 
 
 def _penalty(host: Mip, networks: Networks, ranges: TypicalRanges, spread: FloatArray) -> FloatArray:
-    """Twice what an output can be worth: by its own cost, or by its share of all that is at stake."""
-    at_stake = float(np.sqrt(np.sum((host.cost * np.minimum(ranges.width, 1e10)) ** 2)))
+    """More than an output can be worth: by its own cost, or by its share of all that is at stake."""
+    at_stake = float(np.sqrt(np.sum((host.cost * np.minimum(ranges.width, WIDEST)) ** 2)))
     share = (at_stake if at_stake > 0.0 else 1.0) / (spread * np.sqrt(max(1, networks.count)))
     return np.asarray(
-        2.0 * np.maximum(np.where(networks.classes, 0.0, np.abs(host.cost[networks.outputs])), share)
+        SAFETY * np.maximum(np.where(networks.classes, 0.0, np.abs(host.cost[networks.outputs])), share)
     )

@@ -1,4 +1,4 @@
-"""Where searches begin: points of the host, made by LPs and short MIPs over it."""
+"""Where descents begin: points of the relaxed host, vertices and convex combinations of them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
-from dovetail.linearised.merit import Merit
+from dovetail.linearised.merit import CompletedMerit
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Bounds, MipSession, Quadratic
 
-MIP_SECONDS = 2.0
 EARLY = 6
-"""So many starts before half of them are taken near the incumbent."""
-SHARES = (0.1, 0.25, 0.5)
-CORNERS = 48
-"""Vertices of the host that are kept to blend from."""
-FIELDS = (4, 16, 64)
-"""How many blends are compared for one start."""
+"""So many starts before half of them are taken near the incumbent: first it has to be worth it."""
+PERTURBATIONS = (0.1, 0.25, 0.5)
+"""How far from the incumbent towards a random point such a start lies: near, and not so near."""
+VERTICES = 48
+"""The last vertices of the host that are kept to combine: about twenty starts' worth."""
+CANDIDATES = (4, 16, 64)
+"""How many combinations are compared for one start: an evaluation costs little beside a descent, but the
+best of many would lie in one valley every time."""
+GAP = 0.1
+"""Asked of the engine: any point of the host will do."""
 
 
 class Starts:
-    """An endless supply of host points: cheapest, calmest, then random ones and blends with the incumbent.
+    """An endless supply of host points: cheapest, least active, then random ones, some near the incumbent.
 
-    Every other random one is the best of a few by the networks' own values: a glance costs little beside a
-    descent. How many are compared varies, lest all starts lie in one valley.
+    Every other random one is the best of a few by the networks' own values.
     """
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
@@ -40,9 +42,9 @@ class Starts:
             self._relaxed = HighsEngine().load(
                 scaled.host.relaxed(), nothing, seed=context.seed, threads=context.threads
             )
-        self._calm: FloatArray | None = None
-        self._corners: deque[FloatArray] = deque(maxlen=CORNERS)
-        self._merit = Merit(scaled)
+        self._least_activity: FloatArray | None = None
+        self._vertices: deque[FloatArray] = deque(maxlen=VERTICES)
+        self._merit = CompletedMerit(scaled)
 
     def __iter__(self) -> Iterator[tuple[FloatArray, str]]:
         """Points with the name of their kind."""
@@ -54,19 +56,19 @@ class Starts:
             yield cheapest, "cheapest"
         least_activity = self.least_activity()
         if least_activity is not None:
-            yield least_activity, "calm"
+            yield least_activity, "least-activity"
         number = 2
         while not self._context.budget.over:
             number += 1
             choosing = number == 3 or number % 4 == 0
-            blend = self.chosen(int(self._rng.choice(FIELDS))) if choosing else self.random()
-            if blend is None:
+            point = self.best_of(int(self._rng.choice(CANDIDATES))) if choosing else self.random()
+            if point is None:
                 return
             if number > EARLY and number % 2 and incumbent.x is not None:
-                share = float(self._rng.choice(SHARES))
-                yield (1.0 - share) * incumbent.x + share * blend, "near"
+                share = float(self._rng.choice(PERTURBATIONS))
+                yield (1.0 - share) * incumbent.x + share * point, "near"
             else:
-                yield blend, "random"
+                yield point, "random"
 
     def cheapest(self) -> FloatArray | None:
         """The relaxed host's best point, without the cost of outputs it leaves unbounded."""
@@ -79,53 +81,54 @@ class Starts:
 
     def least_activity(self) -> FloatArray | None:
         """The point that does least: columns that are neither input nor output as small as they can be."""
-        if self._calm is None:
+        if self._least_activity is None:
             host, scaled = self._scaled.host, self._scaled
             free = np.ones(host.n_columns, dtype=bool)
             free[scaled.inputs] = free[scaled.networks.outputs] = False
             below = np.where(np.isfinite(host.lower), 1.0, 0.0)
-            self._calm = self.vertex(np.where(free, below, 0.0) / scaled.width)
-        return self._calm
+            self._least_activity = self.vertex(np.where(free, below, 0.0) / scaled.width)
+        return self._least_activity
 
     def random(self) -> FloatArray | None:
-        """A blend of two or three vertices in random directions of the inputs."""
+        """A convex combination of two or three vertices in random directions of the inputs."""
         scaled = self._scaled
-        corners = []
+        vertices = []
         for _ in range(int(self._rng.integers(2, 4))):
             cost = np.zeros(scaled.host.n_columns)
             cost[scaled.inputs] = self._rng.standard_normal(scaled.inputs.size) / scaled.width[scaled.inputs]
-            corner = self.vertex(cost)
-            if corner is None:
+            vertex = self.vertex(cost)
+            if vertex is None:
                 break
-            corners.append(corner)
-        if not corners:
+            vertices.append(vertex)
+        if not vertices:
             return None
-        self._corners.extend(corners)
-        return self._blend(corners)
+        self._vertices.extend(vertices)
+        return self._combination(vertices)
 
-    def chosen(self, count: int) -> FloatArray | None:
-        """The best of a random point and of `count` blends of corners seen before."""
+    def best_of(self, count: int) -> FloatArray | None:
+        """The best of a random point and of `count` combinations of the vertices kept."""
         first = self.random()
         if first is None:
             return None
-        picks = [self._rng.integers(0, len(self._corners), 3) for _ in range(count)]
-        Z = np.array([first, *(self._blend([self._corners[k] for k in pick]) for pick in picks)])
+        picks = [self._rng.integers(0, len(self._vertices), 3) for _ in range(count)]
+        Z = np.array([first, *(self._combination([self._vertices[k] for k in pick]) for pick in picks)])
         networks = self._scaled.networks
-        true = networks.with_predictions(Z, networks.values(Z))
-        return np.asarray(Z[int(np.argmin(self._merit.of(true)))])
+        completed = networks.with_predictions(Z, networks.values(Z))
+        return np.asarray(Z[int(np.argmin(self._merit.of(completed)))])
 
-    def _blend(self, corners: list[FloatArray]) -> FloatArray:
-        return np.asarray(self._rng.dirichlet(np.ones(len(corners))) @ np.array(corners))
+    def _combination(self, vertices: list[FloatArray]) -> FloatArray:
+        """A random convex combination, uniform over all weights."""
+        return np.asarray(self._rng.dirichlet(np.ones(len(vertices))) @ np.array(vertices))
 
     def vertex(self, cost: FloatArray) -> FloatArray | None:
-        """The relaxed host's best point for a cost, within the stretch where it would fall for ever."""
-        host, reach = self._scaled.host, self._scaled.ranges
-        found = _solved(self._relaxed, cost, self._context)
+        """The relaxed host's best point for a cost, within typical ranges where it would fall for ever."""
+        host, ranges = self._scaled.host, self._scaled.ranges
+        found = _best_point(self._relaxed, cost, self._context)
         if found is not None:
             return found
-        lower = np.where(np.isfinite(host.lower), host.lower, reach.lower)
-        upper = np.where(np.isfinite(host.upper), host.upper, reach.upper)
-        return _solved(self._relaxed, cost, self._context, (lower, upper))
+        lower = np.where(np.isfinite(host.lower), host.lower, ranges.lower)
+        upper = np.where(np.isfinite(host.upper), host.upper, ranges.upper)
+        return _best_point(self._relaxed, cost, self._context, (lower, upper))
 
 
 def start_stream(context: SolveContext) -> Iterator[tuple[FloatArray, str]]:
@@ -133,11 +136,11 @@ def start_stream(context: SolveContext) -> Iterator[tuple[FloatArray, str]]:
     return iter(Starts(context, context.once(scaled_problem)))
 
 
-def _solved(
+def _best_point(
     session: MipSession, cost: FloatArray, context: SolveContext, bounds: Bounds | None = None
 ) -> FloatArray | None:
     with context.stopwatch.measure("engine"):
         try:
-            return session.solve(Quadratic.linear(cost), budget=context.budget, gap=0.1, bounds=bounds).x
+            return session.solve(Quadratic.linear(cost), budget=context.budget, gap=GAP, bounds=bounds).x
         except EngineError:
             return None

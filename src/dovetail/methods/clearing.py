@@ -1,6 +1,6 @@
-"""The last step of every search: away from rows that hold only as this machine rounds.
+"""The last step of every solve: away from rows that hold only as this machine rounds.
 
-Searches end on the rows that limit them. A network in float32 is no smooth function there: evaluated one by
+Solves end on the rows that limit them. A network in float32 is no smooth function there: evaluated one by
 one, the same samples may miss the row by what the network rounds. From such a point a short descent goes
 to the same problem with its limits moved in by that much. What it costs is as small as the rounding; a
 point that would cost more, or lose its proof, is not taken, and the result says what may be missed.
@@ -19,7 +19,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.linearised.descent import Options
+from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.mip.highs import HighsEngine
@@ -67,7 +67,7 @@ def _near(context: SolveContext, x: FloatArray, problem: Problem) -> FloatArray 
         scaled = ScaledProblem.of(inside, box=propagate(problem.mip))
         start = _nearest(scaled.host, x, scaled.width, inside)
         if start is not None:
-            MixedIntegerDescent(inside, scaled, Options(steps=STEPS)).descend(
+            MixedIntegerDescent(inside, scaled, DescentOptions(steps=STEPS)).descend(
                 start, RADIUS, budget, "clear", steps=1
             )
     except EngineError:

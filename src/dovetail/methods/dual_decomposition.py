@@ -13,7 +13,7 @@ and one iteration costs one MIP plus a few passes through the networks. Advice: 
 optimality nor feasibility: with a tight row or an equality on a network's output the loop may end
 without a point, and with integers a large rho freezes x at the rounded u.
 
-Settled where the paper is silent or slips: Theorem 1's proof has the merit fall in the dual step, but
+Decided where the paper is silent or slips: Theorem 1's proof has the merit fall in the dual step, but
 by its own definition the dual step *raises* it by |u - x|_W^2 (the trace shows both numbers); W is
 rho times the identity in the paper, and rho k / width^2 here unless scaling is off.
 """
@@ -53,7 +53,12 @@ from dovetail.run.progress import Progress
 from dovetail.run.trace import Row
 
 INTEGER_LENGTH = 10.0
-GLANCES = 16
+"""What an integer's moves are measured in, in widths: see `_lengths`."""
+PROBES = 16
+"""Points at growing distance from the middle that are tried where nothing feasible is known: a completion
+each."""
+IMPROVED = 0.99
+"""A residual below this part of the smallest so far counts as progress."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +123,8 @@ class DualDecomposition:
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Algorithm 1: MIP step, network step, dual update, check, penalty."""
         budget, monitor = context.budget, context.monitor
-        coupled = self._set_up(context)
-        if coupled is None:
+        augmented = self._set_up(context)
+        if augmented is None:
             return MethodOutcome(
                 StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time"
             )
@@ -130,21 +135,21 @@ class DualDecomposition:
             progress.begin()
 
             # 1. MIP step: x(k)
-            answer = coupled.mip_step(rho, self.mip_gap, budget)
+            answer = augmented.mip_step(rho, self.mip_gap, budget)
             if answer.x is None:
-                return _end(budget.over or StopReason.STALLED, k - 1, coupled, rho, context)
+                return _end(budget.over or StopReason.STALLED, k - 1, augmented, rho, context)
 
             # 2. network step: u(k)
-            coupled.network_step(answer.x, rho, self.nn_solver, budget, both_starts=self.both_starts)
-            lagrangian = coupled.lagrangian(answer.x, rho)
+            augmented.network_step(answer.x, rho, self.nn_solver, budget, both_starts=self.both_starts)
+            lagrangian = augmented.lagrangian(answer.x, rho)
 
             # 3. dual update: lambda(k)
-            coupled.update_multipliers(rho)
+            augmented.update_multipliers(rho)
 
             # 4. every candidate is offered; agreement?
             objective = context.incumbent.offer(answer.x, "x")
-            context.incumbent.offer(coupled.copies(answer.x), "u")
-            merit, residuals = coupled.lagrangian(answer.x, rho), coupled.residuals(rho)
+            context.incumbent.offer(augmented.copies(answer.x), "u")
+            merit, residuals = augmented.lagrangian(answer.x, rho), augmented.residuals(rho)
             row = progress.row(
                 k,
                 objective,
@@ -157,14 +162,14 @@ class DualDecomposition:
             monitor.iteration(row, context.incumbent.x)
             stall.see(row)
             if self._agrees(row):
-                return _end(StopReason.AGREED, k, coupled, rho, context)
+                return _end(StopReason.AGREED, k, augmented, rho, context)
             stop = budget.over or stall.verdict(context.incumbent)
             if stop:
-                return _end(stop, k, coupled, rho, context)
+                return _end(stop, k, augmented, rho, context)
 
             # 5. penalty: rho
             penalty = self.penalty.update(penalty, k, row.primal, row.dual)
-        return _end(StopReason.ITERATIONS, self.iterations, coupled, penalty.rho, context)
+        return _end(StopReason.ITERATIONS, self.iterations, augmented, penalty.rho, context)
 
     def _agrees(self, row: Row) -> bool:
         """Agreement on a point that passed the check, with copies that have come to rest."""
@@ -188,7 +193,7 @@ class DualDecomposition:
         engine = engine_for(self.engine, parts.mip, parts.columns)
         session = engine.load(parts.mip, parts.columns, seed=context.seed, threads=context.threads)
         cost = problem.mip.minimised().cost
-        links = []
+        couplings = []
         for part in parts.parts:
             points = ranges.points[part.block.name]
             network = network_block(
@@ -197,31 +202,32 @@ class DualDecomposition:
             reason = self.nn_solver.refuses(network)
             if reason is not None:
                 raise UnsupportedError(reason)
-            links.append(BlockCoupling(part, network, cost, width[part.block.inputs], unit, scaled=scaled))
-        coupled = AugmentedLagrangian(parts.mip, session, links, context.stopwatch)
-        context.monitor.say(_introduction(engine.name, self, links))
-        coupled.begin(start.x if start.x is not None else _first_point(context, ranges), start.multipliers)
-        return coupled
+            own_width = width[part.block.inputs]
+            couplings.append(BlockCoupling(part, network, cost, own_width, unit, scaled=scaled))
+        augmented = AugmentedLagrangian(parts.mip, session, couplings, context.stopwatch)
+        context.monitor.say(_introduction(engine.name, self, couplings))
+        augmented.begin(start.x if start.x is not None else _first_point(context, ranges), start.multipliers)
+        return augmented
 
 
 def _end(
-    reason: StopReason, iterations: int, coupled: AugmentedLagrangian, rho: float, context: SolveContext
+    reason: StopReason, iterations: int, augmented: AugmentedLagrangian, rho: float, context: SolveContext
 ) -> MethodOutcome:
     """Pack up: the last residual and the prices, for a later start."""
     trace = context.monitor.trace
     residual = trace[-1].primal if len(trace) else None
-    notes = [link.note for link in coupled.couplings if link.note]
-    return MethodOutcome(reason, iterations, "; ".join(notes), residual, coupled.multipliers(rho))
+    notes = [coupling.note for coupling in augmented.couplings if coupling.note]
+    return MethodOutcome(reason, iterations, "; ".join(notes), residual, augmented.multipliers(rho))
 
 
 def _first_point(context: SolveContext, ranges: TypicalRanges) -> FloatArray:
-    """Where the copies begin: the middle of everything; where nothing feasible is known, a look around."""
+    """Where the copies begin: the middle of everything; where nothing feasible is known, points around it."""
     if context.incumbent.x is not None:
         return ranges.middle
     rng = np.random.default_rng(context.seed)
-    for part in (0.0, *np.linspace(0.2, 1.0, GLANCES)):
+    for part in (0.0, *np.linspace(0.2, 1.0, PROBES)):
         away = part * rng.uniform(-0.5, 0.5, ranges.middle.size) * (ranges.upper - ranges.lower)
-        context.incumbent.offer(ranges.middle + away, "look")
+        context.incumbent.offer(ranges.middle + away, "probe")
         if context.incumbent.x is not None:
             return context.incumbent.x
     return ranges.middle
@@ -239,7 +245,7 @@ def _lengths(problem: Problem, ranges: TypicalRanges) -> FloatArray:
 def _objective_unit(problem: Problem, ranges: TypicalRanges) -> float:
     """How much of the objective is at stake where a copy meets its column: what prices are measured in.
 
-    Per input, the mean of what moving it across its stretch is worth; per sample, a share of what all
+    Per input, the mean of what moving it across its typical range is worth; per sample, a share of what all
     other columns are worth, since that is what a sample's inputs can bring about. A column outside the
     blocks counts for as much as inputs and outputs can move it through a row that they share.
     """
@@ -258,11 +264,13 @@ def _objective_unit(problem: Problem, ranges: TypicalRanges) -> float:
     return at_stake if at_stake > 0.0 else 1.0
 
 
-def _introduction(engine: str, options: DualDecomposition, links: list[BlockCoupling]) -> str:
-    forms = {link.block.name: "inputs and outputs" if link.couples_outputs else "inputs" for link in links}
+def _introduction(engine: str, options: DualDecomposition, couplings: list[BlockCoupling]) -> str:
+    forms = ", ".join(
+        f"{coupling.block.name}: inputs{' and outputs' if coupling.couples_outputs else ''}"
+        for coupling in couplings
+    )
     solver = getattr(options.nn_solver, "name", type(options.nn_solver).__name__)
-    couplings = ", ".join(f"{name}: {form}" for name, form in forms.items())
-    return f"  MIP step by {engine}, network step by {solver}\n  coupled: {couplings}"
+    return f"  MIP step by {engine}, network step by {solver}\n  coupled: {forms}"
 
 
 class _StallTest:
@@ -274,7 +282,7 @@ class _StallTest:
 
     def see(self, row: Row) -> None:
         self._now = row.iteration
-        if row.source or row.primal < 0.99 * self._best_residual:
+        if row.source or row.primal < IMPROVED * self._best_residual:
             self._best_residual = min(self._best_residual, row.primal)
             self._last_gain = row.iteration
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.core.options import require_count, require_number
-from dovetail.linearised.descent import Options
+from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
@@ -59,9 +59,9 @@ class SequentialLinear:
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Descend from one start after the other."""
         scaled = context.once(scaled_problem)
-        seen = context.archive.add if context.archive.keeps else None
+        on_point = context.archive.add if context.archive.keeps else None
         descent = MixedIntegerDescent(
-            context, scaled, Options(steps=self.steps, memory=self.bundle, seen=seen)
+            context, scaled, DescentOptions(steps=self.steps, bundle_size=self.bundle, on_point=on_point)
         )
         progress = Progress(context, self.starts, self.patience)
         for z, kind in context.once(start_stream):

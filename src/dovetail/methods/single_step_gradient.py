@@ -9,7 +9,7 @@ Idea: the baseline without dual variables, cheap and parallel. Advice: use it to
 update is worth. Weakness: with these penalties rows are met only nearly, so almost every point
 depends on the incumbent's completion, an LP, to become feasible.
 
-Settled where the paper contradicts itself:
+Decided where the paper contradicts itself:
 - its text takes Adam steps, its algorithm plain ones: `rule` offers both, Adam is the default (plain
   steps of 0.01 diverge under penalties of 50 as soon as a row has many entries);
 - its algorithm compares c'x alone, without d'f: the incumbent compares the whole objective;
@@ -84,7 +84,7 @@ class SingleStepGradient:
         progress = Progress(context, self.iterations)
         while True:
             # forward and backward
-            loss, slope, missed = penalised.gradient(x)
+            loss, slope, violations = penalised.gradient(x)
 
             # projected step
             step = self.lr / float(np.sqrt(1.0 + self.decay * (progress.done + 1)))
@@ -93,7 +93,7 @@ class SingleStepGradient:
 
             # completion and check
             objective = context.incumbent.offer(penalised.point(x), "x")
-            outcome = progress.record(loss, objective, residuals=missed)
+            outcome = progress.record(loss, objective, residuals=violations)
             if outcome is not None:
                 return replace(outcome, residual=context.monitor.trace[-1].primal)
 
@@ -102,14 +102,14 @@ class _Penalised:
     """The whole problem as one differentiable function of its columns; outputs follow from inputs."""
 
     def __init__(self, context: SolveContext, linear_penalty: float, network_penalty: float) -> None:
-        self._problem, self._watch = context.problem, context.stopwatch
+        self._problem, self._stopwatch = context.problem, context.stopwatch
         mip = context.problem.mip.minimised()
         box = input_box(context.problem, context.budget, seed=context.seed, threads=context.threads)
-        reach = typical_ranges(context.problem, box, context.seed)
+        ranges = typical_ranges(context.problem, box, context.seed)
         self._device = context.device or context.problem.blocks[0].description.device
-        self._networks = _networks(context, box, reach, self._device)
+        self._networks = _networks(context, box, ranges, self._device)
         known = context.start.x if context.start.x is not None else context.incumbent.x
-        self._start = known if known is not None else reach.middle
+        self._start = known if known is not None else ranges.middle
         self._cost = self._tensor(mip.cost)
         self._lower, self._upper = self._tensor(mip.lower), self._tensor(mip.upper)
         self._row_lower, self._row_upper = self._tensor(mip.row_lower), self._tensor(mip.row_upper)
@@ -118,10 +118,10 @@ class _Penalised:
             torch.as_tensor(part, device=self._device)
             for part in (entries.row.astype(np.int64), entries.col.astype(np.int64), np.array(entries.data))
         )
-        written = np.zeros(mip.n_columns, dtype=bool)
-        written[context.problem.outputs] = True
-        self._written = torch.as_tensor(written, device=self._device)
-        touched = (abs(mip.A) @ written.astype(float)) > 0
+        is_output = np.zeros(mip.n_columns, dtype=bool)
+        is_output[context.problem.outputs] = True
+        self._is_output = torch.as_tensor(is_output, device=self._device)
+        touched = (abs(mip.A) @ is_output.astype(float)) > 0
         self._touched = torch.as_tensor(touched, device=self._device)
         self._penalties = (linear_penalty, network_penalty)
 
@@ -136,24 +136,24 @@ class _Penalised:
     def gradient(self, x: Tensor) -> tuple[float, Tensor, tuple[Residual, ...]]:
         """The penalised objective, its gradient, and the largest violation of either kind of row."""
         x = x.detach().requires_grad_(True)
-        with self._watch.measure("nn"):
-            whole = self._completed(x)
-            rows = _beyond(self._activity(whole), self._row_lower, self._row_upper)
-            bounds = _beyond(whole, self._lower, self._upper)[self._written]
+        with self._stopwatch.measure("nn"):
+            completed = self._completed(x)
+            rows = _violation(self._activity(completed), self._row_lower, self._row_upper)
+            bounds = _violation(completed, self._lower, self._upper)[self._is_output]
             linear, network = rows[~self._touched], torch.cat([rows[self._touched], bounds])
-            loss = self._cost @ whole
-            for weight, missed in zip(self._penalties, (linear, network), strict=True):
-                loss = loss + weight * missed.square().sum()
+            loss = self._cost @ completed
+            for weight, violation in zip(self._penalties, (linear, network), strict=True):
+                loss = loss + weight * violation.square().sum()
             (slope,) = torch.autograd.grad(loss, x)
         worst = tuple(
-            Residual(kind, "rows", float(missed.detach().max()) if missed.numel() else 0.0, 0.0)
-            for kind, missed in (("linear", linear), ("network", network))
+            Residual(kind, "rows", float(violation.detach().max()) if violation.numel() else 0.0, 0.0)
+            for kind, violation in (("linear", linear), ("network", network))
         )
         return float(loss.detach()), slope, worst
 
-    def _activity(self, whole: Tensor) -> Tensor:
+    def _activity(self, completed: Tensor) -> Tensor:
         row, column, entry = self._entries
-        return torch.zeros_like(self._row_lower).index_add(0, row, entry * whole[column])
+        return torch.zeros_like(self._row_lower).index_add(0, row, entry * completed[column])
 
     def point(self, x: Tensor) -> FloatArray:
         """The columns as numbers; outputs are the incumbent's business."""
@@ -161,33 +161,33 @@ class _Penalised:
 
     def _completed(self, x: Tensor) -> Tensor:
         """All columns, with outputs as gradients see them, in topological order."""
-        whole = torch.where(self._written, torch.zeros_like(x), x)
+        completed = torch.where(self._is_output, torch.zeros_like(x), x)
         for stage in self._problem.stages:
             for block, samples in stage:
                 network = self._networks[block.name]
-                with self._watch.measure("network"):
+                with self._stopwatch.measure("network"):
                     values = network.values(
-                        whole[torch.as_tensor(block.inputs[samples], device=self._device)]
+                        completed[torch.as_tensor(block.inputs[samples], device=self._device)]
                     )
                 columns = torch.as_tensor(block.outputs[samples], device=self._device)
-                whole = whole.index_put((columns,), network.outputs(values))
-        return whole
+                completed = completed.index_put((columns,), network.outputs(values))
+        return completed
 
     def _tensor(self, array: FloatArray) -> Tensor:
         return torch.tensor(array, dtype=torch.float64, device=self._device)
 
 
-def _beyond(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+def _violation(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     """How far each value lies outside its limits; 0 inside."""
     return (values - upper).clamp(min=0.0) + (lower - values).clamp(min=0.0)
 
 
-def _networks(context: SolveContext, box: Box, reach: TypicalRanges, device: str) -> dict[str, NetworkBlock]:
+def _networks(context: SolveContext, box: Box, ranges: TypicalRanges, device: str) -> dict[str, NetworkBlock]:
     """Frozen networks, all on one device, with the spreads their class surrogates need; nothing is scaled."""
     unscaled = np.ones(context.problem.mip.n_columns)
     blocks = {}
     for part in split(context.problem).parts:
-        points = reach.points[part.block.name]
+        points = ranges.points[part.block.name]
         blocks[part.block.name] = network_block(
             part, box.lower, box.upper, unscaled, points, device, context.stopwatch
         )

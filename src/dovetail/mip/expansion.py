@@ -1,4 +1,4 @@
-"""Writing a quadratic pull on columns into a linear program, so that only its costs ever change.
+"""Proximal terms on columns written into a linear program, so that only its costs ever change.
 
     w/2 (x - u)^2 = w/2 s^2 - w (u - r) s + const,   s = x - r for a fixed reference r per column
 
@@ -21,7 +21,7 @@ from dovetail.core.mip import SMALLEST, Mip
 from dovetail.run.engine import Quadratic
 
 FEW_VALUES = 64
-"""Integer columns with at most this many steps are written out as binaries."""
+"""Integer columns with at most this many steps become binaries; beyond, tangents are fewer."""
 
 
 def _middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -33,7 +33,7 @@ def _middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """A program with room for a quadratic pull: the host's columns, then binaries d, then squares t."""
+    """A program with room for proximal terms: the host's columns, then binaries d, then squares t."""
 
     mip: Mip
     pairs: IntArray
@@ -86,7 +86,7 @@ class Expansion:
         """The expanded program: matrix, row limits, column limits, integrality."""
         mip, steps = self.mip, self.steps_of.size
         stepped, first = np.unique(self.steps_of, return_index=True)
-        links = sp.coo_array(
+        sums = sp.coo_array(
             (
                 np.concatenate([np.ones(stepped.size), -np.ones(steps)]),
                 (
@@ -99,7 +99,7 @@ class Expansion:
         wide = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.n_rows, self.columns))
         base = self.step_level[first]
         return (
-            sp.csr_array(sp.vstack([wide, links], format="csr")),
+            sp.csr_array(sp.vstack([wide, sums], format="csr")),
             np.concatenate([mip.row_lower, base]),
             np.concatenate([mip.row_upper, base]),
             *self.limits(mip.lower, mip.upper),
@@ -134,17 +134,17 @@ class Expansion:
         offset += float(np.sum(0.5 * weight[stepped] * (level[first] - centre[stepped]) ** 2))
 
         q, r = self.squares_of, self.reference
-        pull = weight[q] * (centre[q] - r)
-        cost[q] -= pull
+        slope = weight[q] * (centre[q] - r)
+        cost[q] -= slope
         cost[self.first_square :] = 0.5 * weight[q]
-        offset += float(np.sum(pull * r + 0.5 * weight[q] * (centre[q] - r) ** 2))
+        offset += float(np.sum(slope * r + 0.5 * weight[q] * (centre[q] - r) ** 2))
 
-        fixed = self._fixed_pulls()
+        fixed = self._fixed_columns()
         offset += float(np.sum(0.5 * weight[fixed] * (self.mip.lower[fixed] - centre[fixed]) ** 2))
         return cost, offset
 
-    def _fixed_pulls(self) -> IntArray:
-        """Continuous columns without room to move: their pull is a constant."""
+    def _fixed_columns(self) -> IntArray:
+        """Continuous columns without room to move: their proximal term is a constant."""
         handled = np.zeros(self.mip.n_columns, dtype=bool)
         handled[self.pairs] = handled[self.steps_of] = handled[self.squares_of] = True
         return np.flatnonzero(~handled & (self.mip.lower == self.mip.upper))

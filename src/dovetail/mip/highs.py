@@ -23,13 +23,20 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 
 ROUNDS = 10
-"""Of MILP and QP; without integers of LPs, which are quick: ten times as many."""
+"""Of MILP and QP: each costs a MILP, and a step of the outer loop need not be exact."""
+LP_ROUNDS = 100
+"""Of LP and QP, without integers: they are quick."""
 KEPT_TANGENTS = 8
-"""So many tangents per square are kept between solves."""
+"""So many tangents per square are kept between solves: centres move little from one to the next, and more
+rows make every node dearer."""
+CONTRADICTION = 1e-6
+"""Relative: a bound that lies so far above a point's own value is no bound."""
+BESIDE = 1e-3
+"""Relative to max(1, |x|): tangents this far on either side of the best point, where slopes just balance."""
 
 
 class HighsEngine:
-    """MILP by HiGHS; quadratic pulls by binaries and tangents."""
+    """MILP by HiGHS; proximal terms by binaries and tangents."""
 
     name = "highs"
 
@@ -99,13 +106,13 @@ class HighsSession:
         best = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         if start is not None:
             best, _ = self._polished(start, objective, bounds)
-        self._touch(self._goals(objective))
-        settled: set[bytes] = set()
-        for _ in range(ROUNDS if np.any(self._mip.integer) else 10 * ROUNDS):
+        self._add_tangents(self._goals(objective))
+        explored: set[bytes] = set()
+        for _ in range(ROUNDS if np.any(self._mip.integer) else LP_ROUNDS):
             status, lifted, bound = self._run(budget, 0.5 * gap, best.x)
             if status is MipStatus.UNBOUNDED:
                 status, lifted, bound = self._run_from_inside(objective, budget, gap, bounds)
-            if bound > best.value + 1e-6 * max(1.0, abs(best.value)):
+            if bound > best.value + CONTRADICTION * max(1.0, abs(best.value)):
                 bound = -np.inf  # no true bound lies above a point's own value
             best = replace(best, bound=min(best.value, max(best.bound, bound)))
             if lifted is None:
@@ -116,12 +123,12 @@ class HighsSession:
                 best = replace(found, bound=best.bound)
             integers = np.round(lifted[: self._mip.n_columns][self._mip.integer]).tobytes()
             near = best.value - best.bound <= gap * max(1.0, abs(best.value))
-            if status is MipStatus.OPTIMAL and (near or integers in settled):
+            if status is MipStatus.OPTIMAL and (near or integers in explored):
                 return replace(best, status=MipStatus.OPTIMAL)
             if converged:  # with tangents at their optimum, these integers cannot look better again
-                settled.add(integers)
+                explored.add(integers)
             if found.x is not None:
-                self._touch(found.x)
+                self._add_tangents(found.x)
         return best
 
     def _run_from_inside(
@@ -143,9 +150,9 @@ class HighsSession:
             return MipStatus.LIMIT, None, -np.inf
         if not converged:
             return self._held_still(lifted[: self._mip.n_columns], budget, bounds), None, -np.inf
-        beyond = 1e-3 * np.maximum(1.0, np.abs(inside.x))  # at the best point itself slopes just balance
-        for point in (inside.x - beyond, inside.x, inside.x + beyond):
-            self._touch(point)
+        beside = BESIDE * np.maximum(1.0, np.abs(inside.x))
+        for point in (inside.x - beside, inside.x, inside.x + beside):
+            self._add_tangents(point)
         return self._run(budget, 0.5 * gap, inside.x)
 
     def _held_still(self, x: FloatArray, budget: Budget, bounds: Bounds | None) -> MipStatus:
@@ -160,12 +167,12 @@ class HighsSession:
         return MipStatus.UNBOUNDED if status is MipStatus.UNBOUNDED else MipStatus.LIMIT
 
     def _goals(self, objective: Quadratic) -> FloatArray:
-        """Where each weighted column would go if it were alone: a good place for a first tangent."""
+        """Where each weighted column would go if it were alone: a good point for a first tangent."""
         weight = np.where(objective.weight > 0, objective.weight, 1.0)
         goal = objective.centre - objective.cost / weight
         return np.clip(goal, self._mip.lower, self._mip.upper)
 
-    def _touch(self, x: FloatArray) -> None:
+    def _add_tangents(self, x: FloatArray) -> None:
         """Add a tangent to every square at the point `x`, and drop the oldest when they are too many."""
         squares = self._expansion.squares_of
         self._live.add_rows(*self._expansion.tangents(np.arange(squares.size), x[squares]))

@@ -28,7 +28,13 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
 FEASIBILITY = 1e-9
+"""Of rows, bounds and reduced costs, a thousandth of what the check accepts: completions add several up."""
 INTEGRALITY = 1e-7
+"""A tenth of what the check accepts."""
+ABSOLUTE_GAP = 1e-9
+"""As `meets` compares objectives with bounds where they are near 0."""
+FOREVER = 1e9
+"""Seconds; HiGHS takes no infinite time limit."""
 SMALL_COST, LARGE_COST = 1e-3, 1e6
 """Largest costs beyond these are scaled: to smaller ones the tolerance is coarse, larger ones lose digits."""
 LONG_LP = 50_000
@@ -49,9 +55,10 @@ STATUS = {
 }
 
 _threads_in_use: int | None = None
+"""Of the scheduler that all HiGHS objects of the process share."""
 
 
-class Lines(NamedTuple):
+class SparseRows(NamedTuple):
     """Rows for a program: what a csr_array holds, without the time that scipy takes to make one."""
 
     data: FloatArray
@@ -102,7 +109,7 @@ class HighsModel:
             ("primal_feasibility_tolerance", FEASIBILITY),
             ("dual_feasibility_tolerance", FEASIBILITY),
             ("mip_feasibility_tolerance", INTEGRALITY),
-            ("mip_abs_gap", 1e-9),
+            ("mip_abs_gap", ABSOLUTE_GAP),
             ("mip_heuristic_run_feasibility_jump", False),
         ):
             self._demand(self._highs.setOptionValue(option, value), f"option {option}")
@@ -110,8 +117,8 @@ class HighsModel:
             self._highs.passModel(_model(A, row_lower, row_upper, lower, upper, integer)), "the model"
         )
         if self.is_mip or A.nnz > LONG_LP:
-            self._highs.cbMipInterrupt += self._look_up
-            self._highs.cbSimplexInterrupt += self._look_up
+            self._highs.cbMipInterrupt += self._check_interrupt
+            self._highs.cbSimplexInterrupt += self._check_interrupt
 
     def set_objective(self, cost: FloatArray, offset: float) -> None:
         """The objective of the next solves, scaled where its size is far from HiGHS's absolute tolerances."""
@@ -125,7 +132,7 @@ class HighsModel:
         lower, upper = np.ascontiguousarray(lower), np.ascontiguousarray(upper)
         self._demand(self._highs.changeColsBounds(lower.size, self._columns, lower, upper), "bounds")
 
-    def add_rows(self, rows: sp.csr_array | Lines, lower: FloatArray, upper: FloatArray) -> None:
+    def add_rows(self, rows: sp.csr_array | SparseRows, lower: FloatArray, upper: FloatArray) -> None:
         """Append rows to the program."""
         first = rows.indptr[:-1].astype(np.int32)
         self._demand(
@@ -143,7 +150,7 @@ class HighsModel:
             return
         self._demand(self._highs.deleteRows(which.size, which), "removal of rows")
 
-    def replace_rows(self, first: int, rows: Lines, lower: FloatArray, upper: FloatArray) -> None:
+    def replace_rows(self, first: int, rows: SparseRows, lower: FloatArray, upper: FloatArray) -> None:
         """Swap all rows from `first` on for as many others; the basis stays, so the next solve is warm."""
         basis = self._highs.getBasis()
         self.delete_rows(first, first + lower.size)
@@ -188,7 +195,7 @@ class HighsModel:
         self._presolve = "off"
 
     def limit_nodes(self, nodes: int) -> None:
-        """The most nodes a MIP solve may look at."""
+        """The most nodes a MIP solve may visit."""
         self._demand(self._highs.setOptionValue("mip_max_nodes", int(nodes)), "the node limit")
 
     def set_start(self, x: FloatArray) -> None:
@@ -212,7 +219,7 @@ class HighsModel:
 
     def _status(self, budget: Budget) -> MipStatus | None:
         elapsed = 0.0 if self.is_mip else self._highs.getRunTime()
-        self._highs.setOptionValue("time_limit", elapsed + max(0.0, min(budget.left, 1e9)))
+        self._highs.setOptionValue("time_limit", elapsed + max(0.0, min(budget.left, FOREVER)))
         self._budget = budget
         self._demand(self._highs.run(), "the solve")
         found = self._highs.getModelStatus()
@@ -237,7 +244,7 @@ class HighsModel:
             return self._unit * float(info.mip_dual_bound)
         return self._unit * float(info.objective_function_value) if status is MipStatus.OPTIMAL else -np.inf
 
-    def _look_up(self, event: Any) -> None:
+    def _check_interrupt(self, event: Any) -> None:
         """Called by HiGHS now and then: Python handles waiting signals, and we look for a request to stop.
 
         Not for the deadline, which HiGHS keeps itself: an interrupted object stays interrupted.

@@ -16,10 +16,10 @@ from typing import Generic, TypeVar
 
 from dovetail.run.budget import Budget
 
-LOOK = 0.02
-"""Seconds between two looks at the clock."""
-GRACE = 1.0
-"""Seconds that work which was asked to end may still take: a node's LP is not left in the middle."""
+POLL_SECONDS = 0.02
+"""Between two looks at the clock: shorter than anybody notices, long enough to cost nothing."""
+GRACE_SECONDS = 1.0
+"""What work that was asked to end may still take: a node's LP is not left in the middle."""
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Mailbox:
         """Have the waiting thread do this; back when it is done, or when nobody waits any more."""
         done = threading.Event()
         self.tasks.put((task, done))
-        while not done.wait(LOOK) and not self.closed:
+        while not done.wait(POLL_SECONDS) and not self.closed:
             pass
 
 
@@ -43,18 +43,18 @@ class OwnThread(Generic[T]):
     """One piece of work, and the wait for it."""
 
     def __init__(self, work: Callable[[Mailbox], T]) -> None:
-        self._work, self._desk = work, Mailbox()
+        self._work, self._mailbox = work, Mailbox()
         self._answer: T | None = None
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="dovetail-aside", daemon=True)
 
     def _run(self) -> None:
         try:
-            self._answer = self._work(self._desk)
+            self._answer = self._work(self._mailbox)
         except BaseException as failure:
             self._failure = failure
         finally:
-            self._desk.tasks.put(None)
+            self._mailbox.tasks.put(None)
 
     def wait(self, budget: Budget, end: Callable[[], object]) -> T | None:
         """The answer; None when the budget was over and the work did not end soon after `end` asked it to."""
@@ -65,13 +65,13 @@ class OwnThread(Generic[T]):
                 if budget.over:
                     asked = time.perf_counter() if asked is None else asked
                     end()  # again and again: SCIP forgets what it is told before it begins
-                    if time.perf_counter() - asked > GRACE:
+                    if time.perf_counter() - asked > GRACE_SECONDS:
                         return None
         except BaseException:
             end()
             raise
         finally:
-            self._desk.closed = True
+            self._mailbox.closed = True
         self._thread.join()
         if self._failure is not None:
             raise self._failure
@@ -80,7 +80,7 @@ class OwnThread(Generic[T]):
     def _serve(self) -> bool:
         """Do what the work hands over, for a moment; False when the work has ended."""
         try:
-            item = self._desk.tasks.get(timeout=LOOK)
+            item = self._mailbox.tasks.get(timeout=POLL_SECONDS)
         except queue.Empty:
             return True
         if item is None:

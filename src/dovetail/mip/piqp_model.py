@@ -14,6 +14,9 @@ from dovetail.core.mip import Mip
 from dovetail.run.engine import Quadratic
 
 MOST_ITERATIONS = 250
+"""PIQP's own default: a few dozen are usual, and a program that takes more is left to HiGHS."""
+SMALL, LARGE = 1e-3, 1e6
+"""Numbers of the objective outside of these are scaled, as for HiGHS."""
 
 
 class PiqpModel:
@@ -65,4 +68,4 @@ class PiqpModel:
 def _unit(weight: FloatArray, cost: FloatArray) -> float:
     """What to measure the objective in: 1, unless its numbers are very small or very large."""
     largest = max(float(weight.max(initial=0.0)), float(np.abs(cost).max(initial=0.0)))
-    return 1.0 if largest == 0.0 or 1e-3 <= largest <= 1e6 else 2.0 ** round(np.log2(largest))
+    return 1.0 if largest == 0.0 or SMALL <= largest <= LARGE else 2.0 ** round(np.log2(largest))

@@ -1,4 +1,4 @@
-"""SCIP as an engine: a quadratic pull is a few rows t >= sum of w/2 s^2, written anew when weights change.
+"""SCIP as an engine: proximal terms are a few rows t >= sum of w/2 s^2, written anew when weights change.
 
 SCIP 10.0 aborts the process ("free(): invalid size") where its heuristics hand some thousands of squares to
 a solver of nonlinear programs, in one row or in many: so its NLP is switched off. One row for all squares
@@ -33,6 +33,12 @@ STATUS = {
     "userinterrupt": MipStatus.LIMIT,
 }
 
+FEASIBILITY = 1e-7
+"""A tenth of what the check accepts, and of what SCIP has by default."""
+DUAL_FEASIBILITY = 1e-9
+"""As HiGHS: what a bound may hide is counted by this."""
+FOREVER = 1e20
+"""Seconds, and SCIP's infinity."""
 INTERRUPTIBLE = (3, 4, 5, 6, 7, 9)
 """SCIP's stages from "transformed" to "solving" in which it hears; in the others it prints an error."""
 SQUARES, ROWS = 256, 100
@@ -70,14 +76,14 @@ def watched_model(scip: Any, budget: Budget) -> Any:
 
     class Watched(scip.Model):  # type: ignore[misc]
         def addVar(self, *args: Any, **kwargs: Any) -> Any:
-            self.look()
+            self.require_time()
             return super().addVar(*args, **kwargs)
 
         def addCons(self, *args: Any, **kwargs: Any) -> Any:
-            self.look()
+            self.require_time()
             return super().addCons(*args, **kwargs)
 
-        def look(self) -> None:
+        def require_time(self) -> None:
             if self.budget.over:
                 raise OutOfTime
 
@@ -186,8 +192,8 @@ class _ScipModel:
         self._model = watched_model(scip, budget)
         for name, value in (
             ("randomization/randomseedshift", seed % 2**31),
-            ("numerics/feastol", 1e-7),
-            ("numerics/dualfeastol", 1e-9),  # as HiGHS: what a bound may hide is counted by this
+            ("numerics/feastol", FEASIBILITY),
+            ("numerics/dualfeastol", DUAL_FEASIBILITY),
             ("misc/catchctrlc", False),  # Ctrl-C is ours: it returns the best point
             ("nlp/disable", True),
         ):
@@ -224,7 +230,7 @@ class _ScipModel:
         """SCIP's last word; None if it did not end when the time was over."""
         model = self._model
         model.setParam("limits/gap", gap)
-        model.setParam("limits/time", min(budget.left, 1e20))
+        model.setParam("limits/time", min(budget.left, FOREVER))
 
         def work(_: object) -> str:
             model.optimizeNogil()

@@ -34,7 +34,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock, Rows
 
 INSIDE = 1e-3
-"""Starting points keep this part of the box width from its walls."""
+"""Starting points keep this part of the box width from its bounds: deep enough for a first Newton step."""
 MARGINS = (1e-2, 1e-4, 1e-6)
 """Tried in turn, relative to the size of a row's limits, for a first point strictly inside the rows."""
 
@@ -49,10 +49,14 @@ class LogBarrier:
     """
 
     mu: float = 0.1
+    """The first; in objective units."""
     shrink: float = 0.1
+    """From one mu to the next."""
     smallest_mu: float = 1e-7
     newton_steps: int = 4
+    """At each mu: the next one starts near its own minimum."""
     cg_steps: int = 5
+    """Of conjugate gradients in a Newton step: the paper's."""
     variant: Literal["newton-cg", "l-bfgs-b"] = "newton-cg"
 
     def __post_init__(self) -> None:
@@ -82,19 +86,19 @@ class LogBarrier:
         return None
 
     def solve(
-        self, block: NetworkBlock, pull: AugmentedTerms, start: Tensor, budget: Budget
+        self, block: NetworkBlock, terms: AugmentedTerms, start: Tensor, budget: Budget
     ) -> NetworkAnswer:
         """Minimise the step's objective from a strictly interior point near `start`."""
         u, inside = interior_start(block, start)
         if bool(inside.any()):
-            barrier = Barrier(block.take(inside), pull.take(inside))
+            barrier = Barrier(block.take(inside), terms.take(inside))
             u = u.clone()
             u[inside] = self._follow(barrier, u[inside], budget)
         note = ""
         if not bool(inside.all()):
             outside = ~inside
             rescued = ProjectedGradient().solve(
-                block.take(outside), pull.take(outside), start[outside], budget
+                block.take(outside), terms.take(outside), start[outside], budget
             )
             u = u.clone()
             u[outside] = rescued.u
@@ -102,7 +106,7 @@ class LogBarrier:
                 f"{block.name}: no interior point for {int(outside.sum())} samples, projected gradient used"
             )
         values = values_only(block, u)
-        value = pull.value(u, block.outputs(values))
+        value = terms.value(u, block.outputs(values))
         return NetworkAnswer(u, values, value, violation(block, u, values), note)
 
     def _follow(self, barrier: Barrier, u: Tensor, budget: Budget) -> Tensor:

@@ -7,8 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dovetail.nn.passes import jacobian, values_only
+from dovetail.nn.passes import values_and_jacobian, values_only
 from dovetail.run.network_step import AugmentedTerms, NetworkBlock
+
+TINY = 1e-300
+"""Keeps the logarithm of an infeasible slack finite; the value is infinite there anyway."""
 
 Product = Callable[[Tensor], Tensor]
 """Curvature times a direction, sample by sample."""
@@ -17,15 +20,15 @@ Product = Callable[[Tensor], Tensor]
 class Barrier:
     """The barrier function of a block: value, gradient, curvature products. Fixed inputs do not move."""
 
-    def __init__(self, block: NetworkBlock, pull: AugmentedTerms) -> None:
-        self.block, self.pull = block, pull
+    def __init__(self, block: NetworkBlock, terms: AugmentedTerms) -> None:
+        self.block, self.terms = block, terms
         self.free = (block.upper > block.lower).to(block.lower.dtype)
         self._below = block.lower.isfinite() & (self.free > 0)
         self._above = block.upper.isfinite() & (self.free > 0)
-        self._curved = block.smooth and _twice_differentiable(block, pull.x[:1])
+        self._curved = block.smooth and _twice_differentiable(block, terms.x[:1])
 
     def slacks(self, u: Tensor, values: Tensor) -> Tensor:
-        """(n, s) distances to every wall; infinite where there is none."""
+        """(n, s) distances to every bound and row limit; infinite where there is none."""
         none = torch.full_like(u, torch.inf)
         parts = [
             torch.where(self._below, u - self.block.lower, none),
@@ -41,7 +44,7 @@ class Barrier:
         """(n,) the barrier function; infinite outside."""
         values = values_only(self.block, u)
         slack = self.slacks(u, values)
-        value = self.pull.value(u, self.block.outputs(values)) - mu * log_sum(slack)
+        value = self.terms.value(u, self.block.outputs(values)) - mu * log_sum(slack)
         return torch.where((slack > 0).all(dim=1), value, torch.full_like(value, torch.inf))
 
     def expand(self, u: Tensor, mu: float) -> tuple[Tensor, Product]:
@@ -55,7 +58,7 @@ class Barrier:
         with self.block.stopwatch.measure("network"):
             values = self.block.values(u)
             total = (
-                self.pull.value(u, self.block.outputs(values)) - mu * log_sum(self.slacks(u, values))
+                self.terms.value(u, self.block.outputs(values)) - mu * log_sum(self.slacks(u, values))
             ).sum()
             (slope,) = torch.autograd.grad(total, u, create_graph=True)
 
@@ -68,29 +71,29 @@ class Barrier:
 
     def _gauss_newton(self, u: Tensor, mu: float) -> tuple[Tensor, Product]:
         """First derivatives only: curvature of the terms around the network, not of the network."""
-        pull, rows = self.pull, self.block.rows
-        values, slopes = jacobian(self.block, u)
+        terms, rows = self.terms, self.block.rows
+        values, slopes = values_and_jacobian(self.block, u)
         outputs, J = self._output_slopes(values, slopes)
-        gain = pull.output_multiplier + pull.output_weight * (outputs - pull.y)
-        slope = pull.multiplier + pull.weight * (u - pull.x) + (gain.unsqueeze(1) @ J).squeeze(1)
+        gain = terms.output_multiplier + terms.output_weight * (outputs - terms.y)
+        slope = terms.multiplier + terms.weight * (u - terms.x) + (gain.unsqueeze(1) @ J).squeeze(1)
         low = torch.where(self._below, 1.0 / (u - self.block.lower), torch.zeros_like(u))
         high = torch.where(self._above, 1.0 / (self.block.upper - u), torch.zeros_like(u))
         slope = slope - mu * (low - high)
-        diagonal = pull.weight + mu * (low * low + high * high)
-        stiff, walls = pull.output_weight, None
+        diagonal = terms.weight + mu * (low * low + high * high)
+        output_curvature, row_slopes = terms.output_weight, None
         if rows is not None:
             activity = rows.activity(u, values)
-            walls = rows.on_inputs + rows.on_values @ slopes
+            row_slopes = rows.on_inputs + rows.on_values @ slopes
             under, over = 1.0 / (activity - rows.lower), 1.0 / (rows.upper - activity)
-            slope = slope - mu * ((under - over).unsqueeze(1) @ walls).squeeze(1)
-            press = mu * (under * under + over * over)
+            slope = slope - mu * ((under - over).unsqueeze(1) @ row_slopes).squeeze(1)
+            row_curvature = mu * (under * under + over * over)
 
         def product(direction: Tensor) -> Tensor:
             along = (J @ direction.unsqueeze(2)).squeeze(2)
-            curved = diagonal * direction + ((stiff * along).unsqueeze(1) @ J).squeeze(1)
-            if walls is not None:
-                along = (walls @ direction.unsqueeze(2)).squeeze(2)
-                curved = curved + ((press * along).unsqueeze(1) @ walls).squeeze(1)
+            curved = diagonal * direction + ((output_curvature * along).unsqueeze(1) @ J).squeeze(1)
+            if row_slopes is not None:
+                along = (row_slopes @ direction.unsqueeze(2)).squeeze(2)
+                curved = curved + ((row_curvature * along).unsqueeze(1) @ row_slopes).squeeze(1)
             return curved * self.free
 
         return slope * self.free, product
@@ -122,5 +125,5 @@ def _twice_differentiable(block: NetworkBlock, u: Tensor) -> bool:
 def log_sum(slack: Tensor) -> Tensor:
     """(n,) sum of logarithms of the finite slacks."""
     finite = slack.isfinite()
-    safe = torch.where(finite, slack, torch.ones_like(slack)).clamp(min=1e-300)
+    safe = torch.where(finite, slack, torch.ones_like(slack)).clamp(min=TINY)
     return safe.log().sum(dim=1)

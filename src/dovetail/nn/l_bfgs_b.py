@@ -11,6 +11,9 @@ from dovetail.nn.passes import values_only
 from dovetail.nn.projection import into_box
 from dovetail.run.budget import Budget
 
+EDGE = 0.01
+"""In units of mu: slacks below are softened. At the minimum slacks are of the size of mu itself."""
+
 
 def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Budget) -> Tensor:
     """One L-BFGS-B run at one mu over all samples together; the box is its bounds, rows are barriers."""
@@ -25,20 +28,20 @@ def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Bu
         point = into_box(block, point).detach().requires_grad_(True)
         with block.stopwatch.measure("network"):
             values = block.values(point)
-            total = barrier.pull.value(point, block.outputs(values)).sum()
+            total = barrier.terms.value(point, block.outputs(values)).sum()
             if block.rows is not None:
                 activity = block.rows.activity(point, values)
-                walls = torch.cat([activity - block.rows.lower, block.rows.upper - activity], dim=1)
-                total = total - mu * _softened_logs(walls, mu)
+                slacks = torch.cat([activity - block.rows.lower, block.rows.upper - activity], dim=1)
+                total = total - mu * _softened_logs(slacks, mu)
             (slope,) = torch.autograd.grad(total, point)
         return float(total.detach()), (slope * scale).reshape(-1).cpu().numpy()
 
-    def look_at_the_clock(intermediate_result: object) -> None:
+    def stop_in_time(intermediate_result: object) -> None:
         if budget.over:
             raise StopIteration
 
     bounds = np.stack(
-        [(wall / scale).reshape(-1).cpu().numpy() for wall in (block.lower, block.upper)], axis=1
+        [(bound / scale).reshape(-1).cpu().numpy() for bound in (block.lower, block.upper)], axis=1
     )
     found = minimize(
         function,
@@ -47,7 +50,7 @@ def l_bfgs_b(barrier: Barrier, u: Tensor, mu: float, iterations: int, budget: Bu
         method="L-BFGS-B",
         bounds=bounds,
         options={"maxiter": iterations},
-        callback=look_at_the_clock,
+        callback=stop_in_time,
     )
     point = into_box(block, torch.as_tensor(found.x, device=device).reshape(shape) * scale)
     # a sample that left its rows, or got worse, keeps the point it came with
@@ -59,20 +62,20 @@ def _row_barrier(barrier: Barrier, u: Tensor, mu: float) -> Tensor:
     """(n,) the objective with barriers on the rows only; infinite where a row is not strictly met."""
     block = barrier.block
     values = values_only(block, u)
-    value = barrier.pull.value(u, block.outputs(values))
+    value = barrier.terms.value(u, block.outputs(values))
     if block.rows is None:
         return value
     activity = block.rows.activity(u, values)
-    walls = torch.cat([activity - block.rows.lower, block.rows.upper - activity], dim=1)
-    met = (walls > 0).all(dim=1)
-    return torch.where(met, value - mu * log_sum(walls), torch.full_like(value, torch.inf))
+    slacks = torch.cat([activity - block.rows.lower, block.rows.upper - activity], dim=1)
+    met = (slacks > 0).all(dim=1)
+    return torch.where(met, value - mu * log_sum(slacks), torch.full_like(value, torch.inf))
 
 
-def _softened_logs(walls: Tensor, mu: float) -> Tensor:
+def _softened_logs(slacks: Tensor, mu: float) -> Tensor:
     """Sum of logarithms, continued by parabolas below a small slack: a line search may overstep."""
-    edge = 0.01 * mu
-    finite = walls.isfinite()
-    slack = torch.where(finite, walls, torch.ones_like(walls))
+    edge = EDGE * mu
+    finite = slacks.isfinite()
+    slack = torch.where(finite, slacks, torch.ones_like(slacks))
     inside = slack.clamp(min=edge).log()
     short = (slack - edge) / edge
     outside = np.log(edge) + short - 0.5 * short * short

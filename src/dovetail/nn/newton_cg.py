@@ -8,9 +8,18 @@ from torch import Tensor
 from dovetail.nn.barrier_function import Barrier, Product
 from dovetail.run.budget import Budget
 
-TO_THE_WALL = 0.99
-"""A step may use this part of the way to the nearest wall of the box."""
-SHORTENINGS = 12
+TO_THE_BOUND = 0.99
+"""A step may use this part of the way to the nearest bound (the usual fraction of interior-point methods)."""
+BACKTRACKS = 12
+"""Halvings of a step, down to 5e-4 of it: a Newton step that is no good by then points nowhere."""
+SUFFICIENT_DECREASE = 1e-4
+"""Armijo's constant."""
+FLAT = 1e-14
+"""Relative to |p|^2: curvature below this is rounding, or negative."""
+SOLVED = 1e-16
+"""Of the first squared residual, below which conjugate gradients have converged."""
+TINY = 1e-300
+"""Keeps a division by 0 finite whose result is not used."""
 
 
 def newton_cg(barrier: Barrier, u: Tensor, mu: float, steps: int, cg_steps: int, budget: Budget) -> Tensor:
@@ -41,18 +50,18 @@ def _conjugate_gradients(slope: Tensor, product: Product, scale: Tensor, steps: 
     for k in range(steps):
         q = product(p * scale) * scale
         curvature = (p * q).sum(dim=1, keepdim=True)
-        bent = active & (curvature <= 1e-14 * (p * p).sum(dim=1, keepdim=True))
+        bent = active & (curvature <= FLAT * (p * p).sum(dim=1, keepdim=True))
         if k == 0:
             step = torch.where(bent, r, step)
         active = active & ~bent
-        length = torch.where(active, rr / curvature.clamp(min=1e-300), torch.zeros_like(rr))
+        length = torch.where(active, rr / curvature.clamp(min=TINY), torch.zeros_like(rr))
         step = step + length * p
         r = r - length * q
         now = (r * r).sum(dim=1, keepdim=True)
-        active = active & (now > 1e-16 * first)
+        active = active & (now > SOLVED * first)
         if not bool(active.any()):
             break
-        p = torch.where(active, r + (now / rr.clamp(min=1e-300)) * p, p)
+        p = torch.where(active, r + (now / rr.clamp(min=TINY)) * p, p)
         rr = now
     return step * scale
 
@@ -66,16 +75,16 @@ def _line_search(
     far = torch.full_like(u, torch.inf)
     to_lower = torch.where(step < 0, (block.lower - u) / step, far)
     to_upper = torch.where(step > 0, (block.upper - u) / step, far)
-    wall = torch.minimum(to_lower, to_upper).amin(dim=1)
-    length = (TO_THE_WALL * wall).clamp(max=1.0)
+    to_bound = torch.minimum(to_lower, to_upper).amin(dim=1)
+    length = (TO_THE_BOUND * to_bound).clamp(max=1.0)
     waiting = downhill < 0
     anything = False
-    for _ in range(SHORTENINGS):
+    for _ in range(BACKTRACKS):
         if not bool(waiting.any()):
             break
         trial = torch.where(waiting.unsqueeze(1), u + length.unsqueeze(1) * step, u)
         now = barrier.value(trial, mu)
-        better = waiting & (now <= value + 1e-4 * length * downhill)
+        better = waiting & (now <= value + SUFFICIENT_DECREASE * length * downhill)
         anything = anything or bool(better.any())
         u = torch.where(better.unsqueeze(1), trial, u)
         value = torch.where(better, now, value)

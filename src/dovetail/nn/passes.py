@@ -1,14 +1,11 @@
-"""Forward and backward passes through a block's network, timed apart from everything else.
-
-Rows of a batch do not influence each other, so the gradient of the *sum* over the batch
-holds every sample's own gradient: one backward pass serves all samples.
-"""
+"""Forward and backward passes through a block's network, timed apart from everything else."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from dovetail.core.jacobian import jacobian
 from dovetail.run.network_step import AugmentedTerms, NetworkBlock
 
 
@@ -18,27 +15,21 @@ def values_only(block: NetworkBlock, u: Tensor) -> Tensor:
         return block.values(u)
 
 
-def gradient(block: NetworkBlock, pull: AugmentedTerms, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def gradient(block: NetworkBlock, terms: AugmentedTerms, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The step's objective (n,), its gradient (n, d) and the network values (n, q) at `u`."""
     u = u.detach().requires_grad_(True)
     with block.stopwatch.measure("network"):
         values = block.values(u)
-    value = pull.value(u, block.outputs(values))
+    value = terms.value(u, block.outputs(values))
     with block.stopwatch.measure("network"):
         (slope,) = torch.autograd.grad(value.sum(), u)
     return value.detach(), slope, values.detach()
 
 
-def jacobian(block: NetworkBlock, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Network values (n, q) and their Jacobian (n, q, d) at `u`: one backward pass per output."""
+def values_and_jacobian(block: NetworkBlock, u: Tensor) -> tuple[Tensor, Tensor]:
+    """Network values (n, q) and their Jacobian (n, q, d) at `u`."""
     u = u.detach().requires_grad_(True)
     with block.stopwatch.measure("network"):
         values = block.values(u)
-        outputs = values.shape[1]
-        if not values.requires_grad:  # a constant
-            return values, torch.zeros(len(u), outputs, u.shape[1], dtype=u.dtype, device=u.device)
-        slopes = [
-            torch.autograd.grad(values[:, o].sum(), u, retain_graph=o + 1 < outputs)[0]
-            for o in range(outputs)
-        ]
-    return values.detach(), torch.stack(slopes, dim=1)
+        slopes = jacobian(values, u)
+    return values.detach(), slopes

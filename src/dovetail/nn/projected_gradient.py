@@ -29,7 +29,9 @@ from dovetail.run.budget import Budget
 from dovetail.run.network_step import AugmentedTerms, NetworkAnswer, NetworkBlock
 
 LAST_STEP = 0.02
-"""With `decay`, the last step is this part of the first."""
+"""With `decay`, the last step is this part of the first: with lr 0.01 twice the usual tolerance of 1e-4."""
+NO_VIOLATION = 1e-7
+"""Violations below this do not count when points are compared: the check accepts ten times as much."""
 
 
 @dataclass(frozen=True)
@@ -68,27 +70,27 @@ class ProjectedGradient:
         return None
 
     def solve(
-        self, block: NetworkBlock, pull: AugmentedTerms, start: Tensor, budget: Budget
+        self, block: NetworkBlock, terms: AugmentedTerms, start: Tensor, budget: Budget
     ) -> NetworkAnswer:
         """Minimise the step's objective from `start`."""
         u = project(block, start)
         direction = Adam() if self.rule == "adam" else steepest
         best = _Best()
         for t in range(self.steps):
-            value, slope, values = gradient(block, pull, u)
+            value, slope, values = gradient(block, terms, u)
             best.consider(u, values, value, violation(block, u, values))
             if budget.over:
                 break
             step = self.lr * (LAST_STEP ** (t / max(1, self.steps - 1)) if self.decay else 1.0)
             u = project(block, u - step * block.scale * direction(slope * block.scale))
         values = values_only(block, u)
-        value = pull.value(u, block.outputs(values))
+        value = terms.value(u, block.outputs(values))
         best.consider(u, values, value, violation(block, u, values), take=not self.keep_best)
         return best.answer()
 
 
 class _Best:
-    """Sample by sample, the best point seen: least violation first (beyond 1e-7), then least value."""
+    """Sample by sample, the best point so far: least violation first, then least value."""
 
     def __init__(self) -> None:
         self._kept: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
@@ -100,7 +102,7 @@ class _Best:
             self._kept = (u, values, value, violated)
             return
         old_u, old_values, old_value, old_violated = self._kept
-        now, before = violated.clamp(min=1e-7), old_violated.clamp(min=1e-7)
+        now, before = violated.clamp(min=NO_VIOLATION), old_violated.clamp(min=NO_VIOLATION)
         better = (now < before) | ((now == before) & (value < old_value))
         column = better.unsqueeze(1)
         self._kept = (

@@ -10,13 +10,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dovetail.nn.passes import jacobian, values_only
+from dovetail.nn.passes import values_and_jacobian, values_only
 from dovetail.run.network_step import NetworkBlock, Rows
 
 ROUNDS = 20
+"""Of Gauss-Newton steps: it converges in a few or, across many pieces of a network, not at all."""
 MET = 1e-9
-"""A row is met when it is violated by less than this."""
-SHORTENINGS = (1.0, 0.5, 0.25, 0.1, 0.03)
+"""A row is met when it is violated by less than this: what engines hold rows to."""
+STEP_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03)
+"""Parts of a step that are tried in turn."""
+ACTIVE_SET_ROUNDS = 3
+"""Times that inputs at their bounds are held and the step is computed again."""
+RIDGE = 1e-12
+"""Relative to the trace: keeps rows that depend on each other from a singular system."""
 
 
 def into_box(block: NetworkBlock, u: Tensor) -> Tensor:
@@ -48,11 +54,11 @@ def project(block: NetworkBlock, u: Tensor) -> Tensor:
     if not bool(wrong.any()):
         return u
     u = u.clone()
-    u[wrong] = _mended(block.take(wrong), u[wrong])
+    u[wrong] = _repaired(block.take(wrong), u[wrong])
     return u
 
 
-def _mended(block: NetworkBlock, u: Tensor) -> Tensor:
+def _repaired(block: NetworkBlock, u: Tensor) -> Tensor:
     """Rounds of steps for samples that all miss a row; those that get there, or stop gaining, stay."""
     assert block.rows is not None
     worst = violation(block, u, values_only(block, u))
@@ -68,14 +74,14 @@ def _mended(block: NetworkBlock, u: Tensor) -> Tensor:
 
 def _gauss_newton(block: NetworkBlock, rows: Rows, u: Tensor, worst: Tensor) -> tuple[Tensor, Tensor]:
     """One shortened step for the samples that miss a row; the others stay where they are."""
-    values, slopes = jacobian(block, u)
+    values, slopes = values_and_jacobian(block, u)
     residual = excess(rows, u, values)
     J = (rows.on_inputs + rows.on_values @ slopes) * block.scale.unsqueeze(1)
     J = J * (residual != 0.0).unsqueeze(2)  # rows that are met do not steer
     step = _shortest_step(block, u, J, residual) * block.scale
     best_u, best_worst = u.clone(), worst.clone()
     waiting = worst > MET
-    for length in SHORTENINGS:
+    for length in STEP_LENGTHS:
         trial = into_box(block, torch.where(waiting.unsqueeze(1), u + length * step, u))
         now = violation(block, trial, values_only(block, trial))
         better = waiting & (now < worst)
@@ -95,10 +101,10 @@ def _shortest_step(block: NetworkBlock, u: Tensor, J: Tensor, residual: Tensor) 
     """
     free = block.upper > block.lower
     step = torch.zeros_like(u)
-    for _ in range(3):
+    for _ in range(ACTIVE_SET_ROUNDS):
         held = J * free.unsqueeze(1)
         gram = held @ held.transpose(1, 2)
-        ridge = 1e-12 * gram.diagonal(dim1=1, dim2=2).sum(dim=1).clamp(min=1e-30)
+        ridge = RIDGE * gram.diagonal(dim1=1, dim2=2).sum(dim=1).clamp(min=1e-30)
         eye = torch.eye(gram.shape[1], dtype=u.dtype, device=u.device)
         gram = gram + ridge[:, None, None] * eye
         step = -(held.transpose(1, 2) @ torch.linalg.solve(gram, residual.unsqueeze(2))).squeeze(2)

@@ -53,8 +53,8 @@ class Quadratic:
 
     def value(self, x: FloatArray) -> float:
         """The objective at `x`."""
-        pull = x - self.centre
-        return float(self.cost @ x + self.offset + 0.5 * (self.weight * pull) @ pull)
+        apart = x - self.centre
+        return float(self.cost @ x + self.offset + 0.5 * (self.weight * apart) @ apart)
 
     @classmethod
     def linear(cls, cost: FloatArray, offset: float = 0.0) -> Quadratic:
@@ -132,9 +132,8 @@ def certified(
     if np.any(np.abs(whole - x[mip.integer]) > ENGINE_TOLERANCE * np.maximum(1.0, np.abs(whole))):
         raise EngineError(f"{engine} returned fractional values for integer columns.")
     x[mip.integer] = whole
-    activity = mip.A @ x
     room = ENGINE_TOLERANCE * (1.0 + abs(mip.A) @ np.abs(x))
-    beyond = np.maximum(mip.row_lower - activity, activity - mip.row_upper) - room
+    beyond = mip.row_violation(x) - room
     if beyond.size and np.max(beyond) > 0.0:
         i = int(np.argmax(beyond))
         raise EngineError(

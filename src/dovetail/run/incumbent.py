@@ -246,15 +246,13 @@ class Incumbent:
         """False when what the repairs keep already breaks a bound or a row."""
         host = self._host
         kept = self._tied
-        if np.any(np.maximum(host.lower - x, x - host.upper)[kept] > TOLERANCE):
+        if np.any(host.bound_violation(x)[kept] > TOLERANCE):
             return False
         whole = kept & host.integer
         if np.any(np.abs(x - np.round(x))[whole] > TOLERANCE):
             return False
         closed = self._closed_rows
-        activity = host.A @ x
-        beyond = np.maximum(host.row_lower - activity, activity - host.row_upper)
-        return not np.any(beyond[closed] > TOLERANCE)
+        return not np.any(host.row_violation(x)[closed] > TOLERANCE)
 
     @cached_property
     def _repairs(self) -> list[tuple[MipSession, np.ndarray, float, float]]:

@@ -133,27 +133,23 @@ class NetworkBlock:
         scaled = values / self.spread
         return torch.sigmoid(scaled) if values.shape[1] == 1 else torch.softmax(scaled, dim=1)
 
-    def decided(self, values: Tensor) -> Tensor:
-        """(n, q) outputs as the problem sees them: values, or hard classes."""
-        import torch
-
-        if not self.classifies:
-            return values
-        if values.shape[1] == 1:
-            return (values >= 0.0).to(values.dtype)
-        return torch.nn.functional.one_hot(values.argmax(dim=1), values.shape[1]).to(values.dtype)
-
 
 @dataclass(frozen=True, eq=False)
 class AugmentedTerms:
-    """What changes with each iteration: where u and phi(u) are drawn, and how strongly."""
+    """What changes with each iteration: one block's multiplier and proximal terms, in objective units."""
 
     x: Tensor
+    """(n, d) the MIP's inputs, the centre of the proximal term 1/2 |u - x|_W^2."""
     multiplier: Tensor
+    """(n, d) lambda."""
     weight: Tensor
+    """(n, d) the diagonal of W."""
     y: Tensor
+    """(n, q) the MIP's outputs; 0 in the inputs form."""
     output_multiplier: Tensor
+    """(n, q) nu; the outputs' cost d in the inputs form."""
     output_weight: Tensor
+    """(n, q) the diagonal of V; 0 in the inputs form."""
 
     def value(self, u: Tensor, outputs: Tensor) -> Tensor:
         """(n,) the step's objective, sample by sample."""
@@ -164,7 +160,7 @@ class AugmentedTerms:
         ).sum(dim=1)
 
     def take(self, which: Tensor) -> AugmentedTerms:
-        """The pull on some samples only."""
+        """The terms of some samples only."""
         return AugmentedTerms(
             self.x[which],
             self.multiplier[which],
@@ -177,7 +173,7 @@ class AugmentedTerms:
 
 @dataclass(frozen=True, eq=False)
 class NetworkAnswer:
-    """The copies a sub-solver settled on."""
+    """The copies a sub-solver ends with."""
 
     u: Tensor
     values: Tensor
@@ -198,7 +194,7 @@ class NnSolver(Protocol):
         ...
 
     def solve(
-        self, block: NetworkBlock, pull: AugmentedTerms, start: Tensor, budget: Budget
+        self, block: NetworkBlock, terms: AugmentedTerms, start: Tensor, budget: Budget
     ) -> NetworkAnswer:
         """Minimise the step's objective from `start` (n, d)."""
         ...

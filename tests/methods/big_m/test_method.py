@@ -12,7 +12,7 @@ import dovetail as dt
 from dovetail.core.arrays import FloatArray
 from dovetail.core.layers import Activation, Dense, evaluate, propagated, thresholded
 from dovetail.core.predictor import as_predictor
-from dovetail.methods.big_m.written_out import WrittenOut, written_size
+from dovetail.methods.big_m.scip_formulation import ScipFormulation, formulation_size
 from dovetail.problems.networks import build
 from dovetail.run.budget import Budget
 from dovetail.testing.problems import busy
@@ -95,7 +95,7 @@ def test_the_class_threshold_is_the_users(ending, threshold):
         net = nn.Sequential(linear_net([1.0]), *ending)
         problem.add_predictor(net, [0], [1], output_type="classification", threshold=threshold)
         for sense in ("min", "max"):
-            model = WrittenOut(
+            model = ScipFormulation(
                 dt.Mip(mip.cost * (1 if sense == "min" else -1), lower=mip.lower, upper=mip.upper),
                 mip.lower,
                 mip.upper,
@@ -123,10 +123,10 @@ def test_the_size_is_counted_before_it_is_built(formulation, classifies):
     layers = as_predictor(build("3x7", 4)).layers()
     n = 5
     mip = dt.Mip(cost=np.zeros(5 * n), lower=-1.0, upper=1.0)
-    model = WrittenOut(mip, mip.lower, mip.upper)
+    model = ScipFormulation(mip, mip.lower, mip.upper)
     x, y = np.arange(4 * n).reshape(n, 4), 4 * n + np.arange(n)[:, None]
     model.add(layers, x, y, formulation, 0.0 if classifies else None)
-    size = written_size(layers, n, formulation, classifies=classifies)
+    size = formulation_size(layers, n, formulation, classifies=classifies)
     variables, constraints = model.size
     assert size.variables == variables - mip.n_columns
     assert size.constraints == constraints
@@ -136,10 +136,10 @@ def test_the_papers_count_is_that_of_sixty_samples():
     """The paper says 5.9 M variables and 7.8 M constraints for 64x512 and 500 samples."""
     inner = [Dense(np.broadcast_to(0.0, (512, 512)), np.zeros(512)), Activation("relu")] * 64
     last = Dense(np.zeros((1, 512)), np.zeros(1))
-    size = written_size([*inner, last], 60)
+    size = formulation_size([*inner, last], 60)
     assert round(size.variables / 1e6, 1) == 5.9
     assert round(size.constraints / 1e6, 1) == 7.9
-    assert round(written_size([*inner, last], 500).variables / 1e6) == 49
+    assert round(formulation_size([*inner, last], 500).variables / 1e6) == 49
 
 
 def test_a_model_too_large_is_refused_with_the_numbers_unless_forced():

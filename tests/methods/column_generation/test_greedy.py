@@ -1,4 +1,4 @@
-"""Joining by hand: rows are never left, cost never rises, and easy cases are solved."""
+"""Greedy choices: rows are never left, cost never rises, and easy cases are solved."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ def pool_of(owner, cost, activity):
         owner=np.array(owner),
         cost=np.array(cost, float),
         activity=np.array(activity, float),
-        _parts=SimpleNamespace(count=1 + max(owner, default=-1)),
+        components=SimpleNamespace(count=1 + max(owner, default=-1)),
     )
     pool.ranked = partial(Pool.ranked, pool)
     return pool
@@ -57,12 +57,12 @@ def test_improving_stays_within_the_rows_and_never_costs_more():
     assert gained > 100
 
 
-def test_favourites_stay_within_the_rows_and_never_cost_more():
+def test_rounding_the_lp_stays_within_the_rows_and_never_costs_more():
     rng = np.random.default_rng(1)
     for _ in range(300):
         pool, chosen, room, prices, count = random_pool(rng)
         theta = np.where(rng.random(pool.owner.size) < 0.4, rng.random(pool.owner.size), 0.0)
-        better = greedy.favourites(pool, theta, chosen, room, prices)
+        better = greedy.round_lp(pool, theta, chosen, room, prices)
         assert is_a_choice(pool, better, count)
         assert np.all(pool.activity[better].sum(axis=0) <= room + 1e-8)
         assert pool.cost[better].sum() <= pool.cost[chosen].sum() + 1e-8

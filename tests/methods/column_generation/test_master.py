@@ -1,6 +1,4 @@
-"""The master: linprog's value on the same columns, prices that price, and the best join by brute force."""
-
-import itertools
+"""The master LP: linprog's value on the same columns, prices that price; the MIP against brute force."""
 
 import numpy as np
 import pytest
@@ -8,8 +6,7 @@ from scipy.optimize import linprog
 
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
-from tests.contexts import breach
-from tests.methods.column_generation.workshop import opened, settled, workshops
+from tests.methods.column_generation.workshop import completed, opened, workshops
 
 VARIANTS = ({}, {"spare": True}, {"equality": True})
 
@@ -35,42 +32,42 @@ def by_linprog(made):
 @pytest.mark.parametrize("seed", range(4 if FULL else 2))
 def test_the_masters_value_is_linprogs(options, seed):
     made = opened(workshops(seed=seed, **options), seed=seed, points=40)
-    blend = made.master.blend(Budget(10.0))
+    master = made.master.solve(Budget(10.0))
     truth = by_linprog(made)
     assert truth is not None
-    assert blend.elastic <= 1e-9
-    assert blend.value == pytest.approx(truth, abs=1e-6)
+    assert master.elastic <= 1e-9
+    assert master.value == pytest.approx(truth, abs=1e-6)
     pool, coupling, host = made.pool, made.coupling, made.scaled.host
     shared = np.flatnonzero(made.parts.shared)
     # theta is a choice: weights of each component add up to one, rows hold
-    assert np.bincount(pool.owner, blend.theta) == pytest.approx(np.ones(made.parts.count))
-    use = blend.theta @ pool.activity + coupling.G[:, shared] @ blend.shared
+    assert np.bincount(pool.owner, master.theta) == pytest.approx(np.ones(made.parts.count))
+    use = master.theta @ pool.activity + coupling.G[:, shared] @ master.shared
     assert np.all(use <= coupling.h + 1e-6)
-    assert pool.cost @ blend.theta + host.cost[shared] @ blend.shared == pytest.approx(truth, abs=1e-6)
+    assert pool.cost @ master.theta + host.cost[shared] @ master.shared == pytest.approx(truth, abs=1e-6)
 
 
 @pytest.mark.parametrize("options", VARIANTS)
 def test_prices_price(options):
     """Dual feasible, complementary, and worth exactly the value: a proof that both are right."""
     made = opened(workshops(seed=1, **options), seed=1, points=40)
-    blend = made.master.blend(Budget(10.0))
+    master = made.master.solve(Budget(10.0))
     pool, coupling, host = made.pool, made.coupling, made.scaled.host
     shared = np.flatnonzero(made.parts.shared)
-    prices = blend.prices
+    prices = master.prices
     assert prices.on_cost == 1.0
     assert np.all(prices.rows >= 0.0)
-    reduced = blend.reduced_cost(pool)
+    reduced = master.reduced_cost(pool)
     assert np.all(reduced >= -1e-7)
-    assert np.max(np.abs(reduced * blend.theta)) <= 1e-6
-    slack = coupling.h - blend.theta @ pool.activity - coupling.G[:, shared] @ blend.shared
+    assert np.max(np.abs(reduced * master.theta)) <= 1e-6
+    slack = coupling.h - master.theta @ pool.activity - coupling.G[:, shared] @ master.shared
     assert np.max(np.abs(slack * prices.rows)) <= 1e-6
     # shared columns answer the prices from their bounds
     own = host.cost[shared] + coupling.G.toarray()[:, shared].T @ prices.rows
     best = np.minimum(own * host.lower[shared], own * host.upper[shared])
-    dual = blend.convexity.sum() - prices.rows @ coupling.h + best.sum()
-    assert dual == pytest.approx(blend.value, abs=1e-6)
+    dual = master.convexity.sum() - prices.rows @ coupling.h + best.sum()
+    assert dual == pytest.approx(master.value, abs=1e-6)
     # the price of a column is its cost plus what it uses, priced
-    z = settled(made.scaled, np.random.default_rng(0))
+    z = completed(made.scaled, np.random.default_rng(0))
     cost, activity = pool.measure(z)
     rest = np.where(made.parts.shared, z, 0.0)
     priced = prices.of_columns(made.scaled, coupling)
@@ -83,16 +80,16 @@ def test_a_growing_pool_is_as_good_as_a_new_master():
     rng = np.random.default_rng(9)
     values = []
     for k in range(6):
-        blend = made.master.blend(Budget(10.0))
+        master = made.master.solve(Budget(10.0))
         truth = by_linprog(made)
         if truth is not None:
-            assert blend.value == pytest.approx(truth, abs=1e-6)
+            assert master.value == pytest.approx(truth, abs=1e-6)
             values.append(truth)
         if k == 3:
-            made.pool.keep(np.flatnonzero((blend.theta > 1e-9) | (np.arange(made.pool.size) % 2 == 0)))
+            made.pool.keep(np.flatnonzero((master.theta > 1e-9) | (np.arange(made.pool.size) % 2 == 0)))
             made.master.rebuild()
         for _ in range(6):
-            made.pool.add(settled(made.scaled, rng))
+            made.pool.add(completed(made.scaled, rng))
     assert values
     assert np.all(np.diff(values) <= 1e-9)  # one LP may be solved to other last digits than the next
 
@@ -101,27 +98,27 @@ def test_rows_that_cannot_hold_are_missed_at_a_price():
     made = opened(workshops(seed=0), points=20)
     made.coupling.h[:] -= 50.0  # no choice is within
     assert by_linprog(made) is None
-    blend = made.master.blend(Budget(10.0))
-    assert blend.elastic > 0.0
-    assert blend.value > np.abs(made.pool.cost).max()
-    assert np.any(blend.prices.rows > 0.0)
+    master = made.master.solve(Budget(10.0))
+    assert master.elastic > 0.0
+    assert master.value > np.abs(made.pool.cost).max()
+    assert np.any(master.prices.rows > 0.0)
 
 
-def test_a_component_without_columns_has_no_blend():
+def test_a_component_without_columns_has_no_solution():
     made = opened(workshops())
-    assert made.master.blend(Budget(10.0)) is None
+    assert made.master.solve(Budget(10.0)) is None
     z = made.problem.predict(np.full(made.problem.mip.n_columns, 0.1))
     made.pool.add(z)
     made.pool.keep(np.arange(1, made.pool.size))
     made.master.rebuild()
-    assert made.master.blend(Budget(10.0)) is None
+    assert made.master.solve(Budget(10.0)) is None
 
 
-def test_the_level_program_says_how_far_limits_could_be_lowered():
+def test_the_level_lp_says_how_far_limits_could_be_lowered():
     made = opened(workshops(seed=1), seed=1, points=40)
-    blend = made.master.blend(Budget(10.0))
-    at = blend.value + 0.5
-    level = made.master.blend(Budget(10.0), level_at=at)
+    master = made.master.solve(Budget(10.0))
+    at = master.value + 0.5
+    level = made.master.solve(Budget(10.0), level_at=at)
     pool, coupling = made.pool, made.coupling
     pick = np.zeros((made.parts.count, pool.size + 1))
     pick[pool.owner, np.arange(pool.size)] = 1.0
@@ -141,82 +138,4 @@ def test_the_level_program_says_how_far_limits_could_be_lowered():
     assert pool.cost @ level.theta <= at + 1e-6
     assert np.all(level.reduced_cost(pool) >= -1e-7)
     # and the ordinary program is back afterwards
-    assert made.master.blend(Budget(10.0)).value == pytest.approx(blend.value, abs=1e-9)
-
-
-def brute_force(made):
-    """The cheapest choice of one column per component within the rows (no shared columns)."""
-    pool, coupling = made.pool, made.coupling
-    groups = [np.flatnonzero(pool.owner == c) for c in range(made.parts.count)]
-    best, choice = np.inf, None
-    for chosen in itertools.product(*groups):
-        chosen = np.array(chosen)
-        cost = pool.cost[chosen].sum()
-        if cost < best and np.all(pool.activity[chosen].sum(axis=0) <= coupling.h + 1e-9):
-            best, choice = cost, chosen
-    return best, choice
-
-
-@pytest.mark.parametrize("seed", range(6 if FULL else 3))
-def test_joining_is_brute_force(seed):
-    made = opened(workshops(n=3, seed=seed), seed=seed, points=12)
-    made.coupling.h[:2] *= 0.3  # so that the rows bite
-    made.master.rebuild()
-    blend = made.master.blend(Budget(10.0))
-    truth, _ = brute_force(made)
-    nothing = np.empty(0, dtype=np.int64)
-    joined = made.master.join(blend, nothing, Budget(10.0), made.pool.size)
-    assert (joined is None) == (not np.isfinite(truth))
-    if joined is not None:
-        chosen, shared = joined
-        assert shared.size == 0
-        assert sorted(made.pool.owner[chosen]) == [0, 1, 2]
-        assert made.pool.cost[chosen].sum() == pytest.approx(truth, abs=1e-6)
-        assert np.all(made.pool.activity[chosen].sum(axis=0) <= made.coupling.h + 1e-6)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_joining_from_a_known_choice_leaves_nothing_out_that_pays(seed):
-    """Columns that cannot pay at the prices are dropped: the best choice is never among them."""
-    made = opened(workshops(n=3, seed=seed), seed=seed, points=10)
-    x = made.problem.predict(np.full(made.problem.mip.n_columns, -0.2))
-    known = made.pool.add(x)
-    assert np.all(known >= 0)
-    assert made.context.incumbent.admit(x, "test") is not None
-    blend = made.master.blend(Budget(10.0))
-    truth, _ = brute_force(made)
-    chosen, _ = made.master.join(blend, known, Budget(10.0), made.pool.size)
-    assert made.pool.cost[chosen].sum() == pytest.approx(truth, abs=1e-6)
-    fewer, _ = made.master.join(blend, known, Budget(10.0), 1)
-    assert truth - 1e-6 <= made.pool.cost[fewer].sum() <= made.pool.cost[known].sum() + 1e-6
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_joining_from_the_second_best_choice_finds_the_best(seed):
-    """Here the limit on what can still pay is as tight as it gets."""
-    made = opened(workshops(n=3, seed=seed), seed=seed, points=10)
-    assert made.context.incumbent.admit(np.full(made.problem.mip.n_columns, -0.2), "test") is not None
-    pool, coupling = made.pool, made.coupling
-    groups = [np.flatnonzero(pool.owner == c) for c in range(3)]
-    every = np.array(list(itertools.product(*groups)))
-    use = pool.activity[every].sum(axis=1)
-    coupling.h[:2] = np.quantile(use[:, :2], 0.4, axis=0)  # two rows that a part of the choices holds
-    every = every[np.all(use <= coupling.h, axis=1)]
-    cost = pool.cost[every].sum(axis=1)
-    assert cost.size > 1
-    best, second = np.sort(cost)[:2]
-    known = every[np.argsort(cost, kind="stable")[1]]
-    blend = made.master.blend(Budget(10.0))
-    assert blend.value <= best + 1e-6
-    chosen, _ = made.master.join(blend, known, Budget(10.0), pool.size)
-    assert pool.cost[chosen].sum() == pytest.approx(best, abs=1e-6)
-    assert best < second
-
-
-def test_joining_chooses_shared_columns_too():
-    made = opened(workshops(n=3, seed=1, spare=True), seed=1, points=15)
-    blend = made.master.blend(Budget(10.0))
-    chosen, shared = made.master.join(blend, np.empty(0, dtype=np.int64), Budget(10.0), 100)
-    z = made.problem.predict(np.zeros(made.problem.mip.n_columns))
-    z[made.parts.shared] = shared
-    assert breach(made.problem.mip, made.pool.point(chosen, z)) <= 1e-6
+    assert made.master.solve(Budget(10.0)).value == pytest.approx(master.value, abs=1e-9)

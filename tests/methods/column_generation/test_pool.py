@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.analysis.components import NOBODY
 from tests.contexts import breach
-from tests.methods.column_generation.workshop import opened, settled, workshops
+from tests.methods.column_generation.workshop import completed, opened, workshops
 
 
 def coupled(mip, parts):
@@ -51,7 +51,7 @@ def test_cost_and_use_add_up_to_the_whole(spare):
     rng = np.random.default_rng(1)
     host, shared = made.scaled.host, made.parts.shared
     for _ in range(10):
-        z = settled(made.scaled, rng)
+        z = completed(made.scaled, rng)
         cost, activity = made.pool.measure(z)
         rest = np.where(shared, z, 0.0)
         assert cost.sum() + host.cost @ rest == pytest.approx(host.cost @ z)
@@ -69,7 +69,7 @@ def test_columns_are_exactly_the_components_that_hold():
     rng = np.random.default_rng(2)
     kept = refused = 0
     for _ in range(60):
-        z = settled(made.scaled, rng)
+        z = completed(made.scaled, rng)
         numbers = made.pool.add(z)
         for c in range(made.parts.count):
             mip, owner = made.problem.mip, made.parts.owner
@@ -141,7 +141,7 @@ def test_forgetting_keeps_the_rest_as_it_was():
     assert pool.size == size + made.parts.count - 1
 
 
-def test_points_and_blends_put_components_in():
+def test_points_and_combinations_put_components_in():
     made = opened(workshops(spare=True), points=30)
     pool = made.pool
     base = made.problem.predict(np.full(made.problem.mip.n_columns, 0.3))
@@ -159,7 +159,7 @@ def test_points_and_blends_put_components_in():
     weights = np.zeros(pool.size)
     for c in range(made.parts.count):
         weights[pool.owner == c] = rng.dirichlet(np.ones(np.count_nonzero(pool.owner == c)))
-    mixed = pool.blend(weights, base)
+    mixed = pool.convex_combination(weights, base)
     cost, activity = pool.measure(mixed)
     for c in range(made.parts.count):
         mine = pool.owner == c

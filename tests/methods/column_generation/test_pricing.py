@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.methods.column_generation.pricing import Pricing, _wanted
+from dovetail.methods.column_generation.pricing import Pricing, _cheapest_class
 from dovetail.run.budget import Budget
 from tests.methods.column_generation.workshop import opened, workshops
 from tests.small import linear_net
@@ -122,22 +122,22 @@ def test_without_time_nothing_is_found():
     assert answers(made, made.scaled.host.cost, start, budget=Budget(0.0)) == []
 
 
-def test_the_wanted_class_is_the_cheapest_that_bounds_allow():
-    def wanted(cost, lower=(0, 0, 0), upper=(1, 1, 1)):
+def test_the_chosen_class_is_the_cheapest_that_bounds_allow():
+    def cheapest(cost, lower=(0, 0, 0), upper=(1, 1, 1)):
         n = len(cost)
-        return _wanted(
+        return _cheapest_class(
             np.array(cost, float), np.arange(n), np.array(lower[:n], float), np.array(upper[:n], float)
         ).tolist()
 
-    assert wanted([-1.0]) == [1.0]
-    assert wanted([1.0]) == [0.0]
-    assert wanted([1.0], lower=(1,)) == [1.0]
-    assert wanted([-1.0], upper=(0,)) == [0.0]
-    assert wanted([3.0, -1.0, 2.0]) == [0.0, 1.0, 0.0]
-    assert wanted([3.0, -1.0, 2.0], upper=(1, 0, 1)) == [0.0, 0.0, 1.0]
+    assert cheapest([-1.0]) == [1.0]
+    assert cheapest([1.0]) == [0.0]
+    assert cheapest([1.0], lower=(1,)) == [1.0]
+    assert cheapest([-1.0], upper=(0,)) == [0.0]
+    assert cheapest([3.0, -1.0, 2.0]) == [0.0, 1.0, 0.0]
+    assert cheapest([3.0, -1.0, 2.0], upper=(1, 0, 1)) == [0.0, 0.0, 1.0]
 
 
-def test_the_wanted_class_is_one_class_even_where_a_bound_demands_another():
+def test_the_chosen_class_is_one_class_even_where_a_bound_demands_another():
     """A class that its bound holds at 1 is the only one that can be."""
     lower, upper = np.array([1.0, 0.0, 0.0]), np.ones(3)
-    assert _wanted(np.array([3.0, -1.0, 2.0]), np.arange(3), lower, upper).tolist() == [1.0, 0.0, 0.0]
+    assert _cheapest_class(np.array([3.0, -1.0, 2.0]), np.arange(3), lower, upper).tolist() == [1.0, 0.0, 0.0]

@@ -11,7 +11,8 @@ import dovetail as dt
 from dovetail.analysis.components import components
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.methods.column_generation.master import Master
-from dovetail.methods.column_generation.pool import Coupling, Pool
+from dovetail.methods.column_generation.pool import CouplingRows, Pool
+from dovetail.methods.column_generation.restricted_master import RestrictedMaster
 from tests.contexts import context_of
 from tests.small import random_mlp
 
@@ -62,12 +63,12 @@ def opened(problem, seed=0, points=0):
     context = context_of(problem, seed=seed)
     scaled = ScaledProblem.of(context)
     parts = components(problem)
-    coupling = Coupling.of(scaled, parts)
+    coupling = CouplingRows.of(scaled, parts)
     pool = Pool(scaled, parts, coupling)
     rng = np.random.default_rng(seed)
     for _ in range(points):
-        pool.add(settled(scaled, rng))
-    master = Master(context, scaled, parts, coupling, pool)
+        pool.add(completed(scaled, rng))
+    master = Master(context, pool)
     return SimpleNamespace(
         problem=problem,
         context=context,
@@ -76,10 +77,11 @@ def opened(problem, seed=0, points=0):
         coupling=coupling,
         pool=pool,
         master=master,
+        restricted=RestrictedMaster(context, pool),
     )
 
 
-def settled(scaled, rng):
+def completed(scaled, rng):
     """A random point of the box with its outputs as predicted; rows may be broken."""
     low, high = scaled.ranges.lower, scaled.ranges.upper
     return scaled.problem.predict(low + rng.random(low.size) * (high - low))

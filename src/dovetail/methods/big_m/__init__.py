@@ -1,4 +1,4 @@
-"""AutoLinearized, the paper's baseline: networks written out neuron by neuron, one MILP for SCIP."""
+"""AutoLinearized, the paper's baseline: networks as big-M rows, neuron by neuron, one MILP for SCIP."""
 
 from dovetail.methods.big_m.method import BigM
 

@@ -1,4 +1,4 @@
-"""Prices on coupling rows, columns from every component, a master to join them."""
+"""Column generation: a pool of columns, a master LP with its prices, pricing, a restricted master MIP."""
 
 from dovetail.methods.column_generation.method import ColumnGeneration
 

@@ -1,13 +1,21 @@
-"""Joining columns by hand: the best gain per resource while all rows hold."""
+"""One column per component by greedy swaps: the best gain per resource while all rows hold."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.mip import HAIR
 from dovetail.methods.column_generation.pool import Pool
 
-HAIR = 1e-9
+SPARING = 1e-6
+"""Relative to 1 + |use|: a column must use so much less to be taken at the same cost."""
+SWAPS = 4
+"""Per component, at most: each gains or spares something, so this is a guard and no rule."""
+FOR_NOTHING = 1e12
+"""Score of a gain that uses no resource: before any ratio of gain to use."""
+IN_LP = 1e-6
+"""Weights below this are the LP's rounding."""
 
 
 def improve(pool: Pool, chosen: IntArray, room: FloatArray, prices: FloatArray) -> IntArray:
@@ -18,8 +26,8 @@ def improve(pool: Pool, chosen: IntArray, room: FloatArray, prices: FloatArray) 
     """
     chosen = chosen.copy()
     use = pool.activity @ prices
-    sparing = -1e-6 * (1.0 + np.abs(use))
-    for _ in range(4 * chosen.size):
+    sparing = -SPARING * (1.0 + np.abs(use))
+    for _ in range(SWAPS * chosen.size):
         total = pool.activity[chosen].sum(axis=0)
         current = chosen[pool.owner]
         gain = pool.cost[current] - pool.cost
@@ -31,7 +39,7 @@ def improve(pool: Pool, chosen: IntArray, room: FloatArray, prices: FloatArray) 
             break
         # something for nothing first; then the most gain per resource
         gain, more = gain[better], more[better]
-        score = np.where(more <= HAIR, 1e12 * (1.0 + gain) - more, gain / np.maximum(more, HAIR))
+        score = np.where(more <= HAIR, FOR_NOTHING * (1.0 + gain) - more, gain / np.maximum(more, HAIR))
         best = int(better[np.argmax(score)])
         chosen[pool.owner[best]] = best
     return chosen
@@ -44,14 +52,12 @@ def least_use(pool: Pool, prices: FloatArray, count: int) -> IntArray | None:
     return best if best.size == count else None
 
 
-def favourites(
-    pool: Pool, theta: FloatArray, base: IntArray, room: FloatArray, prices: FloatArray
-) -> IntArray:
-    """`base` with the columns that the blend likes best put in, in that order, where rows still hold."""
+def round_lp(pool: Pool, theta: FloatArray, base: IntArray, room: FloatArray, prices: FloatArray) -> IntArray:
+    """The master LP's weights `theta` rounded: the largest put into `base` first, where rows still hold."""
     chosen = base.copy()
     total = pool.activity[chosen].sum(axis=0)
     for k in np.argsort(-theta, kind="stable"):
-        if theta[k] < 1e-6:
+        if theta[k] < IN_LP:
             break
         c = pool.owner[k]
         after = total - pool.activity[chosen[c]] + pool.activity[k]

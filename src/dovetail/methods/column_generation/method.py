@@ -1,9 +1,9 @@
-"""Dual decomposition proper: prices on coupling rows, columns from every component, a master to join them.
+"""Column generation (Dantzig and Wolfe): prices on coupling rows, columns from every component.
 
     repeat
-        master:  how much of each column, at least cost, within the coupling rows  ->  prices
-        pricing: every component answers with its best points at those prices, all in one LP  ->  columns
-        joining: one column per component, by greedy swaps and a short MIP  ->  candidates
+        master LP:         convex combinations of columns, at least cost, within the coupling rows  ->  prices
+        pricing:           every component's best points at those prices, all in one LP  ->  columns
+        restricted master: one column per component, by greedy swaps and a short MIP  ->  candidates
 
 Idea: flipping a class has a fixed cost that no slope at an untouched point shows; a column is a real point,
 so the master weighs true costs against each other. Only the coupling rows carry prices: a price on every
@@ -19,25 +19,35 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.options import require_count
-from dovetail.linearised.descent import Options
+from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.column_generation import greedy
 from dovetail.methods.column_generation.master import Master, MasterSolution, Prices
-from dovetail.methods.column_generation.pool import Coupling, Pool
+from dovetail.methods.column_generation.pool import CouplingRows, Pool
 from dovetail.methods.column_generation.pricing import Pricing
+from dovetail.methods.column_generation.restricted_master import RestrictedMaster
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 
-NOISE = (0.05, 0.3)
-"""Prices are shaken by these factors in turn, so that columns differ."""
+PRICE_NOISE = (0.05, 0.3)
+"""Standard deviations of the prices' logarithms, in turn: near the master's for good columns, farther for
+columns that differ."""
 VANISHED = 1e-9
-JOIN_SECONDS = 2.0
-JOINED = 15
-"""Columns per component in the joining MIP."""
-FULL, THINNED = 40, 20
-"""Columns per component at which the pool is thinned out, and what is kept."""
+"""Prices in their rows' scales, and weights, below this are the LP's rounding."""
+LEVEL_ROOM = 1e-7
+"""Relative: the level LP may cost so much more than the master, or rounding would make it infeasible."""
+EVEN_WEIGHT = 1e-3
+"""Of the largest price, added to all: a row without a price is full soon after it is ignored."""
+MIP_SECONDS = 2.0
+"""For one restricted master: columns found meanwhile would be worth more than its optimum."""
+MIP_COLUMNS = 15
+"""Per component in the restricted master: fewer than the pool has, so that its seconds are enough."""
+FULL, KEPT = 40, 20
+"""Columns per component at which the pool is thinned out, and what is kept: the LP grows with it."""
+POLISH_RADIUS, POLISH_SHARE, POLISH_STEPS = 0.1, 0.1, 3
+"""Of a descent from a new incumbent: near it, for no more of the time left, and few outer steps."""
 
 
 @dataclass(frozen=True)
@@ -57,27 +67,28 @@ class ColumnGeneration:
     """
 
     rounds: int | None = None
-    """None: until the time is over or `patience` joinings brought nothing."""
+    """None: until the time is over or `patience` restricted masters brought nothing."""
     patience: int = 25
     steps: int = 7
-    """Sequential-LP steps of one pricing round."""
-    join_every: int = 4
+    """Sequential-LP steps of one pricing round: each makes columns, and the prices change soon."""
+    mip_every: int = 4
+    """Rounds from one restricted master to the next: the pool has to grow in between."""
 
     name = "column-generation"
 
     def __post_init__(self) -> None:
         if self.rounds is not None:
             require_count("ColumnGeneration: rounds", self.rounds, at_least=1)
-        for option in ("patience", "steps", "join_every"):
+        for option in ("patience", "steps", "mip_every"):
             require_count(f"ColumnGeneration: {option}", getattr(self, option), at_least=1)
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Begin with the points that are known, then price and join."""
+        """Begin with the points that are known, then generate columns."""
         run = ColumnGenerationRun(context, context.once(scaled_problem), self)
         for z in context.archive.points:
             run.pool.add(z)
         run.begin()
-        progress = Progress(context, self.rounds, self.patience * self.join_every)
+        progress = Progress(context, self.rounds, self.patience * self.mip_every)
         while True:
             outcome = progress.record(run.round(progress.done))
             if outcome is not None:
@@ -89,18 +100,19 @@ class ColumnGenerationRun:
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem, options: ColumnGeneration) -> None:
         self._context, self._scaled, self._options = context, scaled, options
-        self._parts = scaled.parts
-        self.coupling = Coupling.of(scaled, self._parts)
-        self.pool = Pool(scaled, self._parts, self.coupling)
-        self._master = Master(context, scaled, self._parts, self.coupling, self.pool)
-        self._pricing = Pricing(context, scaled, self._parts)
+        self._components = scaled.parts
+        self.coupling = CouplingRows.of(scaled, self._components)
+        self.pool = Pool(scaled, self._components, self.coupling)
+        self._master = Master(context, self.pool)
+        self._restricted = RestrictedMaster(context, self.pool)
+        self._pricing = Pricing(context, scaled, self._components)
         self._starts = Starts(context, scaled)
-        self._walk = MixedIntegerDescent(context, scaled, Options(seen=self.pool.add))
+        self._descent = MixedIntegerDescent(context, scaled, DescentOptions(on_point=self.pool.add))
         self._rng = np.random.default_rng(context.seed + 2)
         self._polished: FloatArray | None = None
 
     def begin(self) -> None:
-        """First columns: the incumbent, the calm point, the cheapest one."""
+        """First columns: the incumbent, the least active point, the cheapest one."""
         for z in (self._context.incumbent.x, self._starts.least_activity(), self._starts.cheapest()):
             if z is not None:
                 self._add(z)
@@ -110,115 +122,118 @@ class ColumnGenerationRun:
         return self.pool.add(networks.with_predictions(z[None], networks.values(z))[0])
 
     def round(self, number: int) -> float:
-        """Prices, new columns and, now and then, a joining; returns the master's value."""
+        """Prices, new columns and, now and then, a restricted master; returns the master's value."""
         budget, options = self._context.budget, self._options
-        blend = self._master.blend(budget)
-        prices = self._prices(blend, number)
-        shaken = prices.rows * np.exp(NOISE[number % 2] * self._rng.standard_normal(prices.rows.size))
-        cost = Prices(prices.on_cost, shaken).of_columns(self._scaled, self.coupling)
-        start = self._start(blend, number)
+        master = self._master.solve(budget)
+        prices = self._prices(master, number)
+        noise = PRICE_NOISE[number % 2] * self._rng.standard_normal(prices.rows.size)
+        cost = Prices(prices.on_cost, prices.rows * np.exp(noise)).of_columns(self._scaled, self.coupling)
+        start = self._start(master, number)
         if start is not None:
             self._pricing.answer(cost, start, options.steps, budget, self.pool.add)
-        if blend is not None and self._time_to_join(number):
-            self._join()
-        self._thin(blend)
-        return float("nan") if blend is None else blend.value + self._scaled.host.offset
+        if master is not None and self._candidates_due(number):
+            self._offer_candidates()
+        self._thin_pool(master)
+        return float("nan") if master is None else master.value + self._scaled.host.offset
 
-    def _time_to_join(self, number: int) -> bool:
+    def _candidates_due(self, number: int) -> bool:
         """After two rounds, for a first point; then every few, and in the last one."""
         options = self._options
         last = options.rounds is not None and number == options.rounds - 1
-        return number == 1 or last or number % options.join_every == options.join_every - 1
+        return number == 1 or last or number % options.mip_every == options.mip_every - 1
 
-    def _prices(self, blend: MasterSolution | None, number: int) -> Prices:
-        """Of the master; in odd rounds, and where those vanish, of the level program."""
+    def _prices(self, master: MasterSolution | None, number: int) -> Prices:
+        """Of the master; in odd rounds, and where those vanish, of the level LP."""
         nothing = Prices(1.0, np.zeros(self.coupling.h.size))
-        if blend is None:
+        if master is None:
             return nothing
-        vanished = np.max(blend.prices.rows * self.coupling.scale, initial=0.0) < VANISHED
-        if (number % 2 or vanished) and blend.elastic < VANISHED:
-            level = self._master.blend(
-                self._context.budget, level_at=blend.value + 1e-7 * (1.0 + abs(blend.value))
+        vanished = np.max(master.prices.rows * self.coupling.scale, initial=0.0) < VANISHED
+        if (number % 2 or vanished) and master.elastic < VANISHED:
+            level = self._master.solve(
+                self._context.budget, level_at=master.value + LEVEL_ROOM * (1.0 + abs(master.value))
             )
             if level is not None and np.max(level.prices.rows, initial=0.0) > 0.0:
                 return level.prices
-        return blend.prices
+        return master.prices
 
-    def _start(self, blend: MasterSolution | None, number: int) -> FloatArray | None:
-        """Where pricing begins: the incumbent, the calm point and the master's blend in turn."""
+    def _start(self, master: MasterSolution | None, number: int) -> FloatArray | None:
+        """Where pricing begins: the incumbent, the least active point and the master's solution in turn."""
         least_activity, best = self._starts.least_activity(), self._context.incumbent.x
-        if blend is None:
+        if master is None:
             return self._starts.random() if number else least_activity
-        choices = [
-            best,
-            least_activity,
-            self.pool.blend(
-                blend.theta, least_activity if least_activity is not None else self._scaled.ranges.middle
-            ),
-        ]
+        base = least_activity if least_activity is not None else self._scaled.ranges.middle
+        choices = [best, least_activity, self.pool.convex_combination(master.theta, base)]
         known = [z for z in choices if z is not None]
         return known[number % len(known)]
 
-    def _join(self) -> None:
-        """Candidates from the pool: by hand as long as that helps, else by a short MIP, polished."""
-        context, pool, count = self._context, self.pool, self._parts.count
-        blend = self._master.blend(context.budget)
-        if blend is None:
+    def _offer_candidates(self) -> None:
+        """One column per component: by greedy swaps as long as that helps, else by the restricted master."""
+        incumbent = self._context.incumbent
+        before = incumbent.x
+        master = self._master.solve(self._context.budget)
+        if master is None:
             return
-        prices = self._weights(blend)
-        incumbent = context.incumbent.x
-        shared = np.flatnonzero(self._parts.shared)
-        base = incumbent if incumbent is not None else self._scaled.ranges.middle
-        base = base.copy()
-        base[shared] = blend.shared if incumbent is None else incumbent[shared]
-        room = self.coupling.h - self.coupling.G[:, shared] @ base[shared]
-        known = self._add(incumbent) if incumbent is not None else np.full(count, -1)
-        sparing = greedy.least_use(pool, prices, count)
-        picks = []
-        if np.all(known >= 0):
-            picks.append(greedy.improve(pool, known, room, prices))
-            picks.append(greedy.favourites(pool, blend.theta, known, room, prices))
-        if sparing is not None:
-            picks.append(greedy.favourites(pool, blend.theta, sparing, room, prices))
-        for chosen in picks:
-            context.incumbent.offer(pool.point(chosen, base), "greedy")
-        if context.incumbent.x is not incumbent:
+        shared = np.flatnonzero(self._components.shared)
+        base = (before if before is not None else self._scaled.ranges.middle).copy()
+        base[shared] = master.shared if before is None else before[shared]
+        for chosen in self._greedy_choices(master, base, shared):
+            incumbent.offer(self.pool.point(chosen, base), "greedy")
+        if incumbent.x is not before:
             return  # the pool is still getting better: more columns are worth more than a MIP
-        if context.incumbent.x is not None:
-            known = self._add(context.incumbent.x)
+        known = self._known_columns()
         known = known if np.all(known >= 0) else np.empty(0, dtype=np.int64)
-        joined = self._master.join(blend, known, context.budget.part(JOIN_SECONDS), JOINED)
-        if joined is not None:
-            base[shared] = joined[1]
-            context.incumbent.offer(pool.point(joined[0], base), "join")
+        budget = self._context.budget.part(MIP_SECONDS)
+        found = self._restricted.solve(master, known, budget, MIP_COLUMNS)
+        if found is not None:
+            base[shared] = found[1]
+            incumbent.offer(self.pool.point(found[0], base), "master")
         self._polish()
 
-    def _weights(self, blend: MasterSolution) -> FloatArray:
-        """What rows weigh where columns are joined by hand: their prices, and never nothing."""
+    def _greedy_choices(self, master: MasterSolution, base: FloatArray, shared: IntArray) -> list[IntArray]:
+        """From the incumbent's columns and from those that use least, towards the master's weights."""
+        pool, weights = self.pool, self._row_weights(master)
+        room = self.coupling.h - self.coupling.G[:, shared] @ base[shared]
+        known = self._known_columns()
+        least = greedy.least_use(pool, weights, self._components.count)
+        choices = []
+        if np.all(known >= 0):
+            choices.append(greedy.improve(pool, known, room, weights))
+            choices.append(greedy.round_lp(pool, master.theta, known, room, weights))
+        if least is not None:
+            choices.append(greedy.round_lp(pool, master.theta, least, room, weights))
+        return choices
+
+    def _known_columns(self) -> IntArray:
+        """(C,) the incumbent's columns; -1 where it has none."""
+        best = self._context.incumbent.x
+        return self._add(best) if best is not None else np.full(self._components.count, -1)
+
+    def _row_weights(self, master: MasterSolution) -> FloatArray:
+        """What rows weigh in greedy swaps: their prices, and never nothing."""
         even = 1.0 / self.coupling.scale
-        prices = blend.prices.rows
+        prices = master.prices.rows
         top = float(np.max(prices * self.coupling.scale, initial=0.0))
-        return even if top < VANISHED else prices + 1e-3 * top * even
+        return even if top < VANISHED else prices + EVEN_WEIGHT * top * even
 
     def _polish(self) -> None:
         """A local descent from a new incumbent, integers and classes included."""
         best = self._context.incumbent.x
         if best is None or best is self._polished:
             return
-        budget = self._context.budget
-        self._walk.descend(best, 0.1, budget.part(0.1 * budget.left), "polish", steps=3)
+        part = self._context.budget.part(POLISH_SHARE * self._context.budget.left)
+        self._descent.descend(best, POLISH_RADIUS, part, "polish", steps=POLISH_STEPS)
         self._polished = self._context.incumbent.x
 
-    def _thin(self, blend: MasterSolution | None) -> None:
-        pool, count = self.pool, self._parts.count
-        if blend is None or pool.size < FULL * count:
+    def _thin_pool(self, master: MasterSolution | None) -> None:
+        """Keep the columns with the least reduced cost, those in use and the incumbent's."""
+        pool, count = self.pool, self._components.count
+        if master is None or pool.size < FULL * count:
             return
-        blend = self._master.blend(self._context.budget)
-        if blend is None:
+        master = self._master.solve(self._context.budget)
+        if master is None:
             return
-        order, rank = pool.ranked(blend.reduced_cost(pool))
-        kept = order[(rank < THINNED) | (blend.theta[order] > VANISHED)]
-        best = self._context.incumbent.x
-        known = self._add(best) if best is not None else np.empty(0, dtype=np.int64)
+        order, rank = pool.ranked(master.reduced_cost(pool))
+        kept = order[(rank < KEPT) | (master.theta[order] > VANISHED)]
+        known = self._known_columns()
         pool.keep(np.union1d(kept, known[known >= 0]))
         self._master.rebuild()

@@ -12,48 +12,58 @@ import scipy.sparse as sp
 
 from dovetail.analysis.components import NOBODY, Components
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import HAIR
 from dovetail.linearised.scaled_problem import ScaledProblem
 
 ROOM = 1e-7
-"""Private rows and bounds of a column may be missed by this much."""
+"""Private rows and bounds of a column may be missed by this much: a tenth of what the check accepts, since
+columns are added up."""
+DIGITS = 9
+"""Columns that agree in cost and scaled use to so many decimals are one: engines tell no more apart."""
+WIDEST = 1e6
+"""A column of the host counts for its entry times its width in a row's scale, but no wider than this."""
+SMALLEST_SCALE = 1e-6
+"""Of a row whose limit is 0 and whose columns hardly move: the check's tolerance."""
 
 
 @dataclass(frozen=True, eq=False)
-class Coupling:
+class CouplingRows:
     """The rows that tie components together: G z <= h."""
 
     G: sp.csr_array
     h: FloatArray
     scale: FloatArray
-    """What a row is measured in: the size of its limit, or of what it adds up."""
+    """(R,) what a row is measured in: the size of its limit, or where that is 0 of what it adds up."""
 
     @classmethod
-    def of(cls, scaled: ScaledProblem, parts: Components) -> Coupling:
+    def of(cls, scaled: ScaledProblem, components: Components) -> CouplingRows:
         """Upper and lower sides of the rows that are nobody's."""
         host = scaled.host
-        open_rows = parts.row_owner == NOBODY
+        open_rows = components.row_owner == NOBODY
         upper = np.flatnonzero(open_rows & np.isfinite(host.row_upper))
         lower = np.flatnonzero(open_rows & np.isfinite(host.row_lower))
         G = sp.csr_array(sp.vstack([host.A[upper], -host.A[lower]], format="csr"))
         h = np.concatenate([host.row_upper[upper], -host.row_lower[lower]])
-        typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, 1e6) ** 2)
-        return cls(G, h, np.maximum(np.abs(h), np.where(np.abs(h) < 1e-9, np.maximum(typical, 1e-6), 0.0)))
+        typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, WIDEST) ** 2)
+        if_zero = np.where(np.abs(h) < HAIR, np.maximum(typical, SMALLEST_SCALE), 0.0)
+        return cls(G, h, np.maximum(np.abs(h), if_zero))
 
 
 class Pool:
-    """All columns found so far."""
+    """All columns found so far: the k-th is `points[k]`, a point of component `owner[k]`."""
 
-    def __init__(self, scaled: ScaledProblem, parts: Components, coupling: Coupling) -> None:
-        self._scaled, self._parts, self._coupling = scaled, parts, coupling
-        self.members = parts.members
+    def __init__(self, scaled: ScaledProblem, components: Components, coupling: CouplingRows) -> None:
+        self.scaled, self.components, self.coupling = scaled, components, coupling
+        self.members = components.members
         entries = coupling.G.tocoo()
-        owned = parts.owner[entries.col] != NOBODY
+        owned = components.owner[entries.col] != NOBODY
         self._entry_row, self._entry_column = entries.row[owned], entries.col[owned]
-        self._entry_value, self._entry_owner = entries.data[owned], parts.owner[entries.col[owned]]
+        self._entry_value, self._entry_owner = entries.data[owned], components.owner[entries.col[owned]]
         rows = coupling.h.size
         self.owner: IntArray = np.empty(0, dtype=np.int64)
         self.cost: FloatArray = np.empty(0)
         self.activity: FloatArray = np.empty((0, rows))
+        """(K, R) what each adds to the coupling rows."""
         self.points: list[FloatArray] = []
         self._known: dict[tuple[int, bytes], int] = {}
 
@@ -63,10 +73,10 @@ class Pool:
         return int(self.owner.size)
 
     def add(self, z: FloatArray) -> IntArray:
-        """The valid components of a settled point as columns: (C,) their numbers, -1 where not valid."""
+        """The valid components of a completed point as columns: (C,) their numbers, -1 where not valid."""
         cost, activity = self.measure(z)
-        numbers = np.full(self._parts.count, -1)
-        keys = self._keys(np.arange(self._parts.count), cost, activity)
+        numbers = np.full(self.components.count, -1)
+        keys = self._keys(np.arange(self.components.count), cost, activity)
         fresh: list[int] = []
         valid, before = np.flatnonzero(self._valid(z)).tolist(), self.size
         for c in valid:
@@ -83,18 +93,20 @@ class Pool:
 
     def _keys(self, owner: IntArray, cost: FloatArray, activity: FloatArray) -> list[tuple[int, bytes]]:
         """What tells columns apart: whose they are, what they cost, what they use."""
-        table = np.round(np.concatenate([cost[:, None], activity / self._coupling.scale], axis=1), 9) + 0.0
+        table = (
+            np.round(np.concatenate([cost[:, None], activity / self.coupling.scale], axis=1), DIGITS) + 0.0
+        )
         raw, width = table.tobytes(), table.itemsize * table.shape[1]
         return [(c, raw[k * width : (k + 1) * width]) for k, c in enumerate(owner.tolist())]
 
     def measure(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(C,) cost and (C, R) use of the coupling rows, component by component."""
-        count, owner = self._parts.count, self._parts.owner
+        count, owner = self.components.count, self.components.owner
         owned = owner != NOBODY
         cost: FloatArray = np.bincount(
-            owner[owned], (self._scaled.host.cost * z)[owned], minlength=count
+            owner[owned], (self.scaled.host.cost * z)[owned], minlength=count
         ).astype(np.float64)
-        rows = self._coupling.h.size
+        rows = self.coupling.h.size
         used: FloatArray = np.bincount(
             self._entry_owner * rows + self._entry_row,
             self._entry_value * z[self._entry_column],
@@ -103,21 +115,19 @@ class Pool:
         return cost, used.reshape(count, rows)
 
     def _valid(self, z: FloatArray) -> BoolArray:
-        host, parts = self._scaled.host, self._parts
-        valid = np.ones(parts.count, dtype=bool)
-        wrong = np.maximum(host.lower - z, z - host.upper) > ROOM
+        host, components = self.scaled.host, self.components
+        valid = np.ones(components.count, dtype=bool)
+        wrong = host.bound_violation(z) > ROOM
         wrong |= host.integer & (np.abs(z - np.round(z)) > ROOM)
-        valid[parts.owner[wrong & ~parts.shared]] = False
-        activity = host.A @ z
-        beyond = np.maximum(host.row_lower - activity, activity - host.row_upper) > ROOM
-        valid[parts.row_owner[beyond & parts.private_rows]] = False
+        valid[components.owner[wrong & ~components.shared]] = False
+        valid[components.row_owner[(host.row_violation(z) > ROOM) & components.private_rows]] = False
         return valid
 
     def ranked(self, key: FloatArray) -> tuple[IntArray, IntArray]:
-        """All columns, component by component and by `key` within each; and each one's place in its own."""
+        """All columns, component by component and by `key` within each; and each one's rank in its own."""
         order = np.lexsort((key, self.owner))
         owner = self.owner[order]
-        first = np.searchsorted(owner, np.arange(self._parts.count))
+        first = np.searchsorted(owner, np.arange(self.components.count))
         return order, np.arange(order.size) - first[owner]
 
     def keep(self, which: IntArray) -> None:
@@ -133,10 +143,10 @@ class Pool:
             z[self.members[self.owner[k]]] = self.points[k]
         return z
 
-    def blend(self, weights: FloatArray, z: FloatArray) -> FloatArray:
-        """`z` with each component the weighted mean of its columns."""
+    def convex_combination(self, weights: FloatArray, z: FloatArray) -> FloatArray:
+        """`z` with each component the combination of its columns by `weights`, which sum to 1 in each."""
         z = z.copy()
-        used = np.flatnonzero(weights > 1e-9)
+        used = np.flatnonzero(weights > HAIR)
         for c in np.unique(self.owner[used]):
             z[self.members[c]] = 0.0
         for k in used:

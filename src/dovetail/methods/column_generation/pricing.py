@@ -1,4 +1,4 @@
-"""Pricing: what is the best point of each component at today's prices? All components in one LP.
+"""Pricing: the best point of each component at the master's prices, all components in one LP.
 
 Without the coupling rows the program falls apart into components; a few sequential-LP steps over all of
 them at once, each with a trust region of its own, answer for all. Every iterate is a column.
@@ -18,24 +18,37 @@ from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
-FIRST_RADIUS, WIDER, NARROWER = 0.15, 1.5, 0.4
+FIRST_RADIUS, GROW, SHRINK = 0.15, 1.5, 0.4
+"""Of each component's own trust region, gentler than a descent's: there are few steps, and every one of them
+is a column."""
+SMALLEST_RADIUS, LARGEST_RADIUS = 1e-4, 1.0
+"""In widths of the inputs: a component whose steps are smaller is done, but the others go on."""
+ESCAPE = 2.0
+"""How much all regions grow where they hold no point together."""
+DECREASE = 1e-9
+"""Relative to 1 + |merit|: what falls by less is rounding."""
+WIDEST = 1e10
+"""A column counts for its cost times its width, but no wider than this: free columns may be endless."""
+SAFETY, SMALLEST_WORTH = 2.0, 1e-6
+"""Penalties are so many times what a component is worth, or this much where it is worth nothing."""
 
 
 class Pricing:
-    """The pricing program of one problem."""
+    """The pricing problems of all components, as one trust-region subproblem."""
 
-    def __init__(self, context: SolveContext, scaled: ScaledProblem, parts: Components) -> None:
-        self._scaled, self._parts = scaled, parts
-        self._program = TrustRegionSubproblem(
+    def __init__(self, context: SolveContext, scaled: ScaledProblem, components: Components) -> None:
+        self._scaled, self._components = scaled, components
+        self._subproblem = TrustRegionSubproblem(
             scaled,
             context.stopwatch,
             integer=False,
-            rows=parts.private_rows,
+            rows=components.private_rows,
             seed=context.seed,
             threads=context.threads,
         )
-        self._owned = ~parts.shared
-        self._output_owner = parts.owner[scaled.networks.outputs]
+        self._owned = ~components.shared
+        self._owner = np.maximum(components.owner, 0)  # shared columns count for the first one, at no cost
+        self._output_owner = components.owner[scaled.networks.outputs]
         groups = scaled.networks.class_groups
         self._single = np.array([group[0] for group in groups if group.size == 1], dtype=np.int64)
         self._several = [group for group in groups if group.size > 1]
@@ -46,44 +59,41 @@ class Pricing:
         z: FloatArray,
         steps: int,
         budget: Budget,
-        found: Callable[[FloatArray], object],
+        on_column: Callable[[FloatArray], object],
     ) -> None:
-        """Search from `z` for each component's best point at `cost`; settled iterates go to `found`."""
+        """Descend from `z` to each component's best point at `cost`; completed iterates go to `on_column`."""
         scaled, networks = self._scaled, self._scaled.networks
         cost = np.where(self._owned, cost, 0.0)
         lower, upper = self._held(z, cost)
         z = np.clip(z, lower, upper)
         penalty = self._penalty(cost)
-        radius = np.full(self._parts.count, FIRST_RADIUS)
-        view = networks.linearise(z)
-        merit = self._merits(z, view.values, cost, penalty)
+        radius = np.full(self._components.count, FIRST_RADIUS)
+        model = networks.linearise(z)
+        merit = self._merits(z, model.values, cost, penalty)
         for _ in range(steps):
             if budget.over:
                 return
-            reach = radius[np.maximum(self._parts.owner, 0)] * scaled.width
-            near_low, near_high = lower.copy(), upper.copy()
-            scaled.narrow(near_low, near_high, z, reach, whole=True)
-            step = self._program.solve(cost, near_low, near_high, view, penalty, budget=budget)
+            own_radius = radius[self._owner]
+            region = scaled.trust_region(z, own_radius, lower, upper, integers=True)
+            step = self._subproblem.solve(cost, *region, model, penalty, budget=budget)
             if step is None:
-                radius *= 2.0
+                radius *= ESCAPE
                 continue
             trial = networks.linearise(step.z)
-            found(networks.with_predictions(step.z[None], trial.values[None])[0])
+            on_column(networks.with_predictions(step.z[None], trial.values[None])[0])
             now = self._merits(step.z, trial.values, cost, penalty)
-            better = now < merit - 1e-9 * (1.0 + np.abs(merit))
-            radius = np.clip(np.where(better, WIDER, NARROWER) * radius, 1e-4, 1.0)
-            z = np.where(better[np.maximum(self._parts.owner, 0)] & self._owned, step.z, z)
+            better = now < merit - DECREASE * (1.0 + np.abs(merit))
+            radius = np.clip(np.where(better, GROW, SHRINK) * radius, SMALLEST_RADIUS, LARGEST_RADIUS)
+            z = np.where(better[self._owner] & self._owned, step.z, z)
             merit = np.where(better, now, merit)
-            view = self._mixed(view, trial, better, z)
+            model = self._mixed(model, trial, better)
 
-    def _mixed(
-        self, view: Linearisation, trial: Linearisation, better: BoolArray, z: FloatArray
-    ) -> Linearisation:
-        """The trial's view for components that moved, the old one for the others."""
+    def _mixed(self, model: Linearisation, trial: Linearisation, better: BoolArray) -> Linearisation:
+        """The trial's linearisation for components that moved, the old one for the others."""
         moved = better[self._output_owner]
-        entries = np.where(moved[self._scaled.networks.rows], trial.entries, view.entries)
+        slopes = np.where(moved[self._scaled.networks.rows], trial.slopes, model.slopes)
         return Linearisation(
-            np.where(moved, trial.values, view.values), entries, np.where(moved, trial.offset, view.offset)
+            np.where(moved, trial.values, model.values), slopes, np.where(moved, trial.offset, model.offset)
         )
 
     def _held(self, z: FloatArray, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -93,41 +103,38 @@ class Pricing:
         held = host.integer | ~self._owned
         lower[held] = upper[held] = np.clip(np.where(host.integer, np.round(z), z), lower, upper)[held]
         single = self._single  # hundreds of them: all at once
-        wanted = np.where(cost[single] <= 0.0, 1.0, 0.0)
-        lower[single] = upper[single] = np.clip(wanted, host.lower[single], host.upper[single])
+        cheapest = np.where(cost[single] <= 0.0, 1.0, 0.0)
+        lower[single] = upper[single] = np.clip(cheapest, host.lower[single], host.upper[single])
         for columns in self._several:
-            lower[columns] = upper[columns] = _wanted(cost, columns, host.lower, host.upper)
+            lower[columns] = upper[columns] = _cheapest_class(cost, columns, host.lower, host.upper)
         return lower, upper
 
     def _penalty(self, cost: FloatArray) -> FloatArray:
-        """Twice what all of a component is worth at these prices, per unit of each output's spread."""
+        """More than all of a component is worth at these prices, per unit of each output's spread."""
         scaled = self._scaled
-        worth = np.where(self._owned, (cost * np.minimum(scaled.width, 1e10)) ** 2, 0.0)
-        total = np.sqrt(np.bincount(np.maximum(self._parts.owner, 0), worth, minlength=self._parts.count))
-        return np.asarray(2.0 * np.maximum(total, 1e-6)[self._output_owner] / scaled.spread)
+        worth = np.where(self._owned, (cost * np.minimum(scaled.width, WIDEST)) ** 2, 0.0)
+        total = np.sqrt(np.bincount(self._owner, worth, minlength=self._components.count))
+        return np.asarray(SAFETY * np.maximum(total, SMALLEST_WORTH)[self._output_owner] / scaled.spread)
 
     def _merits(self, z: FloatArray, values: FloatArray, cost: FloatArray, penalty: FloatArray) -> FloatArray:
-        """(C,) cost plus penalties, component by component."""
-        networks, count = self._scaled.networks, self._parts.count
-        merit = np.bincount(
-            np.maximum(self._parts.owner, 0), np.where(self._owned, cost * z, 0.0), minlength=count
-        )
+        """(C,) the l1 merit, component by component."""
+        networks, count = self._scaled.networks, self._components.count
+        merit = np.bincount(self._owner, np.where(self._owned, cost * z, 0.0), minlength=count)
         apart = np.abs(z[networks.outputs] - values) * ~networks.classes
         merit += np.bincount(self._output_owner, apart * penalty, minlength=count)
         conditions = networks.conditions
         if conditions.count:
-            short = np.maximum(conditions.margin - conditions.form @ values, 0.0) * conditions.active(z)
-            weight = np.asarray(conditions.weights @ penalty)
-            merit += np.bincount(self._parts.owner[conditions.column], short * weight, minlength=count)
+            short = conditions.shortfall(z, values) * np.asarray(conditions.weights @ penalty)
+            merit += np.bincount(self._components.owner[conditions.column], short, minlength=count)
         return np.asarray(merit, dtype=np.float64)
 
 
-def _wanted(cost: FloatArray, columns: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+def _cheapest_class(cost: FloatArray, columns: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """The class that costs least among those the bounds allow."""
     if columns.size == 1:
-        wanted = np.array([1.0 if cost[columns[0]] <= 0.0 else 0.0])
+        one_hot = np.array([1.0 if cost[columns[0]] <= 0.0 else 0.0])
     else:
         allowed = np.where(upper[columns] > 0.5, cost[columns], np.inf)
         allowed[lower[columns] > 0.5] = -np.inf  # held at 1: no other can be
-        wanted = np.eye(columns.size)[int(np.argmin(allowed))]
-    return np.asarray(np.clip(wanted, lower[columns], upper[columns]))
+        one_hot = np.eye(columns.size)[int(np.argmin(allowed))]
+    return np.asarray(np.clip(one_hot, lower[columns], upper[columns]))

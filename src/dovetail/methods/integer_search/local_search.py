@@ -1,9 +1,9 @@
-"""Local search over the integers, every neighbour judged by the true networks in one batch.
+"""Iterated local search over the integers, every neighbour evaluated by the true networks in one batch.
 
 Where integers decide the networks' inputs, a linear model is a poor guide across whole steps, and a MILP
 over it is slow. But hundreds of neighbours (a binary turned, two of one choice exchanged, an integer moved by
-one) can be completed by `Propagation` and evaluated together in a millisecond. From a local optimum a few
-random moves lead on.
+one) can be completed by `Propagation` and evaluated together in a millisecond. From a local optimum a kick
+of a few random moves leads on.
 """
 
 from __future__ import annotations
@@ -11,23 +11,30 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.linearised.merit import Merit
+from dovetail.core.mip import HAIR
+from dovetail.core.sparse import entries_of
+from dovetail.linearised.merit import CompletedMerit
 from dovetail.linearised.propagation import Propagation
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
 MOST_CELLS, MOST_NEIGHBOURS = 4_000_000, 2_000
-"""Neighbours times columns, and neighbours, that are looked at in one batch."""
+"""Neighbours times columns, and neighbours, that are evaluated in one batch: 32 MB, and a few milliseconds of
+a small network."""
+FEWEST_NEIGHBOURS = 16
+"""However many columns there are: fewer would make a random walk of it."""
 KICKS = (2, 6)
-"""Least and most random moves that lead on from a local optimum."""
+"""Least and most random moves of a kick: one is undone by the descent, many forget the local optimum."""
+DECREASE = 1e-9
+"""Relative to 1 + |merit|: what falls by less is rounding."""
 
 Moves = tuple[IntArray, FloatArray]
-"""(k, 4) columns and (k, 4) changes; a smaller move has zeros at its end."""
+"""(k, 4) columns and (k, 4) changes; a move of fewer columns has zeros at its end."""
 
 
 class LocalSearch:
-    """Neighbours, merits and the search over them."""
+    """Neighbourhood, descent and kicks over one problem."""
 
     def __init__(self, context: SolveContext, scaled: ScaledProblem) -> None:
         self._context, self._scaled = context, scaled
@@ -36,19 +43,18 @@ class LocalSearch:
         free = scaled.free_integers.copy()
         free[scaled.networks.outputs] = False
         self._free = free
-        self._choices = self._choice_rows()
-        self._crossing = self._crossing_of()
-        self._merit = Merit(scaled)
-        self._batch = min(MOST_NEIGHBOURS, max(16, MOST_CELLS // scaled.host.n_columns))
+        self._choice_rows = self._find_choice_rows()
+        self._assignment = self._find_assignment()
+        self._merit = CompletedMerit(scaled)
+        self._batch = min(MOST_NEIGHBOURS, max(FEWEST_NEIGHBOURS, MOST_CELLS // scaled.host.n_columns))
 
-    def _choice_rows(self) -> list[IntArray]:
+    def _find_choice_rows(self) -> list[IntArray]:
         """Equality rows over free binaries alone with equal entries: one of them on, or several."""
         host = self._scaled.host
         rows = []
         binary = self._free & (host.lower == 0.0) & (host.upper == 1.0)
         for i in np.flatnonzero(host.row_lower == host.row_upper):
-            columns = host.A.indices[host.A.indptr[i] : host.A.indptr[i + 1]]
-            values = host.A.data[host.A.indptr[i] : host.A.indptr[i + 1]]
+            columns, values = entries_of(host.A, i)
             moving = columns[self._free[columns]]
             fixed = host.lower[columns] == host.upper[columns]
             if np.all(binary[columns] | fixed) and moving.size > 1 and np.ptp(values) == 0.0:
@@ -61,15 +67,15 @@ class LocalSearch:
         for _ in range(kicks if np.any(self._free) else 0):
             if budget.over or self._context.incumbent.proved:
                 break
-            place, merit = self._descend(self._kicked(best), budget, source)
-            if merit < best_merit - 1e-9 * (1.0 + abs(best_merit)):
-                best, best_merit = place, merit
+            z, merit = self._descend(self._kicked(best), budget, source)
+            if merit < best_merit - DECREASE * (1.0 + abs(best_merit)):
+                best, best_merit = z, merit
         return best_merit
 
     def _rounded(self, z: FloatArray) -> FloatArray:
         """Whole numbers; in each choice as many on as the fractions add up to, the largest ones."""
         z = z.copy()
-        for row in self._choices:
+        for row in self._choice_rows:
             count = round(float(z[row].sum()))
             order = row[np.argsort(-z[row], kind="stable")]
             z[order[:count]], z[order[count:]] = 1.0, 0.0
@@ -94,7 +100,7 @@ class LocalSearch:
                 Z[each, columns[:, side]] += changes[:, side]
             merits = self._merits(Z)
             k = int(np.argmin(merits))
-            if merits[k] >= merit - 1e-9 * (1.0 + abs(merit)):
+            if merits[k] >= merit - DECREASE * (1.0 + abs(merit)):
                 break  # of all neighbours, or of those that were drawn
             z, merit = Z[k].copy(), float(merits[k])
         self._offer(z, merit, source)
@@ -103,26 +109,26 @@ class LocalSearch:
     def _offer(self, z: FloatArray, merit: float, source: str) -> None:
         incumbent, host = self._context.incumbent, self._scaled.host
         known = np.inf if incumbent.x is None else self._context.problem.mip.sign * incumbent.objective
-        if merit + host.offset < known - 1e-9 * (1.0 + abs(known) if np.isfinite(known) else 1.0):
+        if merit + host.offset < known - HAIR * (1.0 + abs(known) if np.isfinite(known) else 1.0):
             incumbent.offer(z, source)
 
     def _merits(self, Z: FloatArray) -> FloatArray:
-        """(T,) what the points are worth; `Z` is filled in on the way."""
+        """(T,) of points completed in place."""
         self._propagation.fill(Z)
         return self._merit.of(Z)
 
     def _moves(self, z: FloatArray) -> Moves:
-        """Exchanges within a choice, or between two; single steps of integers that are in none."""
+        """The neighbourhood: swaps within a choice row, or between two; steps of integers in no such row."""
         host = self._scaled.host
         columns, changes = [np.empty((0, 4), dtype=np.int64)], [np.empty((0, 4))]
         alone = self._free.copy()
-        for row in self._choices:
+        for row in self._choice_rows:
             alone[row] = False
-        if self._crossing is not None:
-            four = self._crossed(z)
+        if self._assignment is not None:
+            four = self._swaps(z)
             columns.append(four)
             changes.append(np.tile([-1.0, -1.0, 1.0, 1.0], (len(four), 1)))
-        for row in self._choices if self._crossing is None else ():
+        for row in self._choice_rows if self._assignment is None else ():
             on, off = row[z[row] > 0.5], row[z[row] <= 0.5]
             pairs = np.stack(np.meshgrid(on, off, indexing="ij"), axis=-1).reshape(-1, 2)
             columns.append(np.tile(pairs, (1, 2)))
@@ -133,11 +139,14 @@ class LocalSearch:
             changes.append(np.tile([step, 0.0, 0.0, 0.0], (j.size, 1)))
         return np.concatenate(columns), np.concatenate(changes)
 
-    def _crossing_of(self) -> tuple[IntArray, IntArray, dict[tuple[int, int], int]] | None:
-        """For assignments, where each binary is in two choices (its job's, its machine's): which two."""
+    def _find_assignment(self) -> tuple[IntArray, IntArray, dict[tuple[int, int], int]] | None:
+        """Where each binary is in two choice rows, as in an assignment (its job's, its machine's): which two.
+
+        First and second row of each column, and the column of each pair of rows.
+        """
         count = np.zeros(self._free.size, dtype=np.int64)
         both = np.full((self._free.size, 2), -1)
-        for number, row in enumerate(self._choices):
+        for number, row in enumerate(self._choice_rows):
             if np.any(count[row] == 2):
                 return None
             both[row, count[row]] = number
@@ -145,18 +154,18 @@ class LocalSearch:
         inside = np.flatnonzero(count)
         if inside.size == 0 or np.any(count[inside] != 2):
             return None
-        place = {(int(a), int(b)): int(j) for j, (a, b) in zip(inside, both[inside], strict=True)}
-        return both[:, 0], both[:, 1], place
+        column_of = {(int(a), int(b)): int(j) for j, (a, b) in zip(inside, both[inside], strict=True)}
+        return both[:, 0], both[:, 1], column_of
 
-    def _crossed(self, z: FloatArray) -> IntArray:
-        """Two binaries that are on trade places: both choices of each keep their sums."""
-        assert self._crossing is not None
-        first, second, place = self._crossing
+    def _swaps(self, z: FloatArray) -> IntArray:
+        """Two binaries that are on, swapped: both choice rows of each keep their sums."""
+        assert self._assignment is not None
+        first, second, column_of = self._assignment
         on = np.flatnonzero((first >= 0) & (z > 0.5))
         moves = []
         pairs = self._rng.integers(on.size, size=(2 * self._batch, 2)) if on.size else np.empty((0, 2), int)
         for p, q in on[pairs]:
-            r, s = place.get((first[p], second[q])), place.get((first[q], second[p]))
+            r, s = column_of.get((first[p], second[q])), column_of.get((first[q], second[p]))
             if r is not None and s is not None and len({p, q, r, s}) == 4:
                 moves.append((p, q, r, s))
         return np.array(moves, dtype=np.int64).reshape(-1, 4)

@@ -38,7 +38,7 @@ class IntegerLocalSearch:
     """Starts; None: until the time is over or `patience` of them brought nothing."""
     patience: int = 100
     kicks: int = 50
-    """Local optima looked at from one start."""
+    """Of the best local optimum so far, from one start."""
 
     name = "integer-search"
 

@@ -1,4 +1,4 @@
-"""A host and its networks as one model in SCIP, every neuron a variable, through PySCIPOpt-ML.
+"""The formulation: a host and its networks as one model in SCIP, every neuron a variable (PySCIPOpt-ML).
 
 PySCIPOpt-ML writes the layers; here are its traps, guarded against: a big-M row needs finite
 inputs (without them it is written with M = 0 and cuts the problem off, without a word), and a single
@@ -20,11 +20,11 @@ from dovetail.core.layers import Activation, Dense, Layer, thresholded
 from dovetail.core.linear import as_linear
 from dovetail.core.mip import Mip
 from dovetail.mip.own_thread import Mailbox, OwnThread
-from dovetail.mip.scip import add_program, import_scip, interrupter, watched_model
+from dovetail.mip.scip import FOREVER, add_program, import_scip, interrupter, watched_model
 from dovetail.run.budget import Budget
 
 CHUNK = 8
-"""Samples written by one call: as a batch they share the work of reading the network."""
+"""Samples formulated by one call: as a batch they share the work of reading the network."""
 CENTRE = 0.5
 """What PySCIPOpt-ML compares a single class output with when the network ends in a Linear layer."""
 
@@ -47,7 +47,7 @@ class Size:
         return f"{self.variables:,} variables, {self.constraints:,} constraints, {self.terms:,} coefficients"
 
 
-def written_size(
+def formulation_size(
     layers: Sequence[Layer], samples: int, formulation: str = "bigm", *, classifies: bool = False
 ) -> Size:
     """What PySCIPOpt-ML adds for a network, counted before anything is built."""
@@ -71,13 +71,13 @@ def written_size(
     return Size(samples * variables, samples * constraints, samples * terms)
 
 
-class WrittenOut:
+class ScipFormulation:
     """A SCIP model that holds a host and, sample by sample, its networks."""
 
     def __init__(
         self, mip: Mip, lower: FloatArray, upper: FloatArray, *, seed: int = 0, budget: Budget | None = None
     ) -> None:
-        self._scip, self._add_predictor = import_writer()
+        self._scip, self._add_predictor = import_pyscipopt_ml()
         self.versions = (
             f"SCIP {self._scip.Model().version()}, PySCIPOpt {version('pyscipopt')}, "
             f"PySCIPOpt-ML {version('pyscipopt-ml')}"
@@ -92,7 +92,7 @@ class WrittenOut:
         used = np.flatnonzero(mip.cost)
         cost = self._scip.quicksum(float(mip.cost[j]) * columns[j] for j in used)
         self._model.setObjective(cost + float(mip.offset), "minimize")
-        self._written = 0
+        self._calls = 0
         self._abandoned = False
 
     def add(
@@ -108,13 +108,13 @@ class WrittenOut:
             layers = thresholded(layers, outputs.shape[1], threshold, CENTRE)
         network = _sequential(layers)
         for first in range(0, len(inputs), CHUNK):
-            self._written += 1
+            self._calls += 1
             self._add_predictor(
                 self._model,
                 network,
                 self._columns[inputs[first : first + CHUNK]],
                 self._columns[outputs[first : first + CHUNK]],
-                unique_naming_prefix=f"n{self._written}_",
+                unique_naming_prefix=f"n{self._calls}_",
                 output_type="regression" if threshold is None else "classification",
                 formulation=formulation,
             )
@@ -132,11 +132,11 @@ class WrittenOut:
         "abandoned" where SCIP did not end when it was asked to: nothing can be read from the model then.
         """
         model = self._model
-        model.setParam("limits/time", min(budget.left, 1e20))
+        model.setParam("limits/time", min(budget.left, FOREVER))
 
         def work(mailbox: Mailbox) -> str:
             listener = _listener(self._scip, budget, mailbox, self._best, on_point, on_node)
-            model.includeEventhdlr(listener, "dovetail", "tells what SCIP finds")
+            model.includeEventhdlr(listener, "dovetail", "reports what SCIP finds")
             model.optimizeNogil()
             return str(model.getStatus())
 
@@ -167,7 +167,7 @@ class WrittenOut:
         return np.array([self._model.getSolVal(solution, variable) for variable in self._columns])
 
 
-def import_writer() -> tuple[Any, Any]:
+def import_pyscipopt_ml() -> tuple[Any, Any]:
     """PySCIPOpt and the function of PySCIPOpt-ML, or an error that says how to get them."""
     scip = import_scip('method "big-m"')
     try:
@@ -222,9 +222,9 @@ def _listener(
 
         def eventexec(self, event: Any) -> None:
             if budget.over is None:
-                tell(event.getType(), int(self.model.getNNodes()))
+                report(event.getType(), int(self.model.getNNodes()))
 
-    def tell(kind: Any, nodes: int) -> None:
+    def report(kind: Any, nodes: int) -> None:
         if kind == kinds.BESTSOLFOUND:
             x = best()  # read here, where SCIP stands still
             mailbox.ask(lambda: on_point(x))
