@@ -19,7 +19,7 @@ def block_of(dtype):
 def test_float64_is_allowed_a_few_roundings_without_a_look():
     block = block_of(torch.float64)
     values = block.predictor.predict(INPUTS)
-    assert double_copy(block) is None
+    assert double_copy(block.predictor, block.description) is None
     assert not nearby(block, None, INPUTS).any()
     allowed = batch_rounding(block, values, np.zeros_like(values), [])
     assert np.all(allowed <= DOUBLE * np.maximum(1.0, np.abs(values).max()))
@@ -27,7 +27,7 @@ def test_float64_is_allowed_a_few_roundings_without_a_look():
 
 def test_float32_is_allowed_more_than_what_was_seen():
     block = block_of(torch.float32)
-    copy = double_copy(block)
+    copy = double_copy(block.predictor, block.description)
     values = block.predictor.predict(INPUTS)
     near = nearby(block, copy, INPUTS)
     assert 0.0 < near.max() < 1e-4

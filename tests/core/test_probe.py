@@ -52,3 +52,32 @@ def test_a_network_changed_after_it_was_added():
         network[0].weight.fill_(torch.nan)
     with pytest.raises(dt.PredictorError, match="nan"):
         dt.solve(p, log=False)
+
+
+class Cancelling(torch.nn.Module):
+    """1e6 + x - 1e6 in float32, summed in another order from three rows on, as some library might."""
+
+    def forward(self, rows):
+        order = [0, 1, 2] if len(rows) < 3 else [0, 2, 1]
+        terms = torch.stack([torch.full_like(rows, 1e6), rows, torch.full_like(rows, -1e6)])[order]
+        return terms[0] + terms[1] + terms[2]
+
+
+def test_rounding_that_depends_on_the_batch_is_no_influence_of_rows():
+    """Off by 0.03 at values below 1, alone and in a batch: float32, and no fault of the network."""
+    problem = dt.Problem(dt.Mip([0.0, 1.0], lower=[-1.0, -5.0], upper=[1.0, 5.0]))
+    problem.add_predictor(Cancelling(), [0], [1])
+    net = Cancelling()
+    rows = torch.linspace(-1.0, 1.0, 7)[:, None]
+    alone = torch.cat([net(row[None]) for row in rows])
+    assert float(torch.max(torch.abs(net(rows) - alone))) > 1e-2
+
+
+def test_rows_that_do_influence_each_other_are_refused():
+    class Centred(torch.nn.Module):
+        def forward(self, rows):
+            return rows - rows.mean(dim=0)
+
+    problem = dt.Problem(dt.Mip([0.0, 1.0], lower=[-1.0, -5.0], upper=[1.0, 5.0]))
+    with pytest.raises(dt.PredictorError, match="must not influence each other"):
+        problem.add_predictor(Centred(), [0], [1])

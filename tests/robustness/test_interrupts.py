@@ -194,7 +194,7 @@ def test_a_failure_of_the_last_check_carries_the_point(monkeypatch):
     def fail(*_):
         raise MemoryError("none left")
 
-    monkeypatch.setattr("dovetail.solving.packing.check", fail)
+    monkeypatch.setattr("dovetail.solving.job.check", fail)
     with pytest.raises(MemoryError) as increase_penalty:
         dt.solve(knapsack(), Scripted(), log=False)
     assert increase_penalty.value.result.objective == -4.0
@@ -202,7 +202,7 @@ def test_a_failure_of_the_last_check_carries_the_point(monkeypatch):
 
 def test_a_point_that_fails_the_last_check_is_carried_by_nobody(monkeypatch):
     far = dt.Violation(rows=type(dt.Violation().rows)(1.0, "row"))
-    monkeypatch.setattr("dovetail.solving.packing.check", lambda *_: far)
+    monkeypatch.setattr("dovetail.solving.job.check", lambda *_: far)
     with pytest.raises(dt.PredictorError, match="passed the check before") as increase_penalty:
         dt.solve(knapsack(), Scripted(), log=False)
     assert not hasattr(increase_penalty.value, "result")

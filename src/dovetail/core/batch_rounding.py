@@ -17,6 +17,8 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.block import Block
+from dovetail.core.description import Description
+from dovetail.core.predictor import Predictor
 
 Copy = Callable[[FloatArray], FloatArray]
 """A float64 copy of a predictor that computes in less."""
@@ -31,13 +33,13 @@ SECONDS = 0.25
 """The longest that rows are evaluated one by one; what was seen of these then stands for the others."""
 
 
-def double_copy(block: Block) -> Copy | None:
+def double_copy(predictor: Predictor, description: Description) -> Copy | None:
     """A float64 copy of a predictor that computes in less, as a function of numpy arrays."""
-    if block.description.is_float64 or not block.description.has_float64_copy:
+    if description.is_float64 or not description.has_float64_copy:
         return None
     import torch
 
-    forward = block.predictor.snapshot("cpu")
+    forward = predictor.snapshot("cpu")
 
     def evaluate(X: FloatArray) -> FloatArray:
         with torch.no_grad():

@@ -102,7 +102,7 @@ class Checker:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._copies = [double_copy(block) for block in problem.blocks]
+        self._copies = [double_copy(block.predictor, block.description) for block in problem.blocks]
         self._sizes = abs(problem.mip.A)
 
     def violation(self, x: FloatArray, *, one_by_one: bool = False) -> Violation:
