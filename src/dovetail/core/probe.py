@@ -80,9 +80,8 @@ def described(name: str, predictor: Predictor, mip: Mip, inputs: IntArray) -> De
     return replace(description, outputs=int(_evaluate(name, predictor, points).shape[1]))
 
 
-def require_unchanged(mip: Mip, block: Block) -> None:
+def _require_unchanged(block: Block, points: FloatArray) -> None:
     """Refuse a predictor that was changed, after it was added, into one that does not fit any more."""
-    points = probe_points(mip, block.inputs)
     values = _evaluate(block.name, block.predictor, points)
     if values.shape != (len(points), block.outputs.shape[1]):
         raise PredictorError(
@@ -94,10 +93,12 @@ def require_unchanged(mip: Mip, block: Block) -> None:
 def renewed(mip: Mip, block: Block) -> Block:
     """The block with its predictor described as it is now: owners train theirs again between two solves.
 
-    The block itself where nothing has changed.
+    The block itself where nothing has changed; an error where it does not fit any more.
     """
+    points = probe_points(mip, block.inputs)
+    _require_unchanged(block, points)
     try:
-        description = _describe(block.name, block.predictor, probe_points(mip, block.inputs), block.inputs)
+        description = _describe(block.name, block.predictor, points, block.inputs)
     except PredictorError:  # its answers are judged as they are; what it was is the best that is known
         return block
     sizes = {"features": block.inputs.shape[1], "outputs": block.outputs.shape[1]}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
@@ -134,14 +134,13 @@ class Problem:
             other._read[block.inputs] = True
         return other
 
-    def renewed(self) -> Problem:
-        """The same problem, its predictors described as they are now; itself where nothing has changed."""
-        return self.with_blocks(tuple(probe.renewed(self.mip, block) for block in self.blocks))
+    def renewed(self, over: Callable[[], object] = lambda: False) -> Problem:
+        """The same problem, its predictors described as they are now; itself where nothing has changed.
 
-    def with_blocks(self, blocks: tuple[Block, ...]) -> Problem:
-        """The same rows over other blocks; itself where these are its own."""
-        same = len(blocks) == len(self.blocks) and all(map(operator.is_, blocks, self.blocks))
-        return self if same else self.derived(self.mip, blocks)
+        One that does not fit any more is refused. What is left when it is `over` stays as it was.
+        """
+        blocks = tuple(block if over() else probe.renewed(self.mip, block) for block in self.blocks)
+        return self if all(map(operator.is_, blocks, self.blocks)) else self.derived(self.mip, blocks)
 
     def _may_close_a_cycle(self, block: Block) -> bool:
         """Only a block that writes what is read (by itself, or before) can: others need no search."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,8 @@ class ModelSnapshot:
     """None for a `dovetail.Problem`, which is no foreign model."""
     attached: tuple[tuple[Attachment, Places, Places], ...] = ()
     """Where the inputs and outputs of each attachment are, in the shapes they were passed."""
+    asking_seconds: float = 0.0
+    """How long it took to ask every predictor once."""
 
     def carry(self, x: FloatArray, before: Origin) -> FloatArray:
         """A point of an earlier snapshot, over the columns of this one; new ones as near 0 as they can be."""
@@ -64,11 +68,24 @@ class ModelSnapshot:
             attached.trouble = f"the last solve found no point: {result.status.value}"
 
 
-def take_snapshot(model: Any) -> ModelSnapshot:
-    """The problem that `model` and all that is attached to it are now; a `dovetail.Problem` is one."""
-    if isinstance(model, Problem):
-        own = [(attached, attached.places) for attached in attached_to(model)]
-        return ModelSnapshot(model, None, tuple((attached, *places) for attached, places in own if places))
+def take_snapshot(model: Any, over: Callable[[], object] = lambda: False) -> ModelSnapshot:
+    """The problem that `model` and all that is attached to it are now; a `dovetail.Problem` is one.
+
+    Every predictor is asked what it is now, unless it is `over` before.
+    """
+    read = _own(model) if isinstance(model, Problem) else _read(model)
+    begin = perf_counter()
+    problem = read.problem.renewed(over)
+    return replace(read, problem=problem, asking_seconds=perf_counter() - begin)
+
+
+def _own(problem: Problem) -> ModelSnapshot:
+    own = [(attached, attached.places) for attached in attached_to(problem)]
+    return ModelSnapshot(problem, None, tuple((attached, *places) for attached, places in own if places))
+
+
+def _read(model: Any) -> ModelSnapshot:
+    """A model of another tool, read afresh."""
     foreign = foreign_model(model)
     reading = foreign.read()
     attachments = [attached for part in foreign.enclosed() for attached in attached_to(part)]
@@ -99,5 +116,4 @@ def check(model: Any, x: ArrayLike) -> Violation:
     >>> dt.check(problem, [3.0, 9.0]).within(), str(dt.check(problem, [3.0, 8.0]))
     (True, 'square, sample 0, output 0 by 1.1e-01')
     """
-    problem = model.renewed() if isinstance(model, Problem) else take_snapshot(model).problem
-    return judge.check(problem, x)
+    return judge.check(take_snapshot(model).problem, x)

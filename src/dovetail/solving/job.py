@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +10,12 @@ import numpy as np
 from dovetail.analysis.host import HostRelaxation, analyse_host
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import PredictorError
-from dovetail.core.probe import renewed, require_unchanged
 from dovetail.core.problem import Problem
 from dovetail.mip.highs import HighsEngine
 from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
 from dovetail.report.log import closing, opening
 from dovetail.run.budget import Budget, OutOfTime, StopReason
-from dovetail.run.context import Method, MethodOutcome, SolveContext, Start
+from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
@@ -42,30 +40,8 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
     interrupts.stop(budget)
     monitor = Monitor(budget, options.log, options.callback)
     with threads(options.threads), gradients():
-        snapshot = take_snapshot(model)
-        seconds = _seconds_to_ask(snapshot.problem, budget)
-        snapshot = replace(snapshot, problem=_renewed(snapshot.problem, budget))
-        start = read_start(snapshot, options.start)
-        _open_log(monitor, snapshot.problem, options)
-        job = Job.prepared(snapshot, options, start, budget, monitor)
-        # the last check asks every predictor, and its copy, once more
-        budget.reserve(min(2.0 * seconds, MOST_RESERVED * budget.left))
-        return job.run(interrupts)
-
-
-def _seconds_to_ask(problem: Problem, budget: Budget) -> float:
-    """How long it takes to ask every predictor; one that has changed since it was added is refused."""
-    begin = time.perf_counter()
-    for block in problem.blocks:
-        if not budget.over:
-            require_unchanged(problem.mip, block)
-    return time.perf_counter() - begin
-
-
-def _renewed(problem: Problem, budget: Budget) -> Problem:
-    """The problem with its predictors described as they are now, as far as there is time."""
-    blocks = (block if budget.over else renewed(problem.mip, block) for block in problem.blocks)
-    return problem.with_blocks(tuple(blocks))
+        snapshot = take_snapshot(model, lambda: budget.over)
+        return Job.prepared(snapshot, options, budget, monitor).run(interrupts)
 
 
 def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:
@@ -94,12 +70,13 @@ class Job:
         cls,
         snapshot: ModelSnapshot,
         options: SolveOptions,
-        start: Start,
         budget: Budget,
         monitor: Monitor,
     ) -> Job:
         """Ask what the host proves alone; put a guard before the predictors and an incumbent behind them."""
-        problem, stopwatch, engine, ended = snapshot.problem, Stopwatch(), HighsEngine(), None
+        start, problem = read_start(snapshot, options.start), snapshot.problem
+        _open_log(monitor, problem, options)
+        stopwatch, engine, ended = Stopwatch(), HighsEngine(), None
         seed, threads = options.seed, options.threads
         with stopwatch.measure("engine"):
             host = analyse_host(problem, budget, seed=seed, threads=threads)
@@ -121,7 +98,9 @@ class Job:
 
     def run(self, interrupts: Interrupts) -> Result:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
-        outcome = MethodOutcome(StopReason.ERROR, 0)
+        outcome, budget = MethodOutcome(StopReason.ERROR, 0), self.context.budget
+        # the last check asks every predictor, and its copy, once more
+        budget.reserve(min(2.0 * self.snapshot.asking_seconds, MOST_RESERVED * budget.left))
         try:
             outcome = self.ended or search(self.method, self.context, self.incumbent, self.host)
             self.guard.armed = False  # the last check is done whatever the time
