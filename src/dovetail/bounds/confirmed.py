@@ -25,7 +25,7 @@ from dovetail.mip.highs_model import FEASIBILITY, HighsModel, cost_unit
 from dovetail.mip.scip import ScipEngine
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.incumbent import agreement
+from dovetail.run.incumbent import optimality_gap
 
 NODES = 500
 """LPs of a confirming tree: random programs with up to twelve integers close in fewer."""
@@ -80,7 +80,7 @@ def _continuous(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed
 
 def stands(mip: Mip, answer: MipAnswer, settings: EngineSettings, budget: Budget) -> Confirmed:
     """What of an engine's answer to `mip` stands."""
-    slack = 0.5 * agreement(mip, answer.value) if math.isfinite(answer.value) else 0.0
+    slack = 0.5 * optimality_gap(mip, answer.value) if math.isfinite(answer.value) else 0.0
     proof = _tree(mip, settings, budget, cutoff=answer.value, slack=slack)
     value, x = (proof.value, proof.x) if proof.x is not None else (answer.value, answer.x)
     bound = proof.bound

@@ -47,9 +47,9 @@ from dovetail.nn.projected_gradient import ProjectedGradient
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipEngine
-from dovetail.run.incumbent import IncumbentView
 from dovetail.run.network_step import NnSolver
 from dovetail.run.progress import Progress
+from dovetail.run.stopping import StoppingRule
 from dovetail.run.trace import Row
 
 INTEGER_LENGTH = 10.0
@@ -129,7 +129,7 @@ class DualDecomposition:
                 StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time"
             )
         penalty = self.penalty.start(self.rho)
-        progress, stall = Progress(context), _StallTest(self.patience)
+        progress, rule, gained = Progress(context), StoppingRule(patience=self.patience), _Gain()
         for k in range(1, self.iterations + 1):
             rho = penalty.rho
             progress.begin()
@@ -160,10 +160,9 @@ class DualDecomposition:
                 exact=answer.exact,
             )
             monitor.iteration(row, context.incumbent.x)
-            stall.see(row)
             if self._agrees(row):
                 return _end(StopReason.AGREED, k, augmented, rho, context)
-            stop = budget.over or stall.verdict(context.incumbent)
+            stop = rule.after(gained=gained(row), over=context.over)
             if stop:
                 return _end(stop, k, augmented, rho, context)
 
@@ -273,22 +272,14 @@ def _introduction(engine: str, options: DualDecomposition, couplings: list[Block
     return f"  MIP step by {engine}, network step by {solver}\n  coupled: {forms}"
 
 
-class _StallTest:
-    """Notices when nothing better exists, or nothing better has come for a while."""
+class _Gain:
+    """Whether an iteration brought something: a new incumbent, or a residual that really fell."""
 
-    def __init__(self, patience: int | None) -> None:
-        self._patience = patience
-        self._best_residual, self._last_gain, self._now = np.inf, 0, 0
+    def __init__(self) -> None:
+        self._best_residual = np.inf
 
-    def see(self, row: Row) -> None:
-        self._now = row.iteration
-        if row.source or row.primal < IMPROVED * self._best_residual:
+    def __call__(self, row: Row) -> bool:
+        gained = bool(row.source) or row.primal < IMPROVED * self._best_residual
+        if gained:
             self._best_residual = min(self._best_residual, row.primal)
-            self._last_gain = row.iteration
-
-    def verdict(self, incumbent: IncumbentView) -> StopReason | None:
-        if incumbent.proved:
-            return StopReason.PROVED
-        if self._patience is not None and self._now - self._last_gain >= self._patience:
-            return StopReason.STALLED
-        return None
+        return gained

@@ -17,6 +17,7 @@ from dovetail.run.budget import Budget, StopReason
 from dovetail.run.incumbent import IncumbentView
 from dovetail.run.monitor import Monitor
 from dovetail.run.result import Multipliers
+from dovetail.run.stopping import over
 from dovetail.run.stopwatch import Stopwatch
 
 T = TypeVar("T")
@@ -53,11 +54,8 @@ class SolveContext:
 
     @property
     def over(self) -> StopReason | None:
-        """Why nothing more is to be done: proved, or stopped, or out of time; None while it goes on.
-
-        This is the one place that decides it, for every method.
-        """
-        return StopReason.PROVED if self.incumbent.proved else self.budget.over
+        """Why nothing more is to be done: proved, or stopped, or out of time; None while it goes on."""
+        return over(self.incumbent, self.budget)
 
     def part(self, share: float) -> SolveContext:
         """The same with a share of the time left; what is worked out once stays shared."""

@@ -26,7 +26,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
 from dovetail.run.stopwatch import Stopwatch
 
-AGREEMENT, HAIR = 1e-6, 1e-9
+OPTIMALITY, HAIR = 1e-6, 1e-9
 """An objective meets a bound when they are this close: relative to the objective, or absolute."""
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
@@ -34,17 +34,17 @@ MIP_SHARE = 0.1
 """Of the time left, and no more than that, for one such MIP."""
 
 
-def agreement(mip: Mip, objective: float) -> float:
+def optimality_gap(mip: Mip, objective: float) -> float:
     """How close a bound has to come: a constant in the objective does not make the two closer.
 
     Neither one that is added to a small objective, nor one that a large one is taken off from.
     """
-    return AGREEMENT * min(abs(objective), abs(objective - mip.offset)) + HAIR
+    return OPTIMALITY * min(abs(objective), abs(objective - mip.offset)) + HAIR
 
 
 def meets(mip: Mip, objective: float, bound: float) -> bool:
     """Whether a bound proves an objective."""
-    return abs(objective - bound) <= agreement(mip, objective)
+    return abs(objective - bound) <= optimality_gap(mip, objective)
 
 
 class IncumbentView(Protocol):
@@ -174,7 +174,7 @@ class Incumbent:
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
             return x
 
-    def _verdict(self, x: FloatArray) -> Violation:
+    def _violation_of(self, x: FloatArray) -> Violation:
         return self._checker.violation(x, one_by_one=self._steady)
 
     @property
@@ -207,11 +207,11 @@ class Incumbent:
     def _complete(self, candidate: FloatArray) -> tuple[FloatArray, Violation]:
         host = self._host
         if not np.all(np.isfinite(candidate)):
-            return candidate, self._verdict(candidate)
+            return candidate, self._violation_of(candidate)
         x = np.clip(candidate, host.lower, host.upper)
         x[host.integer] = np.round(x[host.integer])
         x = self._problem.predict(x)
-        violation = self._verdict(x)
+        violation = self._violation_of(x)
         if violation.within() and not self._improvable:
             return x, violation
         if not self._settled(x):
@@ -220,10 +220,10 @@ class Incumbent:
             part = self._budget.part(min(seconds, share * self._budget.left))
             repaired = self._resolve(session, kept, part, x)
             if repaired is not None:
-                verdict = self._verdict(repaired)
+                after = self._violation_of(repaired)
                 worse = violation.within() and self._value(repaired) > self._value(x)
-                if verdict.within() and not worse:
-                    return repaired, verdict
+                if after.within() and not worse:
+                    return repaired, after
             if violation.within():
                 break
         return x, violation

@@ -1,19 +1,24 @@
-"""How a method gets on: each iteration is a row of the trace, and one of four things ends it."""
+"""How a method gets on: each iteration is a row of the trace, until the stopping rule ends it."""
 
 from __future__ import annotations
 
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.stopping import StoppingRule
 from dovetail.run.trace import Residual, Row
 
 
 class Progress:
-    """Counts iterations and those in a row that brought nothing; times each and puts it on record."""
+    """Times iterations, puts them on record, and asks the stopping rule after each."""
 
     def __init__(self, context: SolveContext, most: int | None = None, patience: int | None = None) -> None:
-        self._context, self._most, self._patience = context, most, patience
-        self._idle, self.done = 0, 0
+        self._context, self._rule = context, StoppingRule(most, patience)
         self.begin()
+
+    @property
+    def done(self) -> int:
+        """Iterations on record."""
+        return self._rule.done
 
     def begin(self) -> None:
         """An iteration begins here: what was spent and found before belongs to others."""
@@ -73,20 +78,10 @@ class Progress:
             exact=exact,
         )
         monitor.iteration(row, self._context.incumbent.x)
-        self.done += 1
-        self._idle = 0 if row.source else self._idle + 1
         self.begin()
-        stop = self._stop()
+        stop = self._rule.after(gained=bool(row.source), over=self._context.over)
         return None if stop is None else MethodOutcome(stop, self.done)
 
     def exhausted(self) -> MethodOutcome:
         """The outcome where there is nothing left to begin from."""
         return MethodOutcome(self._context.over or StopReason.STALLED, self.done)
-
-    def _stop(self) -> StopReason | None:
-        if self._context.over:
-            return self._context.over
-        if self._most is not None and self.done >= self._most:
-            return StopReason.ITERATIONS
-        stalled = self._patience is not None and self._idle >= self._patience
-        return StopReason.STALLED if stalled else None

@@ -41,8 +41,8 @@ def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> Metho
     for point, source in ((context.start.x, "start"), (host.x, "host")):
         if point is not None:
             context.incumbent.offer(point, source)
-    if context.incumbent.proved or (host.ray and context.incumbent.x is not None):
+    if host.ray and context.incumbent.x is not None:
         return MethodOutcome(StopReason.PROVED, 0)
-    if context.budget.over or not context.problem.blocks:
-        return MethodOutcome(context.budget.over or StopReason.STALLED, 0)
+    if context.over or not context.problem.blocks:
+        return MethodOutcome(context.over or StopReason.STALLED, 0)
     return method.solve(context)

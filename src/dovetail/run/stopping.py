@@ -1,0 +1,39 @@
+"""The stopping rule: what ends a method, decided here for all of them.
+
+    proved      the best point meets the proven bound
+    time        the deadline of the budget; or what stopped it before: Ctrl-C, a callback
+    iterations  as many as were asked for
+    stalled     so many in a row that brought nothing
+
+Agreement of the two halves, which ends Algorithm 1 besides, is its own (`methods/dual_decomposition.py`);
+what a solve is called in the end is decided in `solving/status.py`.
+"""
+
+from __future__ import annotations
+
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.incumbent import IncumbentView
+
+
+def over(incumbent: IncumbentView, budget: Budget) -> StopReason | None:
+    """Why nothing more is to be done, by any method; None while there is."""
+    return StopReason.PROVED if incumbent.proved else budget.over
+
+
+class StoppingRule:
+    """Counts iterations, and those in a row that brought nothing."""
+
+    def __init__(self, most: int | None = None, patience: int | None = None) -> None:
+        self._most, self._patience = most, patience
+        self._idle, self.done = 0, 0
+
+    def after(self, *, gained: bool, over: StopReason | None) -> StopReason | None:
+        """An iteration has ended: why it was the last, or None."""
+        self.done += 1
+        self._idle = 0 if gained else self._idle + 1
+        if over:
+            return over
+        if self._most is not None and self.done >= self._most:
+            return StopReason.ITERATIONS
+        stalled = self._patience is not None and self._idle >= self._patience
+        return StopReason.STALLED if stalled else None

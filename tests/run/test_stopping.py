@@ -1,0 +1,40 @@
+"""The stopping rule: its order, its counting, and that nothing else ends a method."""
+
+import pytest
+
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.stopping import StoppingRule, over
+from tests.contexts import context_of
+from tests.small import knapsack
+
+
+def run(rule, gains, ended=None):
+    return [rule.after(gained=gained, over=ended) for gained in gains]
+
+
+def test_patience_counts_what_brought_nothing_in_a_row():
+    rule = StoppingRule(patience=2)
+    assert run(rule, [False, True, False, False]) == [None, None, None, StopReason.STALLED]
+    assert rule.done == 4
+
+
+def test_as_many_iterations_as_asked_for():
+    assert run(StoppingRule(most=3, patience=9), [True] * 3) == [None, None, StopReason.ITERATIONS]
+
+
+@pytest.mark.parametrize("reason", [StopReason.PROVED, StopReason.TIME, StopReason.INTERRUPT])
+def test_what_is_over_for_all_comes_first(reason):
+    assert run(StoppingRule(most=1, patience=1), [False], reason) == [reason]
+
+
+def test_without_limits_it_goes_on():
+    assert set(run(StoppingRule(), [False] * 50)) == {None}
+
+
+def test_a_proof_comes_before_the_clock():
+    context = context_of(knapsack())
+    x = context.problem.predict(context.problem.mip.lower.copy())
+    assert context.incumbent.admit(x, "test") is not None
+    assert over(context.incumbent, Budget(0.0)) is StopReason.TIME
+    context.incumbent.raise_bound(context.problem.mip.sign * context.incumbent.objective)
+    assert over(context.incumbent, Budget(0.0)) is StopReason.PROVED
