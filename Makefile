@@ -1,7 +1,8 @@
 # `make demo` and `make test` do their own set-up in .venv and do nothing twice.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# files are compiled when they are first imported: most never are
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 MACHINE := $(shell uname -m)
 
@@ -19,7 +20,8 @@ FLOOR := 94
 demo: .venv/.core
 	$(BIN)/dovetail demo
 
-test: .venv/.dev lint coverage
+test: .venv/.dev
+	$(MAKE) --jobs 2 lint coverage
 	$(PYTEST) $(QUICK:%=--ignore=%)
 
 test-full: export DOVETAIL_FULL = 1

@@ -42,7 +42,7 @@ HOUSE_LP = {
 """The files that use HiGHS directly, as the house LP; `mip/highs_model.py` says why there is no protocol."""
 
 HOUSE_MIP = {
-    "analysis/rounding_room.py",
+    "linearised/rounding_room.py",
     "bounds/confirmed.py",
     "linearised/starts.py",
     "methods/clearing.py",

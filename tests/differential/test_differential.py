@@ -15,8 +15,8 @@ from tests.differential.judging import Tally, judge
 
 PARTS = 40 if FULL else 4
 METHODS = [
-    ("dual-decomposition", 1000 if FULL else 12, 0.0),
-    ("auto", 2400 if FULL else 28, 0.95),
+    ("dual-decomposition", 1000 if FULL else 8, 0.0),
+    ("auto", 2400 if FULL else 20, 0.95),
 ]
 """Instances, and the share of optima demanded. Of the 2,400 more than a thousand count: feasible, and not
 solved by a hundred random points."""

@@ -47,6 +47,12 @@ CLAIMS = (
 """Every claim of the paper that is judged, by how its verdict begins."""
 
 
+def quickly(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*QUICK, *arguments], env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=600
+    )
+
+
 def rows_of(folder: Path) -> dict[str, dict]:
     lines = (folder / "results.jsonl").read_text().splitlines()[1:]
     return {record["key"]: record for record in map(json.loads, lines)}
@@ -143,16 +149,16 @@ def test_all_of_it_quickly(quick):
 
 @pytest.mark.long
 def test_killed_and_resumed_it_has_the_same_rows_and_objectives(tmp_path):
-    assert dovetail(*SHORT, "--out", str(tmp_path / "whole")).returncode == 0
+    assert quickly(*SHORT, "--out", str(tmp_path / "whole")).returncode == 0
     whole = rows_of(tmp_path / "whole")
     pause = random.Random(time.time_ns()).uniform(0.0, 1.5)
-    with subprocess.Popen([*PROGRAM, *SHORT, "--out", str(tmp_path / "cut")], env=ENVIRONMENT) as process:
+    with subprocess.Popen([*QUICK, *SHORT, "--out", str(tmp_path / "cut")], env=ENVIRONMENT) as process:
         path = tmp_path / "cut" / "results.jsonl"
         while not path.exists() or path.read_text().count("\n") < 2:
             time.sleep(0.02)
         time.sleep(pause)
         process.kill()
-    done = dovetail(*SHORT, "--jobs", "2", "--resume", "--out", str(tmp_path / "cut"))
+    done = quickly(*SHORT, "--resume", "--out", str(tmp_path / "cut"))
     assert done.returncode == 0, done.stderr
     cut = rows_of(tmp_path / "cut")
     assert set(cut) == set(whole)
@@ -177,7 +183,7 @@ def test_ctrl_c_keeps_the_rows_prints_the_table_and_can_be_resumed(tmp_path):
     kept = rows_of(tmp_path)
     assert len(kept) >= 2
     assert all(row["stop"] != "interrupt" for row in kept.values())
-    done = dovetail("bench", "sensitivity", "--resume", "--methods", "paper", "--out", str(tmp_path))
+    done = quickly("bench", "sensitivity", "--resume", "--methods", "paper", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert set(kept) <= set(rows_of(tmp_path))
 

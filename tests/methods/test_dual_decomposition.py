@@ -109,7 +109,7 @@ def mixed_problem():
 @pytest.mark.parametrize("engine", ["highs", "scip"])
 @pytest.mark.parametrize("solver", [dt.ProjectedGradient(), dt.LogBarrier()], ids=["pgd", "barrier"])
 def test_several_different_networks_in_both_forms(solver, engine):
-    method = dt.DualDecomposition(nn_solver=solver, engine=engine, iterations=15 if FULL else 5)
+    method = dt.DualDecomposition(nn_solver=solver, engine=engine, iterations=15 if FULL else 3)
     result = dt.solve(mixed_problem(), method, log=False)
     assert result.violation.within()
     couplings = {(r.block, r.kind) for r in result.trace[0].residuals}

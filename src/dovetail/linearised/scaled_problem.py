@@ -13,13 +13,13 @@ import numpy as np
 from dovetail.analysis.boxes import tight_box
 from dovetail.analysis.components import Components, components
 from dovetail.analysis.host import limits_within
-from dovetail.analysis.rounding_room import with_room
 from dovetail.analysis.typical_ranges import TypicalRanges, typical_ranges
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.linearised.networks import Networks
+from dovetail.linearised.rounding_room import with_room
 from dovetail.run.context import SolveContext
 
 SPREAD_POINTS = 16

@@ -7,6 +7,8 @@
          form'(slopes x) + miss >= margin - form'offset - M (1 - active)                  for a class
 
 Host rows are loaded once; the rows of the networks are swapped in bulk and the basis stays.
+
+Radius and ratio test are in `descent.py`; the region's bounds are `ScaledProblem.trust_region`.
 """
 
 from __future__ import annotations

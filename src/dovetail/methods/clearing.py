@@ -13,12 +13,12 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.clearance import cleared, has_room
 from dovetail.bounds.box import propagate
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
+from dovetail.linearised.clearance import cleared, has_room
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem

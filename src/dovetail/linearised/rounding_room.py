@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dovetail.analysis.clearance import AHEAD, decided, moved_in
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
+from dovetail.linearised.clearance import AHEAD, decided, moved_in
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Quadratic
