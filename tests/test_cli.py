@@ -61,7 +61,8 @@ def test_list_of_some_families_only(capsys, monkeypatch):
 
 def test_the_docs_have_the_same_list():
     page = (Path(__file__).parent.parent / "docs" / "parts.md").read_text()
-    assert dovetail("list", "--markdown").stdout.strip() == page[page.index("## ") :].strip()
+    listed = dovetail("list", "--markdown").stdout.strip()
+    assert listed == page[page.index("## ") :].strip(), "put what `dovetail list --markdown` prints into it"
 
 
 @pytest.mark.parametrize(

@@ -172,4 +172,4 @@ def test_type_checkers_see_the_same_public_names():
         node for node in ast.parse((ROOT / "__init__.py").read_text()).body if isinstance(node, ast.If)
     )
     seen = {alias.asname: node.module for node in block.body for alias in node.names}
-    assert seen == dovetail._PUBLIC
+    assert seen == dovetail._PUBLIC, "the TYPE_CHECKING block of src/dovetail/__init__.py has other names"

@@ -66,3 +66,37 @@ def test_numpy_options_and_a_short_repr():
     log = io.StringIO()
     dt.solve(p, method, log=log)
     assert "status" in log.getvalue()
+
+
+class Silent:
+    name = "silent"
+
+    def solve(self, context):
+        return None
+
+
+class Nameless:
+    def solve(self, context):
+        raise AssertionError("never reached")
+
+
+class Short:
+    name = "short"
+
+    def solve(self, context):
+        context.incumbent.offer(np.zeros(1), "test")
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (Silent(), "must return a MethodOutcome"),
+        (Nameless(), "has no name"),
+        (Short(), "offer a value for each of the 2 columns"),
+    ],
+)
+def test_mistakes_in_a_method_of_ones_own_are_named(method, said):
+    problem = dt.Problem(dt.Mip([0.0, 1.0], lower=[-1.0, -5.0], upper=[1.0, 5.0]))
+    problem.add_predictor(lambda X: X**2, [0], [1])
+    with pytest.raises(dt.OptionError, match=said):
+        dt.solve(problem, method, log=False)

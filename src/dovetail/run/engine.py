@@ -92,7 +92,12 @@ class MipSession(Protocol):
         gap: float = 1e-6,
         bounds: Bounds | None = None,
     ) -> MipAnswer:
-        """Minimise `objective`; `bounds` replaces the columns' bounds for this solve only."""
+        """Minimise `objective`; the program's own cost, sense and offset are not used.
+
+        `bounds` replaces the columns' bounds for this solve only. `gap` is relative to max(1, |value|); an
+        engine of a fixed accuracy may call what it reaches OPTIMAL down to 1e-6. `start` is a hint that may
+        miss rows: an engine without use for it leaves it alone.
+        """
         ...
 
 

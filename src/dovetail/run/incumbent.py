@@ -19,7 +19,7 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.check import Checker, Violation
-from dovetail.core.errors import EngineError
+from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
@@ -206,6 +206,11 @@ class Incumbent:
 
     def _complete(self, candidate: FloatArray) -> tuple[FloatArray, Violation]:
         host = self._host
+        if np.shape(candidate) != (host.n_columns,):
+            raise OptionError(
+                f"a candidate has the shape {np.shape(candidate)}; offer a value for each of the "
+                f"{host.n_columns} columns."
+            )
         if not np.all(np.isfinite(candidate)):
             return candidate, self._violation_of(candidate)
         x = np.clip(candidate, host.lower, host.upper)

@@ -122,7 +122,7 @@ class Job:
             result = replace(result, stop_reason=stop_reason(result.status, result.stop_reason, True))
         if monitor.failure is not None:
             monitor.failure.add_note(
-                "raised by the callback or a predictor during dovetail.solve; "
+                "raised by the callback, a predictor or the method during dovetail.solve; "
                 "the best point so far is in its attribute `result`"
             )
             monitor.failure.result = result  # type: ignore[attr-defined]

@@ -72,8 +72,10 @@ def _require_method(method: object) -> Method:
     require_methods(
         "method", method, ("solve",), 'dovetail.DualDecomposition(), or a name of "dovetail list"'
     )
-    if not hasattr(method, "name") or hasattr(method, "refuses"):
+    if hasattr(method, "refuses"):
         raise OptionError(f"method is {method!r}, which solves network steps, not problems.")
+    if not hasattr(method, "name"):
+        raise OptionError(f'method is {method!r}, which has no name; give its class one: name = "mine".')
     return method  # type: ignore[return-value]
 
 

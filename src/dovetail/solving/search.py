@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from dovetail.analysis.host import HostRelaxation
-from dovetail.core.errors import DovetailError, EngineError
+from dovetail.core.errors import DovetailError, EngineError, OptionError
 from dovetail.methods.clearing import clear
 from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
@@ -18,6 +18,11 @@ def search(
     """Search; an engine or a predictor in trouble ends it, and the best point stays."""
     try:
         outcome = _begun(method, context, host)
+        if not isinstance(outcome, MethodOutcome):
+            raise OptionError(
+                f"method {method.name} returned {outcome!r}; its solve(context) must return a MethodOutcome, "
+                "as Progress.record and Progress.exhausted make them."
+            )
         with suppress(OutOfTime):
             clear(context, incumbent)
         return outcome

@@ -18,8 +18,10 @@ PLENTY = 60.0
 class EngineSuite:
     """The same programs for every engine, against optima found by enumeration.
 
-    Derive a class and give it the engine; where the engine is not for every kind of program, say which
-    kinds it takes. It must then refuse the others, with a reason::
+    Derive a class and give it the engine; where the engine is not for every kind of column, say which of
+    continuous, binary, integer, mixed and wide (integers of many values) it `takes`. It must then refuse the
+    others, with a reason. Every engine takes continuous programs, and weights on their columns: that is
+    what the MIP step asks for. `instances` is the number of programs of each kind::
 
         from dovetail.testing import EngineSuite
 
@@ -37,8 +39,10 @@ class EngineSuite:
 
     def session(self, mip: Mip, columns: list[int]) -> MipSession:
         """The engine with a program in it that it has to take."""
+        assert "continuous" in self.takes, "every engine takes continuous programs, with weights"
         where = np.array(columns, dtype=np.int64)
-        assert self.engine.refuses(mip, where) is None
+        reason = self.engine.refuses(mip, where)
+        assert reason is None, f"it refuses a program that every engine has to take: {reason}"
         return self.engine.load(mip, where)
 
     @pytest.mark.parametrize("kind", KINDS)
@@ -85,6 +89,25 @@ class EngineSuite:
         fixed = (np.array([2.0, 0.0]), np.array([2.0, 5.0]))
         assert session.solve(goal, budget=Budget(PLENTY), bounds=fixed).value == pytest.approx(4.0, abs=1e-5)
         assert session.solve(goal, budget=Budget(PLENTY)).value == pytest.approx(1.0, abs=1e-5)
+
+    def test_bounds_can_leave_nothing(self) -> None:
+        """An answer without a point, and the next solve as if nothing had been."""
+        mip = Mip(cost=[1.0, 1.0], A=[[1.0, 1.0]], row_lower=[1.0], row_upper=[np.inf], lower=0.0, upper=5.0)
+        session, goal = self.session(mip, []), Quadratic.linear(np.ones(2))
+        nothing = session.solve(goal, budget=Budget(PLENTY), bounds=(np.zeros(2), np.full(2, 0.25)))
+        assert nothing.status is MipStatus.INFEASIBLE
+        assert nothing.x is None
+        assert session.solve(goal, budget=Budget(PLENTY)).value == pytest.approx(1.0, abs=1e-5)
+
+    def test_bounds_hold_for_integers_too(self) -> None:
+        """For engines that take them."""
+        if "integer" not in self.takes:
+            return
+        mip = Mip([1.0, 1.0], [[1.0, 1.0]], [1.5], [9.0], upper=5.0, integer=[True, True])
+        session, goal = self.session(mip, []), Quadratic.linear(np.array([1.0, 2.0]))
+        assert session.solve(goal, budget=Budget(PLENTY)).value == pytest.approx(2.0, abs=1e-6)
+        one = (np.zeros(2), np.array([1.0, 5.0]))
+        assert session.solve(goal, budget=Budget(PLENTY), bounds=one).value == pytest.approx(3.0, abs=1e-6)
 
     @pytest.mark.parametrize("columns", [[], [0]])
     def test_infeasible_and_unbounded_are_said(self, columns: list[int]) -> None:
