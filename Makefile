@@ -1,7 +1,8 @@
 # `make demo` and `make test` do their own set-up in .venv and do nothing twice.
 PYTHON ?= python3
 BIN := .venv/bin
-# files are compiled when they are first imported: most never are
+# files are compiled when they are first imported (most never are), and only then: some hundred processes follow
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 MACHINE := $(shell uname -m)
