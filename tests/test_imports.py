@@ -39,7 +39,7 @@ HOUSE_LP = {
     "methods/column_generation/master.py",
     "methods/column_generation/restricted_master.py",
 }
-"""The files that use HiGHS directly, as the house LP; `mip/highs_model.py` says why there is no protocol."""
+"""The files that use HiGHS directly, as the house LP; `mip/loaded_highs.py` says why there is no protocol."""
 
 HOUSE_MIP = {
     "linearised/rounding_room.py",
@@ -55,8 +55,8 @@ OPTIONAL = {
     "pyscipopt": {"mip/scip.py", "models/scip/model.py"},
     "pyscipopt_ml": {"methods/big_m/scip_formulation.py"},
     "pandas": {"run/trace.py"},
-    "highspy": {"mip/highs_model.py", "models/highs.py"},
-    "piqp": {"mip/piqp_model.py"},
+    "highspy": {"mip/loaded_highs.py", "models/highs.py"},
+    "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},
     "pyomo": {"models/pyomo_block.py"},
     "linopy": {"models/linopy_model.py"},
@@ -102,7 +102,7 @@ def test_no_folder_imports_the_top():
             }, path
 
 
-@pytest.mark.parametrize(("module", "files"), [("highs_model", HOUSE_LP), ("highs", HOUSE_MIP)])
+@pytest.mark.parametrize(("module", "files"), [("loaded_highs", HOUSE_LP), ("highs", HOUSE_MIP)])
 def test_only_these_files_use_highs_directly(module, files):
     """All others take the engine that the user chose, from the table."""
     users = {path for path in ROOT.rglob("*.py") if f"dovetail.mip.{module}" in imported(path)}

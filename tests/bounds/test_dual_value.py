@@ -95,9 +95,9 @@ def test_multipliers_that_are_not_numbers_prove_nothing():
 
 
 def test_a_wrong_infeasible_of_the_solver_is_not_passed_on(monkeypatch):
-    from dovetail.mip.highs_model import HighsModel
+    from dovetail.mip.loaded_highs import LoadedHighs
 
-    monkeypatch.setattr(HighsModel, "run", lambda self, budget, gap: (MipStatus.INFEASIBLE, None, -np.inf))
+    monkeypatch.setattr(LoadedHighs, "run", lambda self, budget, gap: (MipStatus.INFEASIBLE, None, -np.inf))
     mip = dt.Mip([1.0], [[1.0]], [0.0], [1.0], 0.0, 1.0)
     answer = SafeLp(mip).minimise(mip.cost, 0.0, Budget(10.0))
     assert answer.status is MipStatus.LIMIT

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.mip.highs_model import HighsModel
+from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.run.engine import MipStatus
 from tests.small import bowl, knapsack
 
-TRUE_RUN = HighsModel.run
+TRUE_RUN = LoadedHighs.run
 
 
 def lying(change):
@@ -37,7 +37,7 @@ LIES = {
 @pytest.mark.parametrize("make", [knapsack, bowl])
 def test_a_lie_never_becomes_a_wrong_point_or_bound(lie, make, monkeypatch):
     problem = make()
-    monkeypatch.setattr(HighsModel, "run", lying(LIES[lie]))
+    monkeypatch.setattr(LoadedHighs, "run", lying(LIES[lie]))
     result = dt.solve(problem, log=False)
     if result.x is not None:
         assert dt.check(problem, result.x).within()
@@ -57,7 +57,7 @@ def test_infeasible_is_not_believed_at_once(monkeypatch):
             return MipStatus.INFEASIBLE, None, -np.inf
         return TRUE_RUN(self, budget, gap)
 
-    monkeypatch.setattr(HighsModel, "run", once)
+    monkeypatch.setattr(LoadedHighs, "run", once)
     result = dt.solve(knapsack(), "dual-decomposition", log=False)
     assert result.status == "feasible"
     assert "did not confirm" in result.message

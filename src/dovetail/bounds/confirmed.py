@@ -21,7 +21,8 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.mip.highs import HighsEngine
-from dovetail.mip.highs_model import FEASIBILITY, HighsModel, cost_unit
+from dovetail.mip.loaded_highs import FEASIBILITY, LoadedHighs, cost_unit
+from dovetail.mip.program import Program
 from dovetail.mip.scip import ScipEngine
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
@@ -130,10 +131,10 @@ def _all_say_infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> b
     """HiGHS on the rows reversed and without presolving, and SCIP where it is installed."""
     part = budget.part(SHARE * budget.left)
     turned = slice(None, None, -1)
-    live = HighsModel(
-        mip.A[turned], mip.row_lower[turned].copy(), mip.row_upper[turned].copy(),
-        mip.lower, mip.upper, mip.integer, seed=settings.seed + 1, threads=settings.threads,
-    )  # fmt: skip
+    reversed_rows = Program.of(mip)._replace(
+        A=mip.A[turned], row_lower=mip.row_lower[turned].copy(), row_upper=mip.row_upper[turned].copy()
+    )
+    live = LoadedHighs(reversed_rows, seed=settings.seed + 1, threads=settings.threads)
     live.without_presolve()
     try:
         if live.run(part, GAP)[0] is not MipStatus.INFEASIBLE:

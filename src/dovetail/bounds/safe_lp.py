@@ -17,7 +17,8 @@ from dovetail.bounds.dual_value import dual_value
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import LARGEST, SMALLEST, Mip
-from dovetail.mip.highs_model import HighsModel
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
@@ -43,12 +44,8 @@ class SafeLp:
         self._mip, self._seed, self._threads = mip.relaxed(), seed, threads
 
     @cached_property
-    def _live(self) -> HighsModel:
-        mip = self._mip
-        return HighsModel(
-            mip.A, mip.row_lower, mip.row_upper, mip.lower, mip.upper, mip.integer,
-            seed=self._seed, threads=self._threads,
-        )  # fmt: skip
+    def _live(self) -> LoadedHighs:
+        return LoadedHighs(Program.of(self._mip), seed=self._seed, threads=self._threads)
 
     def minimise(
         self,
@@ -120,16 +117,18 @@ class SafeLp:
         return LpAnswer(MipStatus.LIMIT, None, -math.inf)
 
     @cached_property
-    def _elastic(self) -> HighsModel:
+    def _elastic(self) -> LoadedHighs:
         """The program with every row free to be missed, at the price of the distance."""
         mip, rows = self._mip, self._mip.n_rows
         A = sp.hstack([mip.A, sp.eye_array(rows), -sp.eye_array(rows)], format="csr")
         miss = np.zeros(2 * rows)
-        live = HighsModel(
-            sp.csr_array(A), mip.row_lower, mip.row_upper,
-            np.concatenate([mip.lower, miss]), np.concatenate([mip.upper, miss + np.inf]),
-            np.zeros(A.shape[1], dtype=bool), seed=self._seed, threads=self._threads,
-        )  # fmt: skip
+        elastic = Program.of(mip)._replace(
+            A=sp.csr_array(A),
+            lower=np.concatenate([mip.lower, miss]),
+            upper=np.concatenate([mip.upper, miss + np.inf]),
+            integer=np.zeros(A.shape[1], dtype=bool),
+        )
+        live = LoadedHighs(elastic, seed=self._seed, threads=self._threads)
         live.set_objective(np.concatenate([np.zeros(mip.n_columns), miss + 1.0]), 0.0)
         return live
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import SMALLEST
 from dovetail.linearised.networks import Linearisation, Networks
-from dovetail.mip.highs_model import SparseRows
+from dovetail.mip.loaded_highs import SparseRows
 
 LOOSE = 1e-3
 """Added to M, in units of the logits: a condition that nothing calls for must not touch by rounding."""

@@ -23,7 +23,8 @@ from dovetail.core.errors import EngineError
 from dovetail.linearised.condition_rows import ConditionRows
 from dovetail.linearised.networks import Linearisation
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.mip.highs_model import HighsModel, SparseRows
+from dovetail.mip.loaded_highs import LoadedHighs, SparseRows
+from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from dovetail.run.stopwatch import Stopwatch
@@ -95,7 +96,7 @@ class TrustRegionSubproblem:
         wide = sp.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], self._width))
         empty = r * (1 + self._bundle_size) + c
         open_ends = np.full(empty, np.inf)
-        program = (
+        program = Program(
             sp.csr_array(sp.vstack([wide, sp.csr_array((empty, self._width))], format="csr")),
             np.concatenate([row_lower, -open_ends]),
             np.concatenate([row_upper, open_ends]),
@@ -105,7 +106,7 @@ class TrustRegionSubproblem:
             ),
         )
         with stopwatch.measure("engine"):
-            self._live = HighsModel(*program, seed=seed, threads=threads)
+            self._live = LoadedHighs(program, seed=seed, threads=threads)
         self._find_sparsity()
         self._conditions = ConditionRows(networks, scaled.spread, self._miss) if c else None
 

@@ -7,7 +7,7 @@ log's section lines and the table in docs/auto.md are made of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -132,16 +132,13 @@ class Phase:
     """Whether it begins with the points that methods before it have been at."""
 
 
-def _descents(share: float, name: str, when: str, applies: Callable[[Facts], bool], why: str) -> Phase:
-    def method(options: AutoOptions) -> Method:
-        return SequentialLinear(starts=options.effort, patience=options.patience, bundle=options.bundle)
-
-    return Phase(name, when, applies, share, method, why, (EnumeratedInputs(),))
+def _descents(options: AutoOptions) -> SequentialLinear:
+    return SequentialLinear(starts=options.effort, patience=options.patience, bundle=options.bundle)
 
 
-def _first_descents(options: AutoOptions) -> Method:
+def _first_descents(options: AutoOptions) -> SequentialLinear:
     starts = FIRST_STARTS if options.effort is None else min(FIRST_STARTS, options.effort)
-    return SequentialLinear(starts=starts, patience=options.patience, bundle=options.bundle)
+    return replace(_descents(options), starts=starts)
 
 
 def _integer_search(options: AutoOptions) -> Method:
@@ -191,12 +188,14 @@ PHASES = (
         "class outputs, {components} components that share rows: columns and prices",
         needs_points=True,
     ),
-    _descents(
-        MIDDLE_SHARE,
+    Phase(
         "middle descents",
         "a late exact MIP follows, and no columns came before",
         lambda facts: facts.hard and not facts.priced,
+        MIDDLE_SHARE,
+        _descents,
         "more starts, before the exact MIP",
+        (EnumeratedInputs(),),
     ),
     Phase(
         "late exact MIP",
@@ -214,12 +213,14 @@ PHASES = (
         _integer_search,
         "integers once more, from more starts",
     ),
-    _descents(
-        1.0,
+    Phase(
         "last descents",
         f"no more than {MANY_INTEGERS:,} integers",
         lambda facts: not facts.many,
+        1.0,
+        _descents,
         "more starts, while there is time and they bring something",
+        (EnumeratedInputs(),),
     ),
     Phase(
         "neighbourhoods",

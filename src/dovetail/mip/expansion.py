@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import SMALLEST, Mip
+from dovetail.mip.program import Program
 from dovetail.run.engine import Quadratic
 
 FEW_VALUES = 64
@@ -80,10 +81,8 @@ class Expansion:
         """Number of columns of the expanded program."""
         return self.first_square + self.squares_of.size
 
-    def program(
-        self,
-    ) -> tuple[sp.csr_array, FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]:
-        """The expanded program: matrix, row limits, column limits, integrality."""
+    def program(self) -> Program:
+        """The expanded program."""
         mip, steps = self.mip, self.steps_of.size
         stepped, first = np.unique(self.steps_of, return_index=True)
         sums = sp.coo_array(
@@ -98,7 +97,7 @@ class Expansion:
         ).tocsr()
         wide = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.n_rows, self.columns))
         base = self.step_level[first]
-        return (
+        return Program(
             sp.csr_array(sp.vstack([wide, sums], format="csr")),
             np.concatenate([mip.row_lower, base]),
             np.concatenate([mip.row_upper, base]),

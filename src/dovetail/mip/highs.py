@@ -17,8 +17,8 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.mip.expansion import Expansion
-from dovetail.mip.highs_model import HighsModel
-from dovetail.mip.piqp_model import PiqpModel
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.loaded_piqp import LoadedPiqp
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 
@@ -55,7 +55,7 @@ class HighsSession:
     def __init__(self, mip: Mip, columns: IntArray, *, seed: int, threads: int) -> None:
         self._mip = mip
         self._expansion = Expansion.of(mip, columns)
-        self._live = HighsModel(*self._expansion.program(), seed=seed, threads=threads)
+        self._live = LoadedHighs(self._expansion.program(), seed=seed, threads=threads)
         self._base_rows = mip.n_rows + np.unique(self._expansion.steps_of).size
         self._tangents = 0
         self._changed_bounds = False
@@ -188,7 +188,7 @@ class HighsSession:
         whole = np.where(mip.integer, np.round(x), x)
         lower, upper = bounds if bounds is not None else (mip.lower, mip.upper)
         fixed = (np.where(mip.integer, whole, lower), np.where(mip.integer, whole, upper))
-        found = PiqpModel(mip, *fixed).minimise(objective)
+        found = LoadedPiqp(mip, *fixed).minimise(objective)
         for point, converged in ((x, False),) if found is None else ((found[0], True), (x, False)):
             try:
                 answer = certified("HiGHS", mip, objective, point, MipStatus.LIMIT, -np.inf, bounds)

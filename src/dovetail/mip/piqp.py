@@ -14,7 +14,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.mip.highs import HighsSession
-from dovetail.mip.piqp_model import PiqpModel
+from dovetail.mip.loaded_piqp import LoadedPiqp
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 
@@ -45,7 +45,7 @@ class PiqpSession:
     def __init__(self, mip: Mip, columns: IntArray, *, seed: int, threads: int) -> None:
         self._mip, self._columns = mip, columns
         self._seed, self._threads = seed, threads
-        self._program = PiqpModel(mip, mip.lower, mip.upper)
+        self._program = LoadedPiqp(mip, mip.lower, mip.upper)
 
     def solve(
         self,
@@ -59,7 +59,7 @@ class PiqpSession:
         """Minimise to PIQP's own accuracy (1e-8); `start` and `gap` have no use here."""
         if budget.over:
             return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
-        program = self._program if bounds is None else PiqpModel(self._mip, *bounds)
+        program = self._program if bounds is None else LoadedPiqp(self._mip, *bounds)
         found = program.minimise(objective)
         if found is not None:
             x, bound = found

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError, MissingDependencyError
 from dovetail.core.mip import Mip
 from dovetail.mip.expansion import Expansion
 from dovetail.mip.own_thread import OwnThread
+from dovetail.mip.program import Program
 from dovetail.run.budget import Budget, OutOfTime
 from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
 
@@ -104,17 +105,9 @@ def interrupter(model: Any) -> Callable[[], None]:
     return interrupt
 
 
-def add_program(
-    scip: Any,
-    model: Any,
-    A: Any,
-    row_lower: FloatArray,
-    row_upper: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    integer: BoolArray,
-) -> list[Any]:
+def add_program(scip: Any, model: Any, program: Program) -> list[Any]:
     """Write rows and the columns that `lower` has limits of into a SCIP model; the variables."""
+    A, row_lower, row_upper, lower, upper, integer = program
     variables = [
         model.addVar(
             name=f"c{j}",
@@ -143,7 +136,7 @@ class ScipSession:
     def __init__(self, scip: Any, mip: Mip, columns: IntArray, seed: int) -> None:
         self._scip, self._mip, self._seed = scip, mip, seed
         self._expansion = Expansion.of(mip, columns)
-        self._live: _ScipModel | None = None
+        self._live: _LoadedScip | None = None
 
     def solve(
         self,
@@ -160,7 +153,7 @@ class ScipSession:
             return nothing
         try:
             if self._live is None:
-                self._live = _ScipModel(self._scip, self._expansion, self._seed, budget)
+                self._live = _LoadedScip(self._scip, self._expansion, self._seed, budget)
             self._live.prepare(objective, bounds or (self._mip.lower, self._mip.upper), start, budget)
         except OutOfTime:
             self._live = None  # half of it is written
@@ -171,7 +164,7 @@ class ScipSession:
             return nothing
         return self._answer(said, self._live, objective, bounds)
 
-    def _answer(self, said: str, live: _ScipModel, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:
+    def _answer(self, said: str, live: _LoadedScip, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:
         if said == "inforunbd":
             status = MipStatus.LIMIT
         elif said in STATUS:
@@ -184,7 +177,7 @@ class ScipSession:
         return certified("SCIP", self._mip, objective, x[: self._mip.n_columns], status, live.bound, bounds)
 
 
-class _ScipModel:
+class _LoadedScip:
     """One SCIP model: the expanded program with one variable in place of all squares."""
 
     def __init__(self, scip: Any, expansion: Expansion, seed: int, budget: Budget) -> None:
@@ -198,12 +191,11 @@ class _ScipModel:
             ("nlp/disable", True),
         ):
             self._model.setParam(name, value)
-        A, row_lower, row_upper, lower, upper, integer = expansion.program()
-        linear = expansion.first_square
-        self._variables = add_program(
-            scip, self._model, A, row_lower, row_upper, lower[:linear], upper[:linear], integer[:linear]
-        )
-        self._bounds = (lower[:linear], upper[:linear])
+        program, linear = expansion.program(), expansion.first_square
+        self._bounds = (program.lower[:linear], program.upper[:linear])
+        lower, upper = self._bounds
+        without_squares = program._replace(lower=lower, upper=upper, integer=program.integer[:linear])
+        self._variables = add_program(scip, self._model, without_squares)
         count = expansion.squares_of.size
         rows = min(ROWS, -(-count // SQUARES))
         self._groups = np.array_split(np.arange(count), rows) if rows else []

@@ -20,6 +20,7 @@ from dovetail.core.layers import Activation, Dense, Layer, thresholded
 from dovetail.core.linear import as_linear
 from dovetail.core.mip import Mip
 from dovetail.mip.own_thread import Mailbox, OwnThread
+from dovetail.mip.program import Program
 from dovetail.mip.scip import FOREVER, add_program, import_scip, interrupter, watched_model
 from dovetail.run.budget import Budget
 
@@ -85,9 +86,8 @@ class ScipFormulation:
         self._model = watched_model(self._scip, budget or Budget())
         self._model.setParam("randomization/randomseedshift", seed % 2**31)
         self._model.setParam("misc/catchctrlc", False)  # Ctrl-C is ours: it returns the best point
-        columns = add_program(
-            self._scip, self._model, mip.A, mip.row_lower, mip.row_upper, lower, upper, mip.integer
-        )
+        program = Program.of(mip)._replace(lower=lower, upper=upper)
+        columns = add_program(self._scip, self._model, program)
         self._columns = np.array(columns, dtype=object)
         used = np.flatnonzero(mip.cost)
         cost = self._scip.quicksum(float(mip.cost[j]) * columns[j] for j in used)

@@ -20,7 +20,8 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import SMALLEST
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.methods.column_generation.pool import CouplingRows, Pool
-from dovetail.mip.highs_model import HighsModel
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
@@ -78,7 +79,7 @@ class Master:
         self._components, self._coupling, self._host = pool.components, pool.coupling, pool.scaled.host
         self._shared = np.flatnonzero(pool.components.shared)
         self._G_shared = sp.csr_array(pool.coupling.G[:, self._shared])
-        self._live: HighsModel | None = None
+        self._live: LoadedHighs | None = None
         self._loaded_columns = 0
 
     def rebuild(self) -> None:
@@ -131,7 +132,7 @@ class Master:
             float(np.sum(x[shared : shared + rows])),
         )
 
-    def _loaded(self) -> HighsModel:
+    def _loaded(self) -> LoadedHighs:
         """The live program with every column of the pool in it."""
         if self._live is None:
             self._live = self._empty()
@@ -144,7 +145,7 @@ class Master:
             self._loaded_columns = self._pool.size
         return self._live
 
-    def _empty(self) -> HighsModel:
+    def _empty(self) -> LoadedHighs:
         coupling, count = self._coupling, self._components.count
         rows, shared, host = coupling.h.size, self._shared.size, self._host
         scaled = sp.csr_array(sp.diags_array(1.0 / coupling.scale) @ self._G_shared)
@@ -157,16 +158,15 @@ class Master:
             format="csr",
         )
         free = np.full(rows, -np.inf)
-        return HighsModel(
+        program = Program(
             sp.csr_array(body),
             np.concatenate([np.ones(count), free, [-np.inf]]),
             np.concatenate([np.ones(count), coupling.h / coupling.scale, [np.inf]]),
             np.concatenate([host.lower[self._shared], np.zeros(rows + 1)]),
             np.concatenate([host.upper[self._shared], np.full(rows, np.inf), [0.0]]),
             np.zeros(shared + rows + 1, dtype=bool),
-            seed=self._context.seed,
-            threads=self._context.threads,
         )
+        return LoadedHighs(program, seed=self._context.seed, threads=self._context.threads)
 
 
 def lp_columns(pool: Pool, which: IntArray) -> sp.csc_array:

@@ -9,7 +9,8 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import HAIR
 from dovetail.methods.column_generation.master import GAP, MasterSolution, lp_columns
 from dovetail.methods.column_generation.pool import Pool
-from dovetail.mip.highs_model import HighsModel
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
@@ -35,7 +36,7 @@ class RestrictedMaster:
         body = lp_columns(pool, which)[:-1]
         on_shared = sp.csr_array(sp.diags_array(1.0 / coupling.scale) @ coupling.G[:, self._shared])
         left = sp.vstack([sp.csr_array((count, shared)), on_shared], format="csr")
-        program = (
+        program = Program(
             sp.csr_array(sp.hstack([left, body], format="csr")),
             np.concatenate([np.ones(count), np.full(rows, -np.inf)]),
             np.concatenate([np.ones(count), coupling.h / coupling.scale]),
@@ -44,7 +45,7 @@ class RestrictedMaster:
             np.concatenate([host.integer[self._shared], np.ones(which.size, dtype=bool)]),
         )
         with self._context.stopwatch.measure("engine"):
-            live = HighsModel(*program, seed=self._context.seed, threads=self._context.threads)
+            live = LoadedHighs(program, seed=self._context.seed, threads=self._context.threads)
             live.set_objective(np.concatenate([host.cost[self._shared], pool.cost[which]]), 0.0)
             if known.size == count:
                 incumbent = self._context.incumbent.x

@@ -22,8 +22,9 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
+from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
@@ -77,17 +78,12 @@ def cost_unit(cost: FloatArray) -> float:
     return largest / LARGE_COST if largest > LARGE_COST else largest
 
 
-class HighsModel:
+class LoadedHighs:
     """A program inside HiGHS, minimised again and again as its costs, bounds and rows change."""
 
     def __init__(
         self,
-        A: sp.csr_array,
-        row_lower: FloatArray,
-        row_upper: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        integer: BoolArray,
+        program: Program,
         *,
         seed: int = 0,
         threads: int = 1,
@@ -97,8 +93,8 @@ class HighsModel:
             highspy.Highs.resetGlobalScheduler(True)
         _threads_in_use = threads
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
-        self.is_mip = bool(np.any(integer))
-        self._columns = np.arange(lower.size, dtype=np.int32)
+        self.is_mip = bool(np.any(program.integer))
+        self._columns = np.arange(program.lower.size, dtype=np.int32)
         self._budget: Budget | None = None
         self._unit = 1.0
         self._presolve = "choose"
@@ -113,10 +109,8 @@ class HighsModel:
             ("mip_heuristic_run_feasibility_jump", False),
         ):
             self._demand(self._highs.setOptionValue(option, value), f"option {option}")
-        self._demand(
-            self._highs.passModel(_model(A, row_lower, row_upper, lower, upper, integer)), "the model"
-        )
-        if self.is_mip or A.nnz > LONG_LP:
+        self._demand(self._highs.passModel(_as_highs_lp(program)), "the model")
+        if self.is_mip or program.A.nnz > LONG_LP:
             self._highs.cbMipInterrupt += self._check_interrupt
             self._highs.cbSimplexInterrupt += self._check_interrupt
 
@@ -258,24 +252,17 @@ class HighsModel:
             raise EngineError(f"HiGHS refused {what}.")
 
 
-def _model(
-    A: sp.csr_array,
-    row_lower: FloatArray,
-    row_upper: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    integer: BoolArray,
-) -> highspy.HighsLp:
-    model = highspy.HighsLp()
+def _as_highs_lp(program: Program) -> highspy.HighsLp:
+    model, A = highspy.HighsLp(), program.A
     model.num_row_, model.num_col_ = A.shape
-    model.col_cost_ = np.zeros(lower.size)
-    model.col_lower_, model.col_upper_ = lower, upper
-    model.row_lower_, model.row_upper_ = row_lower, row_upper
+    model.col_cost_ = np.zeros(program.lower.size)
+    model.col_lower_, model.col_upper_ = program.lower, program.upper
+    model.row_lower_, model.row_upper_ = program.row_lower, program.row_upper
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_ = A.indptr
     model.a_matrix_.index_ = A.indices
     model.a_matrix_.value_ = A.data
-    if np.any(integer):
+    if np.any(program.integer):
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        model.integrality_ = [kinds[int(flag)] for flag in integer]
+        model.integrality_ = [kinds[int(flag)] for flag in program.integer]
     return model

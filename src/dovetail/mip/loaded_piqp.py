@@ -19,7 +19,7 @@ SMALL, LARGE = 1e-3, 1e6
 """Numbers of the objective outside of these are scaled, as for HiGHS."""
 
 
-class PiqpModel:
+class LoadedPiqp:
     """A program without its integer marks, between `lower` and `upper`; set up once, minimised often."""
 
     def __init__(self, mip: Mip, lower: FloatArray, upper: FloatArray) -> None:

@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import dovetail as dt
-from dovetail.mip.highs_model import HighsModel
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import Program
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.engine import MipStatus
 
@@ -17,9 +18,10 @@ from dovetail.run.engine import MipStatus
 def hard_knapsack(n=70, m=40, seed=0, integer=True, **options):
     rng = np.random.default_rng(seed)
     A = sp.csr_array(rng.integers(1, 60, (m, n)).astype(float))
-    live = HighsModel(
-        A, np.full(m, -np.inf), np.full(m, 12.0 * n), np.zeros(n), np.ones(n), np.full(n, integer), **options
+    program = Program(
+        A, np.full(m, -np.inf), np.full(m, 12.0 * n), np.zeros(n), np.ones(n), np.full(n, integer)
     )
+    live = LoadedHighs(program, **options)
     live.set_objective(-rng.uniform(10, 60, n), 0.0)
     return live
 
@@ -82,10 +84,11 @@ def test_free_columns_beside_fixed_binaries_do_not_crash():
     for _ in range(20):
         n = 8
         A = sp.csr_array(rng.normal(size=(25, n)) * (rng.random((25, n)) < 0.3))
-        live = HighsModel(
+        program = Program(
             A, np.full(25, -np.inf), np.abs(rng.normal(size=25)) + 5.0,
             np.repeat([0.0, -np.inf], 4), np.repeat([1.0, np.inf], 4), np.repeat([True, False], 4),
         )  # fmt: skip
+        live = LoadedHighs(program)
         live.set_objective(np.concatenate([np.full(4, 300.0), 0.01 * rng.normal(size=4)]), 0.0)
         status, _, _ = live.run(Budget(20.0), 1e-6)
         assert status in (MipStatus.OPTIMAL, MipStatus.UNBOUNDED)

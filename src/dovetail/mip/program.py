@@ -1,0 +1,29 @@
+"""What an engine is loaded with: rows and columns; costs come with each solve."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import scipy.sparse as sp
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.mip import Mip
+
+
+class Program(NamedTuple):
+    """row_lower <= A x <= row_upper, lower <= x <= upper, some of x integer.
+
+    A `Mip` is the user's, with names and costs, looked at when it is made; this is what we make of it.
+    """
+
+    A: sp.csr_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    integer: BoolArray
+
+    @classmethod
+    def of(cls, mip: Mip) -> Program:
+        """A program as its owner wrote it."""
+        return cls(mip.A, mip.row_lower, mip.row_upper, mip.lower, mip.upper, mip.integer)
