@@ -202,7 +202,7 @@ def test_what_was_made_is_removed_too(kit, tmp_path):
 class TestRefused:
     """Typed errors; the model stays as it was."""
 
-    def refuse(self, kit, tmp_path, match, error=dt.DovetailError, **options):
+    def assert_refused(self, kit, tmp_path, match, error=dt.DovetailError, **options):
         model = kit.new()
         x = kit.variables(model, (2, 2), -2, 2)
         y = kit.variables(model, (2, 1), -5, 5)
@@ -219,20 +219,22 @@ class TestRefused:
 
     def test_wrong_shapes(self, kit, tmp_path):
         one = lambda m, x, y: [[kit.at(y, (0, 0))]]  # noqa: E731
-        self.refuse(kit, tmp_path, r"\(2, 2\).*\(1, 1\)", output_vars=one)
-        self.refuse(kit, tmp_path, "2", predictor=network(3))
-        self.refuse(kit, tmp_path, "2 outputs|outputs has 1", predictor=network(2, outputs=2))
+        self.assert_refused(kit, tmp_path, r"\(2, 2\).*\(1, 1\)", output_vars=one)
+        self.assert_refused(kit, tmp_path, "2", predictor=network(3))
+        self.assert_refused(kit, tmp_path, "2 outputs|outputs has 1", predictor=network(2, outputs=2))
         ragged = lambda m, x, y: [[kit.at(x, (0, 0))], [kit.at(x, (0, 0)), kit.at(x, (0, 1))]]  # noqa: E731
-        self.refuse(kit, tmp_path, "different shapes", input_vars=ragged)
+        self.assert_refused(kit, tmp_path, "different shapes", input_vars=ragged)
 
     def test_a_variable_of_another_model(self, kit, tmp_path):
         other = kit.new()
         strange = kit.variables(other, (2, 2), 0, 1)
         kit.minimise(other, [(1.0, kit.at(strange, (0, 0)))])
-        self.refuse(kit, tmp_path, "not a variable of this|another model", input_vars=lambda m, x, y: strange)
+        self.assert_refused(
+            kit, tmp_path, "not a variable of this|another model", input_vars=lambda m, x, y: strange
+        )
         made_later = kit.variables(other, (40, 2), 0, 1)
         mixed = lambda m, x, y: [[kit.at(x, (0, 0)), kit.at(made_later, (i, 0))] for i in range(2)]  # noqa: E731
-        self.refuse(kit, tmp_path, "not a variable of this|another model", input_vars=mixed)
+        self.assert_refused(kit, tmp_path, "not a variable of this|another model", input_vars=mixed)
 
     def test_a_removed_variable(self, kit):
         model = kit.new()
@@ -255,21 +257,25 @@ class TestRefused:
             solve(model)
 
     def test_numbers_where_they_cannot_be(self, kit, tmp_path):
-        self.refuse(kit, tmp_path, "finite", input_vars=lambda m, x, y: [[kit.at(x, (0, 0)), np.nan]] * 2)
-        self.refuse(
+        self.assert_refused(
+            kit, tmp_path, "finite", input_vars=lambda m, x, y: [[kit.at(x, (0, 0)), np.nan]] * 2
+        )
+        self.assert_refused(
             kit, tmp_path, "must be variables", output_vars=lambda m, x, y: [[kit.at(y, (0, 0))], [2.0]]
         )
-        self.refuse(kit, tmp_path, "empty", input_vars=lambda m, x, y: [])
+        self.assert_refused(kit, tmp_path, "empty", input_vars=lambda m, x, y: [])
 
     def test_expressions_and_strangers(self, kit, tmp_path):
         twice = lambda m, x, y: [[2.0 * kit.at(x, (0, 0)), kit.at(x, (0, 1))], [1.0, 2.0]]  # noqa: E731
-        self.refuse(kit, tmp_path, "variable", input_vars=twice)
-        self.refuse(kit, tmp_path, "variable|column", input_vars=lambda m, x, y: [[object(), 1.0]] * 2)
+        self.assert_refused(kit, tmp_path, "variable", input_vars=twice)
+        self.assert_refused(
+            kit, tmp_path, "variable|column", input_vars=lambda m, x, y: [[object(), 1.0]] * 2
+        )
 
     def test_unknown_predictors_and_keywords(self, kit, tmp_path):
-        self.refuse(kit, tmp_path, "register_predictor", predictor=object())
-        self.refuse(kit, tmp_path, "unexpected keyword", TypeError, colour="red")
-        self.refuse(kit, tmp_path, "output_type", output_type="probabilities")
+        self.assert_refused(kit, tmp_path, "register_predictor", predictor=object())
+        self.assert_refused(kit, tmp_path, "unexpected keyword", TypeError, colour="red")
+        self.assert_refused(kit, tmp_path, "output_type", output_type="probabilities")
 
     def test_no_values_before_a_solve(self, kit):
         *_, constr = small(kit)

@@ -81,7 +81,7 @@ class Written:
             return self.model.addCons(total >= lower, name="row")
         return self.model.addCons(lower <= (total <= upper), name="row")
 
-    def compare(self, reading):
+    def assert_read_as_written(self, reading):
         mip = reading.mip
         order = [reading.column[v.ptr()] for v in self.variables]
         assert (mip.n_columns, mip.sense, mip.offset) == (self.n, self.sense, self.offset)
@@ -124,17 +124,17 @@ def test_the_same_program_before_and_after_a_solve(seed, tmp_path):
     model, foreign = written.model, foreign_model(written.model)
     assert isinstance(foreign, ScipModel)
     before = as_text(model, tmp_path)
-    written.compare(foreign.read())
+    written.assert_read_as_written(foreign.read())
     assert (as_text(model, tmp_path), model.getStage()) == (before, 1)
     best = scip_optimum(model)
     solved = (as_text(model, tmp_path), model.getStage(), model.getNSols())
-    written.compare(foreign.read())
+    written.assert_read_as_written(foreign.read())
     assert (as_text(model, tmp_path), model.getStage(), model.getNSols()) == solved
     if best is not None:
         assert model.getObjVal() == best
         assert optimum(foreign.read().mip) == pytest.approx(best, abs=1e-5)
     model.freeTransform()
-    written.compare(foreign.read())
+    written.assert_read_as_written(foreign.read())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -177,7 +177,7 @@ def test_what_was_changed_is_read_as_it_is_now():
     model.chgCoefLinear(written.constraints[2], written.variables[0], 7.5)
     model.chgVarUb(written.variables[1], 44.0)
     written.row_upper[0], written.A[2, 0], written.upper[1] = 99.0, 7.5, 44.0
-    written.compare(foreign.read())
+    written.assert_read_as_written(foreign.read())
 
 
 def test_an_infinity_of_the_owners_own():

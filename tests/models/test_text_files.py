@@ -27,7 +27,7 @@ def by_highs(path):
     return as_mip(highs)
 
 
-def same(a, b):
+def assert_same(a, b):
     assert (a.sense, a.offset, a.names) == (b.sense, b.offset, b.names)
     for part in ("cost", "lower", "upper", "row_lower", "row_upper", "integer"):
         assert np.array_equal(getattr(a, part), getattr(b, part)), part
@@ -42,7 +42,7 @@ def test_what_highs_writes_is_read(suffix, tmp_path):
         random_host(rng).writeModel(str(plain))
         content = plain.read_bytes()
         path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
-        same(dt.read(path), by_highs(plain))
+        assert_same(dt.read(path), by_highs(plain))
 
 
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
@@ -154,7 +154,7 @@ LEGAL_LP = {
 def test_legal_files_are_read(suffix, kind, tmp_path):
     path = tmp_path / f"model{suffix}"
     path.write_bytes((LEGAL_MPS if suffix == ".mps" else LEGAL_LP)[kind].encode())
-    same(dt.read(path), by_highs(path))
+    assert_same(dt.read(path), by_highs(path))
 
 
 def test_a_file_as_it_is_meant(tmp_path):

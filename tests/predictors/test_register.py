@@ -69,11 +69,11 @@ class TestRegistering:
 
 class TestMistakes:
     def test_an_unknown_class_is_told_which_function_to_write(self):
-        with pytest.raises(dt.PredictorError) as increase_penalty:
+        with pytest.raises(dt.PredictorError) as raised:
             tied(Recipe([1.0, 1.0]))
-        assert "tests.predictors.test_register.Recipe" in str(increase_penalty.value)
-        assert "dovetail.register_predictor(Recipe, build)" in str(increase_penalty.value)
-        assert "build(obj) returns a torch.nn.Module" in str(increase_penalty.value)
+        assert "tests.predictors.test_register.Recipe" in str(raised.value)
+        assert "dovetail.register_predictor(Recipe, build)" in str(raised.value)
+        assert "build(obj) returns a torch.nn.Module" in str(raised.value)
 
     @pytest.mark.parametrize("nonsense", [None, 3, [1, 2], Recipe([1.0])], ids=lambda n: type(n).__name__)
     def test_a_builder_that_returns_nonsense(self, nonsense):

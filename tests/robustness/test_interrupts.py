@@ -185,9 +185,9 @@ def test_any_failure_carries_the_point(failure):
     def fail(_):
         raise failure
 
-    with pytest.raises(type(failure)) as increase_penalty:
+    with pytest.raises(type(failure)) as raised:
         dt.solve(knapsack(), Scripted(fail), log=False)
-    assert increase_penalty.value.result.objective == -4.0
+    assert raised.value.result.objective == -4.0
 
 
 def test_a_failure_of_the_last_check_carries_the_point(monkeypatch):
@@ -195,17 +195,17 @@ def test_a_failure_of_the_last_check_carries_the_point(monkeypatch):
         raise MemoryError("none left")
 
     monkeypatch.setattr("dovetail.solving.job.check", fail)
-    with pytest.raises(MemoryError) as increase_penalty:
+    with pytest.raises(MemoryError) as raised:
         dt.solve(knapsack(), Scripted(), log=False)
-    assert increase_penalty.value.result.objective == -4.0
+    assert raised.value.result.objective == -4.0
 
 
 def test_a_point_that_fails_the_last_check_is_carried_by_nobody(monkeypatch):
     far = dt.Violation(rows=type(dt.Violation().rows)(1.0, "row"))
     monkeypatch.setattr("dovetail.solving.job.check", lambda *_: far)
-    with pytest.raises(dt.PredictorError, match="passed the check before") as increase_penalty:
+    with pytest.raises(dt.PredictorError, match="passed the check before") as raised:
         dt.solve(knapsack(), Scripted(), log=False)
-    assert not hasattr(increase_penalty.value, "result")
+    assert not hasattr(raised.value, "result")
 
 
 class Broken(io.StringIO):

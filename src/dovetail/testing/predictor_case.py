@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ SINGLE, DOUBLE = 1e-5, 1e-10
 """How close a copy is to an owner that computes in float32, in float64; relative to max(1, |value|)."""
 
 
-class PredictorCase:
+class PredictorCase(ABC):
     """An object that dovetail takes for a predictor, with the words of its own library.
 
     Derive a class that writes the four methods, and say in its fields what must come out. `label` is how
@@ -54,18 +55,22 @@ class PredictorCase:
         """(n, features) where the predictor is asked; the answers there should not be all alike."""
         return np.random.default_rng(0).uniform(-2, 2, (7, self.features))
 
+    @abstractmethod
     def make(self, folder: Path) -> Any:
         """The owner's object, made anew; files go to `folder`."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def answer(self, owner: Any, X: FloatArray) -> FloatArray:
         """The library's own answer, as its user would get it; (n, outputs), float64."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def state(self, owner: Any) -> list[Any]:
         """All that a solve must leave as it is; things that `==` compares."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def change(self, owner: Any) -> None:
         """Other weights in the same object, so that its answers change by more than 1e-3."""
-        raise NotImplementedError
+        ...
