@@ -85,6 +85,8 @@ class MethodOutcome:
     message: str = ""
     residual: float | None = None
     multipliers: Multipliers | None = None
+    engine: str = ""
+    """What solved its MIPs, by name; "" for none or several."""
 
 
 class Method(Protocol):
