@@ -526,7 +526,8 @@ def of_json() -> Iterator[Case]:
         "x": (None,),
         "violation": (None,), "multipliers": (None,), "names": (None,), "method": ("nonsense",),
         "trace": ({},),
-        "iterations": (10**400,), "message": ("nonsense",), "profile": ({},), "outside": ({},), "engine": ("nonsense",),
+        "iterations": (10**400,), "message": ("nonsense",), "profile": ({},), "outside": ({},),
+        "engine": ("nonsense",),
     }  # fmt: skip
     for key in whole:
         for bad in wrong:
