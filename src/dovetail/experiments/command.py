@@ -11,10 +11,12 @@ from rich.console import Console
 import dovetail as dt
 from dovetail.experiments.bench import bench, chosen, report, require_runs
 from dovetail.experiments.ledger import NAME, Ledger, said
-from dovetail.experiments.memory import share
 from dovetail.experiments.run import QUICK_LIMIT, QUICK_SEEDS, SEEDS, TIME_LIMIT, Settings
 from dovetail.problems import tree, water
 from dovetail.problems.data import VARIABLE, find
+
+RESERVED = 0.15
+"""Of the machine's memory: for the system, and for what a run still takes until it has ended."""
 
 
 def run(
@@ -49,7 +51,7 @@ def run(
         time_limit=_positive("--time-limit", limit),
         baseline_limit=_positive("--baseline-limit", solving),
         writing_limit=_positive("--writing-limit", _first(writing_limit, old.get("writing_limit"), solving)),
-        memory_limit=share(jobs) if memory_limit is None else _positive("--memory-limit", memory_limit, "GB"),
+        memory_limit=_memory(memory_limit, jobs),
         methods=_names(methods),
         networks=_names(networks),
         device=device,
@@ -114,6 +116,17 @@ def _positive(option: str, amount: float, unit: str = "seconds") -> float:
     if not 0.0 < amount < float("inf"):
         raise dt.OptionError(f"{option} is {amount}; give a number of {unit} above 0.")
     return float(amount)
+
+
+def _memory(limit: float | None, jobs: int) -> float | None:
+    """GB for a run of big-M: what was given, else an equal share of the machine, if it says what it has."""
+    if limit is not None:
+        return _positive("--memory-limit", limit, "GB")
+    try:
+        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    except (AttributeError, ValueError, OSError):
+        return None
+    return (1.0 - RESERVED) * whole / jobs
 
 
 def _require_same(ledger: Ledger, settings: Settings) -> None:

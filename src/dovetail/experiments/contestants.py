@@ -111,7 +111,7 @@ def _kept(result: dt.Result, sign: float) -> Record:
         "best_at": None if best is None else best.iteration,
         "best_seconds": None if best is None else round(best.elapsed, 4),
         "residual": result.residual,
-        "engine": getattr(result, "engine", None),
+        "engine": getattr(result, "engine", None) or None,
         "seconds": round(result.seconds, 4),
         "mip_seconds": round(sum(row.mip_seconds for row in rows), 4),
         "nn_seconds": round(sum(row.nn_seconds for row in rows), 4),
