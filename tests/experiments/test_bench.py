@@ -245,12 +245,12 @@ def test_a_library_that_is_missing_skips_its_runs_and_says_so(tmp_path):
 
 
 FAST = ("bench", "e3", "--quick", "--methods", "ssg-one-step")
-"""A run in each of four cells, of no time."""
+"""A run in each of three cells, of no time."""
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """The file of a bench of four runs, to be copied."""
+    """The file of a bench of three runs, to be copied."""
     folder = tmp_path_factory.mktemp("small")
     done = quickly(*FAST, "--seeds", "1", "--out", str(folder))
     assert done.returncode == 0, done.stderr
@@ -281,14 +281,14 @@ def test_rows_of_two_machines_become_one_file_and_one_page(small, tmp_path, caps
     theirs = (two / "results.jsonl").read_bytes()
     merge = ("bench", "all", "--merge", str(two), "--out", str(one))
     here(merge, monkeypatch)
-    assert "4 rows taken over" in capsys.readouterr().out
+    assert "3 rows taken over" in capsys.readouterr().out
     assert {row["seed"] for row in rows_of(one).values()} == {1, 2}
     assert rows_of(two).items() <= rows_of(one).items()
     assert (two / "results.jsonl").read_bytes() == theirs
     assert "seeds 1, 2" in (one / "results.md").read_text()
     here(merge, monkeypatch)
     assert "0 rows taken over" in capsys.readouterr().out
-    assert len(rows_of(one)) == 8
+    assert len(rows_of(one)) == 6
 
 
 def test_another_commit_goes_on_only_if_told_and_every_row_keeps_its_own(

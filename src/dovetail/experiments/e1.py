@@ -48,11 +48,13 @@ ONE_SAMPLE_IN = 20
 
 
 def _runs(settings: Settings) -> list[Run]:
+    sizes = dict(zip(BUDGETS, ((5, 10), (5,)) if settings.quick else (SIZES, SIZES), strict=True))
+    networks = NETWORKS[:2] if settings.quick else NETWORKS
     cells: list[dict[str, Any]] = [
         {"network": network, "n": n, "budgets": budgets}
         for budgets in BUDGETS
-        for network in (NETWORKS[:2] if settings.quick else NETWORKS)
-        for n in _sizes(settings.quick, budgets)
+        for network in networks
+        for n in sizes[budgets]
     ]
     headline = [] if settings.quick else [HEADLINE]
     by_scip = [cell for cell in cells if cell["budgets"] == "total" and cell["n"] <= MOST_FOR_SCIP]
@@ -63,10 +65,6 @@ def _runs(settings: Settings) -> list[Run]:
         planned += tried_first(NAME, cells, baseline, settings)
         planned += tried_first(NAME, headline, baseline, settings, times=HEADLINE_TIMES)
     return planned
-
-
-def _sizes(quick: bool, budgets: str) -> tuple[int, ...]:
-    return SIZES if not quick else (5, 10) if budgets == "total" else (5,)
 
 
 def _tables(rows: Rows) -> list[Table]:

@@ -43,7 +43,7 @@ TWO_HOURS = 12.0
 
 
 def _runs(settings: Settings) -> list[Run]:
-    networks, n = (NETWORKS[:3], 10) if settings.quick else (NETWORKS, 100)
+    networks, n = (NETWORKS[:2], 10) if settings.quick else (NETWORKS, 100)
     cells = [{"network": w, "n": n, "init": init} for w in networks for init in ("default", "he")]
     cells.append({"network": networks[-1], "n": n, "init": "residual"})
     planned = runs(NAME, cells, LOOPS, settings) + runs(NAME, cells, ("auto",), settings, seeds=1)

@@ -43,8 +43,8 @@ DD_SPEED = {40: 2.2, 60: 66.7, 80: 111.7}
 
 
 def _runs(settings: Settings) -> list[Run]:
-    sizes = (4, 8) if settings.quick else SIZES
-    cells = [{"network": NETWORK, "n": n, "budgets": budgets} for budgets in BUDGETS for n in sizes]
+    sizes = dict(zip(BUDGETS, ((4, 8), (4,)) if settings.quick else (SIZES, SIZES), strict=True))
+    cells = [{"network": NETWORK, "n": n, "budgets": b} for b in BUDGETS for n in sizes[b]]
     planned = runs(NAME, cells, LOOPS, settings) + runs(NAME, cells, ("auto",), settings, seeds=FEW)
     return planned + tried_first(NAME, cells, "big-m", settings)
 
