@@ -42,5 +42,6 @@ def pack(
         profile=Profile.of(context.stopwatch, context.budget.seconds),
         names=problem.mip.names,
         extrapolations=() if x is None else extrapolations(problem, x),
+        written=outcome.written,
         origin=snapshot.origin,
     )
