@@ -86,6 +86,8 @@ class MethodOutcome:
     message: str = ""
     residual: float | None = None
     multipliers: Multipliers | None = None
+    engine: str = ""
+    """What solved its MIPs, by name; "" for none or several."""
     written: WrittenModel | None = None
 
 

@@ -105,6 +105,8 @@ class Result:
     method: str
     message: str
     profile: Profile = field(default_factory=Profile)
+    engine: str = ""
+    """What solved the MIP steps, by name; "" for none or several."""
     names: tuple[str, ...] | None = None
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
@@ -168,6 +170,7 @@ class Result:
             "method": self.method,
             "message": self.message,
             "profile": asdict(self.profile),
+            "engine": self.engine,
             "names": self.names,
             "outside": [asdict(where) for where in self.extrapolations],
             "written": None if self.written is None else asdict(self.written),
@@ -241,6 +244,7 @@ def _read(record: Any) -> Result:
         method=_require("method", record["method"], str),
         message=_require("message", record["message"], str),
         profile=Profile(**{k: _number(f"profile.{k}", v) for k, v in record["profile"].items()}),
+        engine=_require("engine", record.get("engine", ""), str),
         names=names,
         extrapolations=tuple(_extrapolation(where) for where in record.get("outside", ())),
         written=_written(record.get("written")),
