@@ -80,7 +80,7 @@ def _contestant(run: Run, settings: Settings) -> Any:
     method = CONTESTANTS[run.method]()
     if not isinstance(method, dt.BigM):
         return method
-    solving = run.times * settings.baseline_limit
+    solving = None if run.together else run.times * settings.baseline_limit
     return replace(method, solve_seconds=solving, memory_limit=settings.memory_limit)
 
 

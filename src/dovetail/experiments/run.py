@@ -58,6 +58,8 @@ class Run:
     """The key of a run that must have found a point before this one is made."""
     times: float = field(default=1.0, compare=False)
     """How many times the limits it has, where the paper gave an instance more time."""
+    together: bool = field(default=False, compare=False)
+    """Whether big-M may write for as long as it likes: SCIP has what is left of both limits."""
 
     @property
     def key(self) -> str:
