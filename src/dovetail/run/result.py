@@ -21,6 +21,7 @@ from dovetail.report import html
 from dovetail.run.budget import StopReason
 from dovetail.run.stopwatch import Profile
 from dovetail.run.trace import Residual, Row, Trace
+from dovetail.run.written_model import ModelEnd, WrittenModel
 
 LONGEST_REASON = 200
 """Characters of a reason that a message repeats: it may quote a whole file."""
@@ -109,6 +110,8 @@ class Result:
     names: tuple[str, ...] | None = None
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
+    written: WrittenModel | None = None
+    """What became of the model that "big-m" wrote; None for methods that write none."""
     origin: Origin | None = field(default=None, repr=False)
     """The foreign model that was solved, if it was one; a result read from a file has none."""
 
@@ -170,6 +173,7 @@ class Result:
             "engine": self.engine,
             "names": self.names,
             "outside": [asdict(where) for where in self.extrapolations],
+            "written": None if self.written is None else asdict(self.written),
         }
         return json.dumps(_sayable(record), allow_nan=False)
 
@@ -243,6 +247,7 @@ def _read(record: Any) -> Result:
         engine=_require("engine", record.get("engine", ""), str),
         names=names,
         extrapolations=tuple(_extrapolation(where) for where in record.get("outside", ())),
+        written=_written(record.get("written")),
     )
 
 
@@ -284,6 +289,17 @@ def _extrapolation(record: Any) -> Extrapolation:
     _require("feature", record["feature"], str)
     _require("sample", record["sample"], int)
     return Extrapolation(**{**record, **numbers})
+
+
+def _written(record: Any) -> WrittenModel | None:
+    if record is None:
+        return None
+    numbers = {name: _number(name, record[name], optional=True) for name in ("solving_seconds", "memory_gb")}
+    for name, kind in (("variables", int), ("constraints", int), ("said", str)):
+        if record[name] is not None:
+            _require(name, record[name], kind)
+    seconds = _number("writing_seconds", record["writing_seconds"])
+    return WrittenModel(**{**record, **numbers, "end": ModelEnd(record["end"]), "writing_seconds": seconds})
 
 
 def _listed(multipliers: Multipliers) -> dict[str, Any]:

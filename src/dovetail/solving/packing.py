@@ -43,5 +43,6 @@ def pack(
         engine=outcome.engine,
         names=problem.mip.names,
         extrapolations=() if x is None else extrapolations(problem, x),
+        written=outcome.written,
         origin=snapshot.origin,
     )
