@@ -52,7 +52,7 @@ def test_the_merit_falls_and_u_and_x_meet(seed, m, rho):
     start = {"price": rng.uniform(-5.0, 5.0, 3), "u": rng.uniform(-5.0, 5.0, 3)}
     kept = algorithm1(WHOLE, cost, g, quadratic_step(Q, b, rho), rho, 1500, **start)
     change = np.diff(kept.merit)
-    fall = min((rho + 2.0) * (rho - 1.0), (rho + m) * (rho - 2.0 * m), rho * rho) / (2.0 * rho)
+    fall = min((rho + 2.0) * (rho - 1.0), (rho + m) * (rho - 2.0 * m)) / (2.0 * rho)
     assert fall > 0.0
     assert (change <= -fall * kept.moved**2 + 1e-10).all()
     if m == 0.0:

@@ -129,7 +129,7 @@ class Example:
     def fall(self) -> float:
         """kappa of the repaired lemma: the merit falls by at least this times |u(k) - u(k-1)|^2."""
         rho, L, m = self.rho, self.L, self.m
-        return min((rho + 2 * L) * (rho - L), (rho + m) * (rho - 2 * m), rho * rho) / (2 * rho)
+        return min((rho + 2 * L) * (rho - L), (rho + m) * (rho - 2 * m)) / (2 * rho)
 
     def problem(self) -> dt.Problem:
         """The problem, with g as its network and C as the limits of the network's second output."""

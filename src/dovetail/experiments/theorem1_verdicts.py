@@ -9,42 +9,59 @@ from dovetail.experiments.families import BY_NAME
 from dovetail.experiments.run import Record
 from dovetail.experiments.statistics import average, text
 from dovetail.experiments.theorem1 import agrees, bounded, optimal, rate_holds, settles
-from dovetail.experiments.verdict import Verdict, judged, share_held
+from dovetail.experiments.verdict import Verdict, judged
 
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """One per statement of the theorem, one for its lemma, one for the proof, one for the repair."""
     assumed = [row for row in rows if BY_NAME[row["family"]].assumed]
     return [
-        share_held(
+        _statement(
             "Theorem 1: the iterates stay bounded",
             "proved",
             f"prices keep growing in {_outside(assumed, bounded)}",
-            [bounded(row) for row in assumed],
+            assumed,
+            bounded,
             "x lies in a box; prices (largest norm so far) add over the last quarter of the iterations at "
-            "most half of what they added over the second, or 1 %, in every run under the assumptions",
+            "most half of what they added over the second, or 1 %",
         ),
         _agreement(rows, assumed),
         _worth([row for row in assumed if row["kkt"] is not None and agrees(row)]),
-        share_held(
+        _statement(
             "Theorem 1: residuals fall like O(1/k)",
             "proved",
             f"they do not in {_outside(assumed, rate_holds)}",
-            [rate_holds(row) for row in assumed],
+            assumed,
+            rate_holds,
             "k times the least squared residual at the end at most 1.1 times what it was after a quarter, or "
             "the residual is 1e-4",
         ),
-        share_held(
+        _statement(
             "Theorem 1: the augmented Lagrangian converges",
             "like O(1/k)",
             f"it does not in {_outside(assumed, settles)}",
-            [settles(row) for row in assumed],
+            assumed,
+            settles,
             "its last 20 values are within 1e-4 of each other; the rate is not judged",
         ),
         _lemma(assumed),
         _dual_step(assumed),
         _repaired([row for row in rows if BY_NAME[row["family"]].repaired]),
     ]
+
+
+def _statement(
+    claim: str, paper: str, ours: str, assumed: Rows, holds: Callable[[Record], bool], rule: str
+) -> Verdict:
+    """What the theorem says of every run: one that meets its assumptions and does otherwise refutes it."""
+    return judged(
+        claim,
+        paper,
+        ours,
+        holds=all(map(holds, assumed)) if assumed else None,
+        in_part=all(map(holds, _of(assumed, ""))),
+        rule=f"{rule}; in every run under the assumptions; in part: in every one where C is everything",
+    )
 
 
 def _of(rows: Rows, limit: str) -> Rows:
@@ -61,8 +78,8 @@ def _outside(rows: Rows, holds: Callable[[Record], bool]) -> str:
     kinds = {
         "": "C is everything",
         "binding": "C binds",
-        "apart": "X, C apart",
-        "separated": "X, C separated",
+        "apart": "X and C share no point",
+        "separated": "a plane separates X and C",
     }
     parts = []
     for limit, words in kinds.items():
@@ -75,7 +92,7 @@ def _agreement(rows: Rows, assumed: Rows) -> Verdict:
     small = [row for row in rows if row["rho"] < row["L"]]
     binding = _of(assumed, "binding")
     iterations = max((row["steps"] + 1 for row in binding), default=0)
-    return share_held(
+    return _statement(
         "Theorem 1: every limit is a KKT point (u = x)",
         "proved",
         f"u = x at the end in {_count(_of(assumed, ''))} runs where C is everything; "
@@ -83,8 +100,9 @@ def _agreement(rows: Rows, assumed: Rows) -> Verdict:
         f"(in {sum(row['kkt'] == 0 for row in binding)} none of those points is a KKT point); "
         f"{_count(_of(assumed, 'apart'))} where they share none, {_count(_of(assumed, 'separated'))} where a "
         f"plane is between them; {_count(small)} with rho < L",
-        [agrees(row) for row in assumed],
-        "the last residual is at most 1e-4 in every run that satisfies the assumptions",
+        assumed,
+        agrees,
+        "the last residual is at most 1e-4",
     )
 
 
@@ -112,7 +130,7 @@ def _lemma(assumed: Rows) -> Verdict:
         "proved",
         f"where C is everything short of it in {proof} of {steps:,} iterations with u and x after the "
         f"iteration, as its proof has it, in {printed} with u and x before it, as printed; where C limits u "
-        f"the merit rises in {rises} of {sum(row['steps'] for row in limited):,}",
+        f"the merit rises in {rises:,} of {sum(row['steps'] for row in limited):,}",
         holds=printed == 0 and rises == 0 if assumed else None,
         in_part=proof == 0,
         rule="it falls by that in every iteration from the second on; in part: it does where C is "
