@@ -127,6 +127,19 @@ def test_the_smallest_counterexample_never_agrees(price):
     assert (kept.x[100:-1] != kept.x[101:]).all()
 
 
+def test_where_c_binds_many_problems_with_shared_points_never_agree():
+    family, count, K = BY_NAME["C binds"], 200 if FULL else 20, 1500 if FULL else 200
+    apart = 0
+    for i in range(count):
+        example = Example(family, 10_000, i)
+        X, (a, most) = example.whole_points(), (example.slab.a, example.slab.upper)
+        assert (X @ a <= most).any()
+        step = quadratic_step(example.Q, example.b, example.rho, a, most)
+        kept = algorithm1(X, np.zeros(3), value_of(example.Q, example.b), step, example.rho, K)
+        apart += kept.apart[-20:].min() > 1e-2
+    assert count / 3 <= apart < count  # 123 of 200 in docs/theory.md
+
+
 def test_the_loop_of_the_package_does_not_agree_on_it_either():
     mip = dt.Mip(
         cost=[0.0, 1.0, 0.0],
