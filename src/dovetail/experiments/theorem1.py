@@ -23,7 +23,7 @@ AGREED = 1e-4
 ROUNDING = 1e-9
 """Relative to the merit, or to 1: what float64 and two exact steps leave, with room."""
 REST = 20
-"""Last values of the Lagrangian that are compared: a cycle is shorter."""
+"""Last values of the Lagrangian that are compared, a quarter of a quick run's at most: a cycle is shorter."""
 PATIENCE = 600.0
 """Seconds, in place of the bench's limit: these runs end after their iterations, whatever the clock says."""
 
@@ -48,7 +48,7 @@ def execute(run: Run, settings: Settings) -> Record:
 def _followed(trace: dt.Trace, count: int) -> Record:
     """Residuals and the Lagrangian, as far as they are judged."""
     residuals = trace.column("primal")
-    last = trace.column("lagrangian")[-REST:]
+    last = trace.column("lagrangian")[-min(REST, count // 4) :]
     return {
         "last_residual": residuals[-1],
         "least_residuals": [min(residuals[: max(1, end)]) for end in (count // 4, count)],
