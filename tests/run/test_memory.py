@@ -1,10 +1,11 @@
 """Memory: read from files as Linux writes them; the machine's and the container's, whichever is shorter."""
 
+import platform
 import sys
 
 import pytest
 
-from dovetail.run.memory import resident, spare
+from dovetail.run.memory import give_back, resident, spare
 
 MEMINFO = "MemTotal:       10000000 kB\nMemFree:  1 kB\nMemAvailable:    4000000 kB\nHugePages_Total:   0\n"
 """10.24 GB, of which 4.096 are there to be taken."""
@@ -34,6 +35,16 @@ def test_this_process_holds_something_and_what_it_takes_is_seen():
     taken = bytearray(300_000_000)
     taken[::4096] = b"x" * len(taken[::4096])
     assert resident() > before + 0.2
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep nothing back")
+def test_what_is_freed_is_handed_to_the_system():
+    """Blocks of a kilobyte between others that stay: glibc keeps their pages unless it is asked."""
+    blocks = [bytearray(1000) for _ in range(200_000)]
+    full, kept = resident(), blocks[::100]
+    del blocks
+    give_back()
+    assert resident() < full - 0.1 and len(kept) == 2000
 
 
 def test_without_proc_the_most_ever_held_is_told_and_without_resource_nothing(tmp_path, monkeypatch):

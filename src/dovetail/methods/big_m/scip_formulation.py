@@ -24,7 +24,7 @@ from dovetail.mip.own_thread import Mailbox, OwnThread
 from dovetail.mip.program import Program
 from dovetail.mip.scip import FOREVER, add_program, import_scip, interrupter, watched_model
 from dovetail.run.budget import Budget
-from dovetail.run.memory import GB
+from dovetail.run.memory import GB, give_back
 
 CHUNK = 8
 """Samples formulated by one call: as a batch they share the work of reading the network."""
@@ -163,6 +163,7 @@ class ScipFormulation:
             said = str(model.getStatus())
             if mailbox.closed:  # abandoned meanwhile, and nobody else is left to free it
                 model.free()
+                give_back()
             return said
 
         self._abandoned = True  # so it is, too, when whoever waits is called away
@@ -174,6 +175,7 @@ class ScipFormulation:
         """Give SCIP's memory back now; model and event handler hold each other until they are collected."""
         if not self._abandoned:
             self._model.free()
+            give_back()
 
     def points(self) -> list[FloatArray]:
         """All points SCIP holds, best first."""
