@@ -1,0 +1,84 @@
+"""Where numbers come from: which lines of the results file, which commits, machines and seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from dovetail.experiments.run import SEEDS, Record
+from dovetail.experiments.statistics import distinct
+
+FIELDS = ("method", "network", "n", "budgets", "init", "grid", "family", "rho", "step", "device", "seed")
+"""What a line is chosen by, beside its experiment."""
+PLACE = ("commit", "machine", "device", "threads", "shared")
+"""Who made a line: it may differ from line to line."""
+UNSAID = "not recorded"
+
+
+def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
+    """How a reader finds the lines a number rests on: fields and their values, and how many there are.
+
+    Only fields that leave lines out are named. Where the values leave in more lines than were used
+    (cells are not a full grid), the number of both is given.
+    """
+    if not used:
+        return "none"
+    chosen = {name: distinct(used, name) for name in FIELDS if len(distinct(used, name)) < len(distinct(every, name))}
+    left = [row for row in every if all(row.get(name) in values for name, values in chosen.items())]
+    parts = [f"{name} {_listed(values)}" for name, values in chosen.items()]
+    count = f"{len(used)} lines" if len(left) == len(used) else f"{len(used)} of {len(left)} lines"
+    return "; ".join([f"{', '.join(distinct(used, 'experiment'))}: {count}", *parts])
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(str(value) for value in values)
+
+
+def places(rows: Iterable[Record]) -> Counter[str]:
+    """How many rows were made by which commit, where, and beside how many others."""
+    return Counter(_place(row) for row in rows)
+
+
+def _place(row: Record) -> str:
+    commit, machine, device, threads, shared = (row.get(name) for name in PLACE)
+    where = machine or UNSAID
+    if device not in (None, "cpu"):
+        where = f"{device} ({where})"
+    said = f"commit {commit or UNSAID} on {where}"
+    if threads is not None:
+        said += f", {threads} {'thread' if threads == 1 else 'threads'} a run"
+    return said if shared is None else f"{said}, {shared} at a time"
+
+
+def commits(rows: Iterable[Record]) -> list[str]:
+    """The commits that made the rows."""
+    return list(dict.fromkeys(row.get("commit") or UNSAID for row in rows))
+
+
+def caption(rows: Sequence[Record]) -> str:
+    """What a table's numbers come from: commits, machines, and seeds where they are not the paper's five."""
+    made = places(rows)
+    if not made:
+        return ""
+    if len(made) == 1:
+        said = f"All of {next(iter(made))}."
+    else:
+        mixed = "Rows of several commits" if len(commits(rows)) > 1 else "Rows of several machines"
+        said = f"{mixed}: {'; '.join(f'{count} of {place}' for place, count in made.items())}."
+    return f"*{len(rows)} lines. {said}{_seeds(rows)}*"
+
+
+def _seeds(rows: Sequence[Record]) -> str:
+    """Method by method, the seeds of its cells where these are not the paper's five."""
+    parts = []
+    for method in distinct(rows, "method"):
+        cells: dict[tuple[object, ...], set[int]] = {}
+        for row in rows:
+            if row["method"] == method:
+                cell = tuple(row.get(name) for name in FIELDS if name not in ("method", "seed", "device"))
+                cells.setdefault(cell, set()).add(row["seed"])
+        kinds = Counter(tuple(sorted(seeds)) for seeds in cells.values())
+        for seeds, count in kinds.items():
+            if seeds != tuple(sorted(SEEDS)):
+                parts.append(f"{method} {_listed(seeds)} ({count} of {len(cells)} cells)")
+    return f" Seeds other than the paper's five: {'; '.join(parts)}." if parts else ""
