@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -26,13 +23,8 @@ from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.figures import save
 from dovetail.experiments.ledger import Ledger
 from dovetail.experiments.page import document
-from dovetail.experiments.run import Record, Run, Settings
-
-
-def experiment_named(name: str) -> Experiment:
-    """The experiment, imported now."""
-    experiment: Experiment = EXPERIMENTS[name].load()
-    return experiment
+from dovetail.experiments.run import THREADS, Record, Run, Settings
+from dovetail.experiments.workers import experiment_named, results
 
 
 def chosen(names: Sequence[str]) -> list[Experiment]:
@@ -50,13 +42,12 @@ def bench(
 ) -> bool:
     """Make what is missing, then report; False when Ctrl-C cut it short."""
     planned = [run for experiment in experiments for run in experiment.runs(settings)]
-    missing = [run for run in planned if not ledger.has(run)]
-    console.print(
-        f"{len(planned)} runs, {len(planned) - len(missing)} of them done; results in {ledger.path}"
-    )
+    done = sum(map(ledger.has, planned))
+    more = sum(map(ledger.due, planned))
+    console.print(f"{done + more} runs, {done} of them done; results in {ledger.path}")
     finished = True
     try:
-        _make(missing, settings, ledger, console, jobs)
+        _make(planned, settings, ledger, console, jobs)
     except BrokenProcessPool:
         finished = False
         console.print("\nA worker was killed, perhaps for want of memory; try --resume with fewer --jobs.")
@@ -107,7 +98,7 @@ def require_runs(experiments: Sequence[Experiment], settings: Settings) -> None:
         raise dt.OptionError("--methods and --networks leave nothing to run; leave one of them out.")
 
 
-def _make(missing: list[Run], settings: Settings, ledger: Ledger, console: Console, jobs: int) -> None:
+def _make(planned: list[Run], settings: Settings, ledger: Ledger, console: Console, jobs: int) -> None:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -116,64 +107,20 @@ def _make(missing: list[Run], settings: Settings, ledger: Ledger, console: Conso
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    torch.set_num_threads(1)  # so that training does not depend on how many cores there are
-    skipped: set[str] = set()
+    torch.set_num_threads(THREADS)  # so that training does not depend on how many cores there are
+    skipped: list[str] = []
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=len(missing))
+        task = progress.add_task("", total=sum(map(ledger.due, planned)))
 
         def begins(run: Run) -> None:
             progress.update(task, description=run.key)
 
-        for result in _results(missing, settings, jobs, begins):
-            progress.update(task, advance=1)
+        for made, result in enumerate(results(planned, settings, ledger.due, jobs, begins), start=1):
             if isinstance(result, str):
-                skipped.add(result)
+                skipped.append(result)
             else:
                 ledger.add(result)
-    for reason in sorted(skipped):
+            left = sum(map(ledger.due, planned)) - len(skipped)  # a run may make others due
+            progress.update(task, completed=made, total=made + left)
+    for reason in sorted(set(skipped)):
         console.print(f"skipped: {reason}", highlight=False)
-
-
-def _results(
-    missing: list[Run], settings: Settings, jobs: int, begins: Callable[[Run], None]
-) -> Iterator[Record | str]:
-    """What came of each run as it ends; several at a time with `jobs`."""
-    if jobs == 1:
-        for run in missing:
-            begins(run)
-            yield execute(run, settings)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_quiet) as pool:
-        waiting = list(reversed(missing))
-        working: set[Future[Record | str]] = set()
-        try:
-            while waiting or working:
-                while waiting and len(working) < jobs:
-                    run = waiting.pop()
-                    begins(run)
-                    working.add(pool.submit(execute, run, settings))
-                done, working = wait(working, return_when=FIRST_COMPLETED)
-                yield from [future.result() for future in done]
-        except BaseException:
-            for process in multiprocessing.active_children():
-                process.terminate()
-            raise
-
-
-def execute(run: Run, settings: Settings) -> Record | str:
-    """One run, here and now: its row, or why it has none; then --resume tries it again."""
-    try:
-        return experiment_named(run.experiment).execute(run, settings)
-    except dt.MissingDependencyError as missing:
-        return str(missing)
-    except dt.OptionError:
-        raise
-    except Exception as trouble:
-        return f"{run.key}: {type(trouble).__name__}: {trouble}"
-
-
-def _quiet() -> None:
-    """A worker leaves Ctrl-C to the one who hired it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)

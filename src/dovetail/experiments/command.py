@@ -9,11 +9,14 @@ from pathlib import Path
 from rich.console import Console
 
 import dovetail as dt
-from dovetail.experiments.bench import bench, chosen, require_runs
-from dovetail.experiments.ledger import Ledger, said
+from dovetail.experiments.bench import bench, chosen, report, require_runs
+from dovetail.experiments.ledger import NAME, Ledger, said
 from dovetail.experiments.run import QUICK_LIMIT, QUICK_SEEDS, SEEDS, TIME_LIMIT, Settings
 from dovetail.problems import tree, water
 from dovetail.problems.data import VARIABLE, find
+
+RESERVED = 0.15
+"""Of the machine's memory: for the system, and for what a run still takes until it has ended."""
 
 
 def run(
@@ -24,27 +27,31 @@ def run(
     seeds: str | None,
     time_limit: float | None,
     baseline_limit: float | None,
+    writing_limit: float | None,
+    memory_limit: float | None,
     methods: str | None,
     networks: str | None,
     out: Path,
     resume: bool,
+    mix_commits: bool,
     jobs: int,
     device: str | None,
 ) -> bool:
     """Check what was asked for, then run it; False when it was cut short."""
     experiments = chosen(names)
-    ledger = Ledger.open(out) if resume else None
+    ledger = Ledger.open(out, jobs=jobs) if resume else None
     old = ledger.header["settings"] if ledger is not None else {}
     quick = quick or bool(old.get("quick"))
     limit = _first(time_limit, old.get("time_limit"), QUICK_LIMIT if quick else TIME_LIMIT)
+    solving = _first(baseline_limit, old.get("baseline_limit"), limit)
     settings = Settings(
         quick=quick,
         data=_folder(data, quick, [tree.FILE] if "e5" in (e.name for e in experiments) else []),
         seeds=_seeds(seeds) if seeds is not None else (QUICK_SEEDS if quick else SEEDS),
         time_limit=_positive("--time-limit", limit),
-        baseline_limit=_positive(
-            "--baseline-limit", _first(baseline_limit, old.get("baseline_limit"), limit)
-        ),
+        baseline_limit=_positive("--baseline-limit", solving),
+        writing_limit=_positive("--writing-limit", _first(writing_limit, old.get("writing_limit"), solving)),
+        memory_limit=_memory(memory_limit, jobs),
         methods=_names(methods),
         networks=_names(networks),
         device=device,
@@ -53,7 +60,27 @@ def run(
     if ledger is None:
         ledger = Ledger.create(out, settings, jobs)
     _require_same(ledger, settings)
-    return bench(experiments, settings, ledger, Console(width=160), jobs=jobs)
+    if not mix_commits and any(ledger.due(run) for e in experiments for run in e.runs(settings)):
+        ledger.require_one_commit()
+    return bench(experiments, settings, ledger, _console(), jobs=jobs)
+
+
+def collect(names: Sequence[str], others: Sequence[Path], *, out: Path, mix_commits: bool) -> None:
+    """Take over the rows of other results files into the one in `out`, all of a file or none."""
+    experiments = [experiment.name for experiment in chosen(names)]
+    ledger = Ledger.open(out)
+    for other in others:
+        new = ledger.merge(other / NAME if other.is_dir() else other, experiments, mix_commits=mix_commits)
+        _console().print(f"{new} rows taken over from {other}")
+
+
+def tell(names: Sequence[str], *, out: Path) -> None:
+    """Report what is in the file; nothing is run."""
+    report(chosen(names), Ledger.open(out, any_version=True), _console())
+
+
+def _console() -> Console:
+    return Console(width=160)
 
 
 def _first(*values: float | None) -> float:
@@ -85,10 +112,21 @@ def _seeds(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(seeds))
 
 
-def _positive(option: str, seconds: float) -> float:
-    if not 0.0 < seconds < float("inf"):
-        raise dt.OptionError(f"{option} is {seconds}; give a number of seconds above 0.")
-    return float(seconds)
+def _positive(option: str, amount: float, unit: str = "seconds") -> float:
+    if not 0.0 < amount < float("inf"):
+        raise dt.OptionError(f"{option} is {amount}; give a number of {unit} above 0.")
+    return float(amount)
+
+
+def _memory(limit: float | None, jobs: int) -> float | None:
+    """GB for a run of big-M: what was given, else an equal share of the machine, if it says what it has."""
+    if limit is not None:
+        return _positive("--memory-limit", limit, "GB")
+    try:
+        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    except (AttributeError, ValueError, OSError):
+        return None
+    return (1.0 - RESERVED) * whole / jobs
 
 
 def _require_same(ledger: Ledger, settings: Settings) -> None:

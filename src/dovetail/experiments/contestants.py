@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,20 +10,30 @@ from typing import Any
 import torch
 
 import dovetail as dt
-from dovetail.experiments.run import Record, Run, Settings
+from dovetail.experiments.run import THREADS, Record, Run, Settings
 
 BASELINES = ("big-m", "big-m-sos")
-"""They have a time limit of their own, and no use for a GPU."""
+"""They have limits of their own, and no use for a GPU."""
+AUTO = "auto"
+AUTO_LIMIT = 60.0
+"""Seconds at most: it uses all it is given, and it is no contestant but the reference point for quality; a
+fifth of the contestants' limit keeps it from taking longer than all their loops together."""
 
 MARGIN = 1e-4
 """big-M's classes clear their threshold by this, so that its points survive the check (see `BigM.margin`)."""
 
+_paper: Callable[..., Any] = dt.DualDecomposition.paper
+
 CONTESTANTS: dict[str, Callable[[], Any]] = {
-    "paper": dt.DualDecomposition.paper,
-    "paper-adaptive": lambda: dt.DualDecomposition.paper(adaptive=True),
-    "paper-barrier": lambda: replace(dt.DualDecomposition.paper(), nn_solver=dt.LogBarrier()),
+    "paper": _paper,
+    "paper-scip": lambda: _paper(engine="scip"),
+    "paper-adaptive": lambda: _paper(adaptive=True),
+    "paper-balanced": lambda: replace(_paper(), penalty=dt.BalancedPenalty(relative=False)),
+    "paper-no-dual": lambda: replace(_paper(), dual_update=False),
+    "paper-outputs": lambda: replace(_paper(), copies="inputs"),
+    "paper-barrier": lambda: replace(_paper(), nn_solver=dt.LogBarrier()),
     "dual-decomposition": dt.DualDecomposition,
-    "auto": lambda: "auto",
+    AUTO: lambda: "auto",
     "big-m": lambda: dt.BigM(margin=MARGIN),
     "big-m-sos": lambda: dt.BigM(formulation="sos", margin=MARGIN),
     "ssg": dt.SingleStepGradient,
@@ -39,34 +47,45 @@ def contest(
 ) -> tuple[Record, dt.Result | None]:
     """Solve with the run's method; what came out as a row, and the result itself.
 
-    A baseline that refuses (a layer it cannot write, a model too large) is a row too.
+    A baseline that refuses (a layer it cannot write) is a row too.
     """
-    limit = settings.baseline_limit if run.method in BASELINES else settings.time_limit
-    row = begun(run, settings)
+    row = begun(run, settings) | {"limit": seconds(run, settings)}
     try:
         result = dt.solve(
             problem,
-            method if method is not None else CONTESTANTS[run.method](),
-            time_limit=limit,
+            method if method is not None else _contestant(run, settings),
+            time_limit=row["limit"],
             seed=run.seed,
+            n_jobs=THREADS,
             device=settings.device if run.method not in BASELINES else None,
             log=False,
         )
     except dt.UnsupportedError as refusal:
-        return {**row, "status": "refused", "found": False, "message": str(refusal)}, None
+        return {**row, "status": "refused", "end": "refused", "found": False, "message": str(refusal)}, None
     if result.stop_reason == "interrupt":
         raise KeyboardInterrupt
     return {**row, **_kept(result, problem.mip.sign)}, result
 
 
+def seconds(run: Run, settings: Settings) -> float:
+    """How long a run may take; for big-M writing and solving together."""
+    if run.method in BASELINES:
+        return run.times * (settings.writing_limit + settings.baseline_limit)
+    return run.times * (min(AUTO_LIMIT, settings.time_limit) if run.method == AUTO else settings.time_limit)
+
+
+def _contestant(run: Run, settings: Settings) -> Any:
+    method = CONTESTANTS[run.method]()
+    if run.method not in BASELINES:
+        return method
+    solving = run.times * settings.baseline_limit
+    return replace(method, solve_seconds=solving, memory_limit=settings.memory_limit)
+
+
 def begun(run: Run, settings: Settings) -> Record:
-    """The part of a row that is known beforehand."""
+    """The part of a row that is known beforehand; the ledger adds where it comes from."""
     row: Record = {"key": run.key, "experiment": run.experiment, **dict(run.cell)}
-    where = {
-        "device": _device(settings, run.method),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-    }
-    return {**row, "method": run.method, "seed": run.seed, **where}
+    return {**row, "method": run.method, "seed": run.seed, "device": _device(settings, run.method)}
 
 
 def _device(settings: Settings, method: str) -> str:
@@ -79,6 +98,7 @@ def _kept(result: dt.Result, sign: float) -> Record:
     rows = list(result.trace)
     own = [row for row in rows if row.source or math.isfinite(row.objective)]
     raw = [row.lagrangian for row in rows if row.residuals] if result.method == "big-m" else []
+    best = next((row for row in reversed(rows) if row.source), None)
     return {
         "status": result.status.value,
         "stop": result.stop_reason.value,
@@ -86,9 +106,12 @@ def _kept(result: dt.Result, sign: float) -> Record:
         "found": bool(own),
         "raw": sign * min(raw) if raw else None,
         "bound": result.bound,
+        "bound_kind": result.bound_kind.value,
         "iterations": result.iterations,
-        "best_at": next((row.iteration for row in reversed(rows) if row.source), None),
+        "best_at": None if best is None else best.iteration,
+        "best_seconds": None if best is None else round(best.elapsed, 4),
         "residual": result.residual,
+        "engine": getattr(result, "engine", None) or None,
         "seconds": round(result.seconds, 4),
         "mip_seconds": round(sum(row.mip_seconds for row in rows), 4),
         "nn_seconds": round(sum(row.nn_seconds for row in rows), 4),

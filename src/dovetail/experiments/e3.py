@@ -9,7 +9,7 @@ from typing import Any
 from dovetail.experiments.experiment import Experiment, Rows
 from dovetail.experiments.figures import Drawing, Lines
 from dovetail.experiments.instances import on_water
-from dovetail.experiments.run import Run, Settings, runs
+from dovetail.experiments.run import FEW, Run, Settings, runs, tried_first
 from dovetail.experiments.statistics import (
     average,
     converged,
@@ -27,11 +27,14 @@ from dovetail.experiments.table import Table
 from dovetail.experiments.verdict import Verdict, judged
 
 NAME = "e3"
-METHODS = ("ssg", "ssg-plain", "ssg-one-step", "paper", "dual-decomposition", "big-m")
+LOOPS = ("ssg", "ssg-plain", "ssg-one-step", "paper", "paper-no-dual", "dual-decomposition")
+METHODS = (*LOOPS, "auto", "big-m")
 NETWORK = "2x16"
 """Its smallest: SCIP has to get somewhere within its limit."""
 SIZES = (20, 40, 60, 80, 32, 64, 128)
 """The paper's results are for the first four, its text names the last three."""
+BUDGETS = ("total", "per sample")
+"""The two readings of the paper's budgets: for all samples together, or for each, as its times suggest."""
 # What the paper reports, by n.
 PAPER_QUALITY = {20: 0.45, 40: 0.94, 60: 0.53, 80: 0.50}
 PAPER_ITERATIONS = {20: 10, 40: 12, 60: 42, 80: 48}
@@ -41,7 +44,9 @@ DD_SPEED = {40: 2.2, 60: 66.7, 80: 111.7}
 
 def _runs(settings: Settings) -> list[Run]:
     sizes = (4, 8) if settings.quick else SIZES
-    return runs(NAME, [{"network": NETWORK, "n": n} for n in sizes], METHODS, settings)
+    cells = [{"network": NETWORK, "n": n, "budgets": budgets} for budgets in BUDGETS for n in sizes]
+    planned = runs(NAME, cells, LOOPS, settings) + runs(NAME, cells, ("auto",), settings, seeds=FEW)
+    return planned + tried_first(NAME, cells, "big-m", settings)
 
 
 def _relative(rows: Rows, method: str, n: int) -> list[float]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dovetail.experiments.experiment import Experiment, Rows
 from dovetail.experiments.figures import Bars, Drawing, Lines
 from dovetail.experiments.instances import on_water
-from dovetail.experiments.run import Run, Settings, runs
+from dovetail.experiments.run import Run, Settings, runs, tried_first
 from dovetail.experiments.statistics import (
     average,
     converged,
@@ -23,7 +23,8 @@ from dovetail.experiments.table import Table
 from dovetail.experiments.verdict import Verdict, judged, share_held
 
 NAME = "e4"
-METHODS = ("paper", "dual-decomposition", "big-m")
+LOOPS = ("paper", "dual-decomposition")
+METHODS = (*LOOPS, "big-m", "auto")
 KINDS = {"2x16": "FC", "conv1d": "Conv1d", "residual": "residual", "lstm": "LSTM"}
 SIZES = (60, 100, 200)
 # What the paper reports, by network: accuracy, share of runs that converge, seconds.
@@ -35,9 +36,9 @@ SECONDS = {"2x16": 6.0, "residual": 8.0, "conv1d": 15.0, "lstm": 50.0}
 def _runs(settings: Settings) -> list[Run]:
     sizes = (5,) if settings.quick else SIZES
     cells = [{"network": network, "n": n} for network in KINDS for n in sizes]
-    solved = runs(NAME, cells, METHODS[:2], settings)
+    solved = runs(NAME, cells, LOOPS, settings) + runs(NAME, cells, ("auto",), settings, seeds=1)
     # what big-M can write at all is seen on the smallest size; the rest is E1's
-    return solved + runs(NAME, [cell for cell in cells if cell["n"] == sizes[0]], METHODS[2:], settings)
+    return solved + tried_first(NAME, [cell for cell in cells if cell["n"] == sizes[0]], "big-m", settings)
 
 
 def _tables(rows: Rows) -> list[Table]:

@@ -89,9 +89,9 @@ def _volume(experiment: Experiment, ledger: Ledger) -> str:
     rows = ledger.of(experiment.name)
     seeds = tuple(sorted(distinct(rows, "seed")))
     planned = experiment.runs(Settings(quick=ledger.header["settings"]["quick"], seeds=seeds))
-    missing = [run for run in planned if not ledger.has(run)]
+    missing = [run for run in planned if ledger.due(run)]
     said = f"{len(rows)} runs, seeds {', '.join(map(str, seeds))}."
-    return f"{said} {len(missing)} of the {len(planned)} planned with these are missing." if missing else said
+    return f"{said} {len(missing)} more that are planned with these are missing." if missing else said
 
 
 def _section(experiment: Experiment, ledger: Ledger) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,10 @@ TIME_LIMIT = 300.0
 """The paper's, in seconds, for every run."""
 QUICK_SEEDS, QUICK_LIMIT = (42,), 2.0
 """To see that everything runs, not to measure."""
+FEW = 3
+"""Seeds for what takes minutes a run: enough for a spread, three fifths of the time."""
+THREADS = 1
+"""Of every solve: so that runs at the same time do not wait for each other."""
 
 Record = dict[str, Any]
 """One line of the results file: the run's cell, seed and method, and what came out."""
@@ -27,7 +31,11 @@ class Settings:
     seeds: tuple[int, ...] = SEEDS
     time_limit: float = TIME_LIMIT
     baseline_limit: float = TIME_LIMIT
-    """Seconds for big-M."""
+    """Seconds in which SCIP solves what big-M has written."""
+    writing_limit: float = TIME_LIMIT
+    """Seconds more, for writing it."""
+    memory_limit: float | None = None
+    """GB of memory that a run of big-M may take; None: what the method itself takes for the limit."""
     methods: tuple[str, ...] | None = None
     """Only these; None for all that the experiment compares."""
     networks: tuple[str, ...] | None = None
@@ -44,6 +52,10 @@ class Run:
     """Which instance: names and values, such as ("network", "2x16")."""
     method: str
     seed: int
+    given: str | None = field(default=None, compare=False)
+    """The key of a run that must have found a point before this one is made."""
+    times: float = field(default=1.0, compare=False)
+    """How many times the limits it has, where the paper gave an instance more time."""
 
     @property
     def key(self) -> str:
@@ -56,14 +68,40 @@ class Run:
 
 
 def runs(
-    experiment: str, cells: Iterable[Mapping[str, Any]], methods: Iterable[str], settings: Settings
+    experiment: str,
+    cells: Iterable[Mapping[str, Any]],
+    methods: Iterable[str],
+    settings: Settings,
+    *,
+    seeds: int | None = None,
+    times: float = 1.0,
 ) -> list[Run]:
-    """Every cell with every method and seed; runs that share a network follow each other."""
+    """Every cell with every method and seed, or the first so many seeds.
+
+    Runs that share a network follow each other.
+    """
     chosen = [name for name in methods if settings.methods is None or name in settings.methods]
     wanted = [cell for cell in cells if settings.networks is None or cell.get("network") in settings.networks]
     return [
-        Run(experiment, tuple(cell.items()), method, seed)
-        for seed in settings.seeds
+        Run(experiment, tuple(cell.items()), method, seed, times=times)
+        for seed in settings.seeds[:seeds]
         for cell in wanted
         for method in chosen
     ]
+
+
+def tried_first(
+    experiment: str,
+    cells: Sequence[Mapping[str, Any]],
+    method: str,
+    settings: Settings,
+    *,
+    times: float = 1.0,
+) -> list[Run]:
+    """For big-M: the first seed, and a few more in those cells where it finds a point with the first.
+
+    Where it finds none it uses all its time: a second seed would say the same for as many minutes.
+    """
+    first = {run.cell: run.key for run in runs(experiment, cells, (method,), settings, seeds=1)}
+    planned = runs(experiment, cells, (method,), settings, seeds=FEW, times=times)
+    return [run if run.seed == settings.seeds[0] else replace(run, given=first[run.cell]) for run in planned]

@@ -16,7 +16,7 @@ from dovetail.experiments.table import Table
 from dovetail.experiments.verdict import Verdict, judged
 
 NAME = "sensitivity"
-METHODS = ("paper", "paper-adaptive", "dual-decomposition")
+METHODS = ("paper", "paper-adaptive", "paper-balanced", "dual-decomposition")
 RHO, STEPS = (0.1, 1.0, 10.0, 100.0, 1000.0), (0.001, 0.003, 0.01, 0.03, 0.1)
 """Two powers of ten around the paper's rho, one around its step size."""
 PAPER_RHO, PAPER_STEP = 10.0, 0.01

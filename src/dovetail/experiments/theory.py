@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from dovetail.experiments import theorem1, theorem2
@@ -23,8 +22,7 @@ def _runs(settings: Settings) -> list[Run]:
     networks = theorem2.QUICK_NETWORKS if settings.quick else theorem2.NETWORKS
     costs = [{"family": COST, "network": network, "n": n} for network in networks]
     # the cost of an iteration does not depend on the seed
-    alone = replace(settings, seeds=settings.seeds[:1])
-    return runs(NAME, families, METHODS[:1], settings) + runs(NAME, costs, METHODS[1:], alone)
+    return runs(NAME, families, METHODS[:1], settings) + runs(NAME, costs, METHODS[1:], settings, seeds=1)
 
 
 def _execute(run: Run, settings: Settings) -> Record:
