@@ -1,4 +1,4 @@
-"""How a big-M run ended. Only where SCIP searched, or memory really ran out, does it say something of big-M."""
+"""How a big-M run ended: only where SCIP searched, or memory really ran out, was big-M put to the test."""
 
 from __future__ import annotations
 
@@ -63,4 +63,10 @@ def _at(how: End, rows: Sequence[Record]) -> str:
     if how is not End.MEMORY:
         return ""
     peaks = known([row for row in rows if end(row) is how], "memory_gb")
-    return f" (at {text(min(peaks))} GB and more)" if len(peaks) > 1 else f" (at {text(peaks[0])} GB)" if peaks else ""
+    return (
+        f" (at {text(min(peaks))} GB and more)"
+        if len(peaks) > 1
+        else f" (at {text(peaks[0])} GB)"
+        if peaks
+        else ""
+    )

@@ -23,7 +23,11 @@ def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
     """
     if not used:
         return "none"
-    chosen = {name: distinct(used, name) for name in FIELDS if len(distinct(used, name)) < len(distinct(every, name))}
+    chosen = {
+        name: distinct(used, name)
+        for name in FIELDS
+        if len(distinct(used, name)) < len(distinct(every, name))
+    }
     left = [row for row in every if all(row.get(name) in values for name, values in chosen.items())]
     parts = [f"{name} {_listed(values)}" for name, values in chosen.items()]
     count = f"{len(used)} lines" if len(left) == len(used) else f"{len(used)} of {len(left)} lines"

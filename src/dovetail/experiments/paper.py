@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 BUDGETS = ("total", "per sample")
-"""Its experiments say "per-feature budgets of ±2.0", its appendix that budgets limit the sum over all samples:
+"""Its experiments say "per-feature budgets of ±2.0", its appendix that budgets limit the sum over samples:
 every claim that rests on them is judged in both readings."""
 ITERATIONS = 50
 """The most of a loop."""

@@ -51,7 +51,7 @@ def _quality(rows: Rows, budgets: str) -> Verdict:
     shares = {cell: value for cell, value in cells.items() if math.isfinite(value)}
     equal = [value >= EQUAL for value in shares.values()]
     proved = [reachable.proved(row) for row in mine]
-    least = min(shares, key=lambda cell: shares[cell], default=("", ""))
+    least = min(shares, key=lambda cell: shares[cell], default=("", 0))
     return judged(
         f"E1 quality: DD loses nothing against big-M (budgets {budgets})",
         "equal everywhere",
@@ -73,8 +73,8 @@ def _beside(matched: Pairs) -> str:
     gains = [ours - theirs for ours, theirs in both if ours is not None and theirs is not None]
     better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
     return (
-        f"beside big-M's own points, found in {len(gains)} of {len(both)} pairs: better in {better}, equal in "
-        f"{len(gains) - better - worse}, worse in {worse}"
+        f"beside big-M's own points, found in {len(gains)} of {len(both)} pairs: better in {better}, equal "
+        f"in {len(gains) - better - worse}, worse in {worse}"
     )
 
 
@@ -89,8 +89,9 @@ def _seconds(rows: Rows, budgets: str) -> Verdict:
     return judged(
         f"E1 time: DD near 10 s where big-M exceeds 100 s (budgets {budgets})",
         f"{E1_NEAR:g} s, > {E1_EXCEEDS:g} s",
-        f"on {' and '.join(LARGE)} with n >= {MANY} DD {said(ours)}{own}; big-M: {tally(theirs) or 'no runs'}; "
-        f"at least {text(min(known(timed, 'seconds'), default=math.nan))} s where it searched",
+        f"on {' and '.join(LARGE)} with n >= {MANY} DD {said(ours)}{own}; big-M: "
+        f"{tally(theirs) or 'no runs'}; at least {text(min(known(timed, 'seconds'), default=math.nan))} s "
+        "where it searched",
         holds=near and slow and all_solved(ours) if ours and (timed or not near) else None,
         in_part=near and slow,
         rule=f"every DD run converges within {NEAR:g} s, and every big-M run that searched took more than "
@@ -109,9 +110,9 @@ def _speed_up(rows: Rows, budgets: str) -> Verdict:
     return judged(
         f"E1 speed-up of DD over big-M (budgets {budgets})",
         "10–100x",
-        f"geometric mean {text(ratio)}x over the {len(ratios)} of {len(matched)} pairs in which SCIP searched, "
-        f"{len(ratios) - len(exact)} of them lower bounds since SCIP was not done; {text(geometric_mean(exact))}"
-        f"x over the {len(exact)} in which it was; DD {said(ours)}",
+        f"geometric mean {text(ratio)}x over the {len(ratios)} of {len(matched)} pairs in which SCIP "
+        f"searched, {len(ratios) - len(exact)} of them lower bounds since SCIP was not done; "
+        f"{text(geometric_mean(exact))}x over the {len(exact)} in which it was; DD {said(ours)}",
         holds=ratio >= E1_RATIO and all_solved(ours) if ratios else None,
         in_part=bool(ratios) and ratio >= E1_RATIO,
         open_end=bool(ratios) and ratio < E1_RATIO and open_end,

@@ -83,7 +83,8 @@ def _success(claim: str, rows: Rows, wanted: float) -> Verdict:
         f"networks that are not constant {count_of(real, converged)}",
         holds=all(near.values()) if near else None,
         in_part=any(near.values()),
-        rule=f"that share of runs, give or take {SUCCESS_ROOM:g}, with every initialisation; in part: with one",
+        rule=f"that share of runs, give or take {SUCCESS_ROOM:g}, with every initialisation; in part: with "
+        "one",
         rows=rows,
     )
 
@@ -97,7 +98,8 @@ def _deepest(rows: Rows) -> Verdict:
         f"{said(rows)}, on {', '.join(map(str, distinct(rows, 'device'))) or 'nothing'}",
         holds=below and all_solved(rows) if seconds else None,
         in_part=below,
-        rule=f"every run of the paper's settings converges within {DEEPEST_SECONDS:g} s; in part: ends within it",
+        rule=f"every run of the paper's settings converges within {DEEPEST_SECONDS:g} s; in part: ends "
+        "within it",
         rows=rows,
     )
 
@@ -116,9 +118,10 @@ def _growth(rows: Rows) -> Verdict:
     return judged(
         "E2 time per iteration grows sub-linearly with network size",
         "sub-linear",
-        f"like parameters to the power {text(power)} over {len(sizes)} sizes on {', '.join(filter(None, place))}, "
-        f"{text(last)} between the two largest of them: small networks cost what calling them costs; "
-        f"{len(rows) - len(used)} of {len(rows)} runs were made elsewhere and are left out",
+        f"like parameters to the power {text(power)} over {len(sizes)} sizes on "
+        f"{', '.join(filter(None, place))}, {text(last)} between the two largest of them: small networks "
+        f"cost what calling them costs; {len(rows) - len(used)} of {len(rows)} runs were made elsewhere and "
+        "are left out",
         holds=power < SUBLINEAR if len(sizes) >= FEWEST_SIZES else None,
         rule=f"exponent below {SUBLINEAR:g} over at least {FEWEST_SIZES} sizes on one machine",
         rows=used,
@@ -132,13 +135,13 @@ def _beyond(rows: Rows) -> Verdict:
     return judged(
         "E2 big-M beyond 6x128: memory or time",
         "fails: exceeds memory or times out at 300 s",
-        f"of {len(rows)} runs {tally(rows) or 'none'}; of the {len(mine)} in which SCIP searched or memory ran "
-        f"out ({', '.join(reached) or 'no network'}) {len(failed)} failed, {count_of(failed, found)} of these "
-        "with a point of its own",
+        f"of {len(rows)} runs {tally(rows) or 'none'}; of the {len(mine)} in which SCIP searched or memory "
+        f"ran out ({', '.join(reached) or 'no network'}) {len(failed)} failed, {count_of(failed, found)} of "
+        "these with a point of its own",
         holds=len(failed) == len(mine) and len(reached) == len(BEYOND) if mine else None,
         in_part=bool(failed),
-        rule="every run in which SCIP searched or memory ran out ends at the limit or out of memory, and there is "
-        "one for every network; in part: some",
+        rule="every run in which SCIP searched or memory ran out ends at the limit or out of memory, and "
+        "there is one for every network; in part: some",
         rows=rows,
     )
 
@@ -147,7 +150,10 @@ def _memory(rows: Rows) -> Verdict:
     deep = [row for row in rows if row["network"] in BEYOND]
     out = [row for row in deep if end(row) is End.MEMORY]
     reached = [w for w in BEYOND if any(tested(row) for row in where(deep, network=w))]
-    peaks = {w: max(known(where(rows, network=w), "memory_gb"), default=math.nan) for w in distinct(rows, "network")}
+    peaks = {
+        w: max(known(where(rows, network=w), "memory_gb"), default=math.nan)
+        for w in distinct(rows, "network")
+    }
     listed = ", ".join(f"{w} {text(peak)}" for w, peak in peaks.items() if math.isfinite(peak))
     return judged(
         "Memory of big-M grows until deep networks exceed it (E2)",
@@ -165,7 +171,8 @@ def _introduction(rows: Rows) -> Verdict:
     timed = [row for row in rows if end(row) is End.TIME]
     enough = bool(timed) and min(known(timed, "seconds"), default=0.0) >= DONE * INTRODUCTION_SECONDS
     seconds = ", ".join(
-        f"{text(row.get('writing_seconds'))} s of writing, {text(row.get('solving_seconds'))} s of SCIP" for row in rows
+        f"{text(row.get('writing_seconds'))} s of writing, {text(row.get('solving_seconds'))} s of SCIP"
+        for row in rows
     )
     return judged(
         "Introduction: SCIP times out on 64x512 with 500 samples",
@@ -197,11 +204,13 @@ def _size(rows: Rows) -> Verdict:
     return judged(
         "Model size by big-M, 64x512, 500 samples",
         paper,
-        f"{_written(row)}, {text(row['variables'] / WRITTEN_VARIABLES, 2)} times the paper's variables{note}; the "
-        f"MIP of DD has {columns:,} columns, {text(columns / DD_VARIABLES, 2)} times the paper's",
+        f"{_written(row)}, {text(row['variables'] / WRITTEN_VARIABLES, 2)} times the paper's "
+        f"variables{note}; the MIP of DD has {columns:,} columns, {text(columns / DD_VARIABLES, 2)} times "
+        "the paper's",
         holds=_near(row) and columns == DD_VARIABLES,
         in_part=_near(row),
-        rule=f"both counts within {100 * SIZE_ROOM:g} %, and DD's MIP has {DD_VARIABLES} columns; in part: the counts",
+        rule=f"both counts within {100 * SIZE_ROOM:g} %, and DD's MIP has {DD_VARIABLES} columns; in part: "
+        "the counts",
         rows=rows,
     )
 

@@ -24,7 +24,16 @@ from dovetail.experiments.paper import (
     SSG_QUALITY,
     SSG_SPEED,
 )
-from dovetail.experiments.statistics import average, converged, count_of, geometric_mean, known, mean, text, where
+from dovetail.experiments.statistics import (
+    average,
+    converged,
+    count_of,
+    geometric_mean,
+    known,
+    mean,
+    text,
+    where,
+)
 from dovetail.experiments.verdict import Verdict, judged
 
 LOSES, KEEPS = 0.95, 0.98
@@ -47,7 +56,9 @@ def _of(rows: Rows, which: str) -> list[Verdict]:
     return [
         _ssg_loses(rows, which),
         _dd_keeps(rows, which),
-        _without(rows, "paper-no-dual", f"E3 removing the dual update alone costs quality {which}", "up to 55 %"),
+        _without(
+            rows, "paper-no-dual", f"E3 removing the dual update alone costs quality {which}", "up to 55 %"
+        ),
         _without(rows, "ssg", f"E3 SSG in place of DD costs quality {which}", "up to 55 %"),
         _more_iterations(rows, which),
         _ssg_iterations(rows, which),
@@ -87,7 +98,8 @@ def _dd_keeps(rows: Rows, which: str) -> Verdict:
         holds=all(held) and proved if held else None,
         in_part=any(held),
         open_end=all(held) and not proved,
-        rule=f"at least {KEEPS:g} of the best known at every size, and that proved optimal; in part: at some size",
+        rule=f"at least {KEEPS:g} of the best known at every size, and that proved optimal; in part: at some "
+        "size",
         rows=rows,
     )
 
@@ -97,11 +109,9 @@ def _all_proved(rows: Rows, method: str, reachable: Reachable) -> bool:
 
 
 def _proofs(rows: Rows, method: str, reachable: Reachable) -> str:
-    mine = where(rows, method=method)
-    scip = where(rows, method="big-m")
-    return (
-        f"these are proved optimal in {count_of(mine, reachable.proved)} instances; SCIP: {tally(scip) or 'no runs'}"
-    )
+    proved = count_of(where(rows, method=method), reachable.proved)
+    scip = tally(where(rows, method="big-m")) or "no runs"
+    return f"these are proved optimal in {proved} instances; SCIP: {scip}"
 
 
 def _without(rows: Rows, method: str, claim: str, paper: str) -> Verdict:
@@ -204,7 +214,11 @@ def _speeds(rows: Rows, method: str, claim: str, paper: str, claimed: dict[int, 
         in_part=any(held),
         open_end=bool(settled) and not held,
         rule="at least that fast at every size, and slower than SCIP where the paper is"
-        + ("" if method == "ssg" else ", and every run converges; in part: at some size, or without converging"),
+        + (
+            ""
+            if method == "ssg"
+            else ", and every run converges; in part: at some size, or without converging"
+        ),
         rows=[row for pair in every for row in pair],
     )
 

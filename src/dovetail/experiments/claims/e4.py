@@ -58,8 +58,8 @@ def _accuracy(rows: Rows) -> Verdict:
     return Verdict(
         f"E4 accuracy of {', '.join(ACCURACY)}",
         ", ".join(f"{value:g}" for value in ACCURACY.values()),
-        f"{', '.join(text(value) for value in ours.values())} with networks of our own making, majority class "
-        f"{text(average(rows, 'majority'))}: the paper's architectures and training are not published",
+        f"{', '.join(text(value) for value in ours.values())} with networks of our own making, majority "
+        f"class {text(average(rows, 'majority'))}: the paper's architectures and training are not published",
         Word.UNTESTABLE,
         "not judged: other networks have other accuracies",
         rows,
@@ -109,8 +109,8 @@ def _seconds(rows: Rows) -> Verdict:
         f"{', '.join(text(value) for value in ours.values())} s (geometric means) to the end; {said(rows)}",
         holds=all(fast) and all_solved(rows) if fast else None,
         in_part=any(fast),
-        rule=f"each at most {SLOWER:g} times the paper's, and every run converges; in part: some, or to the end "
-        "of the iterations only",
+        rule=f"each at most {SLOWER:g} times the paper's, and every run converges; in part: some, or to the "
+        "end of the iterations only",
         rows=rows,
     )
 
@@ -164,8 +164,8 @@ def _same_objective(rows: Rows) -> Verdict:
     return judged(
         "CNN and LSTM reach the same objective as the fully connected network (introduction)",
         "same objective value, identical optima",
-        f"potable samples per run {listed or '–'}; the same as FC's in {sum(gap <= EQUAL for gap in gaps)} of "
-        f"{len(gaps)} pairs, {text(100 * mean(gaps), 2)} % apart on average, at most "
+        f"potable samples per run {listed or '–'}; the same as FC's in {sum(gap <= EQUAL for gap in gaps)} "
+        f"of {len(gaps)} pairs, {text(100 * mean(gaps), 2)} % apart on average, at most "
         f"{text(100 * max(gaps, default=math.nan), 2)} %",
         holds=all(gap <= EQUAL for gap in gaps) if gaps else None,
         in_part=any(gap <= EQUAL for gap in gaps),

@@ -61,8 +61,8 @@ def _scip(rows: Rows) -> Verdict:
         "E5 seconds of SCIP",
         f"{least:g}–{most:g} (its limit is 300)",
         f"{tally(rows) or 'no runs'}; a point of its own in {count_of(rows, found)}; proved in "
-        f"{text(mean(known(proved, 'seconds')))} s, at least {text(min(known(timed, 'seconds'), default=math.nan))} s "
-        "where it searched",
+        f"{text(mean(known(proved, 'seconds')))} s, at least "
+        f"{text(min(known(timed, 'seconds'), default=math.nan))} s where it searched",
         holds=all(slow) if slow else None,
         in_part=any(slow),
         rule=f"every run in which SCIP searched took at least {least:g} s",
@@ -84,8 +84,8 @@ def _times(rows: Rows, method: str, claim: str) -> Verdict:
         f"{len(mine)} runs at the limit, {_steps(mine)}; {said(mine)}{own}",
         holds=all(near) and all_solved(mine) if there else None,
         in_part=any(near),
-        rule=f"at most {SLOWER:g} times the paper's at every size, and every run converges; in part: at some, or "
-        "without converging",
+        rule=f"at most {SLOWER:g} times the paper's at every size, and every run converges; in part: at "
+        "some, or without converging",
         rows=[*mine, *scip],
     )
 
@@ -97,7 +97,11 @@ def _steps(rows: Rows) -> str:
 def mean_step(rows: Rows, step: str) -> float:
     """Seconds of one step, over all iterations of the rows."""
     mine = [row for row in rows if row.get("iterations") and row.get(f"{step}_seconds") is not None]
-    return sum(row[f"{step}_seconds"] for row in mine) / sum(row["iterations"] for row in mine) if mine else math.nan
+    return (
+        sum(row[f"{step}_seconds"] for row in mine) / sum(row["iterations"] for row in mine)
+        if mine
+        else math.nan
+    )
 
 
 def _speed(rows: Rows, method: str, claim: str) -> Verdict:
@@ -111,8 +115,8 @@ def _speed(rows: Rows, method: str, claim: str) -> Verdict:
     return judged(
         claim,
         f"{low:g}–{high:g}x",
-        f"geometric mean {text(ratio)}x over the {len(timed)} of {len(every)} pairs in which SCIP searched, {cut} of "
-        f"them lower bounds; the loop converged in {count_of(ours, converged)}",
+        f"geometric mean {text(ratio)}x over the {len(timed)} of {len(every)} pairs in which SCIP searched, "
+        f"{cut} of them lower bounds; the loop converged in {count_of(ours, converged)}",
         holds=fast and all_solved(ours) if timed else None,
         in_part=fast,
         open_end=bool(timed) and not fast and cut > 0,
@@ -132,12 +136,12 @@ def _swap(swapped: Pairs) -> Verdict:
         "Swapping the sub-solver changes time by less than 2x, identical objective",
         f"< {SWAP_RATIO:g}x (its own E5: 9–21x)",
         f"objectives the same in {sum(equal)} of {len(equal)} pairs, at most "
-        f"{text(100 * max(apart, default=math.nan), 2)} % apart; total time {text(ratio)}x over the {len(timed)} of "
-        f"{len(swapped)} pairs in which not both met the limit",
+        f"{text(100 * max(apart, default=math.nan), 2)} % apart; total time {text(ratio)}x over the "
+        f"{len(timed)} of {len(swapped)} pairs in which not both met the limit",
         holds=all(equal) and quick if both else None,
         in_part=bool(both) and (all(equal) or quick),
-        rule=f"objectives within {100 * SAME:g} % in every pair and less than {SWAP_RATIO:g} times the time; in part: "
-        "one of the two",
+        rule=f"objectives within {100 * SAME:g} % in every pair and less than {SWAP_RATIO:g} times the time; "
+        "in part: one of the two",
         rows=[row for pair in swapped for row in pair],
     )
 
@@ -160,8 +164,8 @@ def _slower(swapped: Pairs) -> Verdict:
     return judged(
         "E5 barrier over projected gradient",
         f"{low:g}–{high:g}x slower",
-        f"total time {text(total)}x over the {len(timed)} of {len(swapped)} pairs in which not both met the limit; a "
-        f"network step takes {text(steps)}x as long",
+        f"total time {text(total)}x over the {len(timed)} of {len(swapped)} pairs in which not both met the "
+        f"limit; a network step takes {text(steps)}x as long",
         holds=total >= low if timed else None if not swapped else False,
         in_part=total >= 2.0 or steps >= 2.0,
         open_end=not timed and steps >= low,
@@ -178,8 +182,8 @@ def _many_cuts(swapped: Pairs) -> Verdict:
     return judged(
         "Barrier is better where C has many cuts (section on the method)",
         "especially beneficial",
-        "on tree planting, where every output of the network meets rows of its own: its network step is faster in "
-        f"{sum(faster)} of {len(faster)} pairs, its point better in {sum(better)} of {len(better)}",
+        "on tree planting, where every output of the network meets rows of its own: its network step is "
+        f"faster in {sum(faster)} of {len(faster)} pairs, its point better in {sum(better)} of {len(better)}",
         holds=all(faster) and all(better) if ratios and both else None,
         in_part=bool(ratios) and (all(faster) or all(better)),
         rule="faster network steps and better points in every pair; in part: one of the two",

@@ -26,7 +26,8 @@ def _dependence(rows: Rows) -> Verdict:
         "Convergence depends on rho and step size",
         "its first limitation",
         f"newly flipped samples {_range(by_rho)} over rho, {_range(by_step)} over the step; converged in "
-        f"{text(100 * min(rates, default=math.nan))} to {text(100 * max(rates, default=math.nan))} % over rho",
+        f"{text(100 * min(rates, default=math.nan))} to {text(100 * max(rates, default=math.nan))} % over "
+        "rho",
         holds=_depends(by_rho) and _depends(by_step) if len(by_rho) > 1 and len(by_step) > 1 else None,
         in_part=_depends(by_rho) or _depends(by_step),
         rule=f"the least is below {LESS:g} of the most, over rho and over the step",
@@ -42,8 +43,8 @@ def _robustness(rows: Rows) -> Verdict:
     return judged(
         "Raising rho adaptively gives robustness",
         "robustness and efficiency",
-        f"over rho the newly flipped vary {_range(fixed)} with rho fixed, {_range(raised)} with it raised whenever "
-        f"the residual ceases to decrease{listed}",
+        f"over rho the newly flipped vary {_range(fixed)} with rho fixed, {_range(raised)} with it raised "
+        f"whenever the residual ceases to decrease{listed}",
         holds=_play(raised) <= HALF * _play(fixed) if len(fixed) > 1 and len(raised) > 1 else None,
         in_part=_play(raised) < _play(fixed),
         rule="raised, the spread over rho is at most half; in part: smaller",
@@ -54,7 +55,9 @@ def _robustness(rows: Rows) -> Verdict:
 def _flipped(rows: Rows, name: str, **fixed: float) -> dict[float, float]:
     """Newly flipped samples for each value of one setting, the other at the paper's."""
     mine = where(rows, **fixed)
-    means = {value: average(where(mine, **{name: value}), "flipped") for value in sorted(distinct(mine, name))}
+    means = {
+        value: average(where(mine, **{name: value}), "flipped") for value in sorted(distinct(mine, name))
+    }
     return {value: number for value, number in means.items() if math.isfinite(number)}
 
 
