@@ -2,12 +2,14 @@
 
 A method is judged against that, not against another method that was stopped half-way. Where no proof
 says that nothing better exists, the best known point can only be beaten: what falls short of it falls
-short of the optimum too, what reaches it may still do so.
+short of the optimum too, what reaches it may still do so. An instance on which nobody but the contestants
+themselves has been at work says nothing: there the best of them would be called perfect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,8 @@ from dovetail.experiments.statistics import where
 
 INSTANCE = ("experiment", "network", "n", "budgets", "init", "grid", "seed")
 """The fields that tell one instance from another; rho and step size are settings of a method."""
+REFERENCES = ("auto",)
+"""Methods that are run for the sake of a good point, not as contestants."""
 SAME = 1e-6
 """Objectives within this part of each other are the same: the tolerance of the check."""
 
@@ -55,26 +59,26 @@ class BestKnown:
 
 
 class Reachable:
-    """The best known of every instance in some rows."""
+    """The best known of every instance in some rows that a reference looked into, or that is proved."""
 
-    def __init__(self, rows: Iterable[Record]) -> None:
+    def __init__(self, rows: Iterable[Record], references: Collection[str] | None = REFERENCES) -> None:
+        """`references=None`: the best of the rows counts wherever it comes from."""
         self._best: dict[tuple[Any, ...], BestKnown] = {}
-        proofs: dict[tuple[Any, ...], float] = {}
+        by_instance: dict[tuple[Any, ...], list[tuple[float, Record]]] = {}
         for row in rows:
-            value, key = worth(row), instance(row)
-            if value is None:
-                continue
-            if row.get("status") == "optimal":
-                proofs[key] = max(value, proofs.get(key, value))
-            if key not in self._best or value > self._best[key].value:
-                self._best[key] = BestKnown(value, row["method"], False)
-        for key, value in proofs.items():
-            best = self._best[key]
-            if value >= best.value - SAME * max(1.0, abs(best.value)):
-                self._best[key] = BestKnown(best.value, best.method, True)
+            value = worth(row)
+            if value is not None:
+                by_instance.setdefault(instance(row), []).append((value, row))
+        for key, points in by_instance.items():
+            best = max(points, key=lambda point: point[0])
+            room = SAME * max(1.0, abs(best[0]))
+            proved = any(row.get("status") == "optimal" and value >= best[0] - room for value, row in points)
+            looked_into = references is None or any(row["method"] in references for _, row in points)
+            if proved or looked_into:
+                self._best[key] = BestKnown(best[0], best[1]["method"], proved)
 
     def of(self, row: Record) -> BestKnown | None:
-        """The best known on this row's instance; None where no method found a point."""
+        """The best known on this row's instance; None where none has a point, or no reference looked."""
         return self._best.get(instance(row))
 
     def share(self, row: Record) -> float | None:
@@ -89,6 +93,15 @@ class Reachable:
     def values(self, rows: Iterable[Record]) -> list[float]:
         """The best known of each row's instance."""
         return [best.value for row in rows if (best := self.of(row)) is not None]
+
+    def known(self, row: Record) -> bool:
+        """Whether a reference looked into this row's instance, or it is proved."""
+        return self.of(row) is not None
+
+    def owners(self) -> str:
+        """Whose the best known points are, such as "auto 12, big-m 3"."""
+        counts = Counter(best.method for best in self._best.values())
+        return ", ".join(f"{method} {count}" for method, count in counts.most_common())
 
     def proved(self, row: Record) -> bool:
         """Whether the best known on this row's instance is the optimum."""

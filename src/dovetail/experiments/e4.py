@@ -5,7 +5,7 @@ from __future__ import annotations
 from dovetail.experiments.claims import e4 as claims
 from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.instances import on_water
-from dovetail.experiments.paper import E4_SIZES
+from dovetail.experiments.paper import E4_KINDS, E4_SIZES
 from dovetail.experiments.run import Run, Settings, runs, tried_first
 from dovetail.experiments.sections import e4 as section
 
@@ -16,7 +16,7 @@ METHODS = (*LOOPS, "big-m", "auto")
 
 def _runs(settings: Settings) -> list[Run]:
     sizes = (5,) if settings.quick else E4_SIZES
-    cells = [{"network": network, "n": n} for network in section.KINDS for n in sizes]
+    cells = [{"network": network, "n": n} for network in E4_KINDS for n in sizes]
     solved = runs(NAME, cells, LOOPS, settings) + runs(NAME, cells, ("auto",), settings, seeds=1)
     # what big-M can write at all is seen on the smallest size; the rest is E1's
     return solved + tried_first(NAME, [cell for cell in cells if cell["n"] == sizes[0]], "big-m", settings)

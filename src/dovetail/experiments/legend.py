@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dovetail.experiments.paper import RHO
+
 LEGEND = {
     "paper": (
-        "Algorithm 1 with the paper's split and settings, rho fixed at 10 (the paper leaves open whether its "
-        "experiments kept it fixed), MIP steps by whichever engine is fastest"
+        f"Algorithm 1 with the paper's split and settings, rho fixed at {RHO:g} (the paper leaves open "
+        "whether its experiments kept it fixed), MIP steps by whichever engine is fastest"
     ),
     "paper-scip": "the same with SCIP for the MIP steps, which is the paper's solver",
     "paper-adaptive": "the same with rho raised whenever the primal residual ceases to decrease",

@@ -24,9 +24,7 @@ def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
     if not used:
         return "none"
     chosen = {
-        name: distinct(used, name)
-        for name in FIELDS
-        if len(distinct(used, name)) < len(distinct(every, name))
+        name: _values(used, name) for name in FIELDS if len(_values(used, name)) < len(_values(every, name))
     }
     left = [row for row in every if all(row.get(name) in values for name, values in chosen.items())]
     parts = [f"{name} {_listed(values)}" for name, values in chosen.items()]
@@ -34,8 +32,13 @@ def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
     return "; ".join([f"{', '.join(distinct(used, 'experiment'))}: {count}", *parts])
 
 
+def _values(rows: Iterable[Record], name: str) -> list[object]:
+    """The values of a field, None where a row has none."""
+    return list(dict.fromkeys(row.get(name) for row in rows))
+
+
 def _listed(values: Iterable[object]) -> str:
-    return ", ".join(str(value) for value in values)
+    return ", ".join("absent" if value is None else str(value) for value in values)
 
 
 def places(rows: Iterable[Record]) -> Counter[str]:

@@ -39,6 +39,7 @@ DD_SPEED = {40: 2.2, 60: 66.7, 80: 111.7}
 MORE_ITERATIONS = 100.0
 """Without dual updates iterations are said to rise "by two–three orders of magnitude"."""
 
+E4_KINDS = {"2x16": "FC", "conv1d": "Conv1d", "residual": "residual", "lstm": "LSTM"}
 E4_SIZES = (60, 100, 200)
 ACCURACY = {"2x16": 0.694, "conv1d": 0.743, "lstm": 0.791, "residual": 0.696}
 CONVERGENCE = {"2x16": 0.75, "conv1d": 0.83, "residual": 0.83, "lstm": 0.50}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dovetail.experiments import theorem1, theorem2
@@ -37,12 +38,14 @@ def _halves(rows: Rows) -> tuple[Rows, Rows]:
 
 def _tables(rows: Rows) -> list[Table]:
     first, second = _halves(rows)
-    return theorem1.tables(first) + theorem2.tables(second)
+    made = [replace(table, records=table.records or first) for table in theorem1.tables(first)]
+    return made + [replace(table, records=table.records or second) for table in theorem2.tables(second)]
 
 
 def _verdicts(rows: Rows) -> list[Verdict]:
     first, second = _halves(rows)
-    return theorem1.verdicts(first) + theorem2.verdicts(second)
+    made = [replace(verdict, rows=verdict.rows or first) for verdict in theorem1.verdicts(first)]
+    return made + [replace(verdict, rows=verdict.rows or second) for verdict in theorem2.verdicts(second)]
 
 
 def _draw(rows: Rows) -> Drawing | None:

@@ -11,6 +11,8 @@ from dovetail.experiments.statistics import average, converged, count_of, known,
 
 def said(rows: Sequence[Record]) -> str:
     """How many runs converged, and the seconds to their end and to their best verified point."""
+    if not rows:
+        return "has no such runs"
     seconds = known(rows, "seconds")
     most = text(max(known(rows, "iterations"), default=math.nan))
     best = average(rows, "best_seconds")

@@ -32,6 +32,8 @@ from dovetail.experiments.statistics import (
 from dovetail.experiments.verdict import Verdict, judged
 from dovetail.problems.training import DEAD
 
+BEGINS = {"default": "torch's own", "he": "He's", "residual": "He's in a residual network"}
+"""How a network is initialised. The paper does not say how its own were."""
 SUCCESS_ROOM = 0.2
 """One run of the paper's five."""
 SUBLINEAR, FEWEST_SIZES = 0.95, 3
@@ -72,7 +74,8 @@ def _success(claim: str, rows: Rows, wanted: float) -> Verdict:
     begun = {init: where(rows, init=init) for init in distinct(rows, "init")}
     near = {init: abs(share(mine, converged) - wanted) <= SUCCESS_ROOM for init, mine in begun.items()}
     listed = ", ".join(
-        f"{init} {count_of(mine, converged)} ({sum(map(constant, mine))} of these networks constant)"
+        f"{BEGINS.get(init, init)} {count_of(mine, converged)} ({sum(map(constant, mine))} of these networks "
+        "constant)"
         for init, mine in begun.items()
     )
     real = [row for row in rows if not constant(row)]

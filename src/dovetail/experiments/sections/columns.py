@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dovetail as dt
 from dovetail.experiments.best_known import Reachable
 from dovetail.experiments.contestants import BASELINES
 from dovetail.experiments.experiment import Rows
@@ -22,12 +23,13 @@ ENDING = ("converged", "last residual", "engine", "seconds")
 HOW_TO_READ = (
     "Means over seeds ± their standard deviation. *Untouched*: potable when nothing is done, since the "
     "network errs on some undrinkable samples; *potable*: at the end, over the runs in which the method "
-    "itself found a verified point; *best known*: the best verified point of any method on the same "
-    "instances, with the number of them in which it is proved optimal; *gap*: by how much the runs that have "
-    "a point fall short of it. *Converged*: the largest difference of u and x below 1e-4 within the "
-    "iterations, or nothing better exists; *last residual*: that difference at the end. *Seconds* are those "
-    "to the end of the run, converged or not, and include building the model; *engine*: what solved the MIP "
-    "steps."
+    "itself found a verified point. *Best known*: the best verified point of any method on the same "
+    "instances, over those (so many of the runs') into which *auto* looked as a reference or whose optimum "
+    "is proved, with the number proved; *gap*: by how much the runs that have a point fall short of it "
+    f"there. *Converged*: the largest difference of u and x below {dt.DualDecomposition.paper().tolerance:g} "
+    "within the iterations, or nothing better exists; *last residual*: that difference at the end. *Seconds* "
+    "are those to the end of the run, converged or not, and include building the model; *engine*: what "
+    "solved the MIP steps."
 )
 
 
@@ -44,9 +46,10 @@ def reached(cell: Rows, reachable: Reachable) -> list[str]:
 
 
 def best_known(cell: Rows, reachable: Reachable) -> str:
-    """The mean of the best known on the cell's instances, and in how many it is proved."""
-    proved = sum(map(reachable.proved, cell))
-    return text(mean(reachable.values(cell))) + (f" ({proved} proved)" if proved else "")
+    """The mean of the best known over the instances that have one; in how many, and in how many proved."""
+    looked, proved = sum(map(reachable.known, cell)), sum(map(reachable.proved, cell))
+    notes = [f"{looked} of {len(cell)}"] * (0 < looked < len(cell)) + [f"{proved} proved"] * (proved > 0)
+    return text(mean(reachable.values(cell))) + (f" ({', '.join(notes)})" if notes else "")
 
 
 def gap(points: Rows, reachable: Reachable) -> str:

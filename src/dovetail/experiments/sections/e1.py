@@ -43,14 +43,15 @@ def tables(rows: Rows) -> list[Table]:
 
 def reading(rows: Rows) -> str:
     """What big-M found, and our defaults beside the paper's settings."""
-    scip = where(rows, method="big-m")
+    scip, owners = where(rows, method="big-m"), Reachable(rows).owners()
     ours = pairs(rows, "dual-decomposition", "paper")
     if not scip or not ours:
         return ""
     return (
         f"big-M found a verified point in {count_of(scip, found)} runs ({tally(scip)}); the paper's loop "
-        "always has one, since doing nothing is one already: the number to look at is *newly flipped*, and "
-        f"the gap to the best known. {_defaults(ours)}"
+        "always has one, since doing nothing is one already: the numbers to look at are *newly flipped* and "
+        f"the gap to the best known. Whose that is, instance by instance: {owners or 'no reference looked'}. "
+        f"{_defaults(ours)}"
     )
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dovetail.experiments.best_known import Reachable
-from dovetail.experiments.claims.e2 import constant, per_iteration
+from dovetail.experiments.claims.e2 import BEGINS, constant, per_iteration
 from dovetail.experiments.contestants import CONTESTANTS
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.figures import Drawing, Lines
@@ -27,8 +27,6 @@ from dovetail.experiments.statistics import (
 )
 from dovetail.experiments.table import Table
 
-KINDS = {"default": "torch", "he": "He", "residual": "residual"}
-"""How a network begins: torch's own way; He's; He's in a residual network. The paper names none."""
 LOOPS = ("paper", "dual-decomposition")
 HEADER = (
     "network", "begins", "n", "parameters", "accuracy", "majority", "spread", "method", "runs", *COUNTS,
@@ -51,7 +49,7 @@ def tables(rows: Rows) -> list[Table]:
         records=solved,
     )
     for network in distinct(solved, "network"):
-        for init in KINDS:
+        for init in BEGINS:
             for method in present(CONTESTANTS, solved):
                 for n in distinct(where(solved, network=network, init=init, method=method), "n"):
                     cell = where(solved, network=network, init=init, method=method, n=n)
@@ -65,7 +63,7 @@ def _line(cell: Rows, reachable: Reachable) -> list[str]:
     loop = first["method"] in LOOPS
     return [
         first["network"],
-        KINDS[first["init"]],
+        BEGINS[first["init"]],
         str(first["n"]),
         f"{first['parameters']:,}" if first.get("parameters") else "–",
         text(average(cell, "accuracy")),
@@ -99,7 +97,7 @@ def reading(rows: Rows) -> str:
         return ""
     agreed = ", ".join(f"{m} in {count_of(where(flat, method=m), converged)}" for m in present(LOOPS, flat))
     begun = ", ".join(
-        f"{w} ({KINDS[i]})" for w, i in dict.fromkeys((row["network"], row["init"]) for row in flat)
+        f"{w} ({BEGINS[i]})" for w, i in dict.fromkeys((row["network"], row["init"]) for row in flat)
     )
     return (
         f"Networks that came out constant: {begun}. A constant network has no gradient: nothing that the "
@@ -125,7 +123,7 @@ def draw(rows: Rows) -> Drawing | None:
                 (place[w], value(where(solved, network=w, init=init, method=method))) for w in networks
             ]
             for method in LOOPS
-            for init, kind in KINDS.items()
+            for init, kind in BEGINS.items()
         }
 
     shared: dict[str, Any] = {

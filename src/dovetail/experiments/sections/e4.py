@@ -8,12 +8,12 @@ from dovetail.experiments.best_known import Reachable
 from dovetail.experiments.contestants import CONTESTANTS
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.figures import Bars, Drawing, Lines
+from dovetail.experiments.paper import E4_KINDS
 from dovetail.experiments.sections import big_m
 from dovetail.experiments.sections.columns import COUNTS, ENDING, HOW_TO_READ, ending, reached
 from dovetail.experiments.statistics import average, distinct, geometric_mean, known, present, text, where
 from dovetail.experiments.table import Table
 
-KINDS = {"2x16": "FC", "conv1d": "Conv1d", "residual": "residual", "lstm": "LSTM"}
 LOOPS = ("paper", "dual-decomposition")
 LEARNT = 0.005
 """By so much a network must beat the majority class to have learnt something."""
@@ -31,7 +31,7 @@ def tables(rows: Rows) -> list[Table]:
         "are of our own making, since the paper does not publish its own. big-M appears where it was tried.",
         records=rows,
     )
-    for network, kind in KINDS.items():
+    for network, kind in E4_KINDS.items():
         for n in sorted(distinct(where(rows, network=network), "n")):
             for method in present(CONTESTANTS, rows):
                 cell = where(rows, network=network, method=method, n=n)
@@ -46,12 +46,14 @@ def reading(rows: Rows) -> str:
     """Who flips how many; and networks whose rates mean little."""
     said = []
     for method in present(LOOPS, rows):
-        flips = {kind: average(where(rows, network=w, method=method), "flipped") for w, kind in KINDS.items()}
+        flips = {
+            kind: average(where(rows, network=w, method=method), "flipped") for w, kind in E4_KINDS.items()
+        }
         listed = ", ".join(f"{kind} {text(value)}" for kind, value in flips.items() if math.isfinite(value))
         said.append(f"{method}: {listed or '–'}")
     if not said:
         return ""
-    idle = [kind for w, kind in KINDS.items() if _learnt_nothing(where(rows, network=w))]
+    idle = [kind for w, kind in E4_KINDS.items() if _learnt_nothing(where(rows, network=w))]
     note = f" {', '.join(idle)}: no better than the majority class, so its rates mean little." if idle else ""
     return f"Newly flipped samples per run, {'; '.join(said)}.{note}"
 
@@ -65,7 +67,7 @@ def draw(rows: Rows) -> Drawing | None:
     if not rows:
         return None
     sizes = sorted(distinct(rows, "n"))
-    kinds = {w: kind for w, kind in KINDS.items() if where(rows, network=w)}
+    kinds = {w: kind for w, kind in E4_KINDS.items() if where(rows, network=w)}
     names = list(kinds.values())
     accuracy = {
         label: [average(where(rows, network=w), field) for w in kinds]
