@@ -48,7 +48,7 @@ def searched(row: Record) -> bool:
     return end(row) in (End.PROVED, End.TIME)
 
 
-def tested(row: Record) -> bool:
+def put_to_the_test(row: Record) -> bool:
     """Whether big-M was really put to the test: SCIP searched, or memory really ran out."""
     return searched(row) or end(row) is End.MEMORY
 

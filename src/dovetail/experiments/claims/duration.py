@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dovetail.experiments.best_known import Pairs
 from dovetail.experiments.run import Record
 from dovetail.experiments.statistics import average, converged, count_of, known, mean, text
+
+CLOCK = 1e-3
+"""Seconds below which a run's time says nothing: no ratio is taken of less."""
 
 
 def said(rows: Sequence[Record]) -> str:
@@ -26,3 +30,13 @@ def said(rows: Sequence[Record]) -> str:
 def all_solved(rows: Sequence[Record]) -> bool:
     """Whether every run converged, so that its seconds are those of a solve."""
     return bool(rows) and all(map(converged, rows))
+
+
+def timed(matched: Pairs) -> Pairs:
+    """The pairs of which both have seconds."""
+    return [pair for pair in matched if all(known([row], "seconds") for row in pair)]
+
+
+def times_as_long(slow: Record, fast: Record) -> float:
+    """The seconds of a run over those of another."""
+    return float(slow["seconds"] / max(fast["seconds"], CLOCK))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dovetail.experiments.claims.duration import all_solved, said
-from dovetail.experiments.ends import End, end, tally, tested
+from dovetail.experiments.ends import End, end, put_to_the_test, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
     BEYOND,
@@ -132,15 +132,15 @@ def _growth(rows: Rows) -> Verdict:
 
 
 def _beyond(rows: Rows) -> Verdict:
-    mine = [row for row in rows if tested(row)]
+    mine = [row for row in rows if put_to_the_test(row)]
     failed = [row for row in mine if end(row) in (End.TIME, End.MEMORY)]
     reached = [w for w in BEYOND if where(mine, network=w)]
     return judged(
         "E2 big-M beyond 6x128: memory or time",
         "fails: exceeds memory or times out at 300 s",
         f"of {len(rows)} runs {tally(rows) or 'none'}; of the {len(mine)} in which SCIP searched or memory "
-        f"ran out ({', '.join(reached) or 'no network'}) {len(failed)} failed, {count_of(failed, found)} of "
-        "these with a point of its own",
+        f"ran out ({', '.join(reached) or 'no network'}; {sum(map(constant, mine))} on constant networks) "
+        f"{len(failed)} failed, {sum(map(found, failed))} of these with a point of their own",
         holds=len(failed) == len(mine) and len(reached) == len(BEYOND) if mine else None,
         in_part=bool(failed),
         rule="every run in which SCIP searched or memory ran out ends at the limit or out of memory, and "
@@ -152,7 +152,7 @@ def _beyond(rows: Rows) -> Verdict:
 def _memory(rows: Rows) -> Verdict:
     deep = [row for row in rows if row["network"] in BEYOND]
     out = [row for row in deep if end(row) is End.MEMORY]
-    reached = [w for w in BEYOND if any(tested(row) for row in where(deep, network=w))]
+    reached = [w for w in BEYOND if any(put_to_the_test(row) for row in where(deep, network=w))]
     peaks = {
         w: max(known(where(rows, network=w), "memory_gb"), default=math.nan)
         for w in distinct(rows, "network")
@@ -163,7 +163,7 @@ def _memory(rows: Rows) -> Verdict:
         "deeper nets exceed memory limits (or time out)",
         f"out of memory in {len(out)} of {len(deep)} runs beyond 6x128; peak GB of the process: "
         f"{listed or 'not recorded'}",
-        holds=bool(out) if any(tested(row) for row in deep) else None,
+        holds=bool(out) if any(put_to_the_test(row) for row in deep) else None,
         open_end=len(reached) < len(BEYOND),
         rule="memory ran out in a run beyond 6x128; refuted only if every such network was searched without",
         rows=rows,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection
 
 from dovetail.experiments.best_known import Reachable, pairs
-from dovetail.experiments.claims.duration import all_solved, said
+from dovetail.experiments.claims.duration import all_solved, said, timed, times_as_long
 from dovetail.experiments.ends import End, end, searched, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
@@ -198,10 +198,10 @@ def _dd_iterations(rows: Rows, which: str) -> Verdict:
 
 def _speeds(rows: Rows, method: str, claim: str, paper: str, claimed: dict[int, float]) -> Verdict:
     every = pairs(rows, method, "big-m")
-    matched = [(mine, scip) for mine, scip in every if searched(scip) and known([mine], "seconds")]
+    matched = [(mine, scip) for mine, scip in timed(every) if searched(scip)]
 
     def ratios(n: int) -> list[float]:
-        return [scip["seconds"] / max(mine["seconds"], 1e-3) for mine, scip in matched if mine["n"] == n]
+        return [times_as_long(scip, mine) for mine, scip in matched if mine["n"] == n]
 
     speed = _at(lambda n: geometric_mean(ratios(n)))
     cut = {scip["n"] for _, scip in matched if end(scip) is not End.PROVED}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dovetail.experiments.best_known import Pairs, pairs
-from dovetail.experiments.claims.duration import all_solved, said
+from dovetail.experiments.claims.duration import all_solved, said, timed, times_as_long
 from dovetail.experiments.ends import End, end, searched, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
@@ -107,37 +107,42 @@ def mean_step(rows: Rows, step: str) -> float:
 def _speed(rows: Rows, method: str, claim: str) -> Verdict:
     low, high = E5_SPEED[method]
     every = pairs(rows, method, "big-m")
-    timed = [(mine, scip) for mine, scip in every if searched(scip) and known([mine], "seconds")]
-    ratios = [scip["seconds"] / max(mine["seconds"], 1e-3) for mine, scip in timed]
-    cut = sum(end(scip) is not End.PROVED for _, scip in timed)
-    ours, ratio = [mine for mine, _ in timed], geometric_mean(ratios)
+    compared = [(mine, scip) for mine, scip in timed(every) if searched(scip)]
+    ratio = geometric_mean([times_as_long(scip, mine) for mine, scip in compared])
+    cut = sum(end(scip) is not End.PROVED for _, scip in compared)
+    ours = [mine for mine, _ in compared]
     fast = ratio >= low
     return judged(
         claim,
         f"{low:g}–{high:g}x",
-        f"geometric mean {text(ratio)}x over the {len(timed)} of {len(every)} pairs in which SCIP searched, "
-        f"{cut} of them lower bounds; the loop converged in {count_of(ours, converged)}",
-        holds=fast and all_solved(ours) if timed else None,
+        f"geometric mean {text(ratio)}x over the {len(compared)} of {len(every)} pairs in which SCIP "
+        f"searched, {cut} of them lower bounds; the loop converged in {count_of(ours, converged)}",
+        holds=fast and all_solved(ours) if compared else None,
         in_part=fast,
-        open_end=bool(timed) and not fast and cut > 0,
+        open_end=bool(compared) and not fast and cut > 0,
         rule=f"at least {low:g}x, and every run converges; in part: without converging",
         rows=[row for pair in every for row in pair],
     )
 
 
+def _ended(swapped: Pairs) -> Pairs:
+    """The pairs in which not both met the limit: the others' times are not known."""
+    return [(b, p) for b, p in timed(swapped) if not (stopped(b) and stopped(p))]
+
+
 def _swap(swapped: Pairs) -> Verdict:
     both = [(b, p) for b, p in swapped if found(b) and found(p) and p["objective"]]
-    timed = [(b, p) for b, p in swapped if not (stopped(b) and stopped(p))]
-    ratio = geometric_mean([b["seconds"] / max(p["seconds"], 1e-3) for b, p in timed])
+    ended = _ended(swapped)
+    ratio = geometric_mean([times_as_long(b, p) for b, p in ended])
     apart = [abs(b["objective"] / p["objective"] - 1) for b, p in both]
     equal = [gap <= SAME for gap in apart]
-    quick = bool(timed) and ratio < SWAP_RATIO
+    quick = bool(ended) and ratio < SWAP_RATIO
     return judged(
         "Swapping the sub-solver changes time by less than 2x, identical objective",
         f"< {SWAP_RATIO:g}x (its own E5: 9–21x)",
         f"objectives the same in {sum(equal)} of {len(equal)} pairs, at most "
         f"{text(100 * max(apart, default=math.nan), 2)} % apart; total time {text(ratio)}x over the "
-        f"{len(timed)} of {len(swapped)} pairs in which not both met the limit",
+        f"{len(ended)} of {len(swapped)} pairs in which not both met the limit",
         holds=all(equal) and quick if both else None,
         in_part=bool(both) and (all(equal) or quick),
         rule=f"objectives within {100 * SAME:g} % in every pair and less than {SWAP_RATIO:g} times the time; "
@@ -159,16 +164,16 @@ def _step_ratios(swapped: Pairs) -> list[float]:
 def _slower(swapped: Pairs) -> Verdict:
     low, high = BARRIER_OVER_GRADIENT
     steps = geometric_mean(_step_ratios(swapped))
-    timed = [(b, p) for b, p in swapped if not (stopped(b) and stopped(p))]
-    total = geometric_mean([b["seconds"] / max(p["seconds"], 1e-3) for b, p in timed])
+    ended = _ended(swapped)
+    total = geometric_mean([times_as_long(b, p) for b, p in ended])
     return judged(
         "E5 barrier over projected gradient",
         f"{low:g}–{high:g}x slower",
-        f"total time {text(total)}x over the {len(timed)} of {len(swapped)} pairs in which not both met the "
+        f"total time {text(total)}x over the {len(ended)} of {len(swapped)} pairs in which not both met the "
         f"limit; a network step takes {text(steps)}x as long",
-        holds=total >= low if timed else None if not swapped else False,
+        holds=total >= low if ended else None if not swapped else False,
         in_part=total >= 2.0 or steps >= 2.0,
-        open_end=not timed and steps >= low,
+        open_end=not ended and steps >= low,
         rule=f"total time at least {low:g}x; in part: total or network steps at least twice",
         rows=[row for pair in swapped for row in pair],
     )

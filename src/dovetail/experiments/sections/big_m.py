@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dovetail.experiments.contestants import BASELINES
 from dovetail.experiments.ends import WORDS, end
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.run import Record
-from dovetail.experiments.statistics import average, count_of, found, known, spread_of, text
+from dovetail.experiments.statistics import average, count_of, found, known, present, spread_of, text, where
 from dovetail.experiments.table import Table
 
 MEASURED = (
@@ -26,21 +29,23 @@ READING = (
 )
 
 
-def table(name: str, title: str, rows: Rows, *fields: str) -> list[Table]:
-    """The table of big-M's runs, grouped by these fields; none where there are no runs."""
-    mine = [row for row in rows if row["method"] == "big-m"]
-    if not mine:
-        return []
+def tables(name: str, title: str, rows: Rows, *fields: str) -> list[Table]:
+    """The runs of each form of big-M that was run, grouped by these fields."""
+    return [_table(name, title, where(rows, method=method), fields) for method in present(BASELINES, rows)]
+
+
+def _table(name: str, title: str, mine: Rows, fields: Sequence[str]) -> Table:
+    method = mine[0]["method"]
     ways = [how for how in WORDS if any(end(row) is how for row in mine)]
     header = (*fields, "runs", *[WORDS[how] for how in ways], *MEASURED)
-    made = Table(f"{name}-big-m", title, header, reading=READING, records=mine)
+    made = Table(f"{name}-{method}", f"{title}: how {method} ended", header, reading=READING, records=mine)
     cells: dict[tuple[object, ...], list[Record]] = {}
     for row in mine:
         cells.setdefault(tuple(row.get(field) for field in fields), []).append(row)
     for place, cell in cells.items():
         counts = [str(sum(end(row) is how for row in cell)) for how in ways]
         made.rows.append([*map(_name, place), str(len(cell)), *counts, *_measured(cell)])
-    return [made]
+    return made
 
 
 def _name(value: object) -> str:

@@ -38,7 +38,7 @@ def tables(rows: Rows) -> list[Table]:
                     if cell:
                         place = [network, str(n), budgets, method, str(len(cell)), str(sum(map(found, cell)))]
                         table.rows.append([*place, *reached(cell, reachable), *ending(cell)])
-    return [table, *big_m.table("e1", "E1: how big-M ended", rows, "network", "n", "budgets")]
+    return [table, *big_m.tables("e1", "E1", rows, "network", "n", "budgets")]
 
 
 def reading(rows: Rows) -> str:

@@ -54,7 +54,7 @@ def tables(rows: Rows) -> list[Table]:
                 for n in distinct(where(solved, network=network, init=init, method=method), "n"):
                     cell = where(solved, network=network, init=init, method=method, n=n)
                     table.rows.append(_line(cell, reachable))
-    ends = big_m.table("e2", "E2: how big-M ended", rows, "network", "init", "n")
+    ends = big_m.tables("e2", "E2", rows, "network", "init", "n")
     return [made for made in (table, *ends, _sizes(where(rows, method="size"))) if made.rows]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail.experiments.best_known import Reachable, pairs
+from dovetail.experiments.claims.duration import timed, times_as_long
 from dovetail.experiments.claims.e3 import read
 from dovetail.experiments.contestants import BASELINES, CONTESTANTS
 from dovetail.experiments.ends import End, end, searched, tally
@@ -17,7 +18,6 @@ from dovetail.experiments.statistics import (
     average,
     distinct,
     geometric_mean,
-    known,
     mean,
     present,
     spread_of,
@@ -55,7 +55,7 @@ def tables(rows: Rows) -> list[Table]:
                 if cell:
                     beside = _beside(where(mine, n=n), method)
                     table.rows.append([str(n), budgets, *_line(cell, reachable), *beside])
-    return [table, *big_m.table("e3", "E3: how big-M ended", rows, "n", "budgets")]
+    return [table, *big_m.tables("e3", "E3", rows, "n", "budgets")]
 
 
 def _line(cell: Rows, reachable: Reachable) -> list[str]:
@@ -81,10 +81,8 @@ def _beside(rows: Rows, method: str) -> list[str]:
 
 def _speed_up(rows: Rows, method: str) -> tuple[list[float], bool]:
     """Seconds of SCIP over those of the method where SCIP searched, and whether it was cut off somewhere."""
-    matched = [
-        pair for pair in pairs(rows, method, "big-m") if searched(pair[1]) and known([pair[0]], "seconds")
-    ]
-    ratios = [scip["seconds"] / max(mine["seconds"], 1e-3) for mine, scip in matched]
+    matched = [pair for pair in timed(pairs(rows, method, "big-m")) if searched(pair[1])]
+    ratios = [times_as_long(scip, mine) for mine, scip in matched]
     return ratios, any(end(scip) is not End.PROVED for _, scip in matched)
 
 

@@ -39,7 +39,7 @@ def tables(rows: Rows) -> list[Table]:
                     learnt = [text(average(cell, name)) for name in ("accuracy", "majority")]
                     place = [kind, *learnt, str(n), method, str(len(cell))]
                     table.rows.append([*place, *reached(cell, reachable), *ending(cell)])
-    return [table, *big_m.table("e4", "E4: how big-M ended", rows, "network", "n")]
+    return [table, *big_m.tables("e4", "E4", rows, "network", "n")]
 
 
 def reading(rows: Rows) -> str:

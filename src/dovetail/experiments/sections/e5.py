@@ -55,7 +55,7 @@ def tables(rows: Rows) -> list[Table]:
             cell = where(rows, network=network, method=method)
             if cell:
                 table.rows.append(_line(cell, reachable))
-    return [table, *big_m.table("e5", "E5: how big-M ended", rows, "network")]
+    return [table, *big_m.tables("e5", "E5", rows, "network")]
 
 
 def _line(cell: Rows, reachable: Reachable) -> list[str]:
