@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 import torch
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 torch.set_num_threads(int(os.environ.get("DOVETAIL_TEST_THREADS", "1")))
 if turn := int(os.environ.get("DOVETAIL_TEST_SHAKEN", "0")):

@@ -27,6 +27,7 @@ _PUBLIC = {
     "Event": "dovetail.run.monitor",
     "FileLimits": "dovetail.core.file_limits",
     "FixedPenalty": "dovetail.coupling.penalty",
+    "IncreasingPenalty": "dovetail.coupling.penalty",
     "Mip": "dovetail.core.mip",
     "MissingDependencyError": "dovetail.core.errors",
     "ModelError": "dovetail.core.errors",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.core.problem import Problem as Problem
     from dovetail.coupling.penalty import BalancedPenalty as BalancedPenalty
     from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
+    from dovetail.coupling.penalty import IncreasingPenalty as IncreasingPenalty
     from dovetail.methods import register_method as register_method
     from dovetail.methods.auto import Auto as Auto
     from dovetail.methods.big_m.method import BigM as BigM

@@ -24,7 +24,7 @@ def coupled(problem, scaled=False, unit=1.0):
             problem.mip.lower,
             problem.mip.upper,
             width if scaled else np.ones_like(width),
-            points,
+            {part.name: points},
             None,
             Stopwatch(),
         )
@@ -70,7 +70,7 @@ def test_the_mip_step_minimises_the_lagrangian(make, scaled):
     for _ in range(6):
         x = rng.uniform(-1, 1, n)
         for coupling in couplings:
-            coupling._x, coupling._y = x[coupling.block.inputs], x[coupling.block.outputs]
+            coupling._x, coupling._y = x[coupling.columns], x[coupling.outputs]
         lagrangian = (
             cut.mip.cost @ x + cut.mip.offset + sum(coupling.lagrangian(3.0) for coupling in couplings)
         )

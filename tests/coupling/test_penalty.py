@@ -51,3 +51,14 @@ def test_relative_takes_the_first_rho_out_of_the_dual_residual():
 def test_options_are_checked(options):
     with pytest.raises(dt.OptionError):
         dt.BalancedPenalty(**options)
+
+
+def test_the_papers_rule_raises_rho_when_the_residual_ceases_to_fall():
+    falling = [(1.0 / k, 1.0) for k in range(1, 10)]
+    assert run(dt.IncreasingPenalty(), falling) == [10.0] * 9
+    assert run(dt.IncreasingPenalty(factor=3.0), [(1.0, 0.0), (0.5, 0.0), (0.5, 0.0), (0.7, 0.0)]) == [
+        10.0, 10.0, 30.0, 90.0
+    ]  # fmt: skip
+    assert run(dt.IncreasingPenalty(), [(1.0, 100.0)] * 200)[-1] == 10.0 * 2**10
+    with pytest.raises(dt.OptionError):
+        dt.IncreasingPenalty(factor=1.0)

@@ -113,7 +113,13 @@ def test_a_fixed_class_becomes_a_limit_on_the_logit(bounds, wanted):
     (part,) = split(problem).parts
     assert part.classes == (wanted,)
     network = network_block(
-        part, problem.mip.lower, problem.mip.upper, np.ones(6), np.zeros((4, 3)), None, Stopwatch()
+        part,
+        problem.mip.lower,
+        problem.mip.upper,
+        np.ones(6),
+        {part.name: np.zeros((4, 3))},
+        None,
+        Stopwatch(),
     )
     if wanted is None:
         assert network.rows is None
@@ -127,7 +133,7 @@ def test_one_of_three_classes_becomes_two_limits_and_two_stay_with_the_mip():
     (part,) = split(one).parts
     assert part.classes == (1,)
     network = network_block(
-        part, one.mip.lower, one.mip.upper, np.ones(6), np.zeros((4, 3)), None, Stopwatch()
+        part, one.mip.lower, one.mip.upper, np.ones(6), {part.name: np.zeros((4, 3))}, None, Stopwatch()
     )
     assert network.rows.on_values[0].tolist() == [[-1.0, 1.0, 0.0], [0.0, 1.0, -1.0]]
     two = problem_of([], [], output_type="classification", q=3, upper={4: 0.0})

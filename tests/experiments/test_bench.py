@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dovetail.cli import main
 from dovetail.experiments import EXPERIMENTS
-from dovetail.experiments.bench import experiment_named
 from dovetail.experiments.ledger import Ledger
 from dovetail.experiments.run import QUICK_SEEDS, Settings
 from dovetail.experiments.verdict import Word
+from dovetail.experiments.workers import experiment_named
 from tests.conftest import FULL
 from tests.processes import hear_ctrl_c
 from tests.test_cli import dovetail, refused
@@ -195,12 +196,22 @@ def test_ctrl_c_keeps_the_rows_prints_the_table_and_can_be_resumed(tmp_path):
         (("e1", "--seeds", "42,x"), "--seeds is '42,x'; give whole numbers"),
         (("e1", "--seeds", ""), "--seeds is ''"),
         (("e1", "--seeds", "-3"), "--seeds is '-3'"),
-        (("e1", "--methods", "magic"), "--methods: 'magic' is not among paper, dual-decomposition"),
+        (
+            ("e1", "--methods", "magic"),
+            "--methods: 'magic' is not among paper, paper-scip, dual-decomposition",
+        ),
         (("e1", "--time-limit", "-1"), "--time-limit is -1"),
         (("e1", "--time-limit", "0"), "--time-limit is 0"),
+        (("e1", "--writing-limit", "0"), "--writing-limit is 0.0; give a number of seconds above 0"),
+        (("e1", "--memory-limit", "-2"), "--memory-limit is -2.0; give a number of GB above 0"),
         (("e1", "--networks", "3x3"), "--methods and --networks leave nothing to run"),
         (("e1", "--data", "nowhere"), "water_quality.csv is not there; give the folder"),
         (("e1", "--resume"), "results.jsonl is not there; leave out --resume"),
+        (
+            ("e1", "--report-only"),
+            "results.jsonl is not there; leave out --resume, --merge and --report-only",
+        ),
+        (("e1", "--merge", "nowhere"), "results.jsonl is not there; leave out --resume, --merge"),
     ],
 )
 def test_bad_input_is_refused_with_the_fix(tmp_path, arguments, said, capsys, monkeypatch):
@@ -230,4 +241,69 @@ def test_a_library_that_is_missing_skips_its_runs_and_says_so(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "skipped: method" in done.stdout and "PySCIPOpt-ML" in done.stdout
-    assert {row["method"] for row in rows_of(tmp_path).values()} == {"paper", "dual-decomposition"}
+    assert {row["method"] for row in rows_of(tmp_path).values()} == {"paper", "dual-decomposition", "auto"}
+
+
+FAST = ("bench", "e3", "--quick", "--methods", "ssg-one-step")
+"""A run in each of three cells, of no time."""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The file of a bench of three runs, to be copied."""
+    folder = tmp_path_factory.mktemp("small")
+    done = quickly(*FAST, "--seeds", "1", "--out", str(folder))
+    assert done.returncode == 0, done.stderr
+    return folder / "results.jsonl"
+
+
+def copied(small: Path, folder: Path, *changes: tuple[str, str]) -> Path:
+    """The same file with other words in it."""
+    text = small.read_text()
+    for old, new in changes:
+        text = re.sub(old, new, text)
+    folder.mkdir(exist_ok=True)
+    (folder / "results.jsonl").write_text(text)
+    return folder
+
+
+def here(arguments: tuple[str, ...], monkeypatch) -> None:
+    """A command that runs nothing, in this process."""
+    monkeypatch.setattr(sys, "argv", ["dovetail", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+
+
+def test_rows_of_two_machines_become_one_file_and_one_page(small, tmp_path, capsys, monkeypatch):
+    one = copied(small, tmp_path / "one")
+    two = copied(small, tmp_path / "two", ('"seed": 1', '"seed": 2'), ("seed=1", "seed=2"))
+    theirs = (two / "results.jsonl").read_bytes()
+    merge = ("bench", "all", "--merge", str(two), "--out", str(one))
+    here(merge, monkeypatch)
+    assert "3 rows taken over" in capsys.readouterr().out
+    assert {row["seed"] for row in rows_of(one).values()} == {1, 2}
+    assert rows_of(two).items() <= rows_of(one).items()
+    assert (two / "results.jsonl").read_bytes() == theirs
+    assert "seeds 1, 2" in (one / "results.md").read_text()
+    here(merge, monkeypatch)
+    assert "0 rows taken over" in capsys.readouterr().out
+    assert len(rows_of(one)) == 6
+
+
+def test_another_commit_goes_on_only_if_told_and_every_row_keeps_its_own(
+    small, tmp_path, capsys, monkeypatch
+):
+    out = ("--out", str(copied(small, tmp_path, ('"commit": "[^"]*"', '"commit": "abc"'))))
+    before = (tmp_path / "results.jsonl").read_bytes()
+    more = (*FAST, "--seeds", "1,2", "--resume", *out)
+    heard = " ".join(refused(more, capsys, monkeypatch).split())
+    assert "has rows of commit abc" in heard and "add --mix-commits" in heard
+    here(("bench", "all", "--report-only", *out), monkeypatch)
+    done = quickly(*FAST, "--seeds", "1", "--resume", *out)  # nothing is missing, nothing is mixed
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "results.jsonl").read_bytes() == before
+    done = quickly(*more, "--mix-commits")
+    assert done.returncode == 0, done.stderr
+    commits = {(row["seed"], row["commit"] == "abc") for row in rows_of(tmp_path).values()}
+    assert commits == {(1, True), (2, False)}

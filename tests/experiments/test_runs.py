@@ -79,7 +79,7 @@ def test_the_paper_s_longer_limits():
     assert long == {("e1", 3.0), ("e2", 12.0), ("e5", 3.0)}
     (introduction,) = [run for run in planned("e2") if run.times == 12.0]
     assert (introduction["network"], introduction["n"], introduction.method) == ("64x512", 500, "big-m")
-    assert seconds(introduction, Settings()) == 2 * 3600.0
+    assert seconds(introduction, Settings()) == 2 * 3600.0 and introduction.together
     headline = [run for run in planned("e1") if run.times == 3.0]
     assert {(run["network"], run["n"], run.method) for run in headline} == {("6x128", 500, "big-m")}
 

@@ -9,8 +9,8 @@ from dovetail.experiments.run import Run, Settings
 from dovetail.experiments.workers import results
 
 
-def run(method, seed=1, given=None):
-    return Run("e1", (("n", seed),), method, seed, given)
+def run(method, seed=1, given=None, network="2x16"):
+    return Run("e1", (("network", network), ("n", 5)), method, seed, given)
 
 
 class Book:
@@ -37,18 +37,18 @@ def nothing_is_solved(monkeypatch):
     monkeypatch.setattr(workers, "execute", lambda run, settings: {"key": run.key})
 
 
-def test_one_at_a_time_they_are_made_as_planned(nothing_is_solved):
-    planned = [run("paper"), run("big-m"), run("auto")]
-    assert made(planned) == planned
+def test_one_at_a_time_they_are_made_as_planned_network_by_network(nothing_is_solved):
+    small, large = ([run(method, network=w) for method in ("paper", "big-m")] for w in ("2x16", "4x32"))
+    assert made([small[0], large[0], small[1], large[1]]) == [*small, *large]
 
 
 @pytest.mark.parametrize("found", [True, False])
 def test_a_run_that_is_given_for_another_waits_for_it(nothing_is_solved, found):
     first = run("big-m")
     later = run("big-m", 2, first.key)
-    assert made([later, run("paper"), first], found=lambda run: found) == (
-        [run("paper"), first, later] if found else [run("paper"), first]
-    )
+    planned = [later, run("paper"), first]
+    made_first = [run("paper"), first]
+    assert made(planned, found=lambda run: found) == ([*made_first, later] if found else made_first)
 
 
 def test_without_the_run_it_is_given_for_it_is_not_made(nothing_is_solved):

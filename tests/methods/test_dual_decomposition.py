@@ -28,7 +28,41 @@ def test_the_papers_settings():
     assert (paper.rho, paper.tolerance, paper.iterations, paper.scaling) == (10.0, 1e-4, 50, "none")
     assert paper.nn_solver == dt.ProjectedGradient(steps=25, lr=0.01, decay=False, keep_best=False)
     assert paper.penalty == dt.FixedPenalty()
-    assert dt.DualDecomposition.paper(adaptive=True).penalty == dt.BalancedPenalty(relative=False)
+    assert dt.DualDecomposition.paper(adaptive=True).penalty == dt.IncreasingPenalty()
+    assert (paper.copies, paper.dual_update, paper.engine) == ("rows", True, "auto")
+    assert dt.DualDecomposition.paper(engine="scip").engine == "scip"
+
+
+def epigraph() -> dt.Problem:
+    """min t over t >= (x - 0.3)^2 + (y - 0.7)^2 and x + y <= 0.6: the output meets a column of nobody."""
+    mip = dt.Mip(
+        cost=[0.0, 0.0, 1.0, 0.0], A=[[0.0, 0.0, 1.0, -1.0], [1.0, 1.0, 0.0, 0.0]], row_lower=[0.0, -np.inf],
+        row_upper=[np.inf, 0.6], lower=[-1.0, -1.0, -9.0, -9.0], upper=[1.0, 1.0, 9.0, 9.0],
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    target = torch.tensor([0.3, 0.7], dtype=torch.float64)
+    problem.add_predictor(
+        lambda X: ((torch.as_tensor(X) - target) ** 2).sum(dim=1, keepdim=True), [0, 1], [3], name="bowl"
+    )
+    return problem
+
+
+@pytest.mark.parametrize("copies", ["inputs", "rows"])
+def test_both_forms_reach_a_convex_optimum(copies):
+    """The nearest point of the half-plane is 0.4 / sqrt(2) away."""
+    method = dt.DualDecomposition(iterations=300, copies=copies, patience=None)
+    result = dt.solve(epigraph(), method, log=False)
+    assert result.objective == pytest.approx(0.08, abs=2e-3)
+    kinds = {residual.kind for row in result.trace for residual in row.residuals}
+    assert kinds == ({"inputs"} if copies == "rows" else {"inputs", "outputs"})
+    assert result.engine == "piqp"
+
+
+def test_without_its_dual_update_the_multipliers_stay_at_zero():
+    method = dt.DualDecomposition(iterations=10, dual_update=False, scaling="none", patience=None)
+    result = dt.solve(bowl(), method, log=False)
+    assert not result.multipliers.inputs["bowl"].any()
+    assert all(row.merit == row.lagrangian for row in result.trace)
 
 
 def test_convex_and_continuous_reaches_the_optimum():

@@ -18,6 +18,7 @@ from dovetail.mip.scip import watched_model
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.engine import Quadratic
 from dovetail.run.guard import BEGIN, Guard
+from dovetail.run.memory_watch import MemoryWatch
 from dovetail.testing.problems import busy
 from tests.conftest import FULL
 from tests.small import random_mlp
@@ -253,6 +254,19 @@ def test_big_m_frees_its_model_at_once(monkeypatch):
     monkeypatch.setattr("dovetail.methods.big_m.scip_formulation.watched_model", remembered)
     dt.solve(busy(6), "big-m", time_limit=3.0, log=False)
     assert freed == [1]
+
+
+def test_work_that_has_taken_all_memory_is_waited_for():
+    """Only when it has ended is its memory given back; there is time left to wait."""
+    asked, heard = [], threading.Event()
+
+    def end():
+        asked.append(time.perf_counter())
+        if asked[-1] - asked[0] > 2.0 * GRACE_SECONDS:
+            heard.set()
+
+    budget = Budget(600.0, memory=MemoryWatch(1e-6))
+    assert OwnThread(lambda mailbox: heard.wait(60.0)).wait(budget, end) is True
 
 
 # --- memory, threads, files --------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Budget: deadlines nest, and a request to stop reaches everybody."""
 
 from dovetail.run.budget import Budget, StopReason
+from dovetail.run.memory_watch import MemoryWatch
 
 
 def test_a_part_ends_no_later_than_the_whole():
@@ -21,3 +22,12 @@ def test_stop_reaches_parents_and_siblings_and_the_first_reason_stays():
     other.stop(StopReason.CALLBACK)
     assert whole.over is one.over is other.over is StopReason.INTERRUPT
     assert whole.stopped is StopReason.INTERRUPT
+
+
+def test_memory_ends_the_part_that_watches_it_and_its_parts_but_not_the_whole():
+    whole, watch = Budget(), MemoryWatch(1e-6)
+    part = whole.part(10.0, memory=watch)
+    assert part.over is part.part(5.0).over is StopReason.MEMORY
+    assert whole.over is None and whole.part(10.0).over is None
+    whole.stop(StopReason.INTERRUPT)
+    assert part.over is StopReason.INTERRUPT  # what a person asks for comes first

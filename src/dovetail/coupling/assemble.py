@@ -1,18 +1,22 @@
-"""From a part of the split problem to what its network step needs: frozen network, box, rows, lengths."""
+"""From a part of the split problem to what its network step needs: frozen networks, box, rows, lengths."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
-from dovetail.coupling.split import Part, SampleRow
+from dovetail.coupling.part import Part, SampleRow
 from dovetail.run.network_step import NetworkBlock, Rows, ends_in_probability
 from dovetail.run.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from dovetail.core.predictor import Forward
 
 SMALLEST_SPREAD = 1e-3
 """Relative to the largest value met: an output that hardly moves is still measured in something it sees."""
@@ -28,14 +32,14 @@ def network_block(
     lower: FloatArray,
     upper: FloatArray,
     width: FloatArray,
-    points: FloatArray,
+    points: Mapping[str, FloatArray],
     device: str | None,
     stopwatch: Stopwatch,
 ) -> NetworkBlock:
-    """The static side of one block's network step.
+    """The static side of one part's network step.
 
-    `lower`, `upper` and `width` are per column: box and length of a unit step. `points` are
-    sample inputs over which the spread of the network's values is measured.
+    `lower`, `upper` and `width` are per column: box and length of a unit step. `points` are, block by
+    block, sample inputs over which the spread of the networks' values is measured.
     """
     block = part.block
     own_device = device if device is not None else block.description.device
@@ -43,23 +47,43 @@ def network_block(
     def tensor(array: FloatArray) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(array, dtype=np.float64), device=own_device)
 
+    forwards = [member.block.predictor.snapshot(own_device) for member in part.members]
     network = NetworkBlock(
-        name=block.name,
-        forward=block.predictor.snapshot(own_device),
-        smooth=block.description.smooth,
+        name=part.name,
+        forward=_joined(part, forwards, own_device),
+        smooth=all(member.block.description.smooth for member in part.members),
         classifies=block.classifies,
         probability=ends_in_probability(block),
         threshold=block.threshold,
-        spread=tensor(np.ones(block.outputs.shape[1])),
-        lower=tensor(lower[block.inputs]),
-        upper=tensor(upper[block.inputs]),
-        scale=tensor(width[block.inputs]),
+        spread=tensor(np.ones(part.outputs.shape[1])),
+        lower=tensor(lower[part.columns]),
+        upper=tensor(upper[part.columns]),
+        scale=tensor(width[part.columns]),
         rows=_rows(part, tensor),
         stopwatch=stopwatch,
     )
-    with torch.no_grad():
-        values = network.values(tensor(points))
-    return replace(network, spread=_spread(values, block.classifies))
+    spreads = []
+    for member, forward in zip(part.members, forwards, strict=True):
+        with torch.no_grad():
+            values = replace(network, forward=forward).values(tensor(points[member.block.name]))
+        spreads.append(_spread(values, block.classifies).repeat(len(member.positions)))
+    return replace(network, spread=torch.cat(spreads))
+
+
+def _joined(part: Part, forwards: Sequence[Forward], device: str) -> Forward:
+    """From a sample's copies to its members' values, one after the other; one call per member."""
+    if part.is_alone:
+        return forwards[0]
+    places = [torch.as_tensor(member.positions, device=device) for member in part.members]
+
+    def forward(u: Tensor) -> Tensor:
+        values = []
+        for own, place in zip(forwards, places, strict=True):
+            each = own(u[:, place].flatten(0, 1))
+            values.append(each.reshape(len(u), -1))
+        return torch.cat(values, dim=1)
+
+    return forward
 
 
 def _spread(values: Tensor, classifies: bool) -> Tensor:
@@ -83,7 +107,7 @@ def _rows(part: Part, tensor: ToTensor) -> Rows | None:
     most = max(len(rows) for rows in samples)
     if most == 0:
         return None
-    n, d, q = len(samples), part.block.inputs.shape[1], part.block.outputs.shape[1]
+    n, d, q = len(samples), part.columns.shape[1], part.outputs.shape[1]
     on_inputs, on_values = np.zeros((n, most, d)), np.zeros((n, most, q))
     lower, upper = np.full((n, most), -np.inf), np.full((n, most), np.inf)
     for i, rows in enumerate(samples):

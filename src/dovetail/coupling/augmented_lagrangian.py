@@ -24,12 +24,17 @@ LEAST_SECONDS = 1.0
 
 
 class AugmentedLagrangian:
-    """A MIP in an engine, the couplings of its blocks, and the point each side is at."""
+    """A MIP in an engine, the couplings of its parts, and the point each side is at."""
 
     def __init__(
-        self, mip: Mip, session: MipSession, couplings: list[BlockCoupling], stopwatch: Stopwatch
+        self,
+        mip: Mip,
+        session: MipSession,
+        couplings: list[BlockCoupling],
+        stopwatch: Stopwatch,
+        engine: str = "",
     ) -> None:
-        self.mip = mip
+        self.mip, self.engine = mip, engine
         self.couplings = couplings
         self.x: FloatArray | None = None
         self._session, self._stopwatch = session, stopwatch
@@ -39,7 +44,7 @@ class AugmentedLagrangian:
         for coupling in self.couplings:
             coupling.begin(x)
             if multipliers is not None:
-                name = coupling.block.name
+                name = coupling.name
                 _take(coupling.multiplier, multipliers.inputs, name, "inputs")
                 if coupling.couples_outputs:
                     _take(coupling.output_multiplier, multipliers.outputs, name, "outputs")
@@ -88,16 +93,16 @@ class AugmentedLagrangian:
         """The point `x` with the networks' copies in place of its inputs; shared inputs get the mean."""
         total, count = np.zeros_like(x), np.zeros_like(x)
         for coupling in self.couplings:
-            np.add.at(total, coupling.block.inputs, coupling.u)
-            np.add.at(count, coupling.block.inputs, 1.0)
+            np.add.at(total, coupling.columns, coupling.u)
+            np.add.at(count, coupling.columns, 1.0)
         return np.where(count > 0, total / np.maximum(count, 1.0), x)
 
     def multipliers(self, rho: float) -> Multipliers:
         """The prices as they are now."""
         return Multipliers(
-            {coupling.block.name: coupling.multiplier.copy() for coupling in self.couplings},
+            {coupling.name: coupling.multiplier.copy() for coupling in self.couplings},
             {
-                coupling.block.name: coupling.output_multiplier.copy()
+                coupling.name: coupling.output_multiplier.copy()
                 for coupling in self.couplings
                 if coupling.couples_outputs
             },

@@ -1,4 +1,4 @@
-"""One block's coupling: its copies u, its multipliers, and what they add to either step.
+"""One part's coupling: its copies u, its multipliers, and what they add to either step.
 
 With the minimised problem's cost c and the weights W = rho k / width^2, V = rho k / spread^2,
 where k is the objective's unit, the augmented Lagrangian is
@@ -16,7 +16,7 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import classes_of
 from dovetail.core.mip import Mip
-from dovetail.coupling.split import Part
+from dovetail.coupling.part import Part
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
 from dovetail.run.network_step import AugmentedTerms, NetworkBlock, NnSolver
@@ -30,7 +30,7 @@ beyond is the sign of copies that cannot meet."""
 
 
 class BlockCoupling:
-    """The coupling of one block between the MIP and its network."""
+    """The coupling of one part between the MIP and its networks."""
 
     def __init__(
         self,
@@ -43,20 +43,19 @@ class BlockCoupling:
         scaled: bool,
     ) -> None:
         """`width` (n, d) is what residuals of the inputs are measured in."""
-        block = part.block
-        self.block = block
+        self.name, self.columns, self.outputs = part.name, part.columns, part.outputs
         self.network = network
         self.couples_outputs = part.couples_outputs
         self._unit = unit
         self._length = _array(network.scale)
         self._width = width
-        self._spread = _output_spread(network, block.outputs.shape, scaled)
+        self._spread = _output_spread(network, part.outputs.shape, scaled)
         gone = not part.couples_outputs
-        self._cost = cost[block.outputs] if gone else np.zeros(block.outputs.shape)
-        self.multiplier = np.zeros(block.inputs.shape)
-        self.output_multiplier = np.zeros(block.outputs.shape)
-        self.u = np.zeros(block.inputs.shape)
-        self.f = np.zeros(block.outputs.shape)
+        self._cost = cost[part.outputs] if gone else np.zeros(part.outputs.shape)
+        self.multiplier = np.zeros(part.columns.shape)
+        self.output_multiplier = np.zeros(part.outputs.shape)
+        self.u = np.zeros(part.columns.shape)
+        self.f = np.zeros(part.outputs.shape)
         self.note = ""
         self._before: tuple[FloatArray, FloatArray] = (self.u, self.f)
         self._x, self._y = self.u, self.f
@@ -65,7 +64,7 @@ class BlockCoupling:
 
     def begin(self, x: FloatArray) -> None:
         """Put the copies at a point of the host's columns."""
-        start = self._tensor(x[self.block.inputs])
+        start = self._tensor(x[self.columns])
         start = torch.minimum(torch.maximum(start, self.network.lower), self.network.upper)
         with torch.no_grad():
             values = self.network.values(start)
@@ -78,9 +77,9 @@ class BlockCoupling:
         A column may be an input of several samples: their proximal terms add up, and `moment` collects
         weight times centre.
         """
-        added = [(self.block.inputs, self.multiplier, self._input_weight(rho), self.u)]
+        added = [(self.columns, self.multiplier, self._input_weight(rho), self.u)]
         if self.couples_outputs:
-            added.append((self.block.outputs, self.output_multiplier, self._output_weight(rho), self.f))
+            added.append((self.outputs, self.output_multiplier, self._output_weight(rho), self.f))
         for columns, multiplier, own_weight, centre in added:
             np.subtract.at(cost, columns, multiplier)
             np.add.at(weight, columns, own_weight)
@@ -91,7 +90,7 @@ class BlockCoupling:
     ) -> None:
         """Let the sub-solver move the copies, given the MIP's point `x`."""
         self._before = (self.u, self.f)
-        self._x, self._y = x[self.block.inputs], x[self.block.outputs]
+        self._x, self._y = x[self.columns], x[self.outputs]
         terms = self._augmented_terms(rho)
         start = self._better_start(terms) if both_starts else self._tensor(self.u)
         answer = solver.solve(self.network, terms, start, budget)
@@ -99,9 +98,7 @@ class BlockCoupling:
         self.note = answer.note
         violation = float(answer.violation.max())
         if violation > LEFT_OVER:
-            self.note += (
-                f"{'; ' if self.note else ''}{self.block.name}: copies miss their rows by {violation:.1e}"
-            )
+            self.note += f"{'; ' if self.note else ''}{self.name}: copies miss their rows by {violation:.1e}"
 
     def update_multipliers(self, rho: float) -> None:
         """lambda += W (u - x), and the same for outputs; clipped."""
@@ -121,7 +118,7 @@ class BlockCoupling:
     # --- what they add up to -----------------------------------------------------------------
 
     def lagrangian(self, rho: float) -> float:
-        """This block's terms of the augmented Lagrangian, at the current copies and multipliers."""
+        """This part's terms of the augmented Lagrangian, at the current copies and multipliers."""
         apart = self.u - self._x
         total = self.multiplier * apart + 0.5 * self._input_weight(rho) * apart * apart
         if not self.couples_outputs:
@@ -135,7 +132,7 @@ class BlockCoupling:
         u, f = self._before
         found = [
             Residual(
-                self.block.name,
+                self.name,
                 "inputs",
                 _largest((self.u - self._x) / self._width),
                 rho * _largest((self.u - u) / self._width),
@@ -144,7 +141,7 @@ class BlockCoupling:
         if self.couples_outputs:
             found.append(
                 Residual(
-                    self.block.name,
+                    self.name,
                     "outputs",
                     _largest((self.f - self._y) / self._spread),
                     rho * _largest((self.f - f) / self._spread),

@@ -1,18 +1,19 @@
 """The penalty parameter rho: how strongly the two copies are held together, and when that changes.
 
-The theory needs finitely many changes of rho; both rules respect that.
+The theory needs finitely many changes of rho; all rules respect that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from dovetail.core.options import require_count, require_flags, require_number
 
 
 @dataclass(frozen=True)
 class FixedPenalty:
-    """rho stays what it is: the paper's experiments.
+    """rho stays what it is: what the paper's experiments state, without saying whether it was adapted.
 
     >>> import dovetail as dt
     >>> dt.DualDecomposition(rho=10.0, penalty=dt.FixedPenalty()).penalty
@@ -26,6 +27,41 @@ class FixedPenalty:
     def update(self, state: PenaltyState, iteration: int, primal: float, dual: float) -> PenaltyState:
         """No change."""
         return state
+
+
+@dataclass(frozen=True)
+class IncreasingPenalty:
+    """The paper's rule: rho grows whenever the primal residual ceases to decrease.
+
+    Its section on the method says that much; Algorithm 1 says "based on residuals", and a later section
+    that rho is lowered too (`BalancedPenalty` does that). The factor is not given.
+
+    >>> import dovetail as dt
+    >>> rule = dt.IncreasingPenalty(factor=2.0)
+    >>> state = rule.update(rule.start(10.0), iteration=1, primal=1.0, dual=0.0)
+    >>> rule.update(state, iteration=2, primal=1.0, dual=0.0).rho
+    20.0
+    """
+
+    factor: float = 2.0
+    """The usual one of multiplier methods; the paper says "beta > 1"."""
+    most_changes: int = 10
+    """To a thousand times the first rho: integers freeze long before, and the theory needs an end."""
+
+    def __post_init__(self) -> None:
+        require_number("IncreasingPenalty: factor", self.factor, above=1.0)
+        require_count("IncreasingPenalty: most_changes", self.most_changes, at_least=0)
+
+    def start(self, rho: float) -> PenaltyState:
+        """Begin with `rho`."""
+        return PenaltyState(rho, rho)
+
+    def update(self, state: PenaltyState, iteration: int, primal: float, dual: float) -> PenaltyState:
+        """Raise rho unless the residual fell."""
+        if primal < state.primal or state.changes >= self.most_changes:
+            return replace(state, primal=primal)
+        rho = state.rho * self.factor
+        return replace(state, rho=rho, changes=state.changes + 1, changed_at=iteration, primal=primal)
 
 
 @dataclass(frozen=True)
@@ -85,12 +121,13 @@ class BalancedPenalty:
 
 @dataclass(frozen=True)
 class PenaltyState:
-    """rho now, rho at the start, and how often and when it changed."""
+    """rho now, rho at the start, how often and when it changed, and the last primal residual."""
 
     rho: float
     first: float
     changes: int = 0
     changed_at: int = 0
+    primal: float = inf
 
 
-Penalty = FixedPenalty | BalancedPenalty
+Penalty = FixedPenalty | IncreasingPenalty | BalancedPenalty

@@ -1,17 +1,17 @@
 """Cutting a problem in two: what stays in the MIP, and what goes with the networks.
 
-*Inputs* form (the paper's): the network gets copies u of its inputs; its outputs leave the
-MIP together with their cost, and rows and bounds on one sample's own inputs and outputs
-become limits on the network step.
+*Inputs* form: the network gets copies u of its inputs; its outputs leave the MIP together with their cost,
+and rows and bounds on one sample's own inputs and outputs become limits on the network step.
 
 *Inputs and outputs* form: an output that meets columns outside its sample, feeds another
 block or must be integer has to stay a column of the MIP, so f(u) = y is a second coupling. No
-theorem of the paper covers this form. (A class output is 0 or 1 by itself: declaring it
-integer does not count.)
+theorem of the paper covers this form: the paper copies the other columns too (`paper_split`). (A class
+output is 0 or 1 by itself: declaring it integer does not count.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,29 +21,7 @@ from dovetail.core.block import Block
 from dovetail.core.mip import HAIR, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
-
-
-@dataclass(frozen=True, eq=False)
-class SampleRow:
-    """lower <= sum of entries <= upper over one sample's own inputs and outputs, by position."""
-
-    on_inputs: FloatArray
-    on_outputs: FloatArray
-    lower: float
-    upper: float
-    name: str
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One block after the cut."""
-
-    block: Block
-    couples_outputs: bool
-    rows: tuple[tuple[SampleRow, ...], ...]
-    """For each sample, the limits that went with the network."""
-    classes: tuple[int | None, ...]
-    """For each sample of a classifier, the one class its limits leave, or None."""
+from dovetail.coupling.part import Part, SampleRow, alone, output_bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,28 +34,32 @@ class Split:
     @property
     def columns(self) -> IntArray:
         """Columns of the MIP that carry a proximal term."""
-        columns = [part.block.inputs.ravel() for part in self.parts]
-        columns += [part.block.outputs.ravel() for part in self.parts if part.couples_outputs]
+        columns = [part.columns.ravel() for part in self.parts]
+        columns += [part.outputs.ravel() for part in self.parts if part.couples_outputs]
         return np.unique(np.concatenate(columns)) if columns else np.empty(0, dtype=np.int64)
 
 
 def split(problem: Problem) -> Split:
     """Choose each block's form and cut the problem accordingly."""
     mip = problem.mip.minimised()
-    private, foreign = _sort_rows(problem, mip)
-    parts = [_part(problem, mip, b, private, foreign) for b in range(len(problem.blocks))]
+    rows = sorted_rows(problem, mip)
+    parts = tuple(part_of(problem, mip, b, rows) for b in range(len(problem.blocks)))
+    return Split(remaining(mip, parts), parts)
+
+
+def remaining(mip: Mip, parts: Sequence[Part]) -> Mip:
+    """The MIP without the rows the parts took, and with the outputs that left at rest."""
     stays = np.ones(mip.n_rows, dtype=bool)
     cost, lower, upper = mip.cost.copy(), mip.lower.copy(), mip.upper.copy()
-    for b, part in enumerate(parts):
+    for part in parts:
+        stays[list(part.taken)] = False
         if part.couples_outputs:
             continue
-        for i in range(part.block.samples):
-            stays[private.get((b, i), [])] = False
-        gone = part.block.outputs.ravel()
+        gone = part.outputs.ravel()
         cost[gone] = 0.0
         lower[gone] = upper[gone] = np.clip(0.0, mip.lower[gone], mip.upper[gone])
     names = None if mip.row_names is None else tuple(np.array(mip.row_names)[stays])
-    remaining = replace(
+    return replace(
         mip,
         cost=cost,
         A=mip.A[stays],
@@ -87,10 +69,19 @@ def split(problem: Problem) -> Split:
         lower=lower,
         upper=upper,
     )
-    return Split(remaining, tuple(parts))
 
 
-def _sort_rows(problem: Problem, mip: Mip) -> tuple[dict[tuple[int, int], list[int]], set[int]]:
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """The rows that touch outputs."""
+
+    private: dict[tuple[int, int], list[int]]
+    """By block and sample: rows over that sample's own columns."""
+    foreign: set[int]
+    """Blocks with an output in any other row."""
+
+
+def sorted_rows(problem: Problem, mip: Mip) -> SortedRows:
     """Rows by the one sample whose own columns they touch, and the blocks whose outputs meet others."""
     owner = {
         int(j): (b, i)
@@ -113,27 +104,29 @@ def _sort_rows(problem: Problem, mip: Mip) -> tuple[dict[tuple[int, int], list[i
             private.setdefault((b, i), []).append(int(r))
         else:
             foreign.update(b for b, _ in owners)
-    return private, foreign
+    return SortedRows(private, foreign)
 
 
-def _part(
-    problem: Problem,
-    mip: Mip,
-    b: int,
-    private: dict[tuple[int, int], list[int]],
-    foreign: set[int],
-) -> Part:
-    block = problem.blocks[b]
+def needs_columns(problem: Problem, mip: Mip, block: Block) -> bool:
+    """Whether a block's outputs have to be columns of the MIP: a block reads them, or they are whole."""
     outputs = block.outputs.ravel()
-    together = Part(block, True, ((),) * block.samples, (None,) * block.samples)
     feeds = bool(np.isin(outputs, problem.inputs).any())
-    has_integers = bool(mip.integer[outputs].any()) and not block.classifies
-    if b in foreign or feeds or has_integers:
+    return feeds or (bool(mip.integer[outputs].any()) and not block.classifies)
+
+
+def part_of(problem: Problem, mip: Mip, b: int, sorted_: SortedRows) -> Part:
+    """One block in the form its rows leave it."""
+    block = problem.blocks[b]
+    together = alone(block, couples_outputs=True)
+    if b in sorted_.foreign or needs_columns(problem, mip, block):
         return together
-    rows = [tuple(_own_row(mip, block, i, r) for r in private.get((b, i), [])) for i in range(block.samples)]
+    own = [sorted_.private.get((b, i), []) for i in range(block.samples)]
+    rows = [tuple(_own_row(mip, block, i, r) for r in own[i]) for i in range(block.samples)]
+    taken = tuple(r for some in own for r in some)
     if not block.classifies:
-        limits = [(*rows[i], *_own_bounds(mip, block, i)) for i in range(block.samples)]
-        return Part(block, False, tuple(limits), (None,) * block.samples)
+        d = block.inputs.shape[1]
+        limits = [(*rows[i], *output_bounds(mip, block.outputs[i], d)) for i in range(block.samples)]
+        return alone(block, couples_outputs=False, rows=tuple(limits), taken=taken)
     classes: list[int | None] = []
     for i in range(block.samples):
         if any(np.any(row.on_inputs) for row in rows[i]):
@@ -143,7 +136,7 @@ def _part(
         if len(allowed) not in (1, everything):
             return together  # none, or some of several: the MIP has to choose
         classes.append(allowed[0] if len(allowed) == 1 else None)
-    return Part(block, False, ((),) * block.samples, tuple(classes))
+    return alone(block, couples_outputs=False, classes=tuple(classes), taken=taken)
 
 
 def _own_row(mip: Mip, block: Block, i: int, r: int) -> SampleRow:
@@ -156,26 +149,6 @@ def _own_row(mip: Mip, block: Block, i: int, r: int) -> SampleRow:
         else:
             on_inputs[np.flatnonzero(block.inputs[i] == j)[0]] = a
     return SampleRow(on_inputs, on_outputs, float(mip.row_lower[r]), float(mip.row_upper[r]), mip.row_name(r))
-
-
-def _own_bounds(mip: Mip, block: Block, i: int) -> list[SampleRow]:
-    """The finite bounds of a sample's outputs, as rows."""
-    rows = []
-    for o, j in enumerate(block.outputs[i]):
-        if np.isfinite(mip.lower[j]) or np.isfinite(mip.upper[j]):
-            on_outputs = np.zeros(block.outputs.shape[1])
-            on_outputs[o] = 1.0
-            name = f"the bounds of {mip.column_name(int(j))}"
-            rows.append(
-                SampleRow(
-                    np.zeros(block.inputs.shape[1]),
-                    on_outputs,
-                    float(mip.lower[j]),
-                    float(mip.upper[j]),
-                    name,
-                )
-            )
-    return rows
 
 
 def _allowed_classes(mip: Mip, block: Block, i: int, rows: tuple[SampleRow, ...]) -> list[int]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 import dovetail as dt
+from dovetail.experiments.baseline import baseline_fields
 from dovetail.experiments.run import THREADS, Record, Run, Settings
 
 BASELINES = ("big-m", "big-m-sos")
@@ -22,7 +23,7 @@ fifth of the contestants' limit keeps it from taking longer than all their loops
 MARGIN = 1e-4
 """big-M's classes clear their threshold by this, so that its points survive the check (see `BigM.margin`)."""
 
-_paper: Callable[..., Any] = dt.DualDecomposition.paper
+_paper = dt.DualDecomposition.paper
 
 CONTESTANTS: dict[str, Callable[[], Any]] = {
     "paper": _paper,
@@ -61,10 +62,11 @@ def contest(
             log=False,
         )
     except dt.UnsupportedError as refusal:
-        return {**row, "status": "refused", "end": "refused", "found": False, "message": str(refusal)}, None
+        refused = {"status": "refused", "found": False, "message": str(refusal)}
+        return row | refused | _of_baseline(run, settings, None), None
     if result.stop_reason == "interrupt":
         raise KeyboardInterrupt
-    return {**row, **_kept(result, problem.mip.sign)}, result
+    return row | _kept(result, problem.mip.sign) | _of_baseline(run, settings, result), result
 
 
 def seconds(run: Run, settings: Settings) -> float:
@@ -76,10 +78,16 @@ def seconds(run: Run, settings: Settings) -> float:
 
 def _contestant(run: Run, settings: Settings) -> Any:
     method = CONTESTANTS[run.method]()
-    if run.method not in BASELINES:
+    if not isinstance(method, dt.BigM):
         return method
-    solving = run.times * settings.baseline_limit
+    solving = None if run.together else run.times * settings.baseline_limit
     return replace(method, solve_seconds=solving, memory_limit=settings.memory_limit)
+
+
+def _of_baseline(run: Run, settings: Settings, result: dt.Result | None) -> Record:
+    if run.method not in BASELINES:
+        return {}
+    return {"engine": "scip", "memory_limit": settings.memory_limit, **baseline_fields(result)}
 
 
 def begun(run: Run, settings: Settings) -> Record:
@@ -111,7 +119,7 @@ def _kept(result: dt.Result, sign: float) -> Record:
         "best_at": None if best is None else best.iteration,
         "best_seconds": None if best is None else round(best.elapsed, 4),
         "residual": result.residual,
-        "engine": getattr(result, "engine", None) or None,
+        "engine": result.engine or None,
         "seconds": round(result.seconds, 4),
         "mip_seconds": round(sum(row.mip_seconds for row in rows), 4),
         "nn_seconds": round(sum(row.nn_seconds for row in rows), 4),

@@ -22,11 +22,13 @@ MOST_FOR_SCIP = 200
 
 
 def _runs(settings: Settings) -> list[Run]:
+    sizes = dict(zip(BUDGETS, ((5, 10), (5,)) if settings.quick else (E1_SIZES, E1_SIZES), strict=True))
+    networks = E1_NETWORKS[:2] if settings.quick else E1_NETWORKS
     cells: list[dict[str, Any]] = [
         {"network": network, "n": n, "budgets": budgets}
         for budgets in BUDGETS
-        for network in (E1_NETWORKS[:2] if settings.quick else E1_NETWORKS)
-        for n in _sizes(settings.quick, budgets)
+        for network in networks
+        for n in sizes[budgets]
     ]
     headline = [] if settings.quick else [HEADLINE]
     by_scip = [cell for cell in cells if cell["budgets"] == "total" and cell["n"] <= MOST_FOR_SCIP]
@@ -37,10 +39,6 @@ def _runs(settings: Settings) -> list[Run]:
         planned += tried_first(NAME, cells, baseline, settings)
         planned += tried_first(NAME, headline, baseline, settings, times=HEADLINE_TIMES)
     return planned
-
-
-def _sizes(quick: bool, budgets: str) -> tuple[int, ...]:
-    return E1_SIZES if not quick else (5, 10) if budgets == "total" else (5,)
 
 
 E1 = Experiment(

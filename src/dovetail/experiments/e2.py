@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dovetail.experiments.claims import e2 as claims
 from dovetail.experiments.contestants import begun
 from dovetail.experiments.experiment import Experiment
@@ -16,18 +18,19 @@ METHODS = (*LOOPS, "big-m", "auto", "size")
 CLAIMED_SIZE = {**INTRODUCTION, "init": "default"}
 """The instance whose written-out size the paper names, and which SCIP did not solve in two hours."""
 TWO_HOURS = 12.0
-"""Of writing and solving, in limits of 300 s for each."""
+"""Of writing and solving together, in limits of 300 s for each."""
 
 
 def _runs(settings: Settings) -> list[Run]:
-    networks, n = (E2_NETWORKS[:3], 10) if settings.quick else (E2_NETWORKS, 100)
+    networks, n = (E2_NETWORKS[:2], 10) if settings.quick else (E2_NETWORKS, 100)
     cells = [{"network": w, "n": n, "init": init} for w in networks for init in ("default", "he")]
     # even with He's initialisation a plain network of 64x512 comes out constant: a residual one joins it
     cells.append({"network": networks[-1], "n": n, "init": "residual"})
     planned = runs(NAME, cells, LOOPS, settings) + runs(NAME, cells, ("auto",), settings, seeds=1)
     planned += tried_first(NAME, cells, "big-m", settings)
     if not settings.quick:
-        planned += runs(NAME, [CLAIMED_SIZE], ("big-m",), settings, seeds=1, times=TWO_HOURS)
+        claimed = runs(NAME, [CLAIMED_SIZE], ("big-m",), settings, seeds=1, times=TWO_HOURS)
+        planned += [replace(run, together=True) for run in claimed]
     counted = [{**CLAIMED_SIZE, "network": networks[-1], "n": n} for n in (500, 60)]
     return planned + runs(NAME, counted, ("size",), settings, seeds=1)
 

@@ -14,11 +14,12 @@ LOOPS = ("ssg", "ssg-plain", "ssg-one-step", "paper", "paper-no-dual", "dual-dec
 METHODS = (*LOOPS, "auto", "big-m")
 NETWORK = "2x16"
 """Its smallest: SCIP has to get somewhere within its limit."""
+SIZES = (*E3_SIZES, *E3_TEXT_SIZES)
 
 
 def _runs(settings: Settings) -> list[Run]:
-    sizes = (4, 8) if settings.quick else (*E3_SIZES, *E3_TEXT_SIZES)
-    cells = [{"network": NETWORK, "n": n, "budgets": budgets} for budgets in BUDGETS for n in sizes]
+    sizes = dict(zip(BUDGETS, ((4, 8), (4,)) if settings.quick else (SIZES, SIZES), strict=True))
+    cells = [{"network": NETWORK, "n": n, "budgets": b} for b in BUDGETS for n in sizes[b]]
     planned = runs(NAME, cells, LOOPS, settings) + runs(NAME, cells, ("auto",), settings, seeds=FEW)
     return planned + tried_first(NAME, cells, "big-m", settings)
 

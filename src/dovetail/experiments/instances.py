@@ -9,7 +9,7 @@ from typing import Any
 
 import dovetail as dt
 from dovetail.experiments.contestants import contest
-from dovetail.experiments.run import Record, Run, Settings
+from dovetail.experiments.run import INIT, Record, Run, Settings
 from dovetail.problems.tree import Tree, tree
 from dovetail.problems.water import Judge, train
 
@@ -20,9 +20,9 @@ EPOCHS, QUICK_EPOCHS = 40, 15
 def on_water(run: Run, settings: Settings, method: Any = None) -> Record:
     """A run on a water problem: its cell names network, n and, if they matter, init and budgets."""
     cell = dict(run.cell)
-    network, init = cell["network"], cell.get("init", "he")
+    network, init = cell["network"], cell.get("init", INIT)
     if init == "residual":
-        network, init = _residual(network), "he"
+        network, init = _residual(network), INIT
     judge, seconds = _judge(network, init, run.seed, settings.data, settings.quick, settings.device)
     instance = judge.water(cell["n"], shared=cell.get("budgets", "total") == "total")
     row, result = contest(instance.problem, run, settings, method)

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from typing import Any
 
 import torch
 
@@ -14,7 +15,7 @@ import dovetail as dt
 from dovetail.experiments import EXPERIMENTS
 from dovetail.experiments.contestants import AUTO, BASELINES, seconds
 from dovetail.experiments.experiment import Experiment
-from dovetail.experiments.run import THREADS, Record, Run, Settings
+from dovetail.experiments.run import INIT, THREADS, Record, Run, Settings
 
 LONG = (*BASELINES, AUTO, "paper-scip", "paper-outputs", "paper-barrier")
 """Methods that tend to use all the time they have; the others are done in seconds."""
@@ -52,14 +53,14 @@ def results(
 
     `due` is asked again before each: a run may wait for the outcome of another.
     """
+    waiting = _together(planned)
     if jobs == 1:
-        waiting = list(planned)
         while run := _next(waiting, due):
             begins(run)
             yield execute(run, settings)
         return
-    # the longest first: at the end no core is left alone with one of them
-    waiting = sorted(planned, key=lambda run: -seconds(run, settings) if run.method in LONG else 0.0)
+    if not settings.quick:  # the longest first: at the end no core is left alone with one of them
+        waiting.sort(key=lambda run: -seconds(run, settings) if run.method in LONG else 0.0)
     with _pool(jobs) as pool:
         working: set[Future[Outcome]] = set()
         try:
@@ -77,6 +78,18 @@ def results(
             raise
 
 
+def _together(planned: Sequence[Run]) -> list[Run]:
+    """Runs that share a network follow each other, so that it is trained once."""
+    networks: dict[tuple[Any, ...], int] = {}
+
+    def place(run: Run) -> int:
+        cell = dict(run.cell)
+        network = (run.seed, cell.get("network"), cell.get("init", INIT))
+        return networks.setdefault(network, len(networks))
+
+    return sorted(planned, key=place)
+
+
 def _next(waiting: list[Run], due: Callable[[Run], bool]) -> Run | None:
     """Take the first that may begin; None where none may, for now or for ever."""
     for place, run in enumerate(waiting):
@@ -86,12 +99,12 @@ def _next(waiting: list[Run], due: Callable[[Run], bool]) -> Run | None:
 
 
 def _submitted(run: Run, settings: Settings, pool: ProcessPoolExecutor) -> Future[Outcome]:
-    """Begin a run; a baseline in a process of its own.
+    """Begin a run; a baseline, unless it is a small one, in a process of its own.
 
     The memory it is limited to is that of its process: what an earlier run left behind would count, and a
     process that is killed for its memory takes nobody else's run with it.
     """
-    if run.method not in BASELINES:
+    if run.method not in BASELINES or settings.quick:
         return pool.submit(execute, run, settings)
     own = _pool(1)
     future = own.submit(execute, run, settings)

@@ -40,7 +40,8 @@ from dovetail.core.problem import Problem
 from dovetail.coupling.assemble import network_block
 from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian
 from dovetail.coupling.block_coupling import BlockCoupling
-from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, Penalty
+from dovetail.coupling.paper_split import paper_split
+from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, IncreasingPenalty, Penalty
 from dovetail.coupling.split import split
 from dovetail.mip import engine_for, require_engine
 from dovetail.nn.projected_gradient import ProjectedGradient
@@ -82,6 +83,11 @@ class DualDecomposition:
     iterations: int = 50
     penalty: Penalty = field(default_factory=BalancedPenalty)
     scaling: Literal["box", "none"] = "box"
+    copies: Literal["inputs", "rows"] = "inputs"
+    """What the networks have copies of: their inputs (outputs that meet other columns are coupled too); or,
+    as in the paper, every column of a row with an output in it, and such rows leave the MIP."""
+    dual_update: bool = True
+    """False keeps the multipliers where they start, at zero: the loop without its dual update, to compare."""
     engine: str | MipEngine = "auto"
     mip_gap: float = 1e-3
     both_starts: bool = True
@@ -92,13 +98,19 @@ class DualDecomposition:
     name = "dual-decomposition"
 
     @classmethod
-    def paper(cls, adaptive: bool = False) -> DualDecomposition:
-        """The paper's settings: rho 10, no scaling, 25 Adam steps of 0.01, 50 iterations, 1e-4."""
+    def paper(cls, adaptive: bool = False, engine: str | MipEngine = "auto") -> DualDecomposition:
+        """The paper's settings: its copies, rho 10, no scaling, 25 Adam steps of 0.01, 50 iterations, 1e-4.
+
+        Whether its experiments kept rho at 10 it does not say; `adaptive` raises it by the paper's rule. Its
+        MIP solver is SCIP: `engine="scip"`.
+        """
         return cls(
             rho=10.0,
             nn_solver=ProjectedGradient.paper(),
-            penalty=BalancedPenalty(relative=False) if adaptive else FixedPenalty(),
+            penalty=IncreasingPenalty() if adaptive else FixedPenalty(),
             scaling="none",
+            copies="rows",
+            engine=engine,
             movement=None,
             both_starts=False,
             patience=None,
@@ -111,8 +123,9 @@ class DualDecomposition:
             require_number("DualDecomposition: movement", self.movement, above=0.0)
         require_number("DualDecomposition: mip_gap", self.mip_gap, at_least=0.0)
         require_count("DualDecomposition: iterations", self.iterations, at_least=1)
-        require_flags("DualDecomposition", self, "both_starts")
+        require_flags("DualDecomposition", self, "both_starts", "dual_update")
         require_choice("DualDecomposition: scaling", self.scaling, ("box", "none"))
+        require_choice("DualDecomposition: copies", self.copies, ("inputs", "rows"))
         require_engine("DualDecomposition: engine", self.engine)
         if self.patience is not None:
             require_count("DualDecomposition: patience", self.patience, at_least=1)
@@ -144,7 +157,8 @@ class DualDecomposition:
             lagrangian = augmented.lagrangian(answer.x, rho)
 
             # 3. dual update: lambda(k)
-            augmented.update_multipliers(rho)
+            if self.dual_update:
+                augmented.update_multipliers(rho)
 
             # 4. every candidate is offered; agreement?
             objective = context.incumbent.offer(answer.x, "x")
@@ -178,7 +192,7 @@ class DualDecomposition:
     def _set_up(self, context: SolveContext) -> AugmentedLagrangian | None:
         """What is done once: cut the problem, measure it, load the engine, freeze the networks."""
         problem, start = context.problem, context.start
-        parts = split(problem)
+        parts = paper_split(problem) if self.copies == "rows" else split(problem)
         box = input_box(problem, context.budget, seed=context.seed, threads=context.threads)
         scaled = self.scaling == "box"
         if scaled and not box.complete and context.budget.over:
@@ -194,16 +208,15 @@ class DualDecomposition:
         cost = problem.mip.minimised().cost
         couplings = []
         for part in parts.parts:
-            points = ranges.points[part.block.name]
             network = network_block(
-                part, box.lower, box.upper, length, points, context.device, context.stopwatch
+                part, box.lower, box.upper, length, ranges.points, context.device, context.stopwatch
             )
             reason = self.nn_solver.refuses(network)
             if reason is not None:
                 raise UnsupportedError(reason)
-            own_width = width[part.block.inputs]
+            own_width = width[part.columns]
             couplings.append(BlockCoupling(part, network, cost, own_width, unit, scaled=scaled))
-        augmented = AugmentedLagrangian(parts.mip, session, couplings, context.stopwatch)
+        augmented = AugmentedLagrangian(parts.mip, session, couplings, context.stopwatch, engine.name)
         context.monitor.say(_introduction(engine.name, self, couplings))
         augmented.begin(start.x if start.x is not None else _first_point(context, ranges), start.multipliers)
         return augmented
@@ -216,7 +229,9 @@ def _end(
     trace = context.monitor.trace
     residual = trace[-1].primal if len(trace) else None
     notes = [coupling.note for coupling in augmented.couplings if coupling.note]
-    return MethodOutcome(reason, iterations, "; ".join(notes), residual, augmented.multipliers(rho))
+    return MethodOutcome(
+        reason, iterations, "; ".join(notes), residual, augmented.multipliers(rho), augmented.engine
+    )
 
 
 def _first_point(context: SolveContext, ranges: TypicalRanges) -> FloatArray:
@@ -264,12 +279,15 @@ def _objective_unit(problem: Problem, ranges: TypicalRanges) -> float:
 
 
 def _introduction(engine: str, options: DualDecomposition, couplings: list[BlockCoupling]) -> str:
-    forms = ", ".join(
-        f"{coupling.block.name}: inputs{' and outputs' if coupling.couples_outputs else ''}"
-        for coupling in couplings
-    )
+    forms = ", ".join(f"{coupling.name}: {_coupled(options, coupling)}" for coupling in couplings)
     solver = getattr(options.nn_solver, "name", type(options.nn_solver).__name__)
     return f"  MIP step by {engine}, network step by {solver}\n  coupled: {forms}"
+
+
+def _coupled(options: DualDecomposition, coupling: BlockCoupling) -> str:
+    if coupling.couples_outputs:
+        return "inputs and outputs"
+    return "inputs" if options.copies == "inputs" else f"{coupling.columns.shape[1]} copies per group"
 
 
 class _Gain:

@@ -187,8 +187,7 @@ def _networks(context: SolveContext, box: Box, ranges: TypicalRanges, device: st
     unscaled = np.ones(context.problem.mip.n_columns)
     blocks = {}
     for part in split(context.problem).parts:
-        points = ranges.points[part.block.name]
-        blocks[part.block.name] = network_block(
-            part, box.lower, box.upper, unscaled, points, device, context.stopwatch
+        blocks[part.name] = network_block(
+            part, box.lower, box.upper, unscaled, ranges.points, device, context.stopwatch
         )
     return blocks

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from dovetail.run.budget import Budget
+from dovetail.run.budget import Budget, StopReason
 
 POLL_SECONDS = 0.02
 """Between two looks at the clock: shorter than anybody notices, long enough to cost nothing."""
@@ -57,14 +57,19 @@ class OwnThread(Generic[T]):
             self._mailbox.tasks.put(None)
 
     def wait(self, budget: Budget, end: Callable[[], object]) -> T | None:
-        """The answer; None when the budget was over and the work did not end soon after `end` asked it to."""
+        """The answer; None when the budget was over and the work did not end soon after `end` asked it to.
+
+        Where it is memory that is over and time is left, it waits on: only work that has ended gives it back.
+        """
         self._thread.start()
         asked: float | None = None
         try:
             while self._serve():
-                if budget.over:
-                    asked = time.perf_counter() if asked is None else asked
+                over = budget.over
+                if over:
                     end()  # again and again: SCIP forgets what it is told before it begins
+                    patient = over is StopReason.MEMORY and budget.left > 0.0
+                    asked = time.perf_counter() if asked is None or patient else asked
                     if time.perf_counter() - asked > GRACE_SECONDS:
                         return None
         except BaseException:

@@ -1,10 +1,12 @@
-"""Time and permission to go on: one deadline, and one flag that says why the work must stop."""
+"""Time, memory and permission to go on: a deadline, a watch, and a flag that says why work must stop."""
 
 from __future__ import annotations
 
 import math
 import time
 from enum import StrEnum
+
+from dovetail.run.memory_watch import MemoryWatch
 
 
 class StopReason(StrEnum):
@@ -18,6 +20,7 @@ class StopReason(StrEnum):
     PROVED = "proved"
     AGREED = "agreed"
     TIME = "time"
+    MEMORY = "memory"
     ITERATIONS = "iterations"
     INTERRUPT = "interrupt"
     STALLED = "stalled"
@@ -30,16 +33,19 @@ class OutOfTime(BaseException):
 
 
 class Budget:
-    """Wall seconds left, and whether somebody asked to stop.
+    """Wall seconds left, whether memory is, and whether somebody asked to stop.
 
-    `part` gives a shorter budget for a piece of the work: it has a deadline of its
-    own but shares the flag, so that Ctrl-C stops every piece at once.
+    `part` gives a shorter budget for a piece of the work: it has a deadline of its own, and a watch over
+    memory if it is given one, but shares the flag, so that Ctrl-C stops every piece at once.
     """
 
-    def __init__(self, seconds: float = math.inf, *, parent: Budget | None = None) -> None:
+    def __init__(
+        self, seconds: float = math.inf, *, parent: Budget | None = None, memory: MemoryWatch | None = None
+    ) -> None:
         self._start = time.perf_counter()
         self._seconds = seconds
         self._parent = parent
+        self._memory = memory
         self._reserve = 0.0
         self._stopped: StopReason | None = None
         self._stopped_at = math.inf
@@ -48,9 +54,9 @@ class Budget:
         """Keep so much of the time back for what comes after the search: the last check of its point."""
         self._reserve = seconds
 
-    def part(self, seconds: float) -> Budget:
-        """A budget of at most `seconds`, and at most what is left here."""
-        return Budget(min(seconds, self.left), parent=self)
+    def part(self, seconds: float, *, memory: MemoryWatch | None = None) -> Budget:
+        """A budget of at most `seconds`, and at most what is left here; `memory` ends it as well."""
+        return Budget(min(seconds, self.left), parent=self, memory=memory or self._memory)
 
     def stop(self, reason: StopReason) -> None:
         """Ask all work under this budget, and under its parents, to end.
@@ -90,4 +96,8 @@ class Budget:
     @property
     def over(self) -> StopReason | None:
         """Why the work must end now, or None while it may go on."""
-        return self.stopped or (StopReason.TIME if self.left <= 0.0 else None)
+        if self.stopped:
+            return self.stopped
+        if self._memory is not None and self._memory.over:
+            return StopReason.MEMORY
+        return StopReason.TIME if self.left <= 0.0 else None

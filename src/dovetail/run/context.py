@@ -19,6 +19,7 @@ from dovetail.run.monitor import Monitor
 from dovetail.run.result import Multipliers
 from dovetail.run.stopping import over
 from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.written_model import WrittenModel
 
 T = TypeVar("T")
 
@@ -85,6 +86,9 @@ class MethodOutcome:
     message: str = ""
     residual: float | None = None
     multipliers: Multipliers | None = None
+    engine: str = ""
+    """What solved its MIPs, by name; "" for none or several."""
+    written: WrittenModel | None = None
 
 
 class Method(Protocol):

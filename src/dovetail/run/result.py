@@ -21,6 +21,7 @@ from dovetail.report import html
 from dovetail.run.budget import StopReason
 from dovetail.run.stopwatch import Profile
 from dovetail.run.trace import Residual, Row, Trace
+from dovetail.run.written_model import ModelEnd, WrittenModel
 
 LONGEST_REASON = 200
 """Characters of a reason that a message repeats: it may quote a whole file."""
@@ -104,9 +105,13 @@ class Result:
     method: str
     message: str
     profile: Profile = field(default_factory=Profile)
+    engine: str = ""
+    """What solved the MIP steps, by name; "" for none or several."""
     names: tuple[str, ...] | None = None
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
+    written: WrittenModel | None = None
+    """What became of the model that "big-m" wrote; None for methods that write none."""
     origin: Origin | None = field(default=None, repr=False)
     """The foreign model that was solved, if it was one; a result read from a file has none."""
 
@@ -165,8 +170,10 @@ class Result:
             "method": self.method,
             "message": self.message,
             "profile": asdict(self.profile),
+            "engine": self.engine,
             "names": self.names,
             "outside": [asdict(where) for where in self.extrapolations],
+            "written": None if self.written is None else asdict(self.written),
         }
         return json.dumps(_sayable(record), allow_nan=False)
 
@@ -237,8 +244,10 @@ def _read(record: Any) -> Result:
         method=_require("method", record["method"], str),
         message=_require("message", record["message"], str),
         profile=Profile(**{k: _number(f"profile.{k}", v) for k, v in record["profile"].items()}),
+        engine=_require("engine", record.get("engine", ""), str),
         names=names,
         extrapolations=tuple(_extrapolation(where) for where in record.get("outside", ())),
+        written=_written(record.get("written")),
     )
 
 
@@ -280,6 +289,17 @@ def _extrapolation(record: Any) -> Extrapolation:
     _require("feature", record["feature"], str)
     _require("sample", record["sample"], int)
     return Extrapolation(**{**record, **numbers})
+
+
+def _written(record: Any) -> WrittenModel | None:
+    if record is None:
+        return None
+    numbers = {name: _number(name, record[name], optional=True) for name in ("solving_seconds", "memory_gb")}
+    for name, kind in (("variables", int), ("constraints", int), ("said", str)):
+        if record[name] is not None:
+            _require(name, record[name], kind)
+    seconds = _number("writing_seconds", record["writing_seconds"])
+    return WrittenModel(**{**record, **numbers, "end": ModelEnd(record["end"]), "writing_seconds": seconds})
 
 
 def _listed(multipliers: Multipliers) -> dict[str, Any]:

@@ -40,7 +40,9 @@ def pack(
         method=method.name,
         message=message(conclusion, context, host, outcome, violation),
         profile=Profile.of(context.stopwatch, context.budget.seconds),
+        engine=outcome.engine,
         names=problem.mip.names,
         extrapolations=() if x is None else extrapolations(problem, x),
+        written=outcome.written,
         origin=snapshot.origin,
     )

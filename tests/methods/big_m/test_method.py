@@ -142,15 +142,6 @@ def test_the_papers_count_is_that_of_sixty_samples():
     assert round(formulation_size([*inner, last], 500).variables / 1e6) == 49
 
 
-def test_a_model_too_large_is_refused_with_the_numbers_unless_forced():
-    problem = whole(random_mlp(2))
-    with pytest.raises(
-        dt.UnsupportedError, match=r"51 variables, 65 constraints.*max_terms = 50 .*force=True"
-    ):
-        dt.solve(problem, dt.BigM(max_terms=50), log=False)
-    assert dt.solve(problem, dt.BigM(max_terms=50, force=True), log=False).x is not None
-
-
 @pytest.mark.parametrize(
     ("net", "named"),
     [
@@ -220,6 +211,38 @@ def test_infeasible_is_not_taken_from_scip():
     result = dt.solve(problem, "big-m", log=False)
     assert result.status == "no_solution"
     assert "SCIP says infeasible" in result.message
+    assert result.written.end == "infeasible" and result.written.said == "infeasible"
+
+
+def test_infeasible_beside_a_verified_point_is_reported_and_not_believed(monkeypatch):
+    monkeypatch.setattr(ScipFormulation, "solve", lambda *args, **kwargs: "infeasible")
+    monkeypatch.setattr(ScipFormulation, "points", lambda self: [])
+    monkeypatch.setattr(ScipFormulation, "bound", np.inf)
+    problem = whole(random_mlp(2))
+    known = problem.predict(np.zeros(3))
+    result = dt.solve(problem, "big-m", start=known, log=False)
+    assert result.status == "feasible" and np.array_equal(result.x, known)
+    assert result.written.end == "infeasible"
+    assert "SCIP says infeasible" in result.message
+    assert "its word is not taken: a verified point is known" in result.message
+
+
+def test_plain_numbers_write_the_same_model(monkeypatch, tmp_path):
+    """They are there to write it sooner, nothing else."""
+
+    def text(name):
+        mip = dt.Mip(cost=np.ones(20), lower=-1.0, upper=1.0)
+        model = ScipFormulation(mip, mip.lower, mip.upper)
+        layers = as_predictor(build("2x7", 4)).layers()
+        model.add(layers, np.arange(16).reshape(4, 4), 16 + np.arange(4)[:, None], "bigm")
+        model._model.writeProblem(str(tmp_path / name), verbose=False)
+        return (tmp_path / name).read_text()
+
+    torch.manual_seed(0)
+    plain = text("plain.cip")
+    monkeypatch.setattr("dovetail.methods.big_m.scip_formulation.PlainNumbers", lambda parameter: parameter)
+    torch.manual_seed(0)
+    assert plain == text("numpy.cip") and plain.count("affine") > 50
 
 
 def test_versions_and_building_time_are_told(capsys):
@@ -251,7 +274,9 @@ def test_a_predictor_that_fails_inside_scip_comes_out(monkeypatch):
         dt.solve(problem, "big-m", log=False)
 
 
-@pytest.mark.parametrize("bad", [{"formulation": "indicator"}, {"max_terms": 0}])
+@pytest.mark.parametrize(
+    "bad", [{"formulation": "indicator"}, {"memory_limit": 0.0}, {"solve_seconds": -1.0}]
+)
 def test_options_are_checked(bad):
     with pytest.raises(dt.OptionError, match=f"BigM: {next(iter(bad))}"):
         dt.BigM(**bad)

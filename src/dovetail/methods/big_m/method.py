@@ -18,6 +18,7 @@ a bound of the layers in exact numbers: what the networks' own rounding may do i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,11 +26,12 @@ import numpy as np
 
 from dovetail.analysis.boxes import input_box
 from dovetail.bounds.box import Box
-from dovetail.core.errors import EngineError, UnsupportedError
 from dovetail.core.layers import Layer
-from dovetail.core.options import require_choice, require_count, require_flags, require_number
+from dovetail.core.options import require_choice, require_number
 from dovetail.core.problem import Problem
-from dovetail.methods.big_m.reporter import Reporter, prediction_errors
+from dovetail.methods.big_m.account import Account
+from dovetail.methods.big_m.last_word import abandoned, concluded
+from dovetail.methods.big_m.reporter import Reporter
 from dovetail.methods.big_m.requirements import layers_of, require_bounds, require_truth, rounding_of_bound
 from dovetail.methods.big_m.scip_formulation import (
     ScipFormulation,
@@ -37,23 +39,10 @@ from dovetail.methods.big_m.scip_formulation import (
     formulation_size,
     import_pyscipopt_ml,
 )
-from dovetail.run.budget import OutOfTime, StopReason
+from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.incumbent import meets
-
-STORED = 20
-"""So many of SCIP's stored points are tried at the end if none was taken before."""
-ENDED = {
-    "timelimit": StopReason.TIME,
-    "userinterrupt": StopReason.INTERRUPT,
-    "optimal": StopReason.STALLED,
-    "gaplimit": StopReason.STALLED,
-    "infeasible": StopReason.STALLED,
-    "unbounded": StopReason.STALLED,
-    "inforunbd": StopReason.STALLED,
-    "memlimit": StopReason.STALLED,
-}
-"""SCIP's last word as a reason; "optimal" becomes proved only where the verified objective agrees."""
+from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run.written_model import ModelEnd
 
 
 @dataclass(frozen=True)
@@ -73,18 +62,23 @@ class BigM:
     """By how much the threshold of single class outputs is raised in the model. Without it SCIP puts samples
     exactly on the threshold, where float32 and float64 disagree and the check refuses; with it classes
     just above the threshold are cut off, so no bound is proven."""
-    max_terms: int = 50_000_000
-    """Coefficients above which the model is not built: so many take minutes and gigabytes to write."""
-    force: bool = False
-    """Build it whatever its size."""
+    memory_limit: float | None = None
+    """GB this process may hold, measured while the model is written and while SCIP searches; the solve
+    ends there with the best point so far. None: what the machine can give. Whatever is said here, a tenth of
+    the machine's memory (or of the container's) stays free, lest the kernel kill this process or others."""
+    solve_seconds: float | None = None
+    """SCIP's own time limit, from when the model is written; None: what is left of the time limit then. They
+    are kept for SCIP: writing ends when no more than these are left."""
 
     name = "big-m"
 
     def __post_init__(self) -> None:
         require_choice("BigM: formulation", self.formulation, ("bigm", "sos"))
         require_number("BigM: margin", self.margin, at_least=0.0)
-        require_count("BigM: max_terms", self.max_terms, at_least=1)
-        require_flags("BigM", self, "force")
+        if self.memory_limit is not None:
+            require_number("BigM: memory_limit", self.memory_limit, above=0.0)
+        if self.solve_seconds is not None:
+            require_number("BigM: solve_seconds", self.solve_seconds, above=0.0)
 
     def prepare(self) -> None:
         """Import SCIP and what writes networks into it."""
@@ -93,47 +87,58 @@ class BigM:
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Write everything into SCIP, let it search, offer what it finds."""
         networks = {block.name: layers_of(block) for block in context.problem.blocks}
-        self._require_size(context.problem, networks)
         for block in context.problem.blocks:
             require_truth(context.problem, block, networks[block.name])
-        box = input_box(context.problem, context.budget, seed=context.seed, threads=context.threads)
-        if not box.complete:
-            return MethodOutcome(
-                StopReason.TIME, 0, "the boxes of the networks' inputs were not found in time"
-            )
-        mip = context.problem.mip.minimised()
-        with context.stopwatch.measure("build"):
-            try:
-                model = ScipFormulation(mip, box.lower, box.upper, seed=context.seed, budget=context.budget)
-                self._write(context.problem, model, networks, box)
-            except OutOfTime:
-                reason = context.budget.over or StopReason.TIME
-                return MethodOutcome(reason, 0, "time ran out while the networks were written into the model")
-        single = (block.classifies and block.outputs.shape[1] == 1 for block in context.problem.blocks)
-        restricted = self.margin > 0.0 and any(single)
-        off = np.inf if restricted else rounding_of_bound(context.problem, networks, box)
+        account = Account(context.stopwatch, MemoryWatch(self.memory_limit))
+        if account.memory.held is None:
+            context.monitor.say("  memory is not watched: this system does not say how much a process holds")
+        kept = self.solve_seconds or 0.0
+        budget = context.budget.part(context.budget.left - kept, memory=account.memory)
         try:
-            return self._solved(context, model, off)
+            with account.writing():
+                model, off = self._written(context, networks, budget)
+        except OutOfTime:
+            size = self._size(context.problem, networks)
+            return _unwritten(account, budget.over or StopReason.TIME, size, kept)
+        try:
+            account.size = model.size
+            return self._solved(context, model, off, account)
         finally:
             model.free()
 
-    def _solved(self, context: SolveContext, model: ScipFormulation, off: float) -> MethodOutcome:
+    def _written(
+        self, context: SolveContext, networks: dict[str, tuple[Layer, ...]], budget: Budget
+    ) -> tuple[ScipFormulation, float]:
+        """The model, and by how much its bound may be off: what the networks round."""
+        problem = context.problem
+        box = input_box(problem, budget, seed=context.seed, threads=context.threads)
+        if not box.complete:
+            raise OutOfTime
+        model = ScipFormulation(
+            problem.mip.minimised(), box.lower, box.upper, seed=context.seed, budget=budget
+        )
+        try:
+            self._write(problem, model, networks, box)
+            single = (block.classifies and block.outputs.shape[1] == 1 for block in problem.blocks)
+            restricted = self.margin > 0.0 and any(single)
+            return model, np.inf if restricted else rounding_of_bound(problem, networks, box)
+        except BaseException:
+            model.free()
+            raise
+
+    def _solved(
+        self, context: SolveContext, model: ScipFormulation, off: float, account: Account
+    ) -> MethodOutcome:
         """Let SCIP search, offer what it finds; its bound may be `off` by what the networks round."""
-        seconds = context.stopwatch.read("build")
-        variables, constraints = model.size
-        built = f"{variables:,} variables and {constraints:,} constraints written in {seconds:.1f} s"
-        context.monitor.say(f"  {model.versions}\n  formulation {self.formulation}: {built}")
-        reporter = Reporter(context)
-        before = context.stopwatch.read("check")
-        with context.stopwatch.measure("engine"):
-            said = model.solve(context.budget, reporter.point, reporter.nodes)
-        context.stopwatch.deduct("engine", context.stopwatch.read("check") - before)  # it ran inside SCIP
+        context.monitor.say(f"  {model.versions}\n  formulation {self.formulation}: {account.built}")
+        reporter, memory = Reporter(context), account.memory
+        budget = context.budget.part(self.solve_seconds or math.inf, memory=memory)
+        with account.solving():
+            said = model.solve(budget, reporter.point, reporter.nodes, memory=memory.left)
+        over = budget.over
         if said == "abandoned":
-            reason = context.budget.over or StopReason.TIME
-            return MethodOutcome(
-                reason, len(context.monitor.trace), f"SCIP did not end when it was asked to; {built}"
-            )
-        return _concluded(context, model, reporter, said, built, model.bound - off)
+            return abandoned(context, account, over)
+        return concluded(context, model, reporter, account, said, over, model.bound - off)
 
     def size(self, problem: Problem) -> Size:
         """How large the model would be; nothing is built."""
@@ -145,15 +150,6 @@ class BigM:
             layers = networks[block.name]
             size += formulation_size(layers, block.samples, self.formulation, classifies=block.classifies)
         return size
-
-    def _require_size(self, problem: Problem, networks: dict[str, tuple[Layer, ...]]) -> None:
-        size = self._size(problem, networks)
-        if size.terms > self.max_terms and not self.force:
-            raise UnsupportedError(
-                f"written out, the problem would have {size}, more than max_terms = {self.max_terms:,} "
-                f"coefficients (dual decomposition keeps {problem.mip.n_columns:,} columns). "
-                "BigM(force=True) builds it all the same."
-            )
 
     def _write(
         self, problem: Problem, model: ScipFormulation, networks: dict[str, tuple[Layer, ...]], box: Box
@@ -170,39 +166,12 @@ class BigM:
                 model.add(layers, inputs, outputs, self.formulation, threshold)
 
 
-def _concluded(
-    context: SolveContext, model: ScipFormulation, reporter: Reporter, said: str, built: str, bound: float
-) -> MethodOutcome:
-    """What SCIP's last word is worth."""
-    if said not in ENDED:
-        raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
-    incumbent, mip = context.incumbent, context.problem.mip
-    points = model.points()
-    if points:
-        late = reporter.reported != mip.minimised().objective(points[0]) and context.budget.stopped is None
-        take = reporter.point if late else reporter.offer  # SCIP may have found it too late to report
-        take(points[0])
-    for x in points[1:STORED] if incumbent.source != "scip" else ():
-        reporter.offer(x)
-    met = incumbent.x is not None and meets(mip, incumbent.objective, mip.sign * bound)
-    notes = [f"SCIP says {said}; {built}"]
-    if points:
-        raw = mip.objective(points[0])
-        completed = "no point" if incumbent.x is None else f"{incumbent.objective:.8g}"
-        notes.append(f"its own objective {raw:.8g}, verified {completed}")
+def _unwritten(account: Account, reason: StopReason, size: Size, kept: float) -> MethodOutcome:
+    """The outcome of a model that was not finished."""
+    if reason is StopReason.MEMORY:
+        note, end = account.shortage("the model was written"), ModelEnd.MEMORY
     else:
-        notes.append("it found no point")
-    if np.isfinite(bound) and not met:
-        notes.append(
-            f"its bound {mip.sign * bound:.8g} is not taken over: the verified objective does not meet it"
-        )
-    if met:
-        incumbent.raise_bound(bound)
-    reason = context.budget.over or ENDED[said]
-    errors = prediction_errors(context.problem, points[0]) if points else ()
-    return MethodOutcome(
-        reason,
-        len(context.monitor.trace),
-        "; ".join(notes),
-        residual=max(error.primal for error in errors) if errors else None,
-    )
+        note, end = "time ran out while the networks were written into the model", ModelEnd.WRITING
+        if kept:
+            note += f": {kept:g} s of it are kept for SCIP (solve_seconds); raise time_limit"
+    return MethodOutcome(reason, 0, f"{note}; whole it would have {size}", written=account.settled(end))

@@ -2,7 +2,8 @@
 
 PySCIPOpt-ML writes the layers; here are its traps, guarded against: a big-M row needs finite
 inputs (without them it is written with M = 0 and cuts the problem off, without a word), and a single
-class output is compared with 0.5 unless the network ends in a sigmoid.
+class output is compared with 0.5 unless the network ends in a sigmoid. It multiplies weight by weight in
+Python, so what kind of number a weight is decides how long writing takes (`PlainNumbers`).
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from dovetail.mip.own_thread import Mailbox, OwnThread
 from dovetail.mip.program import Program
 from dovetail.mip.scip import FOREVER, add_program, import_scip, interrupter, watched_model
 from dovetail.run.budget import Budget
+from dovetail.run.memory import GB
 
 CHUNK = 8
 """Samples formulated by one call: as a batch they share the work of reading the network."""
 CENTRE = 0.5
 """What PySCIPOpt-ML compares a single class output with when the network ends in a Linear layer."""
+MEGABYTE = 2**20
+"""Bytes, as SCIP counts them."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +90,22 @@ class ScipFormulation:
         self._model = watched_model(self._scip, budget or Budget())
         self._model.setParam("randomization/randomseedshift", seed % 2**31)
         self._model.setParam("misc/catchctrlc", False)  # Ctrl-C is ours: it returns the best point
+        self._calls = 0
+        self._abandoned = False
+        try:
+            self._columns = self._add_host(mip, lower, upper)
+        except BaseException:  # out of time: whoever asked for the model never gets it to free
+            self.free()
+            raise
+
+    def _add_host(self, mip: Mip, lower: FloatArray, upper: FloatArray) -> np.ndarray:
+        """Rows, columns and objective of the host; the columns as SCIP's variables."""
         program = Program.of(mip)._replace(lower=lower, upper=upper)
         columns = add_program(self._scip, self._model, program)
-        self._columns = np.array(columns, dtype=object)
         used = np.flatnonzero(mip.cost)
         cost = self._scip.quicksum(float(mip.cost[j]) * columns[j] for j in used)
         self._model.setObjective(cost + float(mip.offset), "minimize")
-        self._calls = 0
-        self._abandoned = False
+        return np.array(columns, dtype=object)
 
     def add(
         self,
@@ -125,20 +137,33 @@ class ScipFormulation:
         return int(self._model.getNVars(transformed=False)), int(self._model.getNConss(transformed=False))
 
     def solve(
-        self, budget: Budget, on_point: Callable[[FloatArray], None], on_node: Callable[[int], None]
+        self,
+        budget: Budget,
+        on_point: Callable[[FloatArray], None],
+        on_node: Callable[[int], None],
+        *,
+        memory: float = np.inf,
     ) -> str:
         """Run SCIP with its own settings; points and nodes are told as they come. SCIP's last word.
 
-        "abandoned" where SCIP did not end when it was asked to: nothing can be read from the model then.
+        SCIP may take `memory` more GB by its own count, which leaves out what its LPs take: the budget
+        should watch the process besides. "abandoned" where SCIP did not end when it was asked to: nothing
+        can be read from the model then.
         """
         model = self._model
         model.setParam("limits/time", min(budget.left, FOREVER))
+        if np.isfinite(memory):
+            held = model.getMemUsed() + model.getMemExternEstim()
+            model.setParam("limits/memory", (held + memory * GB) / MEGABYTE)
 
         def work(mailbox: Mailbox) -> str:
             listener = _listener(self._scip, budget, mailbox, self._best, on_point, on_node)
             model.includeEventhdlr(listener, "dovetail", "reports what SCIP finds")
             model.optimizeNogil()
-            return str(model.getStatus())
+            said = str(model.getStatus())
+            if mailbox.closed:  # abandoned meanwhile, and nobody else is left to free it
+                model.free()
+            return said
 
         self._abandoned = True  # so it is, too, when whoever waits is called away
         said = OwnThread(work).wait(budget, interrupter(model))
@@ -179,9 +204,32 @@ def import_pyscipopt_ml() -> tuple[Any, Any]:
     return scip, add_predictor_constr
 
 
+class PlainNumbers:
+    """A parameter of torch's whose numbers come out as Python's.
+
+    PySCIPOpt-ML multiplies them by variables one by one. With numpy's numbers each product is first tried
+    as one of arrays, and takes four times as long.
+    """
+
+    def __init__(self, parameter: Any) -> None:
+        self._array: np.ndarray = parameter.detach().numpy().astype(object)
+
+    def detach(self) -> PlainNumbers:
+        """As torch: itself."""
+        return self
+
+    def numpy(self) -> np.ndarray:
+        """The numbers, as an array of Python's."""
+        return self._array
+
+
 def _sequential(layers: Sequence[Layer]) -> Any:
     """The layers as the torch module PySCIPOpt-ML reads, in float64."""
     from torch import nn
+
+    class Linear(nn.Linear):
+        def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+            return ((name, PlainNumbers(p)) for name, p in super().named_parameters(*args, **kwargs))
 
     activations = {
         "relu": nn.ReLU(),
@@ -195,7 +243,9 @@ def _sequential(layers: Sequence[Layer]) -> Any:
         if isinstance(layer, Activation):
             parts.append(activations[layer.kind])
             continue
-        parts.append(as_linear(layer.weight, layer.bias))
+        linear = as_linear(layer.weight, layer.bias)
+        linear.__class__ = Linear
+        parts.append(linear)
     return nn.Sequential(*parts)
 
 
