@@ -8,7 +8,20 @@ from collections.abc import Iterable, Sequence
 from dovetail.experiments.run import SEEDS, Record
 from dovetail.experiments.statistics import distinct
 
-FIELDS = ("method", "network", "n", "budgets", "init", "grid", "family", "rho", "step", "device", "seed")
+FIELDS = (
+    "method",
+    "network",
+    "n",
+    "budgets",
+    "init",
+    "grid",
+    "family",
+    "instance",
+    "rho",
+    "step",
+    "device",
+    "seed",
+)
 """What a line is chosen by, beside its experiment."""
 PLACE = ("commit", "machine", "device", "threads", "shared")
 """Who made a line: it may differ from line to line."""

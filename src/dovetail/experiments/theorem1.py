@@ -1,227 +1,121 @@
-"""Theorem 1, judged: boundedness, agreement, rates, and what its KKT points are worth."""
+"""Theorem 1, run: what Algorithm 1 does on the families, and what a row of it says."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 import dovetail as dt
 from dovetail.experiments.contestants import contest
-from dovetail.experiments.convex import ASSUMED, FAMILIES, Example
-from dovetail.experiments.experiment import Rows
-from dovetail.experiments.figures import Lines
+from dovetail.experiments.exact_step import ExactStep
+from dovetail.experiments.families import BY_NAME, Example, Family
 from dovetail.experiments.run import Record, Run, Settings
-from dovetail.experiments.statistics import average, mean, text, where
-from dovetail.experiments.table import Table
-from dovetail.experiments.verdict import Verdict, judged, share_held
 
 ITERATIONS, QUICK_ITERATIONS = 200, 24
-"""Four times the paper's 50, so that a rate can be seen; multiples of four, since prices come by quarters."""
+"""Four times the paper's 50, so that a rate can be seen."""
+LONG = 1500
+"""Where C binds: u and x that still differ then differ for ever, as far as can be seen."""
+INSTANCES, QUICK_INSTANCES = 4, 1
+"""Problems per family and seed: a share needs more of them than there are seeds."""
 AGREED = 1e-4
 """The paper's tolerance."""
-FLOOR = 1e-8
-"""Smaller residuals are drawn as this."""
-HEADER = (
-    "family", "runs", "u = x at the end", "last residual", "rate O(1/k) kept", "Lagrangian settles",
-    "prices bounded", "merit rises in dual steps", "KKT points in X", "agreed point optimal",
-    "best visited optimal",
-)  # fmt: skip
+ROUNDING = 1e-9
+"""Relative to the merit, or to 1: what float64 and two exact steps leave, with room."""
+REST = 20
+"""Last values of the Lagrangian that are compared, a quarter of a quick run's at most: a cycle is shorter."""
 PATIENCE = 600.0
 """Seconds, in place of the bench's limit: these runs end after their iterations, whatever the clock says."""
 
 
+def iterations(family: Family, quick: bool) -> int:
+    """How long a run of that family is."""
+    return QUICK_ITERATIONS if quick else LONG if family.limit == "binding" else ITERATIONS
+
+
 def execute(run: Run, settings: Settings) -> Record:
-    """Algorithm 1 on an example; prices after one, two and three quarters come from shorter runs."""
-    example = Example(run["family"], run.seed)
-    iterations = QUICK_ITERATIONS if settings.quick else ITERATIONS
-    settings = replace(settings, time_limit=PATIENCE)
-    method, problem = example.method(iterations), example.problem()
-    row, result = contest(problem, run, settings, method)
+    """Algorithm 1 on an example, both steps exact."""
+    example = Example(BY_NAME[run["family"]], run.seed, run["instance"])
+    count = iterations(example.family, settings.quick)
+    step, settings = example.step(), replace(settings, time_limit=PATIENCE)
+    row, result = contest(example.problem(), run, settings, example.method(step, count))
     assert result is not None
-    quarters = [iterations * quarter // 4 for quarter in (1, 2, 3)]
-    shorter = [contest(problem, run, settings, replace(method, iterations=k))[1] for k in quarters]
-    return row | {
-        "smoothness": example.smoothness,
-        "rho": example.rho,
-        "residuals": [float(f"{step.primal:.4g}") for step in result.trace],
-        "lagrangian": [float(f"{step.lagrangian:.10g}") for step in result.trace],
-        "rises": sum(step.merit > step.lagrangian + 1e-12 for step in result.trace),
-        "falls": sum(step.merit < step.lagrangian - 1e-12 for step in result.trace),
-        "prices": [_price(part) for part in (*shorter, result)],
-        "last_objective": result.trace[-1].objective,
-        **example.truth(),
+    numbers = {name: getattr(example, name) for name in ("L", "m", "rho", "fall")}
+    followed = _followed(result.trace, count) | _merit(result.trace, example) | _prices(step, count)
+    return row | numbers | followed | example.truth() | _curves(result.trace, run)
+
+
+def _followed(trace: dt.Trace, count: int) -> Record:
+    """Residuals and the Lagrangian, as far as they are judged."""
+    residuals = trace.column("primal")
+    last = trace.column("lagrangian")[-min(REST, count // 4) :]
+    return {
+        "last_residual": residuals[-1],
+        "least_residuals": [min(residuals[: max(1, end)]) for end in (count // 4, count)],
+        "unrest": (max(last) - min(last)) / max(1.0, abs(last[-1])),
+        "last_objective": trace[-1].objective,
     }
 
 
-def _price(result: dt.Result | None) -> float:
-    """The norm of the multipliers a run ended with."""
-    assert result is not None
-    assert result.multipliers is not None
-    return float(np.linalg.norm(result.multipliers.inputs["g"]))
+def _merit(trace: dt.Trace, example: Example) -> Record:
+    """Iterations in which the merit behaves otherwise than a lemma says; the first has none before it."""
+    lagrangian, merit = (np.array(trace.column(name)) for name in ("lagrangian", "merit"))
+    apart = (merit - lagrangian) / example.rho  # the dual step adds rho |u - x|^2
+    moved = (np.array(trace.column("dual")) / example.rho) ** 2  # largest entry, so at most |u(k) - u(k-1)|^2
+    change = np.diff(merit) - ROUNDING * np.maximum(1.0, np.abs(merit[1:]))
+    margin = 0.5 * (example.rho - example.L)
+    return {
+        "steps": len(change),
+        "dual_rises": int((merit > lagrangian + 1e-12).sum()),
+        "dual_falls": int((merit < lagrangian - 1e-12).sum()),
+        "merit_rises": int((change > 0.0).sum()),
+        "highest_rise": float(np.diff(merit).max(initial=0.0)),
+        "short_of_repaired": int((change > -example.fall * moved[1:]).sum()),
+        "short_of_proof": int((change > -margin * apart[1:]).sum()),
+        "short_of_printed": int((change > -margin * apart[:-1]).sum()),
+    }
 
 
-def _agrees(row: Record) -> bool:
-    return bool(row["residuals"][-1] <= AGREED)
+def _prices(step: ExactStep, count: int) -> Record:
+    """The largest norm of the multipliers up to the end of each quarter."""
+    return {"prices": [max(step.prices[: max(1, count * quarter // 4)]) for quarter in (1, 2, 3, 4)]}
 
 
-def _bounded(row: Record) -> bool:
-    """Prices after three and four quarters at most twice those after one and two."""
-    return bool(max(row["prices"][2:]) <= 2.0 * max(row["prices"][:2]) + 1e-6)
+def _curves(trace: dt.Trace, run: Run) -> Record:
+    """What is drawn: of one problem per family and seed, and no longer than the others."""
+    if run["instance"] > 0:
+        return {}
+    return {
+        "residuals": [float(f"{value:.4g}") for value in trace.column("primal")[:ITERATIONS]],
+        "merits": [float(f"{value:.10g}") for value in trace.column("merit")[:ITERATIONS]],
+    }
 
 
-def _rate_holds(row: Record) -> bool:
-    """min r^2 over the first k, times k, does not grow from a quarter of the iterations to all of them."""
-    k = len(row["residuals"])
-    early, late = (min(row["residuals"][:end]) ** 2 * end for end in (k // 4, k))
-    return bool(late <= 1.1 * early or late <= AGREED**2 * k)
+def agrees(row: Record) -> bool:
+    """u = x at the end."""
+    return bool(row["last_residual"] <= AGREED)
 
 
-def _settles(row: Record) -> bool:
+def bounded(row: Record) -> bool:
+    """Prices stop growing: a last quarter that adds half of what the second added, or 1 %, at most.
+
+    What grows along a line adds as much in every quarter.
+    """
+    first, second, third, last = row["prices"]
+    return bool(last - third <= 0.5 * (second - first) + 0.01 * first + AGREED)
+
+
+def rate_holds(row: Record) -> bool:
+    """k times the least squared residual does not grow from a quarter of the iterations to all of them."""
+    early, late = row["least_residuals"]
+    return bool(4.0 * late**2 <= 1.1 * early**2 or late <= AGREED)
+
+
+def settles(row: Record) -> bool:
     """The augmented Lagrangian comes to rest."""
-    tail = row["lagrangian"][-20:]
-    return bool(max(tail) - min(tail) <= AGREED * max(1.0, abs(tail[-1])))
+    return bool(row["unrest"] <= AGREED)
 
 
-def _optimal(row: Record, name: str) -> bool:
+def optimal(row: Record, name: str) -> bool:
+    """Whether that objective is the optimum found by enumeration."""
     return bool(row[name] is not None and row[name] <= row["optimum"] + AGREED)
-
-
-def _share_optimal(rows: Rows, name: str) -> str:
-    known = [row for row in rows if row["optimum"] is not None and (name == "objective" or _agrees(row))]
-    return f"{sum(_optimal(row, name) for row in known)} of {len(known)}" if known else "–"
-
-
-def tables(rows: Rows) -> list[Table]:
-    """One row per family."""
-    table = Table(
-        "theory",
-        "Theorem 1 under its own assumptions: rho = 1.5 L, both steps solved to the end",
-        HEADER,
-        reading=(
-            "Counts of runs; *merit rises* counts iterations. The proof has the merit *fall* by half rho "
-            "times the squared residual in the dual step; by its own definition it *rises* by rho times "
-            "the squared residual, so the descent lemma fails wherever u and x differ. What the theorem "
-            "concludes is seen all the same where rho > L and X and C share a point. But with rho > L "
-            "many whole points satisfy its KKT system (*KKT points in X*, counted by enumeration), and "
-            "the one the loop agrees on is rarely the best. Where X and C share no point, which "
-            "Assumption 1 allows, u and x cycle for ever at a distance; with rho below L they may cycle "
-            "too."
-        ),
-    )
-    by_family = {family: where(rows, family=family) for family in FAMILIES}
-    table.rows += [_line(family, mine) for family, mine in by_family.items() if mine]
-    return [table] if table.rows else []
-
-
-def _line(family: str, mine: Rows) -> list[str]:
-    rises, steps = (sum(row[name] for row in mine) for name in ("rises", "iterations"))
-    return [
-        family,
-        str(len(mine)),
-        str(sum(map(_agrees, mine))),
-        text(mean([row["residuals"][-1] for row in mine]), 2),
-        str(sum(map(_rate_holds, mine))),
-        str(sum(map(_settles, mine))),
-        str(sum(map(_bounded, mine))),
-        f"{rises} of {steps}",
-        f"{text(average(mine, 'kkt'))} of {text(average(mine, 'points'))}",
-        _share_optimal(mine, "last_objective"),
-        _share_optimal(mine, "objective"),
-    ]
-
-
-def verdicts(rows: Rows) -> list[Verdict]:
-    """One per statement of the theorem, and one for the proof."""
-    assumed = [row for row in rows if row["family"] in ASSUMED]
-    return [
-        share_held(
-            "Theorem 1: the iterates stay bounded",
-            "proved",
-            "x lies in a box; prices do not grow over the second half of the iterations",
-            [_bounded(row) for row in assumed],
-            "prices after three and four quarters at most twice those after one and two",
-        ),
-        _agreement(assumed, where(rows, family="small rho")),
-        _worth([row for row in assumed if row["kkt"] is not None and _agrees(row)]),
-        share_held(
-            "Theorem 1: residuals fall like O(1/k)",
-            "proved",
-            "k times the least squared residual does not grow over the last three quarters of the iterations",
-            [_rate_holds(row) for row in assumed],
-            "k times it at the end at most 1.1 times what it was after a quarter, or the residual is 1e-4",
-        ),
-        share_held(
-            "Theorem 1: the augmented Lagrangian converges",
-            "like O(1/k)",
-            "it comes to rest",
-            [_settles(row) for row in assumed],
-            "its last 20 values are within 1e-4 of each other; the rate is not judged",
-        ),
-        _dual_step(assumed),
-    ]
-
-
-def _agreement(assumed: Rows, small: Rows) -> Verdict:
-    sharing = [row for row in assumed if row["family"] != "apart"]
-    apart = where(assumed, family="apart")
-    return share_held(
-        "Theorem 1: every limit is a KKT point (u = x)",
-        "proved",
-        f"u = x at the end in {sum(map(_agrees, sharing))} of {len(sharing)} runs where X and C share "
-        f"a point, {sum(map(_agrees, apart))} of {len(apart)} where they do not, "
-        f"{sum(map(_agrees, small))} of {len(small)} with rho < L",
-        [_agrees(row) for row in assumed],
-        "the last residual is at most 1e-4 in every run that satisfies the assumptions",
-    )
-
-
-def _worth(agreed: Rows) -> Verdict:
-    best = sum(_optimal(row, "last_objective") for row in agreed)
-    return judged(
-        "Theorem 1: a KKT point is a good answer",
-        "without loss of optimality",
-        f"with integers {text(average(agreed, 'kkt'))} of {text(average(agreed, 'points'))} points of X "
-        f"are KKT points; the agreed one was optimal in {best} of {len(agreed)} runs",
-        holds=best == len(agreed) if agreed else None,
-        in_part=best > 0,
-        rule="the agreed point is the enumerated optimum in every run",
-    )
-
-
-def _dual_step(assumed: Rows) -> Verdict:
-    rises, falls = (sum(row[name] for row in assumed) for name in ("rises", "falls"))
-    return judged(
-        "Proof of Theorem 1: the dual step lowers the merit",
-        "falls by rho/2 |u - x|^2",
-        f"rises in {rises} iterations, falls in {falls}",
-        holds=falls > 0 and rises == 0 if assumed else None,
-        rule="it falls in every iteration in which u and x differ",
-    )
-
-
-def panels(rows: Rows) -> list[Lines]:
-    """Residual and Lagrangian of the first seed, family by family."""
-    if not rows:
-        return []
-    seed = rows[0]["seed"]
-    shown = {row["family"]: row for row in where(rows, seed=seed)}
-    residuals = {family: _curve([max(r, FLOOR) for r in row["residuals"]]) for family, row in shown.items()}
-    residuals["k^-1/2, as proved"] = _curve([k**-0.5 for k in range(1, ITERATIONS + 1)])
-    merits = {family: _curve(row["lagrangian"]) for family, row in shown.items()}
-    axes: dict[str, Any] = {"x": "iteration k", "log_x": True}
-    return [
-        Lines(
-            f"residual, seed {seed}",
-            y="largest |u - x| (floor 1e-8)",
-            series=residuals,
-            log_y=True,
-            **axes,
-        ),
-        Lines(f"augmented Lagrangian, seed {seed}", y="value", series=merits, **axes),
-    ]
-
-
-def _curve(values: list[float]) -> list[tuple[float, float]]:
-    return [(float(k), value) for k, value in enumerate(values, start=1)]
