@@ -1,8 +1,13 @@
 """Rows that nobody measured: what a verdict or a table makes of them can be worked out by hand."""
 
+import random
+
+from dovetail.experiments.run import Settings
 from dovetail.experiments.verdict import Word
+from dovetail.experiments.workers import experiment_named
 
 HOLDS, IN_PART, NOT, UNTESTABLE = Word.HOLDS, Word.IN_PART, Word.NOT, Word.UNTESTABLE
+ENDS = ("proved", "time", "writing", "memory", "infeasible", "refused")
 AGREED = {"stop": "agreed", "iterations": 12}
 
 
@@ -56,3 +61,19 @@ def all_words(cases):
     for claim, word, _ in cases:
         seen.setdefault(claim, set()).add(word)
     return seen
+
+
+def whole(name):
+    """A full bench of an experiment that nobody ran."""
+    made, dice = [], random.Random(0)
+    for run in experiment_named(name).runs(Settings()):
+        cell = dict(run.cell)
+        if run.method == "size":
+            counted = {"variables": 5, "constraints": 6, "coefficients": 7, "columns": 8}
+            made.append(row(name, "size", run.seed, found=False, **cell, **counted))
+        elif run.method == "big-m":
+            made.append(scip(name, dice.choice(ENDS), run.seed, **cell))
+        else:
+            potable = dice.randrange(1, 20)
+            made.append(row(name, run.method, run.seed, **cell, potable=potable, objective=float(potable)))
+    return made

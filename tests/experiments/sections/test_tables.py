@@ -5,14 +5,12 @@ import random
 import pytest
 
 from dovetail.experiments import EXPERIMENTS
-from dovetail.experiments.run import Settings
 from dovetail.experiments.verdict import Word
 from dovetail.experiments.workers import experiment_named
-from tests.experiments.made_up import row, scip
+from tests.experiments.made_up import row, scip, whole
 
 WATER = ("e1", "e2", "e3", "e4", "sensitivity")
 OWN = [name for name in EXPERIMENTS if name != "theory"]
-ENDS = ("proved", "time", "writing", "memory", "infeasible", "refused")
 
 
 def line(table, **wanted):
@@ -20,22 +18,6 @@ def line(table, **wanted):
     rows = [dict(zip(table.header, cells, strict=True)) for cells in table.rows]
     (found,) = [each for each in rows if all(each[name] == value for name, value in wanted.items())]
     return found
-
-
-def whole(name):
-    """A full bench of an experiment that nobody ran."""
-    made, dice = [], random.Random(0)
-    for run in experiment_named(name).runs(Settings()):
-        cell = dict(run.cell)
-        if run.method == "size":
-            counted = {"variables": 5, "constraints": 6, "coefficients": 7, "columns": 8}
-            made.append(row(name, "size", run.seed, found=False, **cell, **counted))
-        elif run.method == "big-m":
-            made.append(scip(name, dice.choice(ENDS), run.seed, **cell))
-        else:
-            potable = dice.randrange(1, 20)
-            made.append(row(name, run.method, run.seed, **cell, potable=potable, objective=float(potable)))
-    return made
 
 
 def test_mean_and_spread_best_known_gap_residual_engine_and_ends():

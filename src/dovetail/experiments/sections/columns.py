@@ -54,7 +54,7 @@ def best_known(cell: Rows, reachable: Reachable) -> str:
 
 def gap(points: Rows, reachable: Reachable) -> str:
     """By how many per cent runs that have a point fall short of the best known."""
-    return spread([100.0 * (1.0 - part) for part in reachable.shares(points)], 2)
+    return spread([round(100.0 * (1.0 - part), 3) for part in reachable.shares(points)])
 
 
 def ending(cell: Rows) -> list[str]:
