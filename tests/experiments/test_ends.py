@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.experiments.ends import End, end, put_to_the_test, searched, tally
+from dovetail.experiments.ends import End, done, end, put_to_the_test, searched, tally
 from tests.experiments.made_up import row, scip
 
 
@@ -28,6 +28,22 @@ def test_a_row_that_does_not_say_is_counted_as_such(said):
     assert end(old) is End.UNKNOWN
     assert not put_to_the_test(old)
     assert tally([old]) == "1 not recorded"
+
+
+@pytest.mark.parametrize(
+    ("fields", "how"),
+    [
+        ({"scip": "optimal", "status": "feasible"}, End.CLAIMED),
+        ({"scip": "optimal", "status": "optimal"}, End.PROVED),
+        ({"scip": "userinterrupt", "status": "feasible"}, End.OTHER),
+        ({}, End.OTHER),
+    ],
+)
+def test_optimal_by_scips_word_is_done_and_not_proved(fields, how):
+    mine = row("e5", "big-m", end="other", **fields)
+    assert end(mine) is how
+    assert done(mine) is searched(mine) is (how is not End.OTHER)
+    assert not done(scip("e1", "time"))
 
 
 def test_a_tally_has_every_row():

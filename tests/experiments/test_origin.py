@@ -73,6 +73,13 @@ def test_seeds_that_are_not_the_papers_five_are_named_cell_by_cell():
     assert "paper 7 (1 of 1 cells)" in caption(held_out)
 
 
+def test_a_commit_is_named_by_its_first_digits():
+    long = "0123456789abcdef0123456789abcdef01234567"
+    assert commits([{"commit": long}, {"commit": f"{long}+"}, {"commit": "0.2.0"}, {}]) == [
+        "0123456789", "0123456789+", "0.2.0", "not recorded",
+    ]  # fmt: skip
+
+
 def test_a_row_of_an_old_file_has_no_commit():
     old = {k: v for k, v in ROWS[0].items() if k not in ("commit", "machine", "threads", "shared")}
     assert caption([old]).startswith("*1 lines. All of commit not recorded on not recorded.")

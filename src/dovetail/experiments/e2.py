@@ -8,7 +8,7 @@ from dovetail.experiments.claims import e2 as claims
 from dovetail.experiments.contestants import begun
 from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.instances import on_water, written_out
-from dovetail.experiments.paper import E2_NETWORKS, INTRODUCTION
+from dovetail.experiments.paper import E2_NETWORKS, E2_SAMPLES, INTRODUCTION
 from dovetail.experiments.run import Record, Run, Settings, runs, tried_first
 from dovetail.experiments.sections import e2 as section
 
@@ -22,7 +22,7 @@ TWO_HOURS = 12.0
 
 
 def _runs(settings: Settings) -> list[Run]:
-    networks, n = (E2_NETWORKS[:2], 10) if settings.quick else (E2_NETWORKS, 100)
+    networks, n = (E2_NETWORKS[:2], 10) if settings.quick else (E2_NETWORKS, E2_SAMPLES)
     cells = [{"network": w, "n": n, "init": init} for w in networks for init in ("default", "he")]
     # even with He's initialisation a plain network of 64x512 comes out constant: a residual one joins it
     cells.append({"network": networks[-1], "n": n, "init": "residual"})

@@ -11,9 +11,11 @@ from dovetail.experiments.statistics import known, text
 
 
 class End(StrEnum):
-    """The field `end` of a row."""
+    """The field `end` of a row; "other" is looked at more closely."""
 
     PROVED = "proved"
+    CLAIMED = "claimed"
+    """SCIP says optimal; the verified point does not meet its bound, so nothing is proved."""
     TIME = "time"
     WRITING = "writing"
     MEMORY = "memory"
@@ -26,6 +28,7 @@ class End(StrEnum):
 
 WORDS = {
     End.PROVED: "proved",
+    End.CLAIMED: "done by SCIP's word only",
     End.TIME: "searched to the limit",
     End.WRITING: "never finished writing",
     End.MEMORY: "out of memory",
@@ -35,17 +38,28 @@ WORDS = {
     End.UNKNOWN: "not recorded",
 }
 """As tables and verdicts say it."""
+DONE = ("optimal", "gaplimit")
+"""SCIP's last words when it has come to its end."""
 
 
 def end(row: Record) -> End:
     """How the run ended, as far as the row says."""
     said = row.get("end")
+    if said == End.OTHER and row.get("status") == "optimal":
+        return End.PROVED
+    if said == End.OTHER and row.get("scip") in DONE:
+        return End.CLAIMED
     return End(said) if said in set(End) else End.UNKNOWN
+
+
+def done(row: Record) -> bool:
+    """Whether SCIP came to its end: its seconds are what it needs, no lower bound."""
+    return end(row) in (End.PROVED, End.CLAIMED)
 
 
 def searched(row: Record) -> bool:
     """Whether SCIP had its whole time, or needed less: its seconds can be compared."""
-    return end(row) in (End.PROVED, End.TIME)
+    return done(row) or end(row) is End.TIME
 
 
 def put_to_the_test(row: Record) -> bool:

@@ -23,9 +23,11 @@ FIELDS = (
     "seed",
 )
 """What a line is chosen by, beside its experiment."""
-PLACE = ("commit", "machine", "device", "threads", "shared")
-"""Who made a line: it may differ from line to line."""
+PLACE = ("machine", "device", "threads", "shared")
+"""Where a line was made: it may differ from line to line."""
 UNSAID = "not recorded"
+FULL, DIGITS = 40, 10
+"""Digits of a commit's name, and as many of them as tell it from all others."""
 
 
 def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
@@ -60,11 +62,11 @@ def places(rows: Iterable[Record]) -> Counter[str]:
 
 
 def _place(row: Record) -> str:
-    commit, machine, device, threads, shared = (row.get(name) for name in PLACE)
+    machine, device, threads, shared = (row.get(name) for name in PLACE)
     where = machine or UNSAID
     if device not in (None, "cpu"):
         where = f"{device} ({where})"
-    said = f"commit {commit or UNSAID} on {where}"
+    said = f"commit {_commit(row)} on {where}"
     if threads is not None:
         said += f", {threads} {'thread' if threads == 1 else 'threads'} a run"
     return said if shared is None else f"{said}, {shared} at a time"
@@ -72,7 +74,13 @@ def _place(row: Record) -> str:
 
 def commits(rows: Iterable[Record]) -> list[str]:
     """The commits that made the rows."""
-    return list(dict.fromkeys(row.get("commit") or UNSAID for row in rows))
+    return list(dict.fromkeys(map(_commit, rows)))
+
+
+def _commit(row: Record) -> str:
+    """Its first digits, and the sign that files had been changed; a version as it is."""
+    said = str(row.get("commit") or UNSAID)
+    return said if len(said) < FULL else said[:DIGITS] + ("+" if said.endswith("+") else "")
 
 
 def caption(rows: Sequence[Record]) -> str:

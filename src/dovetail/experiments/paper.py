@@ -18,6 +18,7 @@ E1_NEAR, E1_EXCEEDS, E1_RATIO = 10.0, 100.0, 10.0
 """DD stays "near 10 s" where big-M exceeds 100 s; the least of its "10 to 100 times"."""
 
 E2_NETWORKS = ("2x16", "4x32", "8x64", "16x128", "32x256", "64x512")
+E2_SAMPLES = 100
 BEYOND = E2_NETWORKS[3:]
 """Those beyond 6x128, where it says that big-M fails."""
 DEEPEST = "64x512"

@@ -6,7 +6,7 @@ import math
 
 from dovetail.experiments.best_known import Pairs, Reachable, pairs, worth
 from dovetail.experiments.claims.duration import all_solved, said, timed, times_as_long
-from dovetail.experiments.ends import End, end, searched, tally
+from dovetail.experiments.ends import End, done, end, searched, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
     BUDGETS,
@@ -106,7 +106,7 @@ def _speed_up(rows: Rows, budgets: str) -> Verdict:
     matched = pairs(rows, "paper", "big-m")
     compared = [(dd, scip) for dd, scip in timed(matched) if searched(scip)]
     ratios = [times_as_long(scip, dd) for dd, scip in compared]
-    exact = [r for r, (_, scip) in zip(ratios, compared, strict=True) if end(scip) is End.PROVED]
+    exact = [r for r, (_, scip) in zip(ratios, compared, strict=True) if done(scip)]
     ratio, open_end = geometric_mean(ratios), len(exact) < len(ratios)
     ours = [dd for dd, _ in compared]
     return judged(

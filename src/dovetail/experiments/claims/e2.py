@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from dovetail.experiments.claims.duration import all_solved, said
-from dovetail.experiments.ends import End, end, put_to_the_test, tally
+from dovetail.experiments.ends import End, done, end, put_to_the_test, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
     BEYOND,
     DD_VARIABLES,
     DEEPEST,
     DEEPEST_SECONDS,
+    E2_SAMPLES,
     INTRODUCTION,
     INTRODUCTION_SECONDS,
     WRITTEN_CONSTRAINTS,
@@ -56,8 +57,8 @@ def per_iteration(row: Record) -> float:
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """Robustness, scalability and efficiency of DD; then big-M."""
-    small = [row for row in rows if row.get("n") != INTRODUCTION["n"]]
-    loop, scip = where(small, method="paper"), where(small, method="big-m")
+    mine = where(rows, n=E2_SAMPLES)
+    loop, scip = where(mine, method="paper"), where(mine, method="big-m")
     return [
         _success("E2 success of 2x16 within 50 iterations", where(loop, network="2x16"), 0.4),
         _success("E2 success from 16x128 on", [row for row in loop if row["network"] in BEYOND], 1.0),
@@ -158,11 +159,12 @@ def _memory(rows: Rows) -> Verdict:
         for w in distinct(rows, "network")
     }
     listed = ", ".join(f"{w} {text(peak)}" for w, peak in peaks.items() if math.isfinite(peak))
+    limits = sorted(set(known(rows, "memory_limit")))
     return judged(
         "Memory of big-M grows until deep networks exceed it (E2)",
         "deeper nets exceed memory limits (or time out)",
         f"out of memory in {len(out)} of {len(deep)} runs beyond 6x128; peak GB of the process: "
-        f"{listed or 'not recorded'}",
+        f"{listed or 'not recorded'}; its limit: {', '.join(text(gb) for gb in limits) or 'not recorded'} GB",
         holds=bool(out) if any(put_to_the_test(row) for row in deep) else None,
         open_end=len(reached) < len(BEYOND),
         rule="memory ran out in a run beyond 6x128; refuted only if every such network was searched without",
@@ -182,7 +184,7 @@ def _introduction(rows: Rows) -> Verdict:
         "after two hours",
         f"{tally(rows)}; {seconds}; {text(max(known(rows, 'memory_gb'), default=math.nan))} GB",
         holds=enough if rows else None,
-        open_end=not any(end(row) is End.PROVED for row in rows),
+        open_end=not any(map(done, rows)),
         rule="SCIP searched until two hours of writing and search were over",
         rows=rows,
     )

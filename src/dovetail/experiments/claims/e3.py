@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 from dovetail.experiments.best_known import Reachable, pairs
 from dovetail.experiments.claims.duration import all_solved, said, timed, times_as_long
-from dovetail.experiments.ends import End, end, searched, tally
+from dovetail.experiments.ends import done, searched, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
     BUDGETS,
@@ -204,7 +204,7 @@ def _speeds(rows: Rows, method: str, claim: str, paper: str, claimed: dict[int, 
         return [times_as_long(scip, mine) for mine, scip in matched if mine["n"] == n]
 
     speed = _at(lambda n: geometric_mean(ratios(n)))
-    cut = {scip["n"] for _, scip in matched if end(scip) is not End.PROVED}
+    cut = {scip["n"] for _, scip in matched if not done(scip)}
     settled = {n: as_fast(speed[n], claimed[n], n in cut) for n in claimed if n in speed}
     held = [word for word in settled.values() if word is not None]
     ours = [mine for mine, _ in matched]

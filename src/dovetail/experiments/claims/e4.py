@@ -42,6 +42,7 @@ LARGEST, FULLY = max(E4_SIZES), "2x16"
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """Accuracy, distortion, convergence, seconds, big-M, and the abstract's two sentences."""
+    rows = [row for row in rows if row["n"] in E4_SIZES]
     loop = where(rows, method="paper")
     return [
         _accuracy(loop),

@@ -8,7 +8,7 @@ from dovetail.experiments.best_known import Reachable, pairs
 from dovetail.experiments.claims.duration import timed, times_as_long
 from dovetail.experiments.claims.e3 import read
 from dovetail.experiments.contestants import BASELINES, CONTESTANTS
-from dovetail.experiments.ends import End, end, searched, tally
+from dovetail.experiments.ends import done, searched, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.figures import Drawing, Lines
 from dovetail.experiments.paper import BUDGETS
@@ -83,7 +83,7 @@ def _speed_up(rows: Rows, method: str) -> tuple[list[float], bool]:
     """Seconds of SCIP over those of the method where SCIP searched, and whether it was cut off somewhere."""
     matched = [pair for pair in timed(pairs(rows, method, "big-m")) if searched(pair[1])]
     ratios = [times_as_long(scip, mine) for mine, scip in matched]
-    return ratios, any(end(scip) is not End.PROVED for _, scip in matched)
+    return ratios, any(not done(scip) for _, scip in matched)
 
 
 def reading(rows: Rows) -> str:
