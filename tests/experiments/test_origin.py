@@ -22,7 +22,7 @@ def follow(said, rows):
     left = [each for each in rows if each["experiment"] == experiment]
     for part in parts:
         name, _, values = part.partition(" ")
-        left = [each for each in left if str(each.get(name)) in values.split(", ")]
+        left = [each for each in left if str(each.get(name)) in values.split(" or ")]
     return int(re.match(r"\d+", count).group()), left
 
 
@@ -31,6 +31,11 @@ def test_a_recipe_chooses_the_lines_that_were_used():
     said = recipe(used, ROWS)
     assert said == "e1: 10 lines; method paper; n 25"
     assert follow(said, ROWS) == (10, used)
+
+
+def test_a_field_that_narrows_nothing_further_is_not_named():
+    apart = row("e1", "auto", network="6x64", n=100, budgets="total")
+    assert recipe([apart], [*ROWS, apart]) == "e1: 1 line; method auto; network 6x64"
 
 
 def test_fields_that_leave_nothing_out_are_not_named():
@@ -45,7 +50,7 @@ def test_lines_that_are_no_full_grid_are_counted_both_ways():
 
 def test_a_field_that_is_absent_is_said_to_be():
     old = [{k: v for k, v in ROWS[0].items() if k != "budgets"}]
-    assert recipe(old, [*old, ROWS[1]]) == "e1: 1 lines; budgets absent; seed 42"
+    assert recipe(old, [*old, ROWS[1]]) == "e1: 1 line; budgets absent"
 
 
 def test_one_origin_is_said_once():
@@ -66,11 +71,12 @@ def test_several_commits_and_machines_are_named_with_their_shares():
     assert "commit abc1234 on NVIDIA H200 (x86_64, 16 cores), 1 thread a run, 4 at a time" in places([gpu])
 
 
-def test_seeds_that_are_not_the_papers_five_are_named_cell_by_cell():
+def test_seeds_that_are_not_the_papers_five_are_named_with_whose_cells_have_them():
     few = [each for each in ROWS if each["method"] == "paper" or each["seed"] == SEEDS[0]]
-    assert "Seeds other than the paper's five: auto 42 (4 of 4 cells)." in caption(few)
-    held_out = [{**each, "seed": 7} for each in ROWS[:1]]
-    assert "paper 7 (1 of 1 cells)" in caption(held_out)
+    assert "Seeds other than the paper's five: 42 for auto." in caption(few)
+    fewer = [each for each in few if each["network"] == "2x16" or each["seed"] == SEEDS[0]]
+    assert "Seeds other than the paper's five: 42 for paper (2 of 4 cells), auto." in caption(fewer)
+    assert "7 for paper." in caption([{**ROWS[0], "seed": 7}])
 
 
 def test_a_commit_is_named_by_its_first_digits():
@@ -82,4 +88,4 @@ def test_a_commit_is_named_by_its_first_digits():
 
 def test_a_row_of_an_old_file_has_no_commit():
     old = {k: v for k, v in ROWS[0].items() if k not in ("commit", "machine", "threads", "shared")}
-    assert caption([old]).startswith("*1 lines. All of commit not recorded on not recorded.")
+    assert caption([old]).startswith("*1 line. All of commit not recorded on not recorded.")

@@ -175,7 +175,7 @@ def test_the_lines_of_every_verdict_are_there(shown):
             assert line["here"] == "no rows for it"
             continue
         used, chosen = follow(line["lines"], rows)
-        of = re.search(r": \d+ of (\d+) lines", line["lines"])
+        of = re.search(r": \d+ of (\d+) line", line["lines"])
         assert len(chosen) == (int(of.group(1)) if of else used), line["claim"]
     words = re.search(r"(\d+) claims: (\d+) holds, (\d+) holds in part, (\d+) does not hold, (\d+) not", page)
     counted = [sum(line["verdict"] == f"**{word}**" for line in verdicts) for word in dt_words()]

@@ -38,13 +38,16 @@ def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
     """
     if not used:
         return "none"
-    chosen = {
-        name: _values(used, name) for name in FIELDS if len(_values(used, name)) < len(_values(every, name))
-    }
-    left = [row for row in every if all(row.get(name) in values for name, values in chosen.items())]
-    parts = [f"{name} {_listed(values)}" for name, values in chosen.items()]
-    count = f"{len(used)} lines" if len(left) == len(used) else f"{len(used)} of {len(left)} lines"
-    return "; ".join([f"{', '.join(distinct(used, 'experiment'))}: {count}", *parts])
+    left, parts = list(every), []
+    for name in FIELDS:
+        values = _values(used, name)
+        narrower = [row for row in left if row.get(name) in values]
+        if len(narrower) < len(left):
+            left = narrower
+            parts.append(f"{name} {' or '.join(map(_named, values))}")
+    count = f"{len(used)}" if len(left) == len(used) else f"{len(used)} of {len(left)}"
+    lines = "line" if len(left) == 1 else "lines"
+    return "; ".join([f"{', '.join(distinct(used, 'experiment'))}: {count} {lines}", *parts])
 
 
 def _values(rows: Iterable[Record], name: str) -> list[object]:
@@ -52,8 +55,8 @@ def _values(rows: Iterable[Record], name: str) -> list[object]:
     return list(dict.fromkeys(row.get(name) for row in rows))
 
 
-def _listed(values: Iterable[object]) -> str:
-    return ", ".join("absent" if value is None else str(value) for value in values)
+def _named(value: object) -> str:
+    return "absent" if value is None else str(value)
 
 
 def places(rows: Iterable[Record]) -> Counter[str]:
@@ -93,20 +96,21 @@ def caption(rows: Sequence[Record]) -> str:
     else:
         mixed = "Rows of several commits" if len(commits(rows)) > 1 else "Rows of several machines"
         said = f"{mixed}: {'; '.join(f'{count} of {place}' for place, count in made.items())}."
-    return f"*{len(rows)} lines. {said}{_seeds(rows)}*"
+    return f"*{len(rows)} {'line' if len(rows) == 1 else 'lines'}. {said}{_seeds(rows)}*"
 
 
 def _seeds(rows: Sequence[Record]) -> str:
-    """Method by method, the seeds of its cells where these are not the paper's five."""
-    parts = []
+    """The seeds of cells where these are not the paper's five, and whose cells these are."""
+    methods: dict[str, list[str]] = {}
     for method in distinct(rows, "method"):
         cells: dict[tuple[object, ...], set[int]] = {}
         for row in rows:
             if row["method"] == method:
                 cell = tuple(row.get(name) for name in FIELDS if name not in ("method", "seed", "device"))
                 cells.setdefault(cell, set()).add(row["seed"])
-        kinds = Counter(tuple(sorted(seeds)) for seeds in cells.values())
-        for seeds, count in kinds.items():
+        for seeds, count in Counter(tuple(sorted(each)) for each in cells.values()).items():
             if seeds != tuple(sorted(SEEDS)):
-                parts.append(f"{method} {_listed(seeds)} ({count} of {len(cells)} cells)")
+                part = "" if count == len(cells) else f" ({count} of {len(cells)} cells)"
+                methods.setdefault(", ".join(map(str, seeds)), []).append(f"{method}{part}")
+    parts = [f"{seeds} for {', '.join(whose)}" for seeds, whose in methods.items()]
     return f" Seeds other than the paper's five: {'; '.join(parts)}." if parts else ""

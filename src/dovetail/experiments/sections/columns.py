@@ -45,11 +45,11 @@ def reached(cell: Rows, reachable: Reachable) -> list[str]:
     ]
 
 
-def best_known(cell: Rows, reachable: Reachable) -> str:
+def best_known(cell: Rows, reachable: Reachable, digits: int = 3) -> str:
     """The mean of the best known over the instances that have one; in how many, and in how many proved."""
     looked, proved = sum(map(reachable.known, cell)), sum(map(reachable.proved, cell))
     notes = [f"{looked} of {len(cell)}"] * (0 < looked < len(cell)) + [f"{proved} proved"] * (proved > 0)
-    return text(mean(reachable.values(cell))) + (f" ({', '.join(notes)})" if notes else "")
+    return text(mean(reachable.values(cell)), digits) + (f" ({', '.join(notes)})" if notes else "")
 
 
 def gap(points: Rows, reachable: Reachable) -> str:

@@ -70,7 +70,7 @@ def _line(cell: Rows, reachable: Reachable) -> list[str]:
         str(len(cell)),
         str(len(points)),
         spread_of(points, "objective", 4),
-        best_known(cell, reachable),
+        best_known(cell, reachable, 4),
         gap(points, reachable),
         spread_of(cell, "iterations") if loop else "–",
         text(mean_step(cell, "mip")) if loop else "–",
@@ -87,7 +87,8 @@ def reading(rows: Rows) -> str:
         cell = where(rows, method=method)
         step, points = mean_step(cell, "mip"), [row for row in cell if found(row)]
         if method not in BASELINES and method != "auto" and math.isfinite(step):
-            parts.append(f"{method} {text(step)} s a MIP step, gap {gap(points, reachable)} %")
+            short = f"gap {gap(points, reachable)} %" if points else "no point"
+            parts.append(f"{method} {text(step)} s a MIP step, {short} ({len(points)} of {len(cell)} runs)")
     if not parts:
         return ""
     proved = count_of(_instances(rows), reachable.proved)
