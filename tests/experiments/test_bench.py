@@ -36,16 +36,23 @@ SHORT = ("bench", "e3", "--quick", "--methods", METHODS, "--time-limit", "60")
 """Limited by iterations: every objective is decided by the seed."""
 
 CLAIMS = (
-    "E1 quality", "E1 time", "E1 speed-up", "E1 headline", "Model size by big-M", "E2 success of 2x16",
-    "E2 success from 16x128", "E2 64x512", "E2 time per iteration", "E2 big-M beyond", "E3 SSG loses",
-    "E3 removing", "E3 DD keeps", "E3 iterations of SSG", "E3 iterations of DD", "E3 speed-up of SSG",
-    "E3 speed-up of DD", "E4 accuracy", "E4 convergence", "E4 seconds at n = 200", "E5 seconds of SCIP",
-    "E5 seconds of the barrier", "E5 seconds of projected gradient", "Swapping the sub-solver",
+    "E1 headline", "Model size by big-M", "E2 success of 2x16", "E2 success from 16x128", "E2 64x512",
+    "E2 time per iteration", "E2 big-M beyond", "Memory of big-M", "Introduction: SCIP times out",
+    "E4 accuracy", "E4 no distortion", "E4 convergence", "E4 seconds at n = 200", "E4 big-M cannot write",
+    "Abstract: CNN and LSTM", "CNN and LSTM reach the same objective", "E5 seconds of SCIP",
+    "E5 seconds of the barrier", "E5 seconds of projected gradient", "E5 speed-up of the barrier",
+    "E5 speed-up of projected gradient", "Swapping the sub-solver", "E5 barrier over", "Barrier is better",
     "Theorem 1: the iterates", "Theorem 1: every limit", "Theorem 1: residuals",
     "Theorem 1: the augmented Lagrangian", "Proof of Theorem 1", "Theorem 2",
-    "Convergence depends on rho",
+    "Convergence depends on rho", "Raising rho adaptively",
 )  # fmt: skip
-"""Every claim of the paper that is judged, by how its verdict begins."""
+"""Every claim of the paper that is judged once, by how its verdict begins."""
+READ_TWICE = (
+    "E1 quality", "E1 time", "E1 speed-up", "E3 SSG loses", "E3 DD keeps", "E3 removing the dual update",
+    "E3 SSG in place of DD", "E3 without dual updates", "E3 iterations of SSG", "E3 iterations of DD",
+    "E3 speed-up of SSG", "E3 speed-up of DD",
+)  # fmt: skip
+"""Those that are judged in both readings of the budgets."""
 
 
 def quickly(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -84,8 +91,9 @@ class Quick:
         folder, done = quick
         ledger = Ledger.open(folder)
         verdicts = [v for name in EXPERIMENTS for v in experiment_named(name).verdicts(ledger.of(name))]
-        for claim in CLAIMS:
-            assert sum(verdict.claim.startswith(claim) for verdict in verdicts) == 1, claim
+        for times, claims in enumerate((CLAIMS, READ_TWICE), start=1):
+            for claim in claims:
+                assert sum(verdict.claim.startswith(claim) for verdict in verdicts) == times, claim
         page = (folder / "results.md").read_text()
         said = " ".join(done.stdout.split())
         for verdict in verdicts:

@@ -9,8 +9,9 @@ from dovetail.experiments.statistics import (
     exponent,
     geometric_mean,
     mean,
-    pairs,
     share,
+    spread,
+    spread_of,
     text,
 )
 from dovetail.experiments.verdict import Word, judged, share_held
@@ -24,16 +25,6 @@ def test_what_is_missing_is_left_out():
     assert geometric_mean([1.0, 100.0]) == pytest.approx(10.0)
 
 
-def test_pairs_share_their_cell_and_seed():
-    rows = [
-        {"n": 5, "seed": 1, "method": "a", "v": 1},
-        {"n": 5, "seed": 2, "method": "a", "v": 2},
-        {"n": 5, "seed": 2, "method": "b", "v": 3},
-        {"n": 9, "seed": 1, "method": "b", "v": 4},
-    ]
-    assert [(mine["v"], other["v"]) for mine, other in pairs(rows, "a", "b", "n")] == [(2, 3)]
-
-
 def test_the_exponent_of_a_power_law():
     assert exponent([(x, 3.0 * x**0.7) for x in (1.0, 10.0, 55.0)]) == pytest.approx(0.7)
     assert math.isnan(exponent([(2.0, 1.0), (2.0, 3.0)]))
@@ -45,6 +36,14 @@ def test_numbers_for_tables():
     assert text(0.12345) == "0.123"
 
 
+def test_mean_and_spread_over_seeds():
+    assert spread([14.0, 15.0, 14.0]) == "14.3 ± 0.58"
+    assert spread([3.0]) == "3"
+    assert spread([]) == "–"
+    assert spread([12345.6, 12345.6]) == "12,346 ± 0"
+    assert spread_of([{"a": 1.0}, {"a": None}, {"a": 3.0}, {}], "a") == "2 ± 1.4"
+
+
 def test_verdicts():
     assert judged("c", "p", "o", holds=None).word is Word.UNTESTABLE
     assert judged("c", "p", "o", holds=True).word is Word.HOLDS
@@ -54,4 +53,7 @@ def test_verdicts():
     assert judged("c", "p", "o", holds=True, open_end=True).word is Word.HOLDS
     assert share_held("c", "p", "o", [True, False]).word is Word.IN_PART
     assert share_held("c", "p", "o", []).word is Word.UNTESTABLE
+    assert judged("c", "p", "o", holds=None).ours == "no rows for it"
+    assert judged("c", "p", "o", holds=None, rows=[{}]).ours == "o"  # there are rows, they say nothing of it
+    assert judged("c", "p", "o", holds=True, rows=[{"a": 1}]).rows == [{"a": 1}]
     assert str(judged("claim", "1", "2", holds=True)) == "claim: holds (paper 1; here 2)"

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import dovetail as dt
 from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.ledger import NAME, Ledger
-from dovetail.experiments.run import SEEDS, TIME_LIMIT, Settings
-from dovetail.experiments.statistics import distinct
-from dovetail.experiments.table import markdown_row
+from dovetail.experiments.legend import LEGEND
+from dovetail.experiments.origin import caption, commits, places, recipe
+from dovetail.experiments.run import SEEDS, TIME_LIMIT, Record, Settings
+from dovetail.experiments.statistics import distinct, present
+from dovetail.experiments.table import Table, markdown_row
 from dovetail.experiments.verdict import Verdict, Word
+
+LIBRARIES = ("python", "torch", "highspy", "piqp", "pyscipopt", "pyscipopt-ml")
 
 
 def document(experiments: Sequence[Experiment], ledger: Ledger) -> str:
     """The whole page as Markdown."""
-    parts = [_introduction(ledger), _summary(experiments, ledger)]
+    parts = [_introduction(ledger), _methods(ledger), _summary(experiments, ledger)]
     parts += [_section(experiment, ledger) for experiment in experiments]
     return "\n".join(parts)
 
@@ -22,65 +27,76 @@ def document(experiments: Sequence[Experiment], ledger: Ledger) -> str:
 def _introduction(ledger: Ledger) -> str:
     settings, machine = ledger.header["settings"], ledger.header["machine"]
     seeds = ", ".join(str(seed) for seed in sorted(distinct(ledger.records, "seed")))
-    devices = ", ".join(distinct(ledger.records, "device"))
     kind = "a quick run on small instances" if settings["quick"] else "a full run"
-    cuts = []
-    if settings["baseline_limit"] < TIME_LIMIT:
-        cuts.append(f"big-M had {settings['baseline_limit']:g} s instead of the paper's {TIME_LIMIT:g} s")
-    if settings["time_limit"] < TIME_LIMIT:
-        cuts.append(f"every other run had {settings['time_limit']:g} s")
-    missing = len(SEEDS) - len(distinct(ledger.records, "seed"))
-    if missing > 0:
-        cuts.append(f"{missing} of the paper's {len(SEEDS)} seeds were left out")
-    said = f" Cut against the paper: {'; '.join(cuts)}." if cuts else ""
-    if ledger.header.get("jobs", 1) > 1:
-        said += f" {ledger.header['jobs']} runs at a time, one core each: times are those of a busy machine."
-    said += _elsewhere(ledger)
-    libraries = ", ".join(f"{name} {machine[name]}" for name in ("python", "torch", "highspy", "piqp"))
-    return (
-        f"# The paper's claims, measured\n\nWritten by `dovetail bench` from [{NAME}]({NAME}), which "
-        f"holds one line per run; nothing on this page is typed by hand. It shows {kind}, "
-        f"{len(ledger.records)} runs, on {settings['data']} data, seeds {seeds}, devices {devices}; "
-        f"{machine['cores']} cores ({machine['processor']}), {libraries}, dovetail "
-        f"{ledger.header['dovetail']}.{said}\n\nTo trace a number: the lines whose fields are those of "
-        "its row in the table (experiment, network, n, method) are the runs it is the mean of.\n"
-    )
-
-
-def _elsewhere(ledger: Ledger) -> str:
-    """Which runs were made on another machine or device than the first line names."""
-    machine = ledger.header["machine"]
-    here = ("cpu", f"{machine['processor']}, {machine['cores']} cores")
-    others: dict[str, list[str]] = {}
-    for record in ledger.records:
-        place = (record["device"], record.get("machine", here[1]))
-        if place != here:
-            label = f"{record['experiment']} {record.get('network', '')}".strip()
-            others.setdefault(", ".join(place), []).append(label)
-    parts = [f"{', '.join(dict.fromkeys(labels))} ({place})" for place, labels in others.items()]
-    return f" Made elsewhere: {'; '.join(parts)}." if parts else ""
-
-
-def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
-    verdicts = [verdict for e in experiments for verdict in e.verdicts(ledger.of(e.name))]
-    counts = ", ".join(f"{sum(verdict.word is word for verdict in verdicts)} {word.value}" for word in Word)
-    header = ("claim", "paper", "here", "verdict", "it holds if")
+    libraries = ", ".join(f"{name} {machine[name]}" for name in LIBRARIES if name in machine)
     return "\n".join(
         [
-            "## Every claim in one table",
+            "# The paper's claims, measured",
             "",
-            f"{len(verdicts)} claims: {counts}.",
+            f"Written by `dovetail bench` from [{NAME}]({NAME}), which holds one line per run; nothing on "
+            f"this page is typed by hand. It shows {kind}, {len(ledger.records)} runs, on {settings['data']} "
+            f"data, seeds {seeds}; dovetail {ledger.header['dovetail']}, {libraries}.{_cuts(ledger)}",
             "",
-            markdown_row(header),
-            markdown_row(["---"] * len(header)),
-            *[_row(verdict) for verdict in verdicts],
+            *_made(ledger.records),
+            "",
+            "To trace a number: a table's caption says how many lines it is made of; those of one of its "
+            "rows have the fields that the row names (experiment, network, n, method and so on). A verdict "
+            "names its lines in the last column, by the fields and values that choose them; a field that is "
+            "not named may have any value. *Best known* is the best verified point of any method on the same "
+            "experiment, network, n, budgets, initialisation, grid and seed.",
             "",
         ]
     )
 
 
-def _row(verdict: Verdict) -> str:
-    cells = (verdict.claim, verdict.paper, verdict.ours, f"**{verdict.word.value}**", verdict.rule)
+def _cuts(ledger: Ledger) -> str:
+    """What was cut against the paper's settings."""
+    settings, cuts = ledger.header["settings"], []
+    if settings["baseline_limit"] < TIME_LIMIT:
+        cuts.append(f"SCIP had {settings['baseline_limit']:g} s for big-M instead of {TIME_LIMIT:g} s")
+    if settings["time_limit"] < TIME_LIMIT:
+        cuts.append(f"every other run had {settings['time_limit']:g} s")
+    left_out = [seed for seed in SEEDS if seed not in distinct(ledger.records, "seed")]
+    if left_out:
+        cuts.append(f"{len(left_out)} of the paper's {len(SEEDS)} seeds were left out")
+    return f" Cut against the paper: {'; '.join(cuts)}." if cuts else ""
+
+
+def _made(records: Sequence[Record]) -> list[str]:
+    """Commits, machines, threads and how many runs shared a machine."""
+    return [
+        "Runs were made by:",
+        "",
+        *[f"- {place}: {count} runs" for place, count in places(records).items()],
+    ]
+
+
+def _methods(ledger: Ledger) -> str:
+    there = present(LEGEND, ledger.records)
+    return "\n".join(["## The methods", "", *[f"- *{name}*: {LEGEND[name]}." for name in there], ""])
+
+
+def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
+    judged = [(verdict, ledger.of(e.name)) for e in experiments for verdict in e.verdicts(ledger.of(e.name))]
+    counts = ", ".join(f"{sum(verdict.word is word for verdict, _ in judged)} {word.value}" for word in Word)
+    header = ("claim", "paper", "here", "verdict", "it holds if", "lines")
+    return "\n".join(
+        [
+            "## Every claim in one table",
+            "",
+            f"{len(judged)} claims: {counts}.",
+            "",
+            markdown_row(header),
+            markdown_row(["---"] * len(header)),
+            *[_row(verdict, rows) for verdict, rows in judged],
+            "",
+        ]
+    )
+
+
+def _row(verdict: Verdict, every: Sequence[Record]) -> str:
+    lines = recipe(verdict.rows, every)
+    cells = (verdict.claim, verdict.paper, verdict.ours, f"**{verdict.word.value}**", verdict.rule, lines)
     return markdown_row([cell.replace("|", "\\|") for cell in cells])
 
 
@@ -102,5 +118,15 @@ def _section(experiment: Experiment, ledger: Ledger) -> str:
     reading = experiment.reading(rows)
     if reading:
         parts += [reading, ""]
-    parts += [table.markdown(level=3) for table in experiment.tables(rows)]
+    parts += [_printed(table, rows) for table in experiment.tables(rows)]
     return "\n".join(parts)
+
+
+def _printed(table: Table, rows: Sequence[Record]) -> str:
+    """A table with where it comes from; one that does not say which lines it is made of must not be mixed."""
+    if not table.records and len(commits(rows)) > 1:
+        raise dt.OptionError(
+            f"the table {table.title!r} does not say which lines it is made of, and these come from several "
+            f"commits ({', '.join(commits(rows))}): give it `records`, or make all runs with one commit."
+        )
+    return table.markdown(level=3, caption=caption(table.records))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from statistics import stdev
 from typing import Any
 
 from dovetail.experiments.run import Record
@@ -50,18 +51,9 @@ def share(rows: Sequence[Record], holds: Callable[[Record], Any]) -> float:
     return mean([1.0 if holds(row) else 0.0 for row in rows])
 
 
-Pairs = list[tuple[Record, Record]]
-
-
-def pairs(rows: Sequence[Record], method: str, other: str, *fields: str) -> Pairs:
-    """Rows of two methods on the same instance and seed."""
-    partner = {tuple(row.get(field) for field in (*fields, "seed")): row for row in where(rows, method=other)}
-    matched = []
-    for row in where(rows, method=method):
-        key = tuple(row.get(field) for field in (*fields, "seed"))
-        if key in partner:
-            matched.append((row, partner[key]))
-    return matched
+def found(row: Record) -> bool:
+    """Whether the method found a verified point by itself."""
+    return bool(row.get("found"))
 
 
 def converged(row: Record) -> bool:
@@ -72,6 +64,11 @@ def converged(row: Record) -> bool:
 def stopped(row: Record) -> bool:
     """Whether a run met its time limit: what it would have needed is not known."""
     return row.get("stop") == "time"
+
+
+def count_of(rows: Sequence[Record], holds: Callable[[Record], Any]) -> str:
+    """How many of how many, such as "3 of 5"."""
+    return f"{sum(bool(holds(row)) for row in rows)} of {len(rows)}"
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float:
@@ -88,3 +85,14 @@ def text(value: float | None, digits: int = 3) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
+
+
+def spread(values: Sequence[float], digits: int = 3) -> str:
+    """Mean and standard deviation over seeds, such as "14.3 ± 0.6"; of one value the value alone."""
+    middle = text(mean(values), digits)
+    return f"{middle} ± {text(stdev(values), 2)}" if len(values) > 1 else middle
+
+
+def spread_of(rows: Iterable[Record], name: str, digits: int = 3) -> str:
+    """Mean and standard deviation of a field over the rows that have it."""
+    return spread(known(rows, name), digits)

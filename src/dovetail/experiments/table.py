@@ -9,6 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from dovetail.experiments.run import Record
+
 
 @dataclass
 class Table:
@@ -19,6 +21,8 @@ class Table:
     header: Sequence[str]
     rows: list[Sequence[str]] = field(default_factory=list)
     reading: str = ""
+    records: Sequence[Record] = ()
+    """The lines of the results file its numbers come from."""
 
     def show(self, console: Console) -> None:
         """Print it."""
@@ -31,7 +35,7 @@ class Table:
         if self.reading:
             console.print(self.reading + "\n", highlight=False)
 
-    def markdown(self, level: int = 2) -> str:
+    def markdown(self, level: int = 2, caption: str = "") -> str:
         """The table as Markdown, under a heading of that level."""
         lines = [
             f"{'#' * level} {self.title}",
@@ -40,8 +44,9 @@ class Table:
             markdown_row(["---", *["---:"] * (len(self.header) - 1)]),
         ]
         lines += [markdown_row(row) for row in self.rows]
-        if self.reading:
-            lines += ["", self.reading]
+        for paragraph in (self.reading, caption):
+            if paragraph:
+                lines += ["", paragraph]
         return "\n".join([*lines, ""])
 
     def write(self, folder: Path) -> None:

@@ -22,6 +22,7 @@ def tables(rows: Rows) -> list[Table]:
     conclusions, merit = _conclusions(), _merit()
     conclusions.rows += [_concluded(family, mine) for family, mine in there.items()]
     merit.rows += [_measured(family, mine) for family, mine in there.items()]
+    conclusions.records = merit.records = rows
     return [conclusions, merit] if there else []
 
 

@@ -61,6 +61,7 @@ def _statement(
         holds=all(map(holds, assumed)) if assumed else None,
         in_part=all(map(holds, _of(assumed, ""))),
         rule=f"{rule}; in every run under the assumptions; in part: in every one where C is everything",
+        rows=assumed,
     )
 
 
@@ -116,6 +117,7 @@ def _worth(agreed: Rows) -> Verdict:
         holds=best == len(agreed) if agreed else None,
         in_part=best > 0,
         rule="the agreed point is the enumerated optimum in every run",
+        rows=agreed,
     )
 
 
@@ -135,6 +137,7 @@ def _lemma(assumed: Rows) -> Verdict:
         in_part=proof == 0,
         rule="it falls by that in every iteration from the second on; in part: it does where C is "
         "everything, with u and x after the iteration",
+        rows=assumed,
     )
 
 
@@ -146,6 +149,7 @@ def _dual_step(assumed: Rows) -> Verdict:
         f"rises in {rises:,} iterations, falls in {falls}",
         holds=falls > 0 and rises == 0 if assumed else None,
         rule="it falls in every iteration in which u and x differ",
+        rows=assumed,
     )
 
 
@@ -160,4 +164,5 @@ def _repaired(rows: Rows) -> Verdict:
         f"at the end in {_count(rows)} runs; prices bounded in {sum(map(bounded, rows))}",
         holds=rises == short == 0 and all(agrees(row) and bounded(row) for row in rows) if rows else None,
         rule="the merit never rises, falls by what docs/theory.md proves, u = x at the end, prices bounded",
+        rows=rows,
     )

@@ -36,6 +36,7 @@ def tables(rows: Rows) -> list[Table]:
         "theory-cost",
         "Theorem 2: seconds per iteration against parameters",
         ("network", "parameters", "MIP step, ms", "network step, ms"),
+        records=rows,
     )
     for row in rows:
         steps = [text(1e3 * _each(row, step)) for step in ("mip", "nn")]
@@ -57,6 +58,7 @@ def verdicts(rows: Rows) -> list[Verdict]:
             holds=power <= 1.1 and max(mip) <= 2.0 * min(mip) if len(here) >= 3 else None,
             in_part=power <= 1.1,
             rule="exponent at most 1.1, and the longest MIP step at most twice the shortest",
+            rows=here,
         )
     ]
 

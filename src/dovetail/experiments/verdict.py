@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from dovetail.experiments.run import Record
 
 
 class Word(StrEnum):
@@ -25,6 +28,8 @@ class Verdict:
     word: Word
     rule: str = ""
     """What had to be seen for it to hold."""
+    rows: Sequence[Record] = field(default=(), compare=False, repr=False)
+    """The lines of the results file it rests on."""
 
     def __str__(self) -> str:
         return f"{self.claim}: {self.word.value} (paper {self.paper}; here {self.ours})"
@@ -39,22 +44,26 @@ def judged(
     in_part: bool = False,
     open_end: bool = False,
     rule: str = "",
+    rows: Sequence[Record] = (),
 ) -> Verdict:
-    """A verdict; `holds=None` where the rows needed are not there.
+    """A verdict; `holds=None` where the rows needed are not there, or say nothing of the claim.
 
-    `open_end` says that ours is a lower bound, because a baseline was stopped at its limit: a claim it
-    does not reach is then not refuted.
+    `open_end` says that what was seen does not settle the claim, such as a baseline that was stopped
+    at its limit: a claim that is not reached is then not refuted.
     """
     if holds is None:
-        return Verdict(claim, paper, "no rows for it", Word.UNTESTABLE, rule)
+        return Verdict(claim, paper, ours if rows else "no rows for it", Word.UNTESTABLE, rule, rows)
     if open_end and not holds:
-        return Verdict(claim, paper, ours, Word.UNTESTABLE, rule)
-    return Verdict(claim, paper, ours, Word.HOLDS if holds else Word.IN_PART if in_part else Word.NOT, rule)
+        return Verdict(claim, paper, ours, Word.UNTESTABLE, rule, rows)
+    word = Word.HOLDS if holds else Word.IN_PART if in_part else Word.NOT
+    return Verdict(claim, paper, ours, word, rule, rows)
 
 
-def share_held(claim: str, paper: str, ours: str, held: list[bool], rule: str = "") -> Verdict:
+def share_held(
+    claim: str, paper: str, ours: str, held: list[bool], rule: str = "", rows: Sequence[Record] = ()
+) -> Verdict:
     """A verdict over many comparisons: all of them, some, or none."""
     if not held:
-        return judged(claim, paper, ours, holds=None, rule=rule)
+        return judged(claim, paper, ours, holds=None, rule=rule, rows=rows)
     ours = f"{ours}; {sum(held)} of {len(held)} comparisons as claimed"
-    return judged(claim, paper, ours, holds=all(held), in_part=any(held), rule=rule)
+    return judged(claim, paper, ours, holds=all(held), in_part=any(held), rule=rule, rows=rows)

@@ -1,0 +1,1 @@
+"""What the paper claims, experiment by experiment, judged by the rows."""

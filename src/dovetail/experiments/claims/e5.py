@@ -1,0 +1,196 @@
+"""E5's claims: the network step's sub-solver swapped on tree planting, beside SCIP."""
+
+from __future__ import annotations
+
+import math
+
+from dovetail.experiments.best_known import Pairs, pairs
+from dovetail.experiments.claims.duration import all_solved, said, timed, times_as_long
+from dovetail.experiments.ends import done, searched, tally
+from dovetail.experiments.experiment import Rows
+from dovetail.experiments.paper import (
+    BARRIER_OVER_GRADIENT,
+    E5_NETWORKS,
+    E5_SECONDS,
+    E5_SPEED,
+    SWAP_RATIO,
+)
+from dovetail.experiments.run import Record
+from dovetail.experiments.statistics import (
+    average,
+    converged,
+    count_of,
+    found,
+    geometric_mean,
+    known,
+    mean,
+    stopped,
+    text,
+    where,
+)
+from dovetail.experiments.verdict import Verdict, judged
+
+SAME = 1e-3
+"""Objectives within this part of each other count as the same."""
+SLOWER = 2.0
+"""Times the paper's seconds that count as no slower: another machine."""
+
+
+def verdicts(rows: Rows) -> list[Verdict]:
+    """SCIP's seconds, the two sub-solvers', and how they compare."""
+    mine = [row for row in rows if row["network"] in E5_NETWORKS]
+    swapped = pairs(mine, "paper-barrier", "paper")
+    return [
+        _scip(where(mine, method="big-m")),
+        _times(mine, "paper-barrier", "E5 seconds of the barrier"),
+        _times(mine, "paper", "E5 seconds of projected gradient"),
+        _speed(mine, "paper-barrier", "E5 speed-up of the barrier over SCIP"),
+        _speed(mine, "paper", "E5 speed-up of projected gradient over SCIP"),
+        _swap(swapped),
+        _slower(swapped),
+        _many_cuts(swapped),
+    ]
+
+
+def _scip(rows: Rows) -> Verdict:
+    least, most = E5_SECONDS["big-m"][0], E5_SECONDS["big-m"][-1]
+    searches = [row for row in rows if searched(row)]
+    slow = [row["seconds"] >= least for row in searches if known([row], "seconds")]
+    needed = known([row for row in searches if done(row)], "seconds")
+    return judged(
+        "E5 seconds of SCIP",
+        f"{least:g}–{most:g} (its limit is 300)",
+        f"{tally(rows) or 'no runs'}; a point of its own in {count_of(rows, found)}; "
+        f"{text(mean(needed))} s on average where it was done, at least "
+        f"{text(min(known(searches, 'seconds'), default=math.nan))} s where it searched",
+        holds=all(slow) if slow else None,
+        in_part=any(slow),
+        rule=f"every run in which SCIP searched took at least {least:g} s",
+        rows=rows,
+    )
+
+
+def _times(rows: Rows, method: str, claim: str) -> Verdict:
+    mine, scip = where(rows, method=method), where(rows, method=f"{method}-scip")
+    paper = dict(zip(E5_NETWORKS, E5_SECONDS[method], strict=True))
+    means = {w: average(where(mine, network=w), "seconds") for w in E5_NETWORKS}
+    there = {w: value for w, value in means.items() if math.isfinite(value)}
+    near = [value <= SLOWER * paper[w] for w, value in there.items()]
+    own = f"; with SCIP for the MIP steps it {said(scip)}" if scip else ""
+    return judged(
+        claim,
+        ", ".join(f"{value:g}" for value in paper.values()),
+        f"{', '.join(f'{w}: {text(value)}' for w, value in there.items())} s, {sum(map(stopped, mine))} of "
+        f"{len(mine)} runs at the limit, {_steps(mine)}; {said(mine)}{own}",
+        holds=all(near) and all_solved(mine) if there else None,
+        in_part=any(near),
+        rule=f"at most {SLOWER:g} times the paper's at every size, and every run converges; in part: at "
+        "some, or without converging",
+        rows=[*mine, *scip],
+    )
+
+
+def _steps(rows: Rows) -> str:
+    return f"a MIP step {text(mean_step(rows, 'mip'))} s, a network step {text(mean_step(rows, 'nn'))} s"
+
+
+def mean_step(rows: Rows, step: str) -> float:
+    """Seconds of one step, over all iterations of the rows."""
+    mine = [row for row in rows if row.get("iterations") and row.get(f"{step}_seconds") is not None]
+    return (
+        sum(row[f"{step}_seconds"] for row in mine) / sum(row["iterations"] for row in mine)
+        if mine
+        else math.nan
+    )
+
+
+def _speed(rows: Rows, method: str, claim: str) -> Verdict:
+    low, high = E5_SPEED[method]
+    every = pairs(rows, method, "big-m")
+    compared = [(mine, scip) for mine, scip in timed(every) if searched(scip)]
+    ratio = geometric_mean([times_as_long(scip, mine) for mine, scip in compared])
+    cut = sum(not done(scip) for _, scip in compared)
+    ours = [mine for mine, _ in compared]
+    fast = ratio >= low
+    return judged(
+        claim,
+        f"{low:g}–{high:g}x",
+        f"geometric mean {text(ratio)}x over the {len(compared)} of {len(every)} pairs in which SCIP "
+        f"searched, {cut} of them lower bounds; the loop converged in {count_of(ours, converged)}",
+        holds=fast and all_solved(ours) if compared else None,
+        in_part=fast,
+        open_end=bool(compared) and not fast and cut > 0,
+        rule=f"at least {low:g}x, and every run converges; in part: without converging",
+        rows=[row for pair in every for row in pair],
+    )
+
+
+def _ended(swapped: Pairs) -> Pairs:
+    """The pairs in which not both met the limit: the others' times are not known."""
+    return [(b, p) for b, p in timed(swapped) if not (stopped(b) and stopped(p))]
+
+
+def _swap(swapped: Pairs) -> Verdict:
+    both = [(b, p) for b, p in swapped if found(b) and found(p) and p["objective"]]
+    ended = _ended(swapped)
+    ratio = geometric_mean([times_as_long(b, p) for b, p in ended])
+    apart = [abs(b["objective"] / p["objective"] - 1) for b, p in both]
+    equal = [gap <= SAME for gap in apart]
+    quick = bool(ended) and ratio < SWAP_RATIO
+    return judged(
+        "Swapping the sub-solver changes time by less than 2x, identical objective",
+        f"< {SWAP_RATIO:g}x (its own E5: 9–21x)",
+        f"objectives the same in {sum(equal)} of {len(equal)} pairs, at most "
+        f"{text(100 * max(apart, default=math.nan), 2)} % apart; total time {text(ratio)}x over the "
+        f"{len(ended)} of {len(swapped)} pairs in which not both met the limit",
+        holds=all(equal) and quick if both else None,
+        in_part=bool(both) and (all(equal) or quick),
+        rule=f"objectives within {100 * SAME:g} % in every pair and less than {SWAP_RATIO:g} times the time; "
+        "in part: one of the two",
+        rows=[row for pair in swapped for row in pair],
+    )
+
+
+def _per_iteration(row: Record) -> float:
+    return mean_step([row], "nn")
+
+
+def _step_ratios(swapped: Pairs) -> list[float]:
+    """How much longer the barrier's network step takes, pair by pair."""
+    each = [(_per_iteration(b), _per_iteration(p)) for b, p in swapped]
+    return [b / max(p, 1e-6) for b, p in each if math.isfinite(b) and math.isfinite(p) and b > 0]
+
+
+def _slower(swapped: Pairs) -> Verdict:
+    low, high = BARRIER_OVER_GRADIENT
+    steps = geometric_mean(_step_ratios(swapped))
+    ended = _ended(swapped)
+    total = geometric_mean([times_as_long(b, p) for b, p in ended])
+    return judged(
+        "E5 barrier over projected gradient",
+        f"{low:g}–{high:g}x slower",
+        f"total time {text(total)}x over the {len(ended)} of {len(swapped)} pairs in which not both met the "
+        f"limit; a network step takes {text(steps)}x as long",
+        holds=total >= low if ended else None if not swapped else False,
+        in_part=total >= 2.0 or steps >= 2.0,
+        open_end=not ended and steps >= low,
+        rule=f"total time at least {low:g}x; in part: total or network steps at least twice",
+        rows=[row for pair in swapped for row in pair],
+    )
+
+
+def _many_cuts(swapped: Pairs) -> Verdict:
+    ratios = _step_ratios(swapped)
+    both = [(b, p) for b, p in swapped if found(b) and found(p)]
+    better = [b["objective"] > p["objective"] * (1 + SAME) for b, p in both]
+    faster = [ratio < 1.0 for ratio in ratios]
+    return judged(
+        "Barrier is better where C has many cuts (section on the method)",
+        "especially beneficial",
+        "on tree planting, where every output of the network meets rows of its own: its network step is "
+        f"faster in {sum(faster)} of {len(faster)} pairs, its point better in {sum(better)} of {len(better)}",
+        holds=all(faster) and all(better) if ratios and both else None,
+        in_part=bool(ratios) and (all(faster) or all(better)),
+        rule="faster network steps and better points in every pair; in part: one of the two",
+        rows=[row for pair in swapped for row in pair],
+    )

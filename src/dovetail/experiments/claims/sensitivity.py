@@ -1,0 +1,73 @@
+"""What rests on rho and the step size: the first limitation the paper names, and its remedy."""
+
+from __future__ import annotations
+
+import math
+
+from dovetail.experiments.experiment import Rows
+from dovetail.experiments.paper import RHO, STEP
+from dovetail.experiments.statistics import average, converged, distinct, share, text, where
+from dovetail.experiments.verdict import Verdict, judged
+
+LESS = 0.8
+"""Results depend on a setting if the least is below this part of the most."""
+HALF = 0.5
+
+
+def verdicts(rows: Rows) -> list[Verdict]:
+    """Whether it depends, and whether raising rho helps."""
+    return [_dependence(where(rows, method="paper")), _robustness(rows)]
+
+
+def _dependence(rows: Rows) -> Verdict:
+    by_rho, by_step = _flipped(rows, "rho", step=STEP), _flipped(rows, "step", rho=RHO)
+    rates = [share(where(rows, rho=rho, step=STEP), converged) for rho in by_rho]
+    return judged(
+        "Convergence depends on rho and step size",
+        "its first limitation",
+        f"newly flipped samples {_range(by_rho)} over rho, {_range(by_step)} over the step; converged in "
+        f"{text(100 * min(rates, default=math.nan))} to {text(100 * max(rates, default=math.nan))} % over "
+        "rho",
+        holds=_depends(by_rho) and _depends(by_step) if len(by_rho) > 1 and len(by_step) > 1 else None,
+        in_part=_depends(by_rho) or _depends(by_step),
+        rule=f"the least is below {LESS:g} of the most, over rho and over the step",
+        rows=rows,
+    )
+
+
+def _robustness(rows: Rows) -> Verdict:
+    over = {m: _flipped(where(rows, method=m), "rho", step=STEP) for m in distinct(rows, "method")}
+    fixed, raised = over.get("paper", {}), over.get("paper-adaptive", {})
+    others = {m: numbers for m, numbers in over.items() if m not in ("paper", "paper-adaptive")}
+    listed = "".join(f"; {m} {_range(numbers)}" for m, numbers in others.items())
+    return judged(
+        "Raising rho adaptively gives robustness",
+        "robustness and efficiency",
+        f"over rho the newly flipped vary {_range(fixed)} with rho fixed, {_range(raised)} with it raised "
+        f"whenever the residual ceases to decrease{listed}",
+        holds=_play(raised) <= HALF * _play(fixed) if len(fixed) > 1 and len(raised) > 1 else None,
+        in_part=_play(raised) < _play(fixed),
+        rule="raised, the spread over rho is at most half; in part: smaller",
+        rows=where(rows, step=STEP),
+    )
+
+
+def _flipped(rows: Rows, name: str, **fixed: float) -> dict[float, float]:
+    """Newly flipped samples for each value of one setting, the other at the paper's."""
+    mine = where(rows, **fixed)
+    means = {
+        value: average(where(mine, **{name: value}), "flipped") for value in sorted(distinct(mine, name))
+    }
+    return {value: number for value, number in means.items() if math.isfinite(number)}
+
+
+def _range(numbers: dict[float, float]) -> str:
+    return f"{text(min(numbers.values()))} to {text(max(numbers.values()))}" if numbers else "–"
+
+
+def _play(numbers: dict[float, float]) -> float:
+    return max(numbers.values(), default=math.nan) - min(numbers.values(), default=math.nan)
+
+
+def _depends(numbers: dict[float, float]) -> bool:
+    return bool(numbers) and min(numbers.values()) < LESS * max(numbers.values())

@@ -1,0 +1,116 @@
+"""Where numbers come from: which lines of the results file, which commits, machines and seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from dovetail.experiments.run import SEEDS, Record
+from dovetail.experiments.statistics import distinct
+
+FIELDS = (
+    "method",
+    "network",
+    "n",
+    "budgets",
+    "init",
+    "grid",
+    "family",
+    "instance",
+    "rho",
+    "step",
+    "device",
+    "seed",
+)
+"""What a line is chosen by, beside its experiment."""
+PLACE = ("machine", "device", "threads", "shared")
+"""Where a line was made: it may differ from line to line."""
+UNSAID = "not recorded"
+FULL, DIGITS = 40, 10
+"""Digits of a commit's name, and as many of them as tell it from all others."""
+
+
+def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
+    """How a reader finds the lines a number rests on: fields and their values, and how many there are.
+
+    Only fields that leave lines out are named. Where the values leave in more lines than were used
+    (cells are not a full grid), the number of both is given.
+    """
+    if not used:
+        return "none"
+    left, parts = list(every), []
+    for name in FIELDS:
+        values = _values(used, name)
+        narrower = [row for row in left if row.get(name) in values]
+        if len(narrower) < len(left):
+            left = narrower
+            parts.append(f"{name} {' or '.join(map(_named, values))}")
+    count = f"{len(used)}" if len(left) == len(used) else f"{len(used)} of {len(left)}"
+    lines = "line" if len(left) == 1 else "lines"
+    return "; ".join([f"{', '.join(distinct(used, 'experiment'))}: {count} {lines}", *parts])
+
+
+def _values(rows: Iterable[Record], name: str) -> list[object]:
+    """The values of a field, None where a row has none."""
+    return list(dict.fromkeys(row.get(name) for row in rows))
+
+
+def _named(value: object) -> str:
+    return "absent" if value is None else str(value)
+
+
+def places(rows: Iterable[Record]) -> Counter[str]:
+    """How many rows were made by which commit, where, and beside how many others."""
+    return Counter(_place(row) for row in rows)
+
+
+def _place(row: Record) -> str:
+    machine, device, threads, shared = (row.get(name) for name in PLACE)
+    where = machine or UNSAID
+    if device not in (None, "cpu"):
+        where = f"{device} ({where})"
+    said = f"commit {_commit(row)} on {where}"
+    if threads is not None:
+        said += f", {threads} {'thread' if threads == 1 else 'threads'} a run"
+    return said if shared is None else f"{said}, {shared} at a time"
+
+
+def commits(rows: Iterable[Record]) -> list[str]:
+    """The commits that made the rows."""
+    return list(dict.fromkeys(map(_commit, rows)))
+
+
+def _commit(row: Record) -> str:
+    """Its first digits, and the sign that files had been changed; a version as it is."""
+    said = str(row.get("commit") or UNSAID)
+    return said if len(said) < FULL else said[:DIGITS] + ("+" if said.endswith("+") else "")
+
+
+def caption(rows: Sequence[Record]) -> str:
+    """What a table's numbers come from: commits, machines, and seeds where they are not the paper's five."""
+    made = places(rows)
+    if not made:
+        return ""
+    if len(made) == 1:
+        said = f"All of {next(iter(made))}."
+    else:
+        mixed = "Rows of several commits" if len(commits(rows)) > 1 else "Rows of several machines"
+        said = f"{mixed}: {'; '.join(f'{count} of {place}' for place, count in made.items())}."
+    return f"*{len(rows)} {'line' if len(rows) == 1 else 'lines'}. {said}{_seeds(rows)}*"
+
+
+def _seeds(rows: Sequence[Record]) -> str:
+    """The seeds of cells where these are not the paper's five, and whose cells these are."""
+    methods: dict[str, list[str]] = {}
+    for method in distinct(rows, "method"):
+        cells: dict[tuple[object, ...], set[int]] = {}
+        for row in rows:
+            if row["method"] == method:
+                cell = tuple(row.get(name) for name in FIELDS if name not in ("method", "seed", "device"))
+                cells.setdefault(cell, set()).add(row["seed"])
+        for seeds, count in Counter(tuple(sorted(each)) for each in cells.values()).items():
+            if seeds != tuple(sorted(SEEDS)):
+                part = "" if count == len(cells) else f" ({count} of {len(cells)} cells)"
+                methods.setdefault(", ".join(map(str, seeds)), []).append(f"{method}{part}")
+    parts = [f"{seeds} for {', '.join(whose)}" for seeds, whose in methods.items()]
+    return f" Seeds other than the paper's five: {'; '.join(parts)}." if parts else ""

@@ -1,0 +1,73 @@
+"""Columns that several tables share: what was reached, beside what is reachable, and how the run ended."""
+
+from __future__ import annotations
+
+import dovetail as dt
+from dovetail.experiments.best_known import Reachable
+from dovetail.experiments.contestants import BASELINES
+from dovetail.experiments.experiment import Rows
+from dovetail.experiments.statistics import (
+    converged,
+    count_of,
+    distinct,
+    found,
+    known,
+    mean,
+    spread,
+    spread_of,
+    text,
+)
+
+COUNTS = ("untouched", "potable", "newly flipped", "best known", "gap to it, %")
+ENDING = ("converged", "last residual", "engine", "seconds")
+HOW_TO_READ = (
+    "Means over seeds ± their standard deviation. *Untouched*: potable when nothing is done, since the "
+    "network errs on some undrinkable samples; *potable*: at the end, over the runs in which the method "
+    "itself found a verified point. *Best known*: the best verified point of any method on the same "
+    "instances, over those (so many of the runs') into which *auto* looked as a reference or whose optimum "
+    "is proved, with the number proved; *gap*: by how much the runs that have a point fall short of it "
+    f"there. *Converged*: the largest difference of u and x below {dt.DualDecomposition.paper().tolerance:g} "
+    "within the iterations, or nothing better exists; *last residual*: that difference at the end. *Seconds* "
+    "are those to the end of the run, converged or not, and include building the model; *engine*: what "
+    "solved the MIP steps."
+)
+
+
+def reached(cell: Rows, reachable: Reachable) -> list[str]:
+    """Potable samples and how far they are from what is reachable."""
+    points = [row for row in cell if found(row)]
+    return [
+        spread_of(cell, "untouched"),
+        spread_of(points, "potable"),
+        spread_of(points, "flipped"),
+        best_known(cell, reachable),
+        gap(points, reachable),
+    ]
+
+
+def best_known(cell: Rows, reachable: Reachable, digits: int = 3) -> str:
+    """The mean of the best known over the instances that have one; in how many, and in how many proved."""
+    looked, proved = sum(map(reachable.known, cell)), sum(map(reachable.proved, cell))
+    notes = [f"{looked} of {len(cell)}"] * (0 < looked < len(cell)) + [f"{proved} proved"] * (proved > 0)
+    return text(mean(reachable.values(cell)), digits) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def gap(points: Rows, reachable: Reachable) -> str:
+    """By how many per cent runs that have a point fall short of the best known."""
+    return spread([round(100.0 * (1.0 - part), 3) for part in reachable.shares(points)])
+
+
+def ending(cell: Rows) -> list[str]:
+    """How runs ended and how long that took."""
+    baseline = cell[0]["method"] in BASELINES
+    return [
+        count_of(cell, converged),
+        "–" if baseline else text(mean(known(cell, "residual")), 2),
+        engines(cell),
+        spread_of(cell, "seconds"),
+    ]
+
+
+def engines(cell: Rows) -> str:
+    """What solved the MIP steps of these runs."""
+    return ", ".join(name for name in distinct(cell, "engine") if name) or "–"

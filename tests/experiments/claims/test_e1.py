@@ -1,0 +1,114 @@
+"""E1's verdicts: made-up rows in, the right word out."""
+
+import pytest
+
+from dovetail.experiments.e1 import E1
+from dovetail.experiments.paper import BUDGETS, HEADLINE
+from tests.experiments.made_up import (
+    AGREED,
+    HOLDS,
+    IN_PART,
+    NOT,
+    UNTESTABLE,
+    all_words,
+    judged,
+    row,
+    scip,
+)
+
+CELL = {"network": "6x128", "n": 200}
+OTHER = {"network": "2x16", "n": 25}
+
+
+def paper(**fields):
+    return row("e1", "paper", **{**CELL, **fields})
+
+
+def auto(**fields):
+    return row("e1", "auto", **{**CELL, **fields})
+
+
+def big_m(end, **fields):
+    return scip("e1", end, **{**CELL, **fields})
+
+
+CASES = [
+    ("E1 quality", HOLDS, [paper(), big_m("proved")]),
+    ("E1 quality", NOT, [paper(potable=6), auto()]),
+    ("E1 quality", NOT, [paper(potable=6), big_m("proved")]),
+    ("E1 quality", IN_PART, [paper(), auto(), paper(potable=6, **OTHER), auto(**OTHER)]),
+    ("E1 quality", NOT, [paper(potable=6), big_m("time", potable=3), auto()]),  # better than a stopped SCIP
+    ("E1 quality", UNTESTABLE, [paper(), auto()]),  # as good as the best known, which is not proved
+    (
+        "E1 quality",
+        UNTESTABLE,
+        [paper(), row("e1", "dual-decomposition", potable=3, **CELL)],
+    ),  # nobody looked
+    ("E1 quality", UNTESTABLE, [paper(n=500, potable=6), auto(n=500)]),  # not one of E1's sizes
+    ("E1 time", HOLDS, [paper(seconds=8.0, **AGREED), big_m("time")]),
+    ("E1 time", IN_PART, [paper(seconds=8.0), big_m("time")]),  # the end of 50 iterations is no solution
+    ("E1 time", NOT, [paper(seconds=50.0), big_m("time")]),
+    ("E1 time", NOT, [paper(seconds=50.0)]),  # whatever big-M takes
+    ("E1 time", NOT, [paper(seconds=8.0, **AGREED), big_m("proved")]),  # 60 s are not 100 s
+    ("E1 time", UNTESTABLE, [paper(seconds=8.0), big_m("writing")]),
+    ("E1 time", UNTESTABLE, [paper(seconds=50.0, n=500), big_m("time", n=500)]),
+    ("E1 speed-up", HOLDS, [paper(**AGREED), big_m("proved")]),
+    ("E1 speed-up", IN_PART, [paper(), big_m("proved")]),
+    ("E1 speed-up", IN_PART, [paper(), big_m("time")]),  # a lower bound that is enough
+    ("E1 speed-up", NOT, [paper(seconds=20.0, **AGREED), big_m("proved")]),
+    ("E1 speed-up", UNTESTABLE, [paper(seconds=50.0), big_m("time")]),  # a lower bound that is not
+    ("E1 speed-up", UNTESTABLE, [paper(), big_m("writing")]),
+    ("E1 speed-up", UNTESTABLE, [paper(), big_m("infeasible")]),
+]
+LONG = {"seconds": 1000.0, "solving_seconds": 900.0}
+HEADLINES = [
+    ("E1 headline", HOLDS, [paper(seconds=8.7, **HEADLINE, **AGREED), big_m("time", **HEADLINE, **LONG)]),
+    ("E1 headline", IN_PART, [paper(seconds=27.0, **HEADLINE), big_m("time", **HEADLINE, **LONG)]),
+    ("E1 headline", NOT, [paper(seconds=27.0, **HEADLINE), big_m("proved", **HEADLINE)]),
+    ("E1 headline", UNTESTABLE, [paper(seconds=27.0, **HEADLINE), big_m("time", **HEADLINE)]),
+    ("E1 headline", UNTESTABLE, [paper(**HEADLINE), big_m("writing", **HEADLINE)]),
+    ("E1 headline", UNTESTABLE, [paper(**HEADLINE), big_m("memory", **HEADLINE)]),
+]
+
+
+@pytest.mark.parametrize("budgets", BUDGETS)
+@pytest.mark.parametrize(("claim", "word", "rows"), CASES)
+def test_each_reading_of_the_budgets_is_judged_by_its_own_rows(claim, word, rows, budgets):
+    mine = [{**each, "budgets": budgets} for each in rows]
+    (found,) = [
+        v for v in E1.verdicts(mine) if v.claim.startswith(claim) and f"(budgets {budgets})" in v.claim
+    ]
+    assert found.word is word, found
+    (other,) = [
+        v for v in E1.verdicts(mine) if v.claim.startswith(claim) and f"(budgets {budgets})" not in v.claim
+    ]
+    assert other.word is UNTESTABLE
+    assert other.ours == "no rows for it"
+
+
+@pytest.mark.parametrize(("claim", "word", "rows"), HEADLINES)
+def test_the_headline(claim, word, rows):
+    assert judged(E1, rows, claim).word is word
+
+
+def test_every_claim_was_seen_to_hold_to_fail_and_not_to_be_testable():
+    seen = all_words(CASES + HEADLINES)
+    assert all({HOLDS, NOT, UNTESTABLE} <= words for words in seen.values())
+    claims = {verdict.claim for verdict in E1.verdicts([])}
+    assert all(any(claim.startswith(begin) for begin in seen) for claim in claims)
+
+
+def test_what_is_said_names_what_was_left_out():
+    rows = [{**each, "budgets": "total"} for each in (paper(), paper(seed=7), big_m("writing"), auto())]
+    speed = judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)")
+    assert "0 of 1 pairs in which SCIP searched" in speed.ours
+    quality = judged(E1, rows, "E1 quality: DD loses nothing against big-M (budgets total)")
+    assert "1 of 2 instances for which there is a reference" in quality.ours
+    time = judged(E1, rows, "E1 time: DD near 10 s where big-M exceeds 100 s (budgets total)")
+    assert "big-M: 1 never finished writing" in time.ours
+    assert (
+        "converged in 0 of 2 runs; 2 s on average (at most 2) to the end of at most 50 iterations"
+        in time.ours
+    )
+    assert "0.8 s to the best verified point" in time.ours
+    assert len(time.rows) == 3
