@@ -196,6 +196,16 @@ def test_it_says_who_made_the_runs_and_what_was_cut(tmp_path):
     assert "- *auto*" not in page
 
 
+def test_it_says_what_big_m_was_given(tmp_path):
+    rows = [
+        scip("e1", "time", network=network, n=n, budgets="total", limit=limit, memory_limit=7.25)
+        for network, n, limit in (("2x16", 25, 600.0), ("6x128", 500, 1800.0))
+    ]
+    page = page_of(tmp_path, rows)
+    assert "big-M had 300 s to be written and 300 s of SCIP (1800 s in all for e1 6x128 n=500)" in page
+    assert "and 7.25 GB a run." in page
+
+
 def test_a_table_of_several_commits_says_so(tmp_path):
     rows = [
         row("e4", "paper", network="2x16", n=60),

@@ -74,8 +74,8 @@ def _distortion(rows: Rows) -> Verdict:
     return judged(
         "E4 no distortion of the learned models",
         "zero distortion",
-        "the loop evaluates the network and never rewrites it; what it counts as potable is what the network "
-        f"itself says of the point in {len(agree)} of {len(points)} points; "
+        "no method here changes a network, so its accuracy cannot change; what the loop counts as potable is "
+        f"what the network itself says of the point in {len(agree)} of {len(points)} points; "
         f"{len(rows) - len(points)} of {len(rows)} runs have none",
         holds=len(agree) == len(points) if points else None,
         rule="every point's objective is the number of samples the network itself calls potable",
