@@ -18,15 +18,15 @@ from dovetail.experiments.verdict import Verdict, Word
 LIBRARIES = ("python", "torch", "highspy", "piqp", "pyscipopt", "pyscipopt-ml")
 
 BUDGETS = (
-    'Budgets on water: the paper\'s experiments say "per-feature budgets of ±2.0", its appendix that they limit '
-    "the sum over all samples; *total* and *per sample* are the two readings."
+    'Budgets on water: the paper\'s experiments say "per-feature budgets of ±2.0", its appendix that they '
+    "limit the sum over all samples; *total* and *per sample* are the two readings."
 )
 TRACE = (
-    "To trace a number: a table's caption says how many lines it is made of; those of one of its rows have the "
-    "fields that the row names (experiment, network, n, method and so on). A verdict names its lines in the "
-    "last column, by the fields and values that choose them; a field that is not named may have any value. "
-    "*Best known* is the best verified point of any method on the same experiment, network, n, budgets, "
-    "initialisation, grid and seed."
+    "To trace a number: a table's caption says how many lines it is made of; those of one of its rows have "
+    "the fields that the row names (experiment, network, n, method and so on). A verdict names its lines in "
+    "the last column, by the fields and values that choose them; a field that is not named may have any "
+    "value. *Best known* is the best verified point of any method on the same experiment, network, n, "
+    "budgets, initialisation, grid and seed."
 )
 
 
