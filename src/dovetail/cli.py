@@ -104,6 +104,9 @@ def bench(
         bool, typer.Option("--report-only", help="Run nothing: tables, verdicts, page of what is in --out.")
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time, each on one core.")] = 1,
+    beside: Annotated[
+        int, typer.Option(min=0, help="Runs that other processes make meanwhile; every row says so.")
+    ] = 0,
     device: Annotated[str | None, typer.Option(help="Where networks are trained and stepped: cuda.")] = None,
 ) -> None:
     """Repeat the paper's experiments and judge its claims; interrupted, it goes on with --resume."""
@@ -118,7 +121,7 @@ def bench(
         experiments, quick=quick, data=data, seeds=seeds, time_limit=time_limit,
         baseline_limit=baseline_limit, writing_limit=writing_limit, memory_limit=memory_limit,
         methods=methods, networks=networks, out=out, resume=resume, mix_commits=mix_commits, jobs=jobs,
-        device=device,
+        beside=beside, device=device,
     )  # fmt: skip
     if not finished:
         raise typer.Exit(130)

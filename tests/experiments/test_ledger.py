@@ -109,14 +109,14 @@ def test_numbers_json_cannot_hold_are_left_out(tmp_path):
 
 
 def test_every_row_says_where_it_comes_from(tmp_path):
-    ledger = Ledger.create(tmp_path, Settings(), jobs=3)
+    ledger = Ledger.create(tmp_path, Settings(), shared=3)
     ledger.add(row(RUN))
     (record,) = Ledger.open(tmp_path).records
     assert record["shared"] == 3 and record["threads"] == 1
     assert record["commit"] == ledger.header["commit"] == commit(PACKAGE)
     assert record["dovetail"] == dt.__version__
     assert record["machine"] == f"{platform.machine()}, {os.cpu_count()} cores"
-    again = Ledger.open(tmp_path, jobs=2)
+    again = Ledger.open(tmp_path, shared=2)
     again.add(row(OTHER))
     assert [record["shared"] for record in Ledger.open(tmp_path).records] == [3, 2]
 

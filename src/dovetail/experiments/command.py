@@ -35,11 +35,12 @@ def run(
     resume: bool,
     mix_commits: bool,
     jobs: int,
+    beside: int,
     device: str | None,
 ) -> bool:
     """Check what was asked for, then run it; False when it was cut short."""
     experiments = chosen(names)
-    ledger = Ledger.open(out, jobs=jobs) if resume else None
+    ledger = Ledger.open(out, shared=jobs + beside) if resume else None
     old = ledger.header["settings"] if ledger is not None else {}
     quick = quick or bool(old.get("quick"))
     limit = _first(time_limit, old.get("time_limit"), QUICK_LIMIT if quick else TIME_LIMIT)
@@ -58,7 +59,7 @@ def run(
     )
     require_runs(experiments, settings)
     if ledger is None:
-        ledger = Ledger.create(out, settings, jobs)
+        ledger = Ledger.create(out, settings, jobs + beside)
     _require_same(ledger, settings)
     if not mix_commits and any(ledger.due(run) for e in experiments for run in e.runs(settings)):
         ledger.require_one_commit()

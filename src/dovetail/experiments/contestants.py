@@ -16,9 +16,9 @@ from dovetail.experiments.run import THREADS, Record, Run, Settings
 BASELINES = ("big-m", "big-m-sos")
 """They have limits of their own, and no use for a GPU."""
 AUTO = "auto"
-AUTO_LIMIT = 60.0
+AUTO_LIMIT = 20.0
 """Seconds at most: it uses all it is given, and it is no contestant but the reference point for quality; a
-fifth of the contestants' limit keeps it from taking longer than all their loops together."""
+fifteenth of the contestants' limit keeps it from taking longer than all their loops together."""
 
 MARGIN = 1e-4
 """big-M's classes clear their threshold by this, so that its points survive the check (see `BigM.margin`)."""

@@ -36,17 +36,17 @@ class Ledger:
         self._by_key = {record["key"]: record for record in records}
 
     @classmethod
-    def create(cls, folder: Path, settings: Settings, jobs: int = 1) -> Ledger:
+    def create(cls, folder: Path, settings: Settings, shared: int = 1) -> Ledger:
         """A new file; an old one is never overwritten."""
         path = folder / NAME
         if path.exists():
             raise dt.OptionError(f"{path} is there already; go on with --resume, or give another --out.")
-        provenance = Provenance.here(jobs)
+        provenance = Provenance.here(shared)
         header = {
             "format": FORMAT,
             "dovetail": dt.__version__,
             "settings": said(settings),
-            "jobs": jobs,
+            "jobs": shared,
             "machine": _machine(),
             "commit": provenance.commit,
         }
@@ -60,7 +60,7 @@ class Ledger:
         return cls(path, header, [], provenance)
 
     @classmethod
-    def open(cls, folder: Path, *, jobs: int = 1, any_version: bool = False) -> Ledger:
+    def open(cls, folder: Path, *, shared: int = 1, any_version: bool = False) -> Ledger:
         """The file of an earlier bench; one of another version only to be read, never to be gone on with."""
         path = folder / NAME
         header, records, whole = _read(path)
@@ -73,7 +73,7 @@ class Ledger:
             )
         if not any_version and path.stat().st_size > whole:
             os.truncate(path, whole)
-        return cls(path, header, records, Provenance.here(jobs))
+        return cls(path, header, records, Provenance.here(shared))
 
     def has(self, run: Run) -> bool:
         """Whether this run is done."""

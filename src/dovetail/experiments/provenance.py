@@ -32,10 +32,10 @@ class Provenance:
     """The version."""
 
     @classmethod
-    def here(cls, jobs: int = 1) -> Provenance:
+    def here(cls, shared: int = 1) -> Provenance:
         """Of what is run now, so many runs at a time."""
         machine = f"{platform.machine()}, {os.cpu_count()} cores"
-        return cls(commit(PACKAGE), machine, THREADS, jobs, dt.__version__)
+        return cls(commit(PACKAGE), machine, THREADS, shared, dt.__version__)
 
 
 @lru_cache(maxsize=1)

@@ -14,8 +14,10 @@ optimality nor feasibility: with a tight row or an equality on a network's outpu
 without a point, and with integers a large rho freezes x at the rounded u.
 
 Decided where the paper is silent or slips: Theorem 1's proof has the merit fall in the dual step, but
-by its own definition the dual step *raises* it by |u - x|_W^2 (the trace shows both numbers); W is
-rho times the identity in the paper, and rho k / width^2 here unless scaling is off.
+by its own definition that step *raises* it by |u - x|_W^2 (the trace shows both numbers). The other two steps
+lower it by more where the copies are free and rho > L (2 L where d'f is not convex), so the theorem holds
+there; where the copies' constraints bind it may fail: docs/theory.md. W is rho times the identity in
+the paper, and rho k / width^2 here unless scaling is off.
 """
 
 from __future__ import annotations
