@@ -18,6 +18,7 @@ from dovetail.experiments.ledger import NAME, Ledger
 from dovetail.experiments.page import document
 from dovetail.experiments.run import Settings
 from dovetail.experiments.table import Table
+from dovetail.experiments.verdict import Word
 from dovetail.experiments.workers import experiment_named
 from tests.experiments.made_up import row, scip, whole
 from tests.experiments.test_origin import follow
@@ -177,13 +178,11 @@ def test_the_lines_of_every_verdict_are_there(shown):
         used, chosen = follow(line["lines"], rows)
         of = re.search(r": \d+ of (\d+) line", line["lines"])
         assert len(chosen) == (int(of.group(1)) if of else used), line["claim"]
-    words = re.search(r"(\d+) claims: (\d+) holds, (\d+) holds in part, (\d+) does not hold, (\d+) not", page)
-    counted = [sum(line["verdict"] == f"**{word}**" for line in verdicts) for word in dt_words()]
+    words = re.search(
+        r"(\d+) verdicts: (\d+) holds, (\d+) holds in part, (\d+) does not hold, (\d+) not", page
+    )
+    counted = [sum(line["verdict"] == f"**{word.value}**" for line in verdicts) for word in Word]
     assert [int(part) for part in words.groups()] == [len(verdicts), *counted]
-
-
-def dt_words():
-    return ["holds", "holds in part", "does not hold", "not testable here"]
 
 
 def test_it_says_who_made_the_runs_and_what_was_cut(tmp_path):

@@ -120,7 +120,7 @@ def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
         [
             "## Every claim in one table",
             "",
-            f"{len(judged)} claims: {counts}.",
+            f"{len(judged)} verdicts: {counts}. Claims that rest on the budgets are judged in both readings.",
             "",
             markdown_row(header),
             markdown_row(["---"] * len(header)),
