@@ -135,18 +135,29 @@ def test_every_line_of_e5s_table(shown):
             assert shows(line["s / MIP step"], [spent / steps])
 
 
+def ending(each):
+    """The column of big-M's table that a line belongs to."""
+    if each["end"] == "other" and each["status"] == "optimal":
+        return "proved"
+    if each["end"] == "other" and each["scip"] in ("optimal", "gaplimit"):
+        return "done by SCIP's word only"
+    return {
+        "time": "searched to the limit", "writing": "never finished writing", "memory": "out of memory",
+        "infeasible": "infeasible beside a verified point",
+    }.get(each["end"], each["end"])  # fmt: skip
+
+
 def test_ends_of_big_m_are_those_of_the_lines(shown):
     page, rows = shown
-    words = {
-        "proved": "proved", "time": "searched to the limit", "writing": "never finished writing",
-        "memory": "out of memory", "infeasible": "infeasible beside a verified point", "refused": "refused",
-    }  # fmt: skip
-    mine = [each for each in rows if each["experiment"] == "e1" and each["method"] == "big-m"]
-    for line in table(page, "### E1: how big-m ended"):
-        place = [line[name] for name in ("network", "n", "budgets")]
-        cell = [each for each in mine if [each["network"], str(each["n"]), each["budgets"]] == place]
-        for end, word in words.items():
-            assert int(line.get(word, 0)) == sum(each["end"] == end for each in cell)
+    for name, fields in (("e1", ("network", "n", "budgets")), ("e5", ("network",))):
+        mine = [each for each in rows if (each["experiment"], each["method"]) == (name, "big-m")]
+        lines = table(page, f"### {name.upper()}: how big-m ended")
+        for line in lines:
+            cell = [each for each in mine if all(str(each[field]) == line[field] for field in fields)]
+            assert int(line["runs"]) == len(cell)
+            for way in {ending(each) for each in cell}:
+                assert int(line[way]) == sum(ending(each) == way for each in cell)
+        assert sum(int(line["runs"]) for line in lines) == len(mine)
 
 
 def test_quality_in_e3s_verdicts(shown):
