@@ -206,6 +206,13 @@ def test_it_says_who_made_the_runs_and_what_was_cut(tmp_path):
     assert "- *auto*" not in page
 
 
+def test_seeds_of_ones_own_leave_nothing_missing(tmp_path):
+    rows = whole("sensitivity")
+    extra = [{**each, "seed": 7, "key": f"{each['key']}7"} for each in rows if each["seed"] == 42]
+    assert "are missing" not in page_of(tmp_path / "all", rows + extra)
+    assert "1 more that are planned with these are missing" in page_of(tmp_path / "less", rows[1:])
+
+
 def test_it_says_what_big_m_was_given(tmp_path):
     rows = [
         scip("e1", "time", network=network, n=n, budgets="total", limit=limit, memory_limit=7.25)

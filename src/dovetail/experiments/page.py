@@ -140,7 +140,8 @@ def _volume(experiment: Experiment, ledger: Ledger) -> str:
     """How much of the experiment is in the file."""
     rows = ledger.of(experiment.name)
     seeds = tuple(sorted(distinct(rows, "seed")))
-    planned = experiment.runs(Settings(quick=ledger.header["settings"]["quick"], seeds=seeds))
+    own = tuple(seed for seed in SEEDS if seed in seeds)  # others are extra: nothing more is planned for them
+    planned = experiment.runs(Settings(quick=ledger.header["settings"]["quick"], seeds=own or seeds))
     missing = [run for run in planned if ledger.due(run)]
     said = f"{len(rows)} runs, seeds {', '.join(map(str, seeds))}."
     return f"{said} {len(missing)} more that are planned with these are missing." if missing else said
