@@ -111,7 +111,7 @@ def test_only_these_files_use_highs_directly(module, files):
 
 def test_experiments_use_public_names_only():
     """But for the table they are listed in, and a sub-solver written as anyone would."""
-    for path in (ROOT / "experiments").glob("*.py"):
+    for path in (ROOT / "experiments").rglob("*.py"):
         inner = {name for name in imported(path) if name.startswith(("dovetail.core", "dovetail.run."))}
         assert not inner or path.name in ("__init__.py", "exact_step.py"), path
 

@@ -18,6 +18,7 @@ from dovetail.experiments.ledger import NAME, Ledger
 from dovetail.experiments.page import document
 from dovetail.experiments.run import Settings
 from dovetail.experiments.table import Table
+from dovetail.experiments.verdict import Word
 from dovetail.experiments.workers import experiment_named
 from tests.experiments.made_up import row, scip, whole
 from tests.experiments.test_origin import follow
@@ -134,18 +135,29 @@ def test_every_line_of_e5s_table(shown):
             assert shows(line["s / MIP step"], [spent / steps])
 
 
+def ending(each):
+    """The column of big-M's table that a line belongs to."""
+    if each["end"] == "other" and each["status"] == "optimal":
+        return "proved"
+    if each["end"] == "other" and each["scip"] in ("optimal", "gaplimit"):
+        return "done by SCIP's word only"
+    return {
+        "time": "searched to the limit", "writing": "never finished writing", "memory": "out of memory",
+        "infeasible": "infeasible beside a verified point",
+    }.get(each["end"], each["end"])  # fmt: skip
+
+
 def test_ends_of_big_m_are_those_of_the_lines(shown):
     page, rows = shown
-    words = {
-        "proved": "proved", "time": "searched to the limit", "writing": "never finished writing",
-        "memory": "out of memory", "infeasible": "infeasible beside a verified point", "refused": "refused",
-    }  # fmt: skip
-    mine = [each for each in rows if each["experiment"] == "e1" and each["method"] == "big-m"]
-    for line in table(page, "### E1: how big-m ended"):
-        place = [line[name] for name in ("network", "n", "budgets")]
-        cell = [each for each in mine if [each["network"], str(each["n"]), each["budgets"]] == place]
-        for end, word in words.items():
-            assert int(line.get(word, 0)) == sum(each["end"] == end for each in cell)
+    for name, fields in (("e1", ("network", "n", "budgets")), ("e5", ("network",))):
+        mine = [each for each in rows if (each["experiment"], each["method"]) == (name, "big-m")]
+        lines = table(page, f"### {name.upper()}: how big-m ended")
+        for line in lines:
+            cell = [each for each in mine if all(str(each[field]) == line[field] for field in fields)]
+            assert int(line["runs"]) == len(cell)
+            for way in {ending(each) for each in cell}:
+                assert int(line[way]) == sum(ending(each) == way for each in cell)
+        assert sum(int(line["runs"]) for line in lines) == len(mine)
 
 
 def test_quality_in_e3s_verdicts(shown):
@@ -177,13 +189,11 @@ def test_the_lines_of_every_verdict_are_there(shown):
         used, chosen = follow(line["lines"], rows)
         of = re.search(r": \d+ of (\d+) line", line["lines"])
         assert len(chosen) == (int(of.group(1)) if of else used), line["claim"]
-    words = re.search(r"(\d+) claims: (\d+) holds, (\d+) holds in part, (\d+) does not hold, (\d+) not", page)
-    counted = [sum(line["verdict"] == f"**{word}**" for line in verdicts) for word in dt_words()]
+    words = re.search(
+        r"(\d+) verdicts: (\d+) holds, (\d+) holds in part, (\d+) does not hold, (\d+) not", page
+    )
+    counted = [sum(line["verdict"] == f"**{word.value}**" for line in verdicts) for word in Word]
     assert [int(part) for part in words.groups()] == [len(verdicts), *counted]
-
-
-def dt_words():
-    return ["holds", "holds in part", "does not hold", "not testable here"]
 
 
 def test_it_says_who_made_the_runs_and_what_was_cut(tmp_path):
@@ -194,6 +204,23 @@ def test_it_says_who_made_the_runs_and_what_was_cut(tmp_path):
     assert "*2 lines. All of commit abc1234 on x86_64, 16 cores" in page
     assert "- *paper*: Algorithm 1 with the paper's split and settings" in page
     assert "- *auto*" not in page
+
+
+def test_seeds_of_ones_own_leave_nothing_missing(tmp_path):
+    rows = whole("sensitivity")
+    extra = [{**each, "seed": 7, "key": f"{each['key']}7"} for each in rows if each["seed"] == 42]
+    assert "are missing" not in page_of(tmp_path / "all", rows + extra)
+    assert "1 more that are planned with these are missing" in page_of(tmp_path / "less", rows[1:])
+
+
+def test_it_says_what_big_m_was_given(tmp_path):
+    rows = [
+        scip("e1", "time", network=network, n=n, budgets="total", limit=limit, memory_limit=7.25)
+        for network, n, limit in (("2x16", 25, 600.0), ("6x128", 500, 1800.0))
+    ]
+    page = page_of(tmp_path, rows)
+    assert "big-M had 300 s to be written and 300 s of SCIP (1800 s in all for e1 6x128 n=500)" in page
+    assert "and 7.25 GB a run." in page
 
 
 def test_a_table_of_several_commits_says_so(tmp_path):

@@ -17,6 +17,8 @@ import dovetail as dt
 Point = tuple[float, float]
 MARKERS, DASHES = "osD^vPX*", ("-", "--", "-.", ":")
 """Told apart in black and white: another marker for every series, another dash for every third."""
+CROWDED = 4
+"""With more bars than this in a group their numbers stand upright, or they would run into each other."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +147,10 @@ def _lines(axis: Any, panel: Lines) -> None:
 
 
 def _bars(axis: Any, panel: Bars) -> None:
-    width = 0.8 / max(1, len(panel.series))
-    low = min((v for values in panel.series.values() for v in values if v > 0), default=1.0) / 3
+    width, crowded = 0.8 / max(1, len(panel.series)), len(panel.series) > CROWDED
+    room = 0.25 if crowded else 0.12
+    heights = [v for values in panel.series.values() for v in values if v > 0]
+    low, high = min(heights, default=1.0) / 3, max(heights, default=1.0)
     for k, (label, values) in enumerate(panel.series.items()):
         for i, value in enumerate(values):
             place = i + (k - (len(panel.series) - 1) / 2) * width
@@ -155,13 +159,15 @@ def _bars(axis: Any, panel: Bars) -> None:
             height = value if known else floor
             axis.bar(place, height - floor, 0.92 * width, floor, color=f"C{k}", label=None if i else label)
             text = f"{value:.3g}" if known else "–"
-            axis.annotate(text, (place, height), ha="center", va="bottom", fontsize=7)
+            turned = 90 if crowded else 0
+            axis.annotate(text, (place, height), ha="center", va="bottom", fontsize=7, rotation=turned)
     axis.set_xticks(range(len(panel.groups)), labels=panel.groups)
     axis.set_ylabel(panel.y)
     if panel.log_y:
         axis.set_yscale("log")
-        axis.set_ylim(bottom=low)
-    axis.margins(y=0.12)
+        axis.set_ylim(low, high * (high / low) ** room)
+    else:
+        axis.margins(y=room)
     axis.grid(axis="y", alpha=0.3)
     if len(panel.series) > 1:
         _legend(axis)

@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dovetail as dt
+from dovetail.experiments.contestants import BASELINES
 from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.ledger import NAME, Ledger
 from dovetail.experiments.legend import LEGEND
 from dovetail.experiments.origin import caption, commits, places, recipe
 from dovetail.experiments.run import SEEDS, TIME_LIMIT, Record, Settings
-from dovetail.experiments.statistics import distinct, present
+from dovetail.experiments.statistics import distinct, known, present
 from dovetail.experiments.table import Table, markdown_row
 from dovetail.experiments.verdict import Verdict, Word
 
 LIBRARIES = ("python", "torch", "highspy", "piqp", "pyscipopt", "pyscipopt-ml")
+
+BUDGETS = (
+    'Budgets on water: the paper\'s experiments say "per-feature budgets of ±2.0", its appendix that they '
+    "limit the sum over all samples; *total* and *per sample* are the two readings."
+)
+TRACE = (
+    "To trace a number: a table's caption says how many lines it is made of; those of one of its rows have "
+    "the fields that the row names (experiment, network, n, method and so on). A verdict names its lines in "
+    "the last column, by the fields and values that choose them; a field that is not named may have any "
+    "value. *Best known* is the best verified point of any method on the same experiment, network, n, "
+    "budgets, initialisation, grid and seed."
+)
 
 
 def document(experiments: Sequence[Experiment], ledger: Ledger) -> str:
@@ -39,11 +52,9 @@ def _introduction(ledger: Ledger) -> str:
             "",
             *_made(ledger.records),
             "",
-            "To trace a number: a table's caption says how many lines it is made of; those of one of its "
-            "rows have the fields that the row names (experiment, network, n, method and so on). A verdict "
-            "names its lines in the last column, by the fields and values that choose them; a field that is "
-            "not named may have any value. *Best known* is the best verified point of any method on the same "
-            "experiment, network, n, budgets, initialisation, grid and seed.",
+            _limits(ledger) + BUDGETS,
+            "",
+            TRACE,
             "",
         ]
     )
@@ -60,6 +71,31 @@ def _cuts(ledger: Ledger) -> str:
     if left_out:
         cuts.append(f"{len(left_out)} of the paper's {len(SEEDS)} seeds were left out")
     return f" Cut against the paper: {'; '.join(cuts)}." if cuts else ""
+
+
+def _limits(ledger: Ledger) -> str:
+    """What big-M was given, and where it was given more; nothing of a file that does not say."""
+    settings = ledger.header["settings"]
+    baselines = [row for row in ledger.records if row["method"] in BASELINES and row.get("limit")]
+    if not baselines:
+        return ""
+    usual = settings["writing_limit"] + settings["baseline_limit"]
+    more: dict[float, list[str]] = {}
+    for row in baselines:
+        if row["limit"] > usual:
+            more.setdefault(row["limit"], []).append(_place(row))
+    longer = "; ".join(f"{s:g} s in all for {', '.join(dict.fromkeys(more[s]))}" for s in sorted(more))
+    memory = ", ".join(f"{gb:.3g}" for gb in sorted(set(known(baselines, "memory_limit"))))
+    more_said = f" ({longer})" if longer else ""
+    return (
+        f"big-M had {settings['writing_limit']:g} s to be written and {settings['baseline_limit']:g} s of "
+        f"SCIP{more_said}, and {memory or 'any number of'} GB a run. "
+    )
+
+
+def _place(row: Record) -> str:
+    named = [row["experiment"], row["network"], f"n={row['n']}" if row.get("n") else ""]
+    return " ".join(filter(None, named))
 
 
 def _made(records: Sequence[Record]) -> list[str]:
@@ -84,7 +120,7 @@ def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
         [
             "## Every claim in one table",
             "",
-            f"{len(judged)} claims: {counts}.",
+            f"{len(judged)} verdicts: {counts}. Claims that rest on the budgets are judged in both readings.",
             "",
             markdown_row(header),
             markdown_row(["---"] * len(header)),
@@ -104,7 +140,8 @@ def _volume(experiment: Experiment, ledger: Ledger) -> str:
     """How much of the experiment is in the file."""
     rows = ledger.of(experiment.name)
     seeds = tuple(sorted(distinct(rows, "seed")))
-    planned = experiment.runs(Settings(quick=ledger.header["settings"]["quick"], seeds=seeds))
+    own = tuple(seed for seed in SEEDS if seed in seeds)  # others are extra: nothing more is planned for them
+    planned = experiment.runs(Settings(quick=ledger.header["settings"]["quick"], seeds=own or seeds))
     missing = [run for run in planned if ledger.due(run)]
     said = f"{len(rows)} runs, seeds {', '.join(map(str, seeds))}."
     return f"{said} {len(missing)} more that are planned with these are missing." if missing else said

@@ -98,6 +98,15 @@ def test_every_claim_was_seen_to_hold_to_fail_and_not_to_be_testable():
     assert all(any(claim.startswith(begin) for begin in seen) for claim in claims)
 
 
+def test_seconds_of_two_machines_are_said_to_be():
+    def speed(**elsewhere):
+        rows = [{**paper(), "budgets": "total"}, {**big_m("proved", **elsewhere), "budgets": "total"}]
+        return judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)").ours
+
+    assert "two machines" not in speed()
+    assert "(1 of these pairs from two machines)" in speed(machine="aarch64, 2 cores")
+
+
 def test_what_is_said_names_what_was_left_out():
     rows = [{**each, "budgets": "total"} for each in (paper(), paper(seed=7), big_m("writing"), auto())]
     speed = judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)")
@@ -110,5 +119,5 @@ def test_what_is_said_names_what_was_left_out():
         "converged in 0 of 2 runs; 2 s on average (at most 2) to the end of at most 50 iterations"
         in time.ours
     )
-    assert "0.8 s to the best verified point" in time.ours
+    assert "0.8 s to the best verified point [x86_64, 16 cores]" in time.ours
     assert len(time.rows) == 3

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection
 
 from dovetail.experiments.best_known import Reachable, pairs
-from dovetail.experiments.claims.duration import all_solved, said, timed, times_as_long
+from dovetail.experiments.claims.duration import all_solved, apart, said, timed, times_as_long
 from dovetail.experiments.ends import done, searched, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
@@ -213,8 +213,8 @@ def _speeds(rows: Rows, method: str, claim: str, paper: str, claimed: dict[int, 
     return judged(
         claim,
         paper,
-        f"{_listed(speed)}{bounds}, over the {len(matched)} of {len(every)} pairs in which SCIP searched; it "
-        f"{said(ours)}",
+        f"{_listed(speed)}{bounds}, over the {len(matched)} of {len(every)} pairs in which SCIP "
+        f"searched{apart(matched)}; it {said(ours)}",
         holds=fast and (method == "ssg" or all_solved(ours)) if settled else None,
         in_part=any(held),
         open_end=bool(settled) and not held,

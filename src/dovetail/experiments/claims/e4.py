@@ -30,7 +30,7 @@ from dovetail.experiments.statistics import (
     text,
     where,
 )
-from dovetail.experiments.verdict import Verdict, Word, judged, share_held
+from dovetail.experiments.verdict import Verdict, judged, share_held
 
 CONVERGENCE_ROOM = 0.15
 SLOWER = 1.5
@@ -57,14 +57,14 @@ def verdicts(rows: Rows) -> list[Verdict]:
 
 def _accuracy(rows: Rows) -> Verdict:
     ours = {w: average(where(rows, network=w), "accuracy") for w in ACCURACY}
-    return Verdict(
+    return judged(
         f"E4 accuracy of {_kinds(ACCURACY)}",
         ", ".join(f"{value:g}" for value in ACCURACY.values()),
         f"{', '.join(text(value) for value in ours.values())} with networks of our own making, majority "
         f"class {text(average(rows, 'majority'))}: the paper's architectures and training are not published",
-        Word.UNTESTABLE,
-        "not judged: other networks have other accuracies",
-        rows,
+        holds=None,
+        rule="not judged: other networks have other accuracies",
+        rows=rows,
     )
 
 
@@ -74,8 +74,8 @@ def _distortion(rows: Rows) -> Verdict:
     return judged(
         "E4 no distortion of the learned models",
         "zero distortion",
-        "the loop evaluates the network and never rewrites it; what it counts as potable is what the network "
-        f"itself says of the point in {len(agree)} of {len(points)} points; "
+        "no method here changes a network, so its accuracy cannot change; what the loop counts as potable is "
+        f"what the network itself says of the point in {len(agree)} of {len(points)} points; "
         f"{len(rows) - len(points)} of {len(rows)} runs have none",
         holds=len(agree) == len(points) if points else None,
         rule="every point's objective is the number of samples the network itself calls potable",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dovetail.experiments.best_known import Pairs, pairs
-from dovetail.experiments.claims.duration import all_solved, said, timed, times_as_long
+from dovetail.experiments.claims.duration import all_solved, apart, said, timed, times_as_long
 from dovetail.experiments.ends import done, searched, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
@@ -116,7 +116,8 @@ def _speed(rows: Rows, method: str, claim: str) -> Verdict:
         claim,
         f"{low:g}–{high:g}x",
         f"geometric mean {text(ratio)}x over the {len(compared)} of {len(every)} pairs in which SCIP "
-        f"searched, {cut} of them lower bounds; the loop converged in {count_of(ours, converged)}",
+        f"searched{apart(compared)}, {cut} of them lower bounds; the loop converged in "
+        f"{count_of(ours, converged)}",
         holds=fast and all_solved(ours) if compared else None,
         in_part=fast,
         open_end=bool(compared) and not fast and cut > 0,

@@ -21,11 +21,13 @@ MEASURED = (
     "point found",
 )
 READING = (
-    "One column for each way in which a run can end; every run is in one of them. *Searched to the limit*: "
-    "SCIP had all its seconds; *never finished writing*: it did not begin; *out of memory*: the process met "
-    "its limit; *infeasible beside a verified point*: SCIP calls infeasible what is not, and is not "
-    "believed; *refused*: a layer that cannot be written. *SCIP's own count* is what SCIP thinks its best "
-    "point is worth, before the network itself is asked."
+    "One column for each way in which a run can end (the field `end`); every run is in one of them. "
+    "*Proved*: so says `end`, or it says other and the status is optimal; *done by SCIP's word only*: it "
+    "says other and SCIP's last word is optimal, but the verified point does not meet its bound; *searched "
+    "to the limit*: SCIP had all its seconds; *never finished writing*: it did not begin; *out of memory*: "
+    "the process met its limit; *infeasible beside a verified point*: SCIP calls infeasible what is not, and "
+    "is not believed; *refused*: a layer that cannot be written. *SCIP's own count* is what SCIP thinks its "
+    "best point is worth, before the network itself is asked."
 )
 
 

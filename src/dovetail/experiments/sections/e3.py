@@ -121,11 +121,11 @@ def draw(rows: Rows) -> Drawing | None:
         def speed(method: str, mine: Rows = mine, sizes: list[Any] = sizes) -> list[tuple[float, float]]:
             return [(float(n), geometric_mean(_speed_up(where(mine, n=n), method)[0])) for n in sizes]
 
-        title = f"budgets {budgets}"
+        title, bound = f"budgets {budgets}", "(at least, where SCIP was not done)"
         panels += [
             Lines(f"quality, {title}", "samples n", "potable / best known", {m: quality(m) for m in methods}),
             Lines(
-                f"speed-up, {title}", "samples n", "seconds of SCIP / seconds",
+                f"speed-up {bound}, {title}", "samples n", "seconds of SCIP / seconds",
                 {m: speed(m) for m in methods}, log_y=True, level=(1.0, "SCIP"),
             ),
         ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from dovetail.experiments.best_known import Reachable
 from dovetail.experiments.claims.e5 import mean_step
@@ -11,6 +12,7 @@ from dovetail.experiments.ends import tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.figures import Bars, Drawing
 from dovetail.experiments.paper import E5_NETWORKS, E5_SECONDS
+from dovetail.experiments.run import Record
 from dovetail.experiments.sections import big_m
 from dovetail.experiments.sections.columns import ENDING, best_known, ending, gap
 from dovetail.experiments.statistics import (
@@ -110,12 +112,9 @@ def draw(rows: Rows) -> Drawing | None:
     if not networks:
         return None
 
-    def series(name: str) -> dict[str, list[float]]:
+    def series(name: str, counts: Callable[[Record], bool]) -> dict[str, list[float]]:
         return {
-            m: [
-                average([row for row in where(rows, network=w, method=m) if found(row)], name)
-                for w in networks
-            ]
+            m: [average(filter(counts, where(rows, network=w, method=m)), name) for w in networks]
             for m in methods
         }
 
@@ -126,10 +125,10 @@ def draw(rows: Rows) -> Drawing | None:
     return Drawing(
         "E5: tree planting; a dash: no point found",
         [
-            Bars("time to the end of the run", "seconds", networks, series("seconds"), log_y=True),
+            Bars("time to the end of the run", "seconds", networks, series("seconds", bool), log_y=True),
             Bars("a MIP step", "seconds", networks, steps("mip"), log_y=True),
             Bars("a network step", "seconds", networks, steps("nn"), log_y=True),
-            Bars("objective (larger is better)", "expected survivors", networks, series("objective")),
+            Bars("objective (larger is better)", "expected survivors", networks, series("objective", found)),
         ],
         2,
     )
