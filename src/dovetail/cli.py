@@ -25,6 +25,10 @@ DataFolder = Annotated[
         "--data", envvar="DOVETAIL_DATA", help="Folder with the real data; without it, look-alike data."
     ),
 ]
+MergedFiles = Annotated[
+    list[Path] | None,
+    typer.Option(help="Take over the rows of this results file into that in --out; runs only with --resume."),
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -91,12 +95,7 @@ def bench(
     networks: Annotated[str | None, typer.Option(help="Only these, such as 2x16,lstm.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for results, figures and the page.")] = Path("bench"),
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the results file in --out.")] = False,
-    merge: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Take over the rows of this results file into that in --out; runs only with --resume."
-        ),
-    ] = None,
+    merge: MergedFiles = None,
     mix_commits: Annotated[
         bool, typer.Option("--mix-commits", help="Add to rows that another commit of the code made.")
     ] = False,
