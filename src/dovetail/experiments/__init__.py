@@ -43,7 +43,7 @@ EXPERIMENTS: Table[Experiment] = Table(
     Part(
         "theory",
         "dovetail.experiments.theory:THEORY",
-        "Theorems 1 and 2 on problems that satisfy their assumptions",
+        "Theorems 1 and 2, with their assumptions and without",
     ),
     Part(
         "sensitivity",
