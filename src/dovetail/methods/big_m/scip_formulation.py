@@ -4,6 +4,10 @@ PySCIPOpt-ML writes the layers; here are its traps, guarded against: a big-M row
 inputs (without them it is written with M = 0 and cuts the problem off, without a word), and a single
 class output is compared with 0.5 unless the network ends in a sigmoid. It multiplies weight by weight in
 Python, so what kind of number a weight is decides how long writing takes (`PlainNumbers`).
+
+What cannot be guarded against here is SCIP's own presolve: the model as written holds every point of the
+problem (tests/methods/big_m/test_scip_formulation.py), but where one binary decides a whole network SCIP may
+cut points off, in either form. See "Its word" in docs/method.md.
 """
 
 from __future__ import annotations
