@@ -4,7 +4,7 @@
     z = W v + b,   v' = z + s,   not both v' > 0 and s > 0                               (formulation "sos")
 
 for each ReLU v' = max(0, z) with z between l and u, for each sample; written by PySCIPOpt-ML, solved by
-SCIP with its own settings.
+SCIP with its own settings, but for two where they make it wrong (`ScipFormulation.be_careful`).
 
 Idea: exact, with a bound. Advice: small networks, few samples. Weakness: each ReLU costs three variables
 and four constraints per sample, and only plain sequences of dense layers can be written at all.
@@ -12,8 +12,9 @@ and four constraints per sample, and only plain sequences of dense layers can be
 SCIP's tolerances let points through that the network itself rejects, so its objective (`lagrangian` in
 the trace, and the message) may be better than what the incumbent makes of the same point. A point that misses
 a row by a hair is moved to the nearest one of the host before it counts as refused. SCIP's bound is
-reported only where the re-evaluated objective meets it, and its "infeasible" is not taken as proof. It is
-a bound of the layers in exact numbers: what the networks' own rounding may do is taken off it first.
+reported only where the re-evaluated objective meets it and no network hangs on one binary, where SCIP has
+been wrong (`one_binary_decides`); its "infeasible" is not taken as proof. It is a bound of the layers in
+exact numbers: what the networks' own rounding may do is taken off it first.
 """
 
 from __future__ import annotations
@@ -32,7 +33,13 @@ from dovetail.core.problem import Problem
 from dovetail.methods.big_m.account import Account
 from dovetail.methods.big_m.last_word import abandoned, concluded
 from dovetail.methods.big_m.reporter import Reporter
-from dovetail.methods.big_m.requirements import layers_of, require_bounds, require_truth, rounding_of_bound
+from dovetail.methods.big_m.requirements import (
+    layers_of,
+    one_binary_decides,
+    require_bounds,
+    require_truth,
+    rounding_of_bound,
+)
 from dovetail.methods.big_m.scip_formulation import (
     ScipFormulation,
     Size,
@@ -109,7 +116,7 @@ class BigM:
     def _written(
         self, context: SolveContext, networks: dict[str, tuple[Layer, ...]], budget: Budget
     ) -> tuple[ScipFormulation, float]:
-        """The model, and by how much its bound may be off: what the networks round."""
+        """The model, and by how much its bound may be off: what the networks round, or all of it."""
         problem = context.problem
         box = input_box(problem, budget, seed=context.seed, threads=context.threads)
         if not box.complete:
@@ -121,6 +128,9 @@ class BigM:
             self._write(problem, model, networks, box)
             single = (block.classifies and block.outputs.shape[1] == 1 for block in problem.blocks)
             restricted = self.margin > 0.0 and any(single)
+            if one_binary_decides(problem, box):
+                model.be_careful()
+                restricted = True  # or worse: no bound is taken from SCIP
             return model, np.inf if restricted else rounding_of_bound(problem, networks, box)
         except BaseException:
             model.free()

@@ -59,6 +59,27 @@ def rounding_of_bound(problem: Problem, networks: dict[str, tuple[Layer, ...]], 
     return total
 
 
+def one_binary_decides(problem: Problem, box: Box) -> bool:
+    """Whether, in some sample, one binary column decides a whole network: no bound of SCIP's is taken then.
+
+    SCIP's probing follows such a network through, makes every neuron a multiple of the binary, and now and
+    then fixes it to the value that is cut off (SCIP 10.0.2; "Its word" in docs/method.md).
+    """
+    integer = problem.mip.integer
+    deciding: list[set[int]] = [set() if fixed else {j} for j, fixed in enumerate(box.lower == box.upper)]
+    for stage in problem.stages:
+        for block, samples in stage:
+            for inputs, outputs in zip(block.inputs[samples], block.outputs[samples], strict=True):
+                columns = set[int]().union(*(deciding[j] for j in inputs))
+                if len(columns) == 1 and all(
+                    integer[j] and box.upper[j] - box.lower[j] <= 1 for j in columns
+                ):
+                    return True
+                for j in outputs:
+                    deciding[j] = columns
+    return False
+
+
 def require_bounds(
     problem: Problem,
     block: Block,
