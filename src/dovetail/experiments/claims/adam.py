@@ -22,12 +22,12 @@ def floor(rows: Sequence[Record]) -> str:
     mine = where(rows, method="paper")
     residuals, flat = known(mine, "residual"), known(filter(constant, mine), "residual")
     if not residuals:
-        return f"the verdict rests on our reading of the Adam step ({READING})"
+        return f"this rests on our reading of the Adam step ({READING})"
     constants = f", {text(min(flat), 2)} on a constant network" if flat else ""
     least = min(residuals)
     reaches = "not reached on any network" if least > TOLERANCE else "reached by some"
     return (
-        f"the verdict rests on our reading of the Adam step ({READING}): with it the least last residual of "
+        f"this rests on our reading of the Adam step ({READING}): with it the least last residual of "
         f"{len(residuals)} runs is {text(least, 2)}{constants}, so the tolerance of {TOLERANCE:g} is "
         f"{reaches}"
     )

@@ -26,6 +26,8 @@ from dovetail.experiments.verdict import Verdict, judged
 CLOCK = 1e-3
 """Seconds below which a run's time says nothing: no ratio is taken of less."""
 
+NEVER_DONE = "SCIP was done in no pair"
+
 
 def said(rows: Sequence[Record]) -> str:
     """How many runs converged, and the seconds to their end and to their best verified point."""
@@ -116,13 +118,16 @@ def ratios_said(compared: Pairs) -> str:
     """The speed-up where SCIP was done, then that against its limit, which is a lower bound."""
     over = [times_as_long(scip, mine) for mine, scip in compared if done(scip)]
     cut = [times_as_long(scip, mine) for mine, scip in compared if not done(scip)]
-    finished = f"{text(geometric_mean(over))}x" if over else "no ratio"
-    bound = (
-        f"; its limit over the time to the end of the iterations, a lower bound, {text(geometric_mean(cut))}x"
-    )
-    return f"{finished} over the {len(over)} in which SCIP was done" + (
-        f"{bound} over {len(cut)}" if cut else ""
-    )
+    parts = [
+        f"{text(geometric_mean(over))}x over the {len(over)} in which SCIP was done" if over else NEVER_DONE
+    ]
+    if cut:
+        parts.append(
+            "its limit over the time to the end of the iterations, a lower bound: "
+            f"{text(geometric_mean(cut))}x "
+            f"over {len(cut)}"
+        )
+    return "; ".join(parts)
 
 
 def judged_time(

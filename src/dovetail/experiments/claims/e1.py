@@ -78,12 +78,13 @@ def _beside(rows: Rows, which: str) -> Verdict:
     return judged(
         f"E1 quality: DD beside big-M's own points {which}",
         QUALITY,
-        f"big-M found a point in {len(matched)} of {len(every)} pairs; it rests on {len(parts)} of {CELLS} "
-        f"cells, {len(distinct(ours, 'network'))} networks ({', '.join(distinct(ours, 'network')) or '–'}) "
-        f"and {len(distinct(ours, 'seed'))} seeds; there DD has {text(mean(shares))} of big-M's potable "
-        f"samples on average, is better in {better}, equal in {len(shares) - better - worse}, worse in "
-        f"{worse}; big-M was done in {sum(done(scip) for _, scip in matched)} of them, and where it was not "
-        "its point is one that the limit cut short",
+        f"big-M found a point in {len(matched)} of {len(every)} pairs, which rests on {len(parts)} of "
+        f"{CELLS} "
+        f"cells ({_named(ours)}); there DD has {text(mean(shares))} of big-M's potable samples on average, "
+        "is "
+        f"better in {better}, equal in {len(shares) - better - worse}, worse in {worse}; big-M was done in "
+        f"{sum(done(scip) for _, scip in matched)} of them, and where it was not its point is one that the "
+        "limit cut short",
         holds=all(equal) and len(parts) == CELLS if parts else None,
         in_part=sum(equal) >= len(equal) / 2,
         rule=f"in each of the {CELLS} cells big-M has a point and DD at least {EQUAL:g} of it; in part: in "
@@ -107,8 +108,10 @@ def _quality(rows: Rows, which: str) -> Verdict:
         QUALITY,
         f"{_shares(shares)}; at least {EQUAL:g} of it in {len(equal)} cells, in {len(counts)} of these by a "
         f"reference that is proved or better than every contestant; it rests on the {len(looked)} of "
-        f"{len(mine)} instances into which a reference looked ({len(distinct(looked, 'network'))} networks, "
-        f"{len(distinct(looked, 'seed'))} seeds), {sum(proved)} of them proved optimal",
+        f"{len(mine)} instances into which a reference looked ({_named(looked)}), {sum(proved)} of them "
+        "proved optimal"
+        if shares
+        else f"no reference yet: none looked into any of the {len(mine)} instances",
         holds=len(equal) == len(shares) and all(proved) if shares else None,
         in_part=bool(counts) and len(counts) >= len(shares) / 2,
         open_end=len(equal) == len(shares) and not all(proved),
@@ -119,9 +122,13 @@ def _quality(rows: Rows, which: str) -> Verdict:
     )
 
 
+def _named(rows: Rows) -> str:
+    """Networks and seeds."""
+    networks, seeds = distinct(rows, "network"), distinct(rows, "seed")
+    return f"networks {', '.join(networks) or 'none'}; seeds {', '.join(map(str, seeds)) or 'none'}"
+
+
 def _shares(shares: dict[tuple[str, int], float]) -> str:
-    if not shares:
-        return "no reference yet"
     network, n = min(shares, key=lambda cell: shares[cell])
     return (
         f"{text(mean(list(shares.values())))} of the best known potable samples on average over "

@@ -117,7 +117,7 @@ def _deepest(rows: Rows, every: Rows) -> Verdict:
 def _growth(rows: Rows) -> Verdict:
     places: dict[tuple[str, str], list[Record]] = {}
     for row in rows:
-        if math.isfinite(per_iteration(row)) and row.get("parameters"):
+        if math.isfinite(per_iteration(row)) and row.get("parameters") and row["init"] != OTHER:
             places.setdefault((row.get("device", ""), row.get("machine", "")), []).append(row)
     powers = {place: exponent(list(map(_point, mine))) for place, mine in places.items()}
     listed = "; ".join(
@@ -126,7 +126,7 @@ def _growth(rows: Rows) -> Verdict:
         f"({text(_last(places[place]))} between the two largest)"
         for place, power in powers.items()
     )
-    enough = [p for p in places if len(distinct(places[p], "parameters")) >= FEWEST_SIZES]
+    enough = [p for p in places if len(distinct(places[p], "network")) >= FEWEST_SIZES]
     below = all(powers[place] < SUBLINEAR for place in enough)
     covered = any(where(places[place], network=DEEPEST) for place in enough)
     return judged(
@@ -139,7 +139,7 @@ def _growth(rows: Rows) -> Verdict:
         in_part=below,
         rule=f"exponent below {SUBLINEAR:g} over at least {FEWEST_SIZES} sizes on one machine, {DEEPEST} "
         "among them; in part: over fewer sizes than that",
-        rows=rows,
+        rows=[row for mine in places.values() for row in mine],
     )
 
 

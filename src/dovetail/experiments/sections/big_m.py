@@ -63,7 +63,11 @@ def _silent(rows: Rows) -> str:
     silent = [row for row in rows if end(row) is End.TIME and "scip" in row and row["scip"] is None]
     if not silent:
         return ""
-    return f" In {len(silent)} of {len(rows)} runs SCIP did not end when it was asked to: nothing of it is known."
+    return (
+        f" In {len(silent)} of {len(rows)} runs SCIP did not end when it was asked to: what it would have "
+        "said "
+        "is not known."
+    )
 
 
 def _name(value: object) -> str:

@@ -33,8 +33,8 @@ from dovetail.experiments.table import Table
 
 LOOPS = ("paper", "dual-decomposition")
 HEADER = (
-    "network", "initialisation", "n", "parameters", "accuracy", "majority", "spread", "method", "runs", *COUNTS,
-    "iterations", "s / iteration", *ENDING, "device",
+    "network", "initialisation", "n", "parameters", "accuracy", "majority", "spread", "method", "runs",
+    *COUNTS, "iterations", "s / iteration", *ENDING, "device",
 )  # fmt: skip
 
 

@@ -27,8 +27,9 @@ def tables(rows: Rows) -> list[Table]:
         "e4",
         "E4: the unchanged solver on four kinds of network",
         HEADER,
-        reading=f"{HOW_TO_READ} {TOTALS} *Accuracy* on held-out rows, beside that of the majority class; the networks "
-        "are of our own making, since the paper does not publish its own. big-M appears where it was tried.",
+        reading=f"{HOW_TO_READ} {TOTALS} *Accuracy* on held-out rows, beside that of the majority class; the "
+        "networks are of our own making, since the paper does not publish its own. big-M appears where it "
+        "was tried.",
         records=rows,
     )
     for network, kind in E4_KINDS.items():
