@@ -68,6 +68,7 @@ def test_several_commits_and_machines_are_named_with_their_shares():
     assert commits(rows) == ["abc1234", "def5678"]
     gpu = {**ROWS[0], "device": "NVIDIA H200"}
     assert "Rows of several machines" in caption([ROWS[1], gpu])
+    assert "Rows of one machine, not equally full" in caption([ROWS[1], {**ROWS[0], "shared": 9}])
     assert "commit abc1234 on NVIDIA H200 (x86_64, 16 cores), 1 thread a run, 4 at a time" in places([gpu])
 
 

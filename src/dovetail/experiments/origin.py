@@ -116,9 +116,15 @@ def caption(rows: Sequence[Record]) -> str:
     if len(made) == 1:
         said = f"All of {next(iter(made))}."
     else:
-        mixed = "Rows of several commits" if len(commits(rows)) > 1 else "Rows of several machines"
+        mixed = "Rows of several commits" if len(commits(rows)) > 1 else _apart(rows)
         said = f"{mixed}: {'; '.join(f'{count} of {place}' for place, count in made.items())}."
     return f"*{len(rows)} {'line' if len(rows) == 1 else 'lines'}. {said}{_seeds(rows)}*"
+
+
+def _apart(rows: Sequence[Record]) -> str:
+    """What tells rows of one commit apart."""
+    machines = {_where(row) for row in rows}
+    return "Rows of several machines" if len(machines) > 1 else "Rows of one machine, not equally full"
 
 
 def _seeds(rows: Sequence[Record]) -> str:

@@ -24,8 +24,7 @@ BUDGETS = (
 )
 READINGS = (
     "E1's and E3's claims are judged in both readings of the budgets; E2, E4, the headline and the "
-    "sensitivity "
-    "were run with totals only."
+    "sensitivity were run with totals only."
 )
 APART = "Not counted above: a statement of ours, and a claim that cannot fail."
 TRACE = (
@@ -34,8 +33,7 @@ TRACE = (
     "the last column, by the fields and values that choose them; a field that is not named may have any "
     "value. Where it says 36 of 38 lines, the verdict compares two methods: the fields choose 38, and of "
     "these those count whose instance has a row of both. *Best known* is the best verified point of any "
-    "method on the same experiment, network, n, "
-    "budgets, initialisation, grid and seed."
+    "method on the same experiment, network, n, budgets, initialisation, grid and seed."
 )
 
 
@@ -56,10 +54,9 @@ def _introduction(ledger: Ledger) -> str:
             "# The paper's claims, measured",
             "",
             f"Written by `dovetail bench` from [{NAME}]({NAME}), which holds one line per run; nothing on "
-            f"this page is typed by hand. It shows {kind}, {len(ledger.records)} runs, on {settings['data']} "
-            f"data, seeds {seeds}; dovetail {ledger.header['dovetail']}, {libraries} (of the first file, "
-            "where several were "
-            f"merged).{_cuts(ledger)}",
+            f"this page is typed by hand. It shows {kind}, {len(ledger.records)} runs, on "
+            f"{settings['data']} data, seeds {seeds}; dovetail {ledger.header['dovetail']}, {libraries} (of "
+            f"the first file, where several were merged).{_cuts(ledger)}",
             "",
             *_made(ledger.records),
             "",

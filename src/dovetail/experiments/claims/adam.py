@@ -39,8 +39,8 @@ def converging(rows: Sequence[Record]) -> str:
     if not mine:
         return ""
     return (
-        "Rules that ask a run to converge are met by "
-        f"{count_of(mine, converged)} runs of *paper*; {floor(mine)}."
+        f"Rules that ask a run to converge are met by {count_of(mine, converged)} runs of *paper*; "
+        f"{floor(mine)}."
     )
 
 

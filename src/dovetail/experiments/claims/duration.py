@@ -124,8 +124,7 @@ def ratios_said(compared: Pairs) -> str:
     if cut:
         parts.append(
             "its limit over the time to the end of the iterations, a lower bound: "
-            f"{text(geometric_mean(cut))}x "
-            f"over {len(cut)}"
+            f"{text(geometric_mean(cut))}x over {len(cut)}"
         )
     return "; ".join(parts)
 

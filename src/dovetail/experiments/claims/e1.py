@@ -78,10 +78,8 @@ def _beside(rows: Rows, which: str) -> Verdict:
     return judged(
         f"E1 quality: DD beside big-M's own points {which}",
         QUALITY,
-        f"big-M found a point in {len(matched)} of {len(every)} pairs, which rests on {len(parts)} of "
-        f"{CELLS} "
-        f"cells ({_named(ours)}); there DD has {text(mean(shares))} of big-M's potable samples on average, "
-        "is "
+        f"big-M found a point in {len(matched)} of {len(every)} pairs, in {len(parts)} of {CELLS} cells "
+        f"({_named(ours)}); there DD has {text(mean(shares))} of big-M's potable samples on average, is "
         f"better in {better}, equal in {len(shares) - better - worse}, worse in {worse}; big-M was done in "
         f"{sum(done(scip) for _, scip in matched)} of them, and where it was not its point is one that the "
         "limit cut short",

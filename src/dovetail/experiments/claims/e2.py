@@ -138,7 +138,7 @@ def _growth(rows: Rows) -> Verdict:
         holds=below and covered if enough else None,
         in_part=below,
         rule=f"exponent below {SUBLINEAR:g} over at least {FEWEST_SIZES} sizes on one machine, {DEEPEST} "
-        "among them; in part: over fewer sizes than that",
+        "among them; in part: without it",
         rows=[row for mine in places.values() for row in mine],
     )
 

@@ -143,8 +143,7 @@ def _without(rows: Rows, method: str, claim: str) -> Verdict:
         claim,
         f"up to {100 * MOST_LOST:g} %",
         f"at most {text(100 * loss, 2)} % (at n = {worst}) of DD's potable samples are lost: over those of "
-        "DD "
-        f"{_listed(ratios)}; newly flipped ones {_listed(flips)}, over {len(matched)} pairs",
+        f"DD {_listed(ratios)}; newly flipped ones {_listed(flips)}, over {len(matched)} pairs",
         holds=loss >= MOST_LOST / 2 if ratios else None,
         in_part=loss > 1.0 - LOSES,
         rule=f"at some size at least half of that {100 * MOST_LOST:g} % is lost; in part: more than "
@@ -169,11 +168,9 @@ def _more_iterations(rows: Rows, which: str) -> Verdict:
         f"{MORE_ITERATIONS:g} times and more (its own figures: {_span(SSG_ITERATIONS)} against "
         f"{_span(DD_ITERATIONS.values())})",
         f"its own caps, {SSG_CAP} iterations of SSG and {ITERATIONS} of DD, and its own figures allow at "
-        "most "
-        f"{SSG_ITERATIONS[1] / min(DD_ITERATIONS.values()):g} times, by arithmetic; here iterations until "
-        "the "
-        f"end over those of DD: SSG {_listed(ssg) or '–'}; multipliers at zero {_listed(plain) or '–'}; "
-        f"converged: {ends}",
+        f"most {SSG_ITERATIONS[1] / min(DD_ITERATIONS.values()):g} times, by arithmetic; here iterations "
+        f"until the end over those of DD: SSG {_listed(ssg) or '–'}; multipliers at zero "
+        f"{_listed(plain) or '–'}; converged: {ends}",
         holds=max(every) >= MORE_ITERATIONS if every else None,
         rule=f"at least {MORE_ITERATIONS:g} times at some size",
         rows=used,

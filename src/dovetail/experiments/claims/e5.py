@@ -116,9 +116,8 @@ def _steps(rows: Rows) -> str:
     part = text(100 * nn / total if total else math.nan, 2)
     return (
         f"a MIP step {text(mean_step(rows, 'mip'))} s, a network step {text(mean_step(rows, 'nn'))} s; "
-        "network "
-        f"steps (gradients and projection) are {part} % of the time, and the paper does not say how it "
-        "projects onto rows with f(u) in them"
+        f"network steps (gradients and projection) are {part} % of the time, and the paper does not say how "
+        "it projects onto rows with f(u) in them"
     )
 
 

@@ -25,11 +25,10 @@ READING = (
     "One column for each way in which a run can end (the field `end`); every run is in one of them. "
     "*Proved*: so says `end`, or it says other and the status is optimal; *SCIP says optimal, not "
     "confirmed*: it says other and SCIP's last word is optimal, but the verified point does not meet its "
-    "bound; *searched "
-    "to the limit*: SCIP had all its seconds; *never finished writing*: it did not begin; *out of memory*: "
-    "the process met its limit; *infeasible beside a verified point*: SCIP calls infeasible what is not, and "
-    "is not believed; *refused*: a layer that cannot be written. *SCIP's own count* is what SCIP thinks its "
-    "best point is worth, before the network itself is asked."
+    "bound; *searched to the limit*: SCIP had all its seconds; *never finished writing*: it did not begin; "
+    "*out of memory*: the process met its limit; *infeasible beside a verified point*: SCIP calls infeasible "
+    "what is not, and is not believed; *refused*: a layer that cannot be written. *SCIP's own count* is what "
+    "SCIP thinks its best point is worth, before the network itself is asked."
 )
 
 
@@ -65,8 +64,7 @@ def _silent(rows: Rows) -> str:
         return ""
     return (
         f" In {len(silent)} of {len(rows)} runs SCIP did not end when it was asked to: what it would have "
-        "said "
-        "is not known."
+        "said is not known."
     )
 
 

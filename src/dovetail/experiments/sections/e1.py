@@ -29,8 +29,7 @@ def tables(rows: Rows) -> list[Table]:
         HEADER,
         reading=f"{HOW_TO_READ} big-M's classes have to clear their threshold by {MARGIN:g}: without that "
         "SCIP puts samples exactly on it, where the network disagrees. *Found* of a loop counts doing "
-        "nothing, "
-        "which it starts from; big-M has no such start, and its *found* counts points of its own."
+        "nothing, which it starts from; big-M has no such start, and its *found* counts points of its own."
         f"{_other_instances(rows)}",
         records=rows,
     )
@@ -81,8 +80,7 @@ def _defaults(ours: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
     )
     said = (
         f"By {each}. The defaults (rho {chosen.rho:g}, patience {chosen.patience}) were chosen on instances "
-        "of this shape, so the "
-        "comparison favours them"
+        "of this shape, so the comparison favours them"
     )
     if not other:
         return f"{said}; there are no runs on other seeds."

@@ -48,9 +48,8 @@ def tables(rows: Rows) -> list[Table]:
         HEADER,
         reading=f"{HOW_TO_READ} {TOTALS} *Initialisation*: torch's own, He's, or He's in a residual network, "
         "which is not the paper's; the paper does not say which it used. *Accuracy* is on held-out rows, "
-        "*majority* that of "
-        "always saying the more frequent class, *spread* the standard deviation of the logits over the data: "
-        "at 0 the network is a constant.",
+        "*majority* that of always saying the more frequent class, *spread* the standard deviation of the "
+        "logits over the data: at 0 the network is a constant.",
         records=solved,
     )
     for network in distinct(solved, "network"):
@@ -107,13 +106,11 @@ def reading(rows: Rows) -> str:
     return (
         f"Networks that came out constant: {begun}. A constant network has no gradient: nothing that the "
         "network step does makes a sample potable, and u could stay at x. With the paper's fixed Adam steps "
-        "of "
-        f"{STEP:g} it does not (last residual {span(known(where(flat, method='paper'), 'residual'))}). On "
+        f"of {STEP:g} it does not (last residual {span(known(where(flat, method='paper'), 'residual'))}). On "
         f"these the loops converged: {agreed}. That success rises with depth because deep networks trained "
-        "this way are constant is "
-        "therefore a hypothesis about the paper's figure, not a finding: the paper names neither its "
-        "initialisation nor whether its networks were constant, and leaves open whether rho stayed fixed in "
-        "its experiments."
+        "this way are constant is therefore a hypothesis about the paper's figure, not a finding: the paper "
+        "names neither its initialisation nor whether its networks were constant, and leaves open whether "
+        "rho stayed fixed in its experiments."
     )
 
 

@@ -49,9 +49,8 @@ def tables(rows: Rows) -> list[Table]:
             "network's rows touch, and projected gradient; *paper-barrier* has the log barrier (Newton-CG), "
             "*paper-scip* the paper's MIP solver, *paper-outputs* our second coupling in place of its "
             "copies, *paper-no-dual* no multipliers. *Improved on the start*: where a loop never did, the "
-            "value is "
-            f"the start's. *Last residual*: {UNITS}. *Seconds* are those to the end of the run, converged or "
-            "not; what is neither MIP nor network step is set-up and the check."
+            f"value is the start's. *Last residual*: {UNITS}. *Seconds* are those to the end of the run, "
+            "converged or not; what is neither MIP nor network step is set-up and the check."
         ),
         records=rows,
     )
