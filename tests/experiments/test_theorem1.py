@@ -196,6 +196,7 @@ QUARTERS = np.array([1.0, 2.0, 3.0, 4.0])
         (QUARTERS**0.5, False),
         (QUARTERS**2, False),
         (1.0 - 0.5**QUARTERS, True),
+        (np.log(1.0 + 100.0 * QUARTERS), True),  # not told from what is bounded
         (np.full(4, 3.0), True),
         (np.zeros(4), True),
     ],

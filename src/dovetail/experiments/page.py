@@ -31,9 +31,9 @@ TRACE = (
     "To trace a number: a table's caption says how many lines it is made of; those of one of its rows have "
     "the fields that the row names (experiment, network, n, method and so on). A verdict names its lines in "
     "the last column, by the fields and values that choose them; a field that is not named may have any "
-    "value. Where it says 36 of 38 lines, the verdict compares two methods: the fields choose 38, and of "
-    "these those count whose instance has a row of both. *Best known* is the best verified point of any "
-    "method on the same experiment, network, n, budgets, initialisation, grid and seed."
+    "value. Where it says a of b lines, such as 36 of 38, the fields choose b, and of these those count "
+    "whose instance has a row of both methods that are compared. *Best known* is the best verified point of "
+    "any method on the same experiment, network, n, budgets, initialisation, grid and seed."
 )
 
 

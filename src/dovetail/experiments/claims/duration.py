@@ -72,14 +72,18 @@ def _to_best(rows: Sequence[Record]) -> str:
 def _places(rows: Sequence[Record]) -> str:
     """Machines, and what ran beside: a time on a crowded machine is longer than on an empty one."""
     machines = "; ".join(map(str, distinct(rows, "machine")))
-    parts = [machines] if machines else []
-    beside = [row for row in rows if on_gpu(row) and row.get("shared", 1) > 1]
-    if beside:
-        most = max(row["shared"] for row in beside)
-        parts.append(f"{len(beside)} of them up to {most} at a time on one GPU")
+    parts = [part for part in (machines, crowd(rows)) if part]
+    return f" [{'; '.join(parts)}]" if parts else ""
+
+
+def crowd(rows: Sequence[Record]) -> str:
+    """How many runs shared a GPU, or had less than a core: their seconds are not those of a run alone."""
+    beside = [row for row in rows if on_gpu(row) and (row.get("shared") or 1) > 1]
+    most = max((row["shared"] for row in beside), default=1)
+    parts = [f"{len(beside)} of them up to {most} at a time on one GPU"] if beside else []
     if crowded := sum(map(overbooked, rows)):
         parts.append(f"{crowded} of them with more runs at a time than cores")
-    return f" [{'; '.join(parts)}]" if parts else ""
+    return "; ".join(parts)
 
 
 def on_gpu(row: Record) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dovetail.experiments.claims.adam import floor
-from dovetail.experiments.claims.duration import all_solved, judged_time, said
+from dovetail.experiments.claims.duration import all_solved, crowd, judged_time, said
 from dovetail.experiments.claims.quality import Quality
 from dovetail.experiments.ends import End, done, end, put_to_the_test, tally
 from dovetail.experiments.experiment import Rows
@@ -128,18 +128,20 @@ def _growth(rows: Rows) -> Verdict:
     )
     enough = [p for p in places if len(distinct(places[p], "network")) >= FEWEST_SIZES]
     below = all(powers[place] < SUBLINEAR for place in enough)
+    used = [row for mine in places.values() for row in mine]
+    full = crowd(used)
     covered = any(where(places[place], network=DEEPEST) for place in enough)
     return judged(
         "E2 time per iteration grows sub-linearly with network size",
         "sub-linear",
         f"like parameters to a power, machine by machine: {listed or '–'}; small networks cost what calling "
         f"them costs; {DEEPEST} {'is' if covered else 'is not'} among the sizes of a machine with at least "
-        f"{FEWEST_SIZES} of them",
+        f"{FEWEST_SIZES} of them{f'; {full}' if full else ''}",
         holds=below and covered if enough else None,
         in_part=below,
         rule=f"exponent below {SUBLINEAR:g} over at least {FEWEST_SIZES} sizes on one machine, {DEEPEST} "
         "among them; in part: without it",
-        rows=[row for mine in places.values() for row in mine],
+        rows=used,
     )
 
 

@@ -43,6 +43,7 @@ from dovetail.experiments.statistics import (
     geometric_mean,
     known,
     mean,
+    never_improved,
     text,
     where,
 )
@@ -184,7 +185,8 @@ def _ssg_iterations(rows: Rows, which: str) -> Verdict:
     return judged(
         f"E3 iterations of SSG {which}",
         f"{low}–{high}",
-        f"{text(average(mine, 'iterations'))} are run on average; the best point comes at {_listed(best)}",
+        f"{text(average(mine, 'iterations'))} are run on average; the best point comes at {_listed(best)}"
+        f"{_never(mine)}",
         holds=all(inside) if best else None,
         in_part=any(inside),
         rule=f"its best point comes between iterations {low} and {high} at every size; in part: at some",
@@ -202,12 +204,18 @@ def _dd_iterations(rows: Rows, which: str) -> Verdict:
         f"E3 iterations of DD {which}",
         _numbers(DD_ITERATIONS),
         f"converged in {len(done)} of {len(mine)} runs{f' after {_listed(loops)}' if loops else ''}; the "
-        f"best point comes at {_listed(best)}",
+        f"best point comes at {_listed(best)}{_never(mine)}",
         holds=len(done) == len(mine) and all(near) if mine else None,
         in_part=any(near),
         rule=f"every run converges, after the paper's number of iterations, give or take {ITERATIONS_ROOM}",
         rows=mine,
     )
+
+
+def _never(rows: Rows) -> str:
+    """Runs that are not in the mean of the iteration that found the best point."""
+    stuck = sum(map(never_improved, rows))
+    return f", {stuck} of {len(rows)} runs never improved on the start" if stuck else ""
 
 
 def _speeds(rows: Rows, method: str, claim: str, paper: str, claimed: dict[int, float]) -> Verdict:

@@ -9,6 +9,7 @@ from dovetail.experiments.best_known import Pairs, pairs
 from dovetail.experiments.claims.duration import (
     all_solved,
     apart,
+    crowd,
     judged_time,
     ratios_said,
     said,
@@ -170,13 +171,18 @@ def _swap(swapped: Pairs) -> Verdict:
         f"< {SWAP_RATIO:g}x (its own E5: 9–21x)",
         f"objectives the same in {sum(equal)} of {len(equal)} pairs, at most "
         f"{text(100 * max(apart, default=math.nan), 2)} % apart; total time {text(ratio)}x over the "
-        f"{len(ended)} of {len(swapped)} pairs in which not both met the limit",
+        f"{len(ended)} of {len(swapped)} pairs in which not both met the limit{_crowded(swapped)}",
         holds=all(equal) and quick if both else None,
         in_part=bool(both) and (all(equal) or quick),
         rule=f"objectives within {100 * SAME:g} % in every pair and less than {SWAP_RATIO:g} times the time; "
         "in part: one of the two",
         rows=[row for pair in swapped for row in pair],
     )
+
+
+def _crowded(matched: Pairs) -> str:
+    full = crowd([row for pair in matched for row in pair])
+    return f"; {full}" if full else ""
 
 
 def _per_iteration(row: Record) -> float:
@@ -198,7 +204,7 @@ def _slower(swapped: Pairs) -> Verdict:
         "E5 barrier over projected gradient",
         f"{low:g}–{high:g}x slower",
         f"total time {text(total)}x over the {len(ended)} of {len(swapped)} pairs in which not both met the "
-        f"limit; a network step takes {text(steps)}x as long",
+        f"limit; a network step takes {text(steps)}x as long{_crowded(swapped)}",
         holds=total >= low if ended else None if not swapped else False,
         in_part=total >= 2.0 or steps >= 2.0,
         open_end=not ended and steps >= low,
