@@ -236,9 +236,15 @@ def test_it_says_what_convergence_and_the_reference_rest_on(tmp_path):
     rows = [row("e4", "paper", network="2x16", n=60), row("e4", "auto", network="2x16", n=60, limit=20.0)]
     page = page_of(tmp_path, rows)
     assert (
-        "Rules that ask a run to converge are met by 0 of 1 runs of *paper*; this rests on our read" in page
+        "Rules that ask a run to converge are met by 0 of 1 runs of *paper* (rho 10); this rests on" in page
     )
     assert "a reference for quality; it had 20 s, the contestants 300 s." in page
+    tuned = row(
+        "sensitivity", "paper", network="2x16", n=50, rho=1000.0, step=0.01, stop="agreed", residual=1e-5
+    )
+    both = page_of(tmp_path / "tuned", [*rows, tuned])
+    assert "met by 0 of 1 runs of *paper* (rho 10)" in both
+    assert "With another rho or step (sensitivity) 1 of 1 converge." in both
     assert "(of the first file, where several were merged)" in page
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import dovetail as dt
-from dovetail.experiments.paper import STEP
+from dovetail.experiments.paper import RHO, STEP
 from dovetail.experiments.run import Record
 from dovetail.experiments.statistics import constant, converged, count_of, known, text, where
 
@@ -35,12 +35,18 @@ def floor(rows: Sequence[Record]) -> str:
 
 def converging(rows: Sequence[Record]) -> str:
     """The same for every rule that asks for convergence, over all rows of the page."""
-    mine = where(rows, method="paper")
+    every = where(rows, method="paper")
+    mine = [row for row in every if row.get("rho", RHO) == RHO and row.get("step", STEP) == STEP]
     if not mine:
         return ""
+    others = [row for row in every if row not in mine]
+    tuned = (
+        f" With another rho or step (sensitivity) {count_of(others, converged)} converge." if others else ""
+    )
     return (
-        f"Rules that ask a run to converge are met by {count_of(mine, converged)} runs of *paper*; "
-        f"{floor(mine)}."
+        f"Rules that ask a run to converge are met by {count_of(mine, converged)} runs of *paper* (rho "
+        f"{RHO:g}); "
+        f"{floor(mine)}.{tuned}"
     )
 
 

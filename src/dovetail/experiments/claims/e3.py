@@ -52,6 +52,7 @@ from dovetail.experiments.verdict import Verdict, judged
 LOSES, KEEPS = 0.95, 0.98
 """Of the optimum: less than the first is a loss, at least the second is none."""
 ITERATIONS_ROOM = 10
+NO_REFERENCE = "not known which part"
 
 
 def read(rows: Rows, budgets: str) -> Rows:
@@ -86,7 +87,8 @@ def _ssg_loses(rows: Rows, which: str) -> Verdict:
     return judged(
         f"E3 SSG loses quality {which}",
         f"{_numbers(SSG_QUALITY)} of SCIP",
-        f"{_listed(ratios)} of the best known potable samples; {_proofs(rows, 'ssg', reachable)}",
+        f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; "
+        f"{_proofs(rows, 'ssg', reachable)}",
         holds=all(held) if held else None,
         in_part=any(held),
         open_end=not any(held) and not _all_proved(rows, "ssg", reachable),
@@ -104,7 +106,8 @@ def _dd_keeps(rows: Rows, which: str) -> Verdict:
     return judged(
         f"E3 DD keeps it {which}",
         f"{_numbers(DD_QUALITY)} of SCIP",
-        f"{_listed(ratios)} of the best known potable samples; our defaults {_listed(ours) or 'not run'}; "
+        f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; our defaults "
+        f"{_listed(ours) or 'not run'}; "
         f"{_proofs(rows, 'paper', reachable)}",
         holds=all(held) and proved if held else None,
         in_part=any(held),
@@ -235,7 +238,7 @@ def _speeds(rows: Rows, method: str, claim: str, paper: str, claimed: dict[int, 
     return judged_time(
         claim,
         paper,
-        f"{ratios_said(matched)}; size by size {_listed(speed)}{bounds}, over the {len(matched)} of "
+        f"{ratios_said(matched)}; size by size {_listed(speed) or '–'}{bounds}, over the {len(matched)} of "
         f"{len(every)} pairs in which SCIP searched{apart(matched)}; it {said(ours)}",
         fast=fast if settled else None,
         part=any(held),

@@ -166,8 +166,8 @@ def _same_objective(rows: Rows) -> Verdict:
             gaps.setdefault((row["network"], row["n"]), []).append(mine / base - 1.0)
     apart = [abs(gap) for cell in gaps.values() for gap in cell]
     listed = ", ".join(
-        f"{kind} {text(average(where(used, network=w), 'potable'))} (best known "
-        f"{text(mean(reachable.values(where(used, network=w))))})"
+        f"{kind} {text(average(where(used, network=w), 'potable'))} "
+        f"({_best(reachable, where(used, network=w))})"
         for w, kind in E4_KINDS.items()
         if where(used, network=w)
     )
@@ -183,6 +183,11 @@ def _same_objective(rows: Rows) -> Verdict:
         "every size",
         rows=used,
     )
+
+
+def _best(reachable: Reachable, rows: Rows) -> str:
+    values = reachable.values(rows)
+    return f"best known {text(mean(values))}" if values else "no reference yet"
 
 
 def _kinds(networks: Iterable[str]) -> str:

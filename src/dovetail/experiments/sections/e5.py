@@ -14,7 +14,7 @@ from dovetail.experiments.figures import Bars, Drawing
 from dovetail.experiments.paper import E5_NETWORKS, E5_SECONDS
 from dovetail.experiments.run import Record
 from dovetail.experiments.sections import big_m
-from dovetail.experiments.sections.columns import ENDING, UNITS, best_known, ending, gap
+from dovetail.experiments.sections.columns import ENDING, NO_REFERENCE, UNITS, best_known, ending, gap
 from dovetail.experiments.statistics import (
     average,
     count_of,
@@ -91,7 +91,8 @@ def reading(rows: Rows) -> str:
         cell = where(rows, method=method)
         step, points = mean_step(cell, "mip"), [row for row in cell if found(row)]
         if method not in BASELINES and method != "auto" and math.isfinite(step):
-            short = f"gap {gap(points, reachable)} %" if points else "no point"
+            looked = any(map(reachable.known, points))
+            short = f"gap {gap(points, reachable)} %" if looked else NO_REFERENCE if points else "no point"
             stuck = sum(map(never_improved, cell))
             never = f", {stuck} never improved on the start" if stuck else ""
             parts.append(
