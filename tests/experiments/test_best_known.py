@@ -15,7 +15,7 @@ def run(method, potable, **fields):
 def test_it_is_the_best_of_any_method_on_the_same_instance():
     rows = [run("paper", 8), run("auto", 10), run("ssg", 4), run("auto", 15, seed=7), run("auto", 19, n=40)]
     reachable = Reachable(rows)
-    assert reachable.of(rows[0]) == BestKnown(10.0, "auto", False)
+    assert reachable.of(rows[0]) == BestKnown(10.0, "auto", proved=False, ahead=True)
     assert reachable.shares(rows[:3]) == [0.8, 1.0, 0.4]
     assert reachable.values(rows[:2]) == [10.0, 10.0]
     assert reachable.owners() == "auto 3"
@@ -40,10 +40,10 @@ def test_a_contestant_may_be_better_than_the_reference():
 
 def test_a_proof_counts_unless_a_verified_point_refutes_it():
     proof = scip("e3", "proved", potable=10, **CELL)
-    assert Reachable([proof]).of(proof) == BestKnown(10.0, "big-m", True)
+    assert Reachable([proof]).of(proof) == BestKnown(10.0, "big-m", proved=True, ahead=False)
     assert Reachable([proof, run("paper", 8)]).proved(run("paper", 8))
     refuted = Reachable([proof, run("auto", 11)])
-    assert refuted.of(proof) == BestKnown(11.0, "auto", False)
+    assert refuted.of(proof) == BestKnown(11.0, "auto", proved=False, ahead=True)
     assert refuted.shares([proof]) == [10 / 11]
 
 
@@ -62,3 +62,13 @@ def test_trees_are_judged_by_their_objective():
 def test_pairs_share_their_instance():
     rows = [run("paper", 1), run("paper", 2, seed=7), run("big-m", 3, seed=7), run("big-m", 4, n=40)]
     assert [(a["potable"], b["potable"]) for a, b in pairs(rows, "paper", "big-m")] == [(2, 3)]
+
+
+def test_a_contestants_own_point_is_no_sound_reference():
+    cell = {"network": "2x16", "n": 25, "budgets": "total"}
+    mine, level, ahead = (
+        row("e1", m, potable=p, **cell) for m, p in (("paper", 9), ("auto", 9), ("auto", 10))
+    )
+    assert not Reachable([mine, level]).sound(mine)
+    assert Reachable([mine, ahead]).sound(mine)
+    assert Reachable([mine, {**level, "status": "optimal"}]).sound(mine)

@@ -35,7 +35,7 @@ def test_a_loop_says_what_solved_its_mip_steps(method, engine):
 def test_big_m_has_its_own_limits_and_fields():
     row = made("big-m", times=2.0)
     assert set(row) == KEPT | OF_BASELINE
-    assert (row["engine"], row["limit"], row["memory_limit"]) == ("scip", 30.0, 50.0)
+    assert (row["engine"], row["limit"], row["memory_limit"]) == ("scip", 25.0, 50.0)
     assert row["found"] and row["best_seconds"] <= row["seconds"]
 
 
@@ -47,14 +47,14 @@ def test_a_refusal_is_a_row_without_an_outcome():
     assert "seconds" not in row and "cannot be written out" in row["message"]
 
 
-@pytest.mark.parametrize(("together", "solving"), [(False, 20.0), (True, None)])
-def test_writing_takes_nothing_from_scip_unless_they_share_their_time(monkeypatch, together, solving):
+@pytest.mark.parametrize(("whole", "solving", "limit"), [(None, 20.0, 25.0), (99.0, None, 99.0)])
+def test_writing_takes_nothing_from_scip_unless_they_share_their_time(monkeypatch, whole, solving, limit):
     asked = []
     monkeypatch.setattr(
         dt, "solve", lambda problem, method, **options: asked.append((method, options)) or 1 / 0
     )
     with pytest.raises(ZeroDivisionError):
-        made("big-m", times=2.0, together=together)
+        made("big-m", times=2.0, whole=whole)
     ((method, options),) = asked
-    assert (method.solve_seconds, method.memory_limit, options["time_limit"]) == (solving, 50.0, 30.0)
+    assert (method.solve_seconds, method.memory_limit, options["time_limit"]) == (solving, 50.0, limit)
     assert options["n_jobs"] == 1

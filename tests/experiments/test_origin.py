@@ -2,7 +2,7 @@
 
 import re
 
-from dovetail.experiments.origin import caption, commits, places, recipe
+from dovetail.experiments.origin import caption, commits, mixture, places, recipe
 from dovetail.experiments.run import SEEDS
 from tests.experiments.made_up import row
 
@@ -68,15 +68,18 @@ def test_several_commits_and_machines_are_named_with_their_shares():
     assert commits(rows) == ["abc1234", "def5678"]
     gpu = {**ROWS[0], "device": "NVIDIA H200"}
     assert "Rows of several machines" in caption([ROWS[1], gpu])
+    assert "Rows of one machine, not equally full" in caption([ROWS[1], {**ROWS[0], "shared": 9}])
     assert "commit abc1234 on NVIDIA H200 (x86_64, 16 cores), 1 thread a run, 4 at a time" in places([gpu])
 
 
 def test_seeds_that_are_not_the_papers_five_are_named_with_whose_cells_have_them():
     few = [each for each in ROWS if each["method"] == "paper" or each["seed"] == SEEDS[0]]
-    assert "Seeds other than the paper's five: 42 for auto." in caption(few)
+    assert "Fewer than the paper's five seeds: 42 for auto." in caption(few)
     fewer = [each for each in few if each["network"] == "2x16" or each["seed"] == SEEDS[0]]
-    assert "Seeds other than the paper's five: 42 for paper (2 of 4 cells), auto." in caption(fewer)
-    assert "7 for paper." in caption([{**ROWS[0], "seed": 7}])
+    assert "Fewer than the paper's five seeds: 42 for paper (2 of 4 cells), auto." in caption(fewer)
+    more = caption([*ROWS, {**ROWS[0], "seed": 7}])
+    assert "Fewer" not in more
+    assert "Seeds that are not the paper's: 7." in more
 
 
 def test_a_commit_is_named_by_its_first_digits():
@@ -89,3 +92,21 @@ def test_a_commit_is_named_by_its_first_digits():
 def test_a_row_of_an_old_file_has_no_commit():
     old = {k: v for k, v in ROWS[0].items() if k not in ("commit", "machine", "threads", "shared")}
     assert caption([old]).startswith("*1 line. All of commit not recorded on not recorded.")
+
+
+def test_values_are_sorted_whatever_the_order_of_the_lines():
+    other = row("e1", "paper", network="16x128", n=100, budgets="total")
+    used = [other, *(each for each in ROWS if each["method"] == "paper")]
+    assert recipe(used, [*ROWS, *used[:1]]) == "e1: 21 lines; method paper"
+    some = [each for each in used if each["n"] != 50]
+    assert recipe(some, [*ROWS, other]) == "e1: 11 lines; method paper; n 25 or 100"
+    two = [each for each in used if each["network"] != "4x32"]
+    assert recipe(two, [*ROWS, other]) == "e1: 11 lines; method paper; network 2x16 or 16x128"
+
+
+def test_a_verdict_of_several_machines_says_so():
+    assert mixture(ROWS) == ""
+    gpu = {**ROWS[0], "device": "NVIDIA H200"}
+    assert mixture([*ROWS[:2], gpu]) == (
+        " [2 lines of x86_64, 16 cores, 1 lines of NVIDIA H200 (x86_64, 16 cores)]"
+    )

@@ -67,7 +67,7 @@ def table(page, heading):
 def shows(cell, values):
     """Whether a cell is the mean of the values, and their standard deviation where there are several."""
     if not values:
-        return cell == "–"
+        return cell in ("–", "no reference yet")
     mean, _, spread = cell.replace(",", "").partition(" ± ")
     right = math.isclose(float(mean), statistics.mean(values), rel_tol=6e-3, abs_tol=1e-9)
     if len(values) > 1:
@@ -140,7 +140,7 @@ def ending(each):
     if each["end"] == "other" and each["status"] == "optimal":
         return "proved"
     if each["end"] == "other" and each["scip"] in ("optimal", "gaplimit"):
-        return "done by SCIP's word only"
+        return "SCIP says optimal, not confirmed"
     return {
         "time": "searched to the limit", "writing": "never finished writing", "memory": "out of memory",
         "infeasible": "infeasible beside a verified point",
@@ -221,6 +221,31 @@ def test_it_says_what_big_m_was_given(tmp_path):
     page = page_of(tmp_path, rows)
     assert "big-M had 300 s to be written and 300 s of SCIP (1800 s in all for e1 6x128 n=500)" in page
     assert "and 7.25 GB a run." in page
+
+
+def test_what_cannot_fail_is_shown_apart_and_not_counted(tmp_path):
+    rows = [row("e4", "paper", network="2x16", n=60), row("e4", "auto", network="2x16", n=60, limit=20.0)]
+    page = page_of(tmp_path, rows)
+    claims, apart = (table(page, heading) for heading in ("## Every claim in one table", "## Shown apart"))
+    assert [line["claim"] for line in apart] == ["E4 no distortion of the learned models"]
+    assert "E4 no distortion of the learned models" not in {line["claim"] for line in claims}
+    assert f"{len(claims)} verdicts: " in page
+
+
+def test_it_says_what_convergence_and_the_reference_rest_on(tmp_path):
+    rows = [row("e4", "paper", network="2x16", n=60), row("e4", "auto", network="2x16", n=60, limit=20.0)]
+    page = page_of(tmp_path, rows)
+    assert (
+        "Rules that ask a run to converge are met by 0 of 1 runs of *paper* (rho 10); this rests on" in page
+    )
+    assert "a reference for quality; it had 20 s, the contestants 300 s." in page
+    tuned = row(
+        "sensitivity", "paper", network="2x16", n=50, rho=1000.0, step=0.01, stop="agreed", residual=1e-5
+    )
+    both = page_of(tmp_path / "tuned", [*rows, tuned])
+    assert "met by 0 of 1 runs of *paper* (rho 10)" in both
+    assert "With another rho or step (sensitivity) 1 of 1 converge." in both
+    assert "(of the first file, where several were merged)" in page
 
 
 def test_a_table_of_several_commits_says_so(tmp_path):

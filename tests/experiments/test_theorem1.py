@@ -137,7 +137,8 @@ def test_where_c_binds_many_problems_with_shared_points_never_agree():
         step = quadratic_step(example.Q, example.b, example.rho, a, most)
         kept = algorithm1(X, np.zeros(3), value_of(example.Q, example.b), step, example.rho, K)
         apart += kept.apart[-20:].min() > 1e-2
-    assert count / 3 <= apart < count  # 123 of 200 in docs/theory.md
+    # docs/theory.md has the number of the full test; another processor's rounding may move one or two
+    assert abs(apart - (120 if FULL else 11)) <= 2
 
 
 def test_the_loop_of_the_package_does_not_agree_on_it_either():
@@ -195,6 +196,7 @@ QUARTERS = np.array([1.0, 2.0, 3.0, 4.0])
         (QUARTERS**0.5, False),
         (QUARTERS**2, False),
         (1.0 - 0.5**QUARTERS, True),
+        (np.log(1.0 + 100.0 * QUARTERS), True),  # not told from what is bounded
         (np.full(4, 3.0), True),
         (np.zeros(4), True),
     ],

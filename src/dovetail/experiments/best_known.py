@@ -8,6 +8,7 @@ themselves has been at work says nothing: there the best of them would be called
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ class BestKnown:
     """Whose it is; the first one's where several have it."""
     proved: bool
     """Whether a method proved that nothing better exists, and no verified point says otherwise."""
+    ahead: bool
+    """Whether a reference's point is better than every contestant's: none of them is judged by itself."""
 
 
 class Reachable:
@@ -73,9 +76,11 @@ class Reachable:
             best = max(points, key=lambda point: point[0])
             room = SAME * max(1.0, abs(best[0]))
             proved = any(row.get("status") == "optimal" and value >= best[0] - room for value, row in points)
+            others = [value for value, row in points if row["method"] not in REFERENCES]
+            ahead = best[1]["method"] in REFERENCES and best[0] > max(others, default=-math.inf) + room
             looked_into = references is None or any(row["method"] in references for _, row in points)
             if proved or looked_into:
-                self._best[key] = BestKnown(best[0], best[1]["method"], proved)
+                self._best[key] = BestKnown(best[0], best[1]["method"], proved, ahead)
 
     def of(self, row: Record) -> BestKnown | None:
         """The best known on this row's instance; None where none has a point, or no reference looked."""
@@ -107,3 +112,8 @@ class Reachable:
         """Whether the best known on this row's instance is the optimum."""
         best = self.of(row)
         return best is not None and best.proved
+
+    def sound(self, row: Record) -> bool:
+        """Whether the best known here is no contestant's own: proved, or a reference is ahead of all."""
+        best = self.of(row)
+        return best is not None and (best.proved or best.ahead)

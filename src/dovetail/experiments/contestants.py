@@ -71,8 +71,10 @@ def contest(
 
 def seconds(run: Run, settings: Settings) -> float:
     """How long a run may take; for big-M writing and solving together."""
+    if run.whole is not None:
+        return run.whole
     if run.method in BASELINES:
-        return run.times * (settings.writing_limit + settings.baseline_limit)
+        return settings.writing_limit + run.times * settings.baseline_limit
     return run.times * (min(AUTO_LIMIT, settings.time_limit) if run.method == AUTO else settings.time_limit)
 
 
@@ -80,7 +82,7 @@ def _contestant(run: Run, settings: Settings) -> Any:
     method = CONTESTANTS[run.method]()
     if not isinstance(method, dt.BigM):
         return method
-    solving = None if run.together else run.times * settings.baseline_limit
+    solving = None if run.whole is not None else run.times * settings.baseline_limit
     return replace(method, solve_seconds=solving, memory_limit=settings.memory_limit)
 
 

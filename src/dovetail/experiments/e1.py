@@ -32,9 +32,8 @@ def _runs(settings: Settings) -> list[Run]:
     ]
     headline = [] if settings.quick else [HEADLINE]
     by_scip = [cell for cell in cells if cell["budgets"] == "total" and cell["n"] <= MOST_FOR_SCIP]
-    planned = runs(NAME, cells + headline, LOOPS, settings)
+    planned = runs(NAME, cells + headline, (*LOOPS, "auto"), settings)
     planned += runs(NAME, by_scip, ("paper-scip",), settings, seeds=FEW)
-    planned += runs(NAME, cells + headline, ("auto",), settings, seeds=FEW)
     for baseline in ("big-m", "big-m-sos") if settings.methods is not None else ("big-m",):
         planned += tried_first(NAME, cells, baseline, settings)
         planned += tried_first(NAME, headline, baseline, settings, times=HEADLINE_TIMES)

@@ -28,7 +28,7 @@ class End(StrEnum):
 
 WORDS = {
     End.PROVED: "proved",
-    End.CLAIMED: "done by SCIP's word only",
+    End.CLAIMED: "SCIP says optimal, not confirmed",
     End.TIME: "searched to the limit",
     End.WRITING: "never finished writing",
     End.MEMORY: "out of memory",

@@ -20,8 +20,8 @@ LEGEND = {
     "paper-barrier": "the same with the log barrier in place of projected gradient",
     "dual-decomposition": (
         f"Algorithm 1 with our defaults (rho {OURS.rho:g}, patience {OURS.patience}), which were chosen on "
-        "water instances of E1's shape: where they are better than the paper's settings on such, that says "
-        "less"
+        "water instances of E1's shape: where they are better than the paper's settings on such, that "
+        "is weaker evidence"
     ),
     "auto": "what dovetail does when no method is named: no contestant here, but a reference for quality",
     "big-m": "the network written out by PySCIPOpt-ML and solved by SCIP: the paper's baseline",

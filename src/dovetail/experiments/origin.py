@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from dovetail.experiments.run import SEEDS, Record
 from dovetail.experiments.statistics import distinct
@@ -23,8 +25,6 @@ FIELDS = (
     "seed",
 )
 """What a line is chosen by, beside its experiment."""
-PLACE = ("machine", "device", "threads", "shared")
-"""Where a line was made: it may differ from line to line."""
 UNSAID = "not recorded"
 FULL, DIGITS = 40, 10
 """Digits of a commit's name, and as many of them as tell it from all others."""
@@ -52,7 +52,16 @@ def recipe(used: Sequence[Record], every: Sequence[Record]) -> str:
 
 def _values(rows: Iterable[Record], name: str) -> list[object]:
     """The values of a field, None where a row has none."""
-    return list(dict.fromkeys(row.get(name) for row in rows))
+    return sorted({row.get(name) for row in rows}, key=order)
+
+
+def order(value: object) -> tuple[int, list[Any]]:
+    """What values are sorted by: numbers by size, networks by depth and width, words by the alphabet."""
+    if value is None:
+        return 0, []
+    if not isinstance(value, str):
+        return 1, [value]
+    return 2, [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", value)]
 
 
 def _named(value: object) -> str:
@@ -65,14 +74,27 @@ def places(rows: Iterable[Record]) -> Counter[str]:
 
 
 def _place(row: Record) -> str:
-    machine, device, threads, shared = (row.get(name) for name in PLACE)
-    where = machine or UNSAID
-    if device not in (None, "cpu"):
-        where = f"{device} ({where})"
-    said = f"commit {_commit(row)} on {where}"
+    threads, shared = row.get("threads"), row.get("shared")
+    said = f"commit {_commit(row)} on {_where(row)}"
     if threads is not None:
         said += f", {threads} {'thread' if threads == 1 else 'threads'} a run"
     return said if shared is None else f"{said}, {shared} at a time"
+
+
+def _where(row: Record) -> str:
+    """The machine, and the accelerator where there is one."""
+    machine, device = row.get("machine") or UNSAID, row.get("device")
+    return str(machine) if device in (None, "cpu") else f"{device} ({machine})"
+
+
+def mixture(rows: Iterable[Record]) -> str:
+    """Says of a verdict that its rows were made on several machines, and how many on which."""
+    made = Counter(_where(row) for row in rows)
+    return (
+        f" [{', '.join(f'{count} lines of {where}' for where, count in made.items())}]"
+        if len(made) > 1
+        else ""
+    )
 
 
 def commits(rows: Iterable[Record]) -> list[str]:
@@ -94,13 +116,19 @@ def caption(rows: Sequence[Record]) -> str:
     if len(made) == 1:
         said = f"All of {next(iter(made))}."
     else:
-        mixed = "Rows of several commits" if len(commits(rows)) > 1 else "Rows of several machines"
+        mixed = "Rows of several commits" if len(commits(rows)) > 1 else _apart(rows)
         said = f"{mixed}: {'; '.join(f'{count} of {place}' for place, count in made.items())}."
     return f"*{len(rows)} {'line' if len(rows) == 1 else 'lines'}. {said}{_seeds(rows)}*"
 
 
+def _apart(rows: Sequence[Record]) -> str:
+    """What tells rows of one commit apart."""
+    machines = {_where(row) for row in rows}
+    return "Rows of several machines" if len(machines) > 1 else "Rows of one machine, not equally full"
+
+
 def _seeds(rows: Sequence[Record]) -> str:
-    """The seeds of cells where these are not the paper's five, and whose cells these are."""
+    """Where cells have fewer than the paper's five seeds, and which seeds are not the paper's."""
     methods: dict[str, list[str]] = {}
     for method in distinct(rows, "method"):
         cells: dict[tuple[object, ...], set[int]] = {}
@@ -108,9 +136,12 @@ def _seeds(rows: Sequence[Record]) -> str:
             if row["method"] == method:
                 cell = tuple(row.get(name) for name in FIELDS if name not in ("method", "seed", "device"))
                 cells.setdefault(cell, set()).add(row["seed"])
-        for seeds, count in Counter(tuple(sorted(each)) for each in cells.values()).items():
-            if seeds != tuple(sorted(SEEDS)):
+        own = (tuple(sorted(each & set(SEEDS))) for each in cells.values())
+        for seeds, count in Counter(own).items():
+            if len(seeds) < len(SEEDS):
                 part = "" if count == len(cells) else f" ({count} of {len(cells)} cells)"
                 methods.setdefault(", ".join(map(str, seeds)), []).append(f"{method}{part}")
-    parts = [f"{seeds} for {', '.join(whose)}" for seeds, whose in methods.items()]
-    return f" Seeds other than the paper's five: {'; '.join(parts)}." if parts else ""
+    parts = [f"{seeds or 'none'} for {', '.join(whose)}" for seeds, whose in methods.items()]
+    fewer = f" Fewer than the paper's five seeds: {'; '.join(parts)}." if parts else ""
+    others = sorted({row["seed"] for row in rows} - set(SEEDS))
+    return fewer + (f" Seeds that are not the paper's: {', '.join(map(str, others))}." if others else "")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dovetail as dt
-from dovetail.experiments.contestants import BASELINES
+from dovetail.experiments.claims.adam import converging
+from dovetail.experiments.contestants import AUTO, BASELINES
 from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.ledger import NAME, Ledger
 from dovetail.experiments.legend import LEGEND
-from dovetail.experiments.origin import caption, commits, places, recipe
+from dovetail.experiments.origin import caption, commits, mixture, places, recipe
 from dovetail.experiments.run import SEEDS, TIME_LIMIT, Record, Settings
-from dovetail.experiments.statistics import distinct, known, present
+from dovetail.experiments.statistics import distinct, known, present, where
 from dovetail.experiments.table import Table, markdown_row
 from dovetail.experiments.verdict import Verdict, Word
 
@@ -21,12 +22,18 @@ BUDGETS = (
     'Budgets on water: the paper\'s experiments say "per-feature budgets of ±2.0", its appendix that they '
     "limit the sum over all samples; *total* and *per sample* are the two readings."
 )
+READINGS = (
+    "E1's and E3's claims are judged in both readings of the budgets; E2, E4, the headline and the "
+    "sensitivity were run with totals only."
+)
+APART = "Not counted above: a statement of ours, and a claim that cannot fail."
 TRACE = (
     "To trace a number: a table's caption says how many lines it is made of; those of one of its rows have "
     "the fields that the row names (experiment, network, n, method and so on). A verdict names its lines in "
     "the last column, by the fields and values that choose them; a field that is not named may have any "
-    "value. *Best known* is the best verified point of any method on the same experiment, network, n, "
-    "budgets, initialisation, grid and seed."
+    "value. Where it says a of b lines, such as 36 of 38, the fields choose b, and of these those count "
+    "whose instance has a row of both methods that are compared. *Best known* is the best verified point of "
+    "any method on the same experiment, network, n, budgets, initialisation, grid and seed."
 )
 
 
@@ -47,8 +54,9 @@ def _introduction(ledger: Ledger) -> str:
             "# The paper's claims, measured",
             "",
             f"Written by `dovetail bench` from [{NAME}]({NAME}), which holds one line per run; nothing on "
-            f"this page is typed by hand. It shows {kind}, {len(ledger.records)} runs, on {settings['data']} "
-            f"data, seeds {seeds}; dovetail {ledger.header['dovetail']}, {libraries}.{_cuts(ledger)}",
+            f"this page is typed by hand. It shows {kind}, {len(ledger.records)} runs, on "
+            f"{settings['data']} data, seeds {seeds}; dovetail {ledger.header['dovetail']}, {libraries} (of "
+            f"the first file, where several were merged).{_cuts(ledger)}",
             "",
             *_made(ledger.records),
             "",
@@ -109,30 +117,43 @@ def _made(records: Sequence[Record]) -> list[str]:
 
 def _methods(ledger: Ledger) -> str:
     there = present(LEGEND, ledger.records)
-    return "\n".join(["## The methods", "", *[f"- *{name}*: {LEGEND[name]}." for name in there], ""])
+    return "\n".join(
+        ["## The methods", "", *[f"- *{name}*: {LEGEND[name]}{_given(name, ledger)}." for name in there], ""]
+    )
+
+
+def _given(name: str, ledger: Ledger) -> str:
+    """The seconds of the reference, beside those of whom it is held against."""
+    limits = sorted(set(known(where(ledger.records, method=name), "limit"))) if name == AUTO else []
+    theirs = ledger.header["settings"]["time_limit"]
+    return f"; it had {', '.join(f'{s:g}' for s in limits)} s, the contestants {theirs:g} s" if limits else ""
 
 
 def _summary(experiments: Sequence[Experiment], ledger: Ledger) -> str:
     judged = [(verdict, ledger.of(e.name)) for e in experiments for verdict in e.verdicts(ledger.of(e.name))]
-    counts = ", ".join(f"{sum(verdict.word is word for verdict, _ in judged)} {word.value}" for word in Word)
+    claims = [(verdict, rows) for verdict, rows in judged if verdict.counted]
+    others = [(verdict, rows) for verdict, rows in judged if not verdict.counted]
+    counts = ", ".join(f"{sum(verdict.word is word for verdict, _ in claims)} {word.value}" for word in Word)
+    said = f"{len(claims)} verdicts: {counts}. {READINGS} {converging(ledger.records)}".rstrip()
+    parts = ["## Every claim in one table", "", said, "", *_judged(claims), ""]
+    if others:
+        parts += ["## Shown apart", "", APART, "", *_judged(others), ""]
+    return "\n".join(parts)
+
+
+def _judged(verdicts: Sequence[tuple[Verdict, Sequence[Record]]]) -> list[str]:
     header = ("claim", "paper", "here", "verdict", "it holds if", "lines")
-    return "\n".join(
-        [
-            "## Every claim in one table",
-            "",
-            f"{len(judged)} verdicts: {counts}. Claims that rest on the budgets are judged in both readings.",
-            "",
-            markdown_row(header),
-            markdown_row(["---"] * len(header)),
-            *[_row(verdict, rows) for verdict, rows in judged],
-            "",
-        ]
-    )
+    return [
+        markdown_row(header),
+        markdown_row(["---"] * len(header)),
+        *[_row(verdict, rows) for verdict, rows in verdicts],
+    ]
 
 
 def _row(verdict: Verdict, every: Sequence[Record]) -> str:
     lines = recipe(verdict.rows, every)
-    cells = (verdict.claim, verdict.paper, verdict.ours, f"**{verdict.word.value}**", verdict.rule, lines)
+    ours = verdict.ours + mixture(verdict.rows)
+    cells = (verdict.claim, verdict.paper, ours, f"**{verdict.word.value}**", verdict.rule, lines)
     return markdown_row([cell.replace("|", "\\|") for cell in cells])
 
 

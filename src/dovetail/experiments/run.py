@@ -57,9 +57,9 @@ class Run:
     given: str | None = field(default=None, compare=False)
     """The key of a run that must have found a point before this one is made."""
     times: float = field(default=1.0, compare=False)
-    """How many times the limits it has, where the paper gave an instance more time."""
-    together: bool = field(default=False, compare=False)
-    """Whether big-M may write for as long as it likes: SCIP has what is left of both limits."""
+    """How many times its seconds it has, where the paper gave an instance more time; big-M's are SCIP's."""
+    whole: float | None = field(default=None, compare=False)
+    """Seconds for all that big-M does, whatever the limits: SCIP has what writing leaves of them."""
 
     @property
     def key(self) -> str:

@@ -8,6 +8,7 @@ from statistics import stdev
 from typing import Any
 
 from dovetail.experiments.run import Record
+from dovetail.problems.training import DEAD
 
 
 def where(rows: Iterable[Record], **wanted: Any) -> list[Record]:
@@ -59,6 +60,16 @@ def found(row: Record) -> bool:
 def converged(row: Record) -> bool:
     """Whether a run ended because the blocks agreed, or nothing better exists."""
     return row.get("stop") in ("agreed", "proved")
+
+
+def constant(row: Record) -> bool:
+    """Whether the network came out as a constant: nothing can be changed by its inputs."""
+    return row.get("spread") is not None and bool(row["spread"] < DEAD)
+
+
+def never_improved(row: Record) -> bool:
+    """Whether a loop's point is the one it started from; a row that does not say is not counted."""
+    return "best_at" in row and row["best_at"] is None
 
 
 def stopped(row: Record) -> bool:

@@ -99,7 +99,7 @@ def agrees(row: Record) -> bool:
 def bounded(row: Record) -> bool:
     """Prices stop growing: a last quarter that adds half of what the second added, or 1 %, at most.
 
-    What grows along a line adds as much in every quarter.
+    What grows along a line adds as much in every quarter; growth like a logarithm passes.
     """
     first, second, third, last = row["prices"]
     return bool(last - third <= 0.5 * (second - first) + 0.01 * first + AGREED)

@@ -62,9 +62,11 @@ def _merit() -> Table:
             "The merit is the augmented Lagrangian after the dual update, compared from the second iteration "
             "on. The paper's proof has it *fall* by half rho times |u - x|² in the dual step; by its own "
             "definition it *rises* by rho times that. The whole iteration lowers it all the same wherever C "
-            "is everything and rho is above L (above 2 L where g is not convex), by the repaired lemma. The "
-            "paper's lemma promises a fall of (rho - L)/2 |u - x|²: with u and x after the iteration, as its "
-            "proof has it, that is true there too; with u and x before it, as it is printed, it is not."
+            "is everything and rho is above L (above 2 L where g is not convex), by the repaired lemma; it "
+            "is counted here with the largest entry of the change of u, which is at most its norm: a weaker "
+            "demand than the lemma's. *Prices bounded* is passed by growth like a logarithm too. The paper's "
+            "lemma promises a fall of (rho - L)/2 |u - x|²: with u and x after the iteration, as its proof "
+            "has it, that is true there too; with u and x before it, as it is printed, it is not."
         ),
     )  # fmt: skip
 

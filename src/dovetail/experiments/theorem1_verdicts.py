@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.families import BY_NAME
@@ -23,7 +24,7 @@ def verdicts(rows: Rows) -> list[Verdict]:
             assumed,
             bounded,
             "x lies in a box; prices (largest norm so far) add over the last quarter of the iterations at "
-            "most half of what they added over the second, or 1 %",
+            "most half of what they added over the second, or 1 % (growth like a logarithm would pass)",
         ),
         _agreement(rows, assumed),
         _worth([row for row in assumed if row["kkt"] is not None and agrees(row)]),
@@ -157,7 +158,7 @@ def _repaired(rows: Rows) -> Verdict:
     rises, short, steps = (
         sum(row[name] for row in rows) for name in ("merit_rises", "short_of_repaired", "steps")
     )
-    return judged(
+    verdict = judged(
         "Theorem 1 repaired (ours): C everything, rho > L, or 2 L where g is not convex",
         "not in the paper",
         f"the merit rises in {rises} of {steps:,} iterations and falls short of the lemma in {short}; u = x "
@@ -166,3 +167,4 @@ def _repaired(rows: Rows) -> Verdict:
         rule="the merit never rises, falls by what docs/theory.md proves, u = x at the end, prices bounded",
         rows=rows,
     )
+    return replace(verdict, counted=False)  # ours, not the paper's

@@ -30,6 +30,8 @@ class Verdict:
     """What had to be seen for it to hold."""
     rows: Sequence[Record] = field(default=(), compare=False, repr=False)
     """The lines of the results file it rests on."""
+    counted: bool = True
+    """Whether it is one of the paper's claims that could have failed: the others are shown apart."""
 
     def __str__(self) -> str:
         return f"{self.claim}: {self.word.value} (paper {self.paper}; here {self.ours})"

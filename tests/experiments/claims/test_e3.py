@@ -31,6 +31,7 @@ def speeds(method, *seconds, **fields):
     ]
 
 
+MORE = "E3 without dual updates iterations rise by two or three orders of magnitude"
 BEST, WORSE = {"potable": 10}, {"potable": 6}
 FAST = (1.0, 1.0, 0.5, 0.5)
 CASES = [
@@ -54,6 +55,7 @@ CASES = [
     ("E3 DD keeps", UNTESTABLE, at("paper") + at("auto") + big_m("time", potable=3)),
     ("E3 DD keeps", UNTESTABLE, at("paper", **WORSE)),
     ("E3 removing the dual update alone", HOLDS, at("paper-no-dual", **WORSE) + at("paper")),
+    ("E3 removing the dual update alone", IN_PART, at("paper-no-dual", potable=9) + at("paper")),
     ("E3 removing the dual update alone", NOT, at("paper-no-dual") + at("paper")),
     ("E3 removing the dual update alone", UNTESTABLE, at("ssg", **WORSE) + at("paper")),  # not the clean one
     ("E3 SSG in place of DD", HOLDS, at("ssg", **WORSE) + at("paper")),
@@ -78,6 +80,7 @@ CASES = [
     ("E3 speed-up of SSG", UNTESTABLE, speeds("ssg", 1.0, 1.0, 1.0, 1.0) + big_m("writing")),
     ("E3 speed-up of DD", HOLDS, speeds("paper", *FAST, **AGREED) + big_m("proved")),
     ("E3 speed-up of DD", IN_PART, speeds("paper", *FAST) + big_m("proved")),  # to the end, not to a solution
+    ("E3 speed-up of DD", NOT, speeds("paper", *FAST, **WORSE) + big_m("proved")),  # fast to worse points
     ("E3 speed-up of DD", NOT, speeds("paper", 60.0, 60.0, 60.0, 60.0, **AGREED) + big_m("proved")),
     ("E3 speed-up of DD", UNTESTABLE, speeds("paper", *[200.0] * 4, **AGREED) + big_m("time")),
 ]
@@ -115,3 +118,16 @@ def test_rows_that_name_no_budgets_are_of_totals():
 )  # fmt: skip
 def test_a_lower_bound_settles_a_speed_up_only_if_it_is_enough(ours, claimed, at_least, word):
     assert as_fast(ours, claimed, at_least) is word
+
+
+def test_a_loss_is_said_with_its_size_beside_the_papers():
+    rows = at("paper-no-dual", (20,), **WORSE) + at("paper-no-dual", (40,)) + at("paper")
+    found = judged(E3, rows, "E3 removing the dual update alone costs quality (budgets total)")
+    assert (found.paper, found.word) == ("up to 55 %", HOLDS)
+    assert found.ours.startswith("at most 40 % (at n = 20) of DD's potable samples are lost")
+
+
+def test_orders_of_magnitude_are_refuted_by_arithmetic():
+    said = judged(E3, at("ssg") + at("paper"), f"{MORE} (budgets total)").ours
+    assert said.startswith("its own caps, 100 iterations of SSG and 50 of DD")
+    assert "allow at most 10 times, by arithmetic" in said

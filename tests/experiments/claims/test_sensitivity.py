@@ -6,8 +6,14 @@ from dovetail.experiments.sensitivity import SENSITIVITY
 from tests.experiments.made_up import HOLDS, IN_PART, NOT, UNTESTABLE, all_words, judged, row
 
 
-def cell(rho, step, flipped, method="paper"):
-    return row("sensitivity", method, network="2x16", n=50, rho=rho, step=step, flipped=flipped)
+def cell(rho, step, flipped, method="paper", residual=0.1):
+    fields = {"rho": rho, "step": step, "flipped": flipped, "residual": residual}
+    return row("sensitivity", method, network="2x16", n=50, **fields)
+
+
+def apart(rho, step, residual):
+    """Nothing is flipped or lost: only u and x end elsewhere."""
+    return cell(rho, step, 20, residual=residual)
 
 
 def over_rho(method, low, high):
@@ -16,9 +22,9 @@ def over_rho(method, low, high):
 
 MIDDLE = cell(10.0, 0.01, 20)
 CASES = [
-    ("Convergence depends", HOLDS, [MIDDLE, cell(1.0, 0.01, 5), cell(10.0, 0.1, 2)]),
-    ("Convergence depends", IN_PART, [MIDDLE, cell(1.0, 0.01, 5), cell(10.0, 0.1, 20)]),
-    ("Convergence depends", NOT, [MIDDLE, cell(1.0, 0.01, 20), cell(10.0, 0.1, 20)]),
+    ("Convergence depends", HOLDS, [MIDDLE, apart(1.0, 0.01, 0.01), apart(10.0, 0.1, 0.9)]),
+    ("Convergence depends", IN_PART, [MIDDLE, apart(1.0, 0.01, 0.01), apart(10.0, 0.1, 0.1)]),
+    ("Convergence depends", NOT, [MIDDLE, cell(1.0, 0.01, 5), cell(10.0, 0.1, 2)]),  # flips are no residual
     ("Convergence depends", UNTESTABLE, [MIDDLE, cell(1.0, 0.01, 5)]),
     ("Raising rho", HOLDS, over_rho("paper", 0, 20) + over_rho("paper-adaptive", 15, 20)),
     ("Raising rho", IN_PART, over_rho("paper", 0, 20) + over_rho("paper-adaptive", 5, 20)),

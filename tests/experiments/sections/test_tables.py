@@ -71,6 +71,20 @@ def test_a_speed_up_says_whether_scip_was_done_and_over_how_many_pairs():
     )
 
 
+def test_big_m_is_sorted_and_a_scip_that_would_not_end_is_counted():
+    cells = (("6x64", 25, "total"), ("2x16", 100, "total"), ("2x16", 25, "total"), ("2x16", 25, "per sample"))
+    rows = [
+        scip("e1", "time", network=w, n=n, budgets=b, scip=None if n == 100 else "timelimit")
+        for w, n, b in cells
+    ]
+    ends = experiment_named("e1").tables(rows)[1]
+    assert [tuple(cells[:3]) for cells in ends.rows] == [
+        ("2x16", "25", "per sample"), ("2x16", "25", "total"), ("2x16", "100", "total"),
+        ("6x64", "25", "total"),
+    ]  # fmt: skip
+    assert "In 1 of 4 runs SCIP did not end when it was asked to" in ends.reading
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_every_row_of_a_bench_is_in_a_table(name):
     rows = whole(name)

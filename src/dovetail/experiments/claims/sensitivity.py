@@ -20,23 +20,28 @@ def verdicts(rows: Rows) -> list[Verdict]:
 
 
 def _dependence(rows: Rows) -> Verdict:
-    by_rho, by_step = _flipped(rows, "rho", step=STEP), _flipped(rows, "step", rho=RHO)
+    by_rho, by_step = (
+        _over(rows, "residual", *over) for over in (("rho", "step", STEP), ("step", "rho", RHO))
+    )
+    flips = [_over(rows, "flipped", *over) for over in (("rho", "step", STEP), ("step", "rho", RHO))]
     rates = [share(where(rows, rho=rho, step=STEP), converged) for rho in by_rho]
     return judged(
         "Convergence depends on rho and step size",
         "its first limitation",
-        f"newly flipped samples {_range(by_rho)} over rho, {_range(by_step)} over the step; converged in "
+        f"last residual {_range(by_rho)} over rho, {_range(by_step)} over the step; newly flipped samples "
+        f"{_range(flips[0])} over rho, {_range(flips[1])} over the step; converged in "
         f"{text(100 * min(rates, default=math.nan))} to {text(100 * max(rates, default=math.nan))} % over "
         "rho",
         holds=_depends(by_rho) and _depends(by_step) if len(by_rho) > 1 and len(by_step) > 1 else None,
         in_part=_depends(by_rho) or _depends(by_step),
-        rule=f"the least is below {LESS:g} of the most, over rho and over the step",
+        rule=f"the least mean of the last residual is below {LESS:g} of the most, over rho and over the "
+        "step; in part: over one of them",
         rows=rows,
     )
 
 
 def _robustness(rows: Rows) -> Verdict:
-    over = {m: _flipped(where(rows, method=m), "rho", step=STEP) for m in distinct(rows, "method")}
+    over = {m: _over(where(rows, method=m), "flipped", "rho", "step", STEP) for m in distinct(rows, "method")}
     fixed, raised = over.get("paper", {}), over.get("paper-adaptive", {})
     others = {m: numbers for m, numbers in over.items() if m not in ("paper", "paper-adaptive")}
     listed = "".join(f"; {m} {_range(numbers)}" for m, numbers in others.items())
@@ -52,12 +57,10 @@ def _robustness(rows: Rows) -> Verdict:
     )
 
 
-def _flipped(rows: Rows, name: str, **fixed: float) -> dict[float, float]:
-    """Newly flipped samples for each value of one setting, the other at the paper's."""
-    mine = where(rows, **fixed)
-    means = {
-        value: average(where(mine, **{name: value}), "flipped") for value in sorted(distinct(mine, name))
-    }
+def _over(rows: Rows, measured: str, name: str, fixed: str, at: float) -> dict[float, float]:
+    """The mean of a field for each value of one setting, the other at the paper's."""
+    mine = where(rows, **{fixed: at})
+    means = {value: average(where(mine, **{name: value}), measured) for value in sorted(distinct(mine, name))}
     return {value: number for value, number in means.items() if math.isfinite(number)}
 
 

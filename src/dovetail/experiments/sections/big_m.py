@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.experiments.contestants import BASELINES
-from dovetail.experiments.ends import WORDS, end
+from dovetail.experiments.ends import WORDS, End, end
 from dovetail.experiments.experiment import Rows
+from dovetail.experiments.origin import order
 from dovetail.experiments.run import Record
 from dovetail.experiments.statistics import average, count_of, found, known, present, spread_of, text, where
 from dovetail.experiments.table import Table
@@ -22,12 +23,12 @@ MEASURED = (
 )
 READING = (
     "One column for each way in which a run can end (the field `end`); every run is in one of them. "
-    "*Proved*: so says `end`, or it says other and the status is optimal; *done by SCIP's word only*: it "
-    "says other and SCIP's last word is optimal, but the verified point does not meet its bound; *searched "
-    "to the limit*: SCIP had all its seconds; *never finished writing*: it did not begin; *out of memory*: "
-    "the process met its limit; *infeasible beside a verified point*: SCIP calls infeasible what is not, and "
-    "is not believed; *refused*: a layer that cannot be written. *SCIP's own count* is what SCIP thinks its "
-    "best point is worth, before the network itself is asked."
+    "*Proved*: so says `end`, or it says other and the status is optimal; *SCIP says optimal, not "
+    "confirmed*: it says other and SCIP's last word is optimal, but the verified point does not meet its "
+    "bound; *searched to the limit*: SCIP had all its seconds; *never finished writing*: it did not begin; "
+    "*out of memory*: the process met its limit; *infeasible beside a verified point*: SCIP calls infeasible "
+    "what is not, and is not believed; *refused*: a layer that cannot be written. *SCIP's own count* is what "
+    "SCIP thinks its best point is worth, before the network itself is asked."
 )
 
 
@@ -40,14 +41,31 @@ def _table(name: str, title: str, mine: Rows, fields: Sequence[str]) -> Table:
     method = mine[0]["method"]
     ways = [how for how in WORDS if any(end(row) is how for row in mine)]
     header = (*fields, "runs", *[WORDS[how] for how in ways], *MEASURED)
-    made = Table(f"{name}-{method}", f"{title}: how {method} ended", header, reading=READING, records=mine)
+    made = Table(
+        f"{name}-{method}",
+        f"{title}: how {method} ended",
+        header,
+        reading=READING + _silent(mine),
+        records=mine,
+    )
     cells: dict[tuple[object, ...], list[Record]] = {}
     for row in mine:
         cells.setdefault(tuple(row.get(field) for field in fields), []).append(row)
-    for place, cell in cells.items():
+    for place, cell in sorted(cells.items(), key=lambda item: list(map(order, item[0]))):
         counts = [str(sum(end(row) is how for row in cell)) for how in ways]
         made.rows.append([*map(_name, place), str(len(cell)), *counts, *_measured(cell)])
     return made
+
+
+def _silent(rows: Rows) -> str:
+    """Runs whose SCIP was ended from outside: what it would have said is not known."""
+    silent = [row for row in rows if end(row) is End.TIME and "scip" in row and row["scip"] is None]
+    if not silent:
+        return ""
+    return (
+        f" In {len(silent)} of {len(rows)} runs SCIP did not end when it was asked to: what it would have "
+        "said is not known."
+    )
 
 
 def _name(value: object) -> str:

@@ -10,7 +10,7 @@ from dovetail.experiments.experiment import Rows
 from dovetail.experiments.figures import Bars, Drawing, Lines
 from dovetail.experiments.paper import E4_KINDS
 from dovetail.experiments.sections import big_m
-from dovetail.experiments.sections.columns import COUNTS, ENDING, HOW_TO_READ, ending, reached
+from dovetail.experiments.sections.columns import COUNTS, ENDING, HOW_TO_READ, TOTALS, ending, reached
 from dovetail.experiments.statistics import average, distinct, geometric_mean, known, present, text, where
 from dovetail.experiments.table import Table
 
@@ -27,8 +27,9 @@ def tables(rows: Rows) -> list[Table]:
         "e4",
         "E4: the unchanged solver on four kinds of network",
         HEADER,
-        reading=f"{HOW_TO_READ} *Accuracy* on held-out rows, beside that of the majority class; the networks "
-        "are of our own making, since the paper does not publish its own. big-M appears where it was tried.",
+        reading=f"{HOW_TO_READ} {TOTALS} *Accuracy* on held-out rows, beside that of the majority class; the "
+        "networks are of our own making, since the paper does not publish its own. big-M appears where it "
+        "was tried.",
         records=rows,
     )
     for network, kind in E4_KINDS.items():

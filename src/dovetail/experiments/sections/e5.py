@@ -14,12 +14,13 @@ from dovetail.experiments.figures import Bars, Drawing
 from dovetail.experiments.paper import E5_NETWORKS, E5_SECONDS
 from dovetail.experiments.run import Record
 from dovetail.experiments.sections import big_m
-from dovetail.experiments.sections.columns import ENDING, best_known, ending, gap
+from dovetail.experiments.sections.columns import ENDING, NO_REFERENCE, UNITS, best_known, ending, gap
 from dovetail.experiments.statistics import (
     average,
     count_of,
     distinct,
     found,
+    never_improved,
     present,
     spread_of,
     text,
@@ -47,8 +48,9 @@ def tables(rows: Rows) -> list[Table]:
             "proved optimal. *paper* is the paper's loop with its own copies of every column that the "
             "network's rows touch, and projected gradient; *paper-barrier* has the log barrier (Newton-CG), "
             "*paper-scip* the paper's MIP solver, *paper-outputs* our second coupling in place of its "
-            "copies, *paper-no-dual* no multipliers. *Seconds* are those to the end of the run, converged or "
-            "not; what is neither MIP nor network step is set-up and the check."
+            "copies, *paper-no-dual* no multipliers. *Improved on the start*: where a loop never did, the "
+            f"value is the start's. *Last residual*: {UNITS}. *Seconds* are those to the end of the run, "
+            "converged or not; what is neither MIP nor network step is set-up and the check."
         ),
         records=rows,
     )
@@ -89,15 +91,22 @@ def reading(rows: Rows) -> str:
         cell = where(rows, method=method)
         step, points = mean_step(cell, "mip"), [row for row in cell if found(row)]
         if method not in BASELINES and method != "auto" and math.isfinite(step):
-            short = f"gap {gap(points, reachable)} %" if points else "no point"
-            parts.append(f"{method} {text(step)} s a MIP step, {short} ({len(points)} of {len(cell)} runs)")
+            looked = any(map(reachable.known, points))
+            short = f"gap {gap(points, reachable)} %" if looked else NO_REFERENCE if points else "no point"
+            stuck = sum(map(never_improved, cell))
+            never = f", {stuck} never improved on the start" if stuck else ""
+            parts.append(
+                f"- *{method}*: {text(step)} s a MIP step, {short} (a point in {len(points)} of {len(cell)} "
+                f"runs{never})."
+            )
     if not parts:
         return ""
     proved = count_of(_instances(rows), reachable.proved)
     scip = tally(where(rows, method="big-m")) or "no runs"
+    listed = "\n".join(parts)
     return (
-        f"Over all networks: {'; '.join(parts)}. The best known point is proved optimal in {proved} "
-        f"instances. SCIP: {scip}."
+        f"Over all networks:\n\n{listed}\n\nThe best known point is proved optimal in {proved} instances. "
+        f"SCIP: {scip}."
     )
 
 

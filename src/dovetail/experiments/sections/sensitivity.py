@@ -7,7 +7,7 @@ from dovetail.experiments.contestants import CONTESTANTS
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.figures import Drawing, Lines
 from dovetail.experiments.paper import RHO, STEP
-from dovetail.experiments.sections.columns import COUNTS, ENDING, HOW_TO_READ, ending, reached
+from dovetail.experiments.sections.columns import COUNTS, ENDING, HOW_TO_READ, TOTALS, ending, reached
 from dovetail.experiments.statistics import (
     average,
     converged,
@@ -30,7 +30,7 @@ def tables(rows: Rows) -> list[Table]:
         "sensitivity",
         "Sensitivity to rho and step size",
         HEADER,
-        reading=f"{HOW_TO_READ} Here the best known is the best of these runs. *paper*: rho fixed; "
+        reading=f"{HOW_TO_READ} {TOTALS} Here the best known is the best of these runs. *paper*: rho fixed; "
         "*paper-adaptive*: rho raised whenever the primal residual ceases to decrease, as the paper's "
         "section on the method has it; *paper-balanced*: balanced between residuals, which may lower it too. "
         "The paper leaves open whether its experiments kept rho fixed. *dual-decomposition*: our defaults "
