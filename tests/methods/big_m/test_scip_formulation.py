@@ -1,7 +1,6 @@
-"""The written model holds every point of the problem, and SCIP can be kept from cutting points off it."""
+"""The written model holds every point of the problem: a network's own values satisfy each row and bound."""
 
 import numpy as np
-import pyscipopt
 import pytest
 import torch
 from torch import nn
@@ -11,7 +10,6 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.layers import Activation, evaluate
 from dovetail.core.predictor import as_predictor
 from dovetail.methods.big_m.scip_formulation import CHUNK, ScipFormulation
-from dovetail.run.budget import Budget
 
 SAMPLES, FREE, FIXED = CHUNK + 2, 3, 2
 """More samples than one call formulates; some inputs are facts, as in tree planting."""
@@ -71,18 +69,3 @@ def test_what_the_networks_compute_is_feasible_in_the_model(formulation, ending,
     assert scip.checkSol(solution, original=True)
     scip.setSolVal(solution, model._columns[outputs[0, 0, 0]], x[outputs[0, 0, 0]] + 1e-6)
     assert not scip.checkSol(solution, original=True)  # so that it is a check
-
-
-def test_a_careful_scip_keeps_a_binary_that_a_slack_of_1e_9_would_fix():
-    """What presolve leaves of a neuron when one binary decides it; SCIP 10.0.2 by itself says b = 0."""
-    slope, shift = 0.225329995300812, 0.0253492569854213
-    mip = dt.Mip(
-        cost=[-1.0, 0.0], A=[[slope, -1.0]], row_lower=[shift], row_upper=[shift],
-        lower=[0.0, -0.0253513106501055], upper=[1.0, 0.199980738771895], integer=[True, False],
-    )  # fmt: skip
-    assert slope - shift < mip.upper[1]  # b = 1 is feasible
-    model = ScipFormulation(mip, mip.lower, mip.upper)
-    model.be_careful()
-    model._model.setHeuristics(pyscipopt.SCIP_PARAMSETTING.OFF)  # they find the point, and hide it
-    assert model.solve(Budget(10.0), lambda x: None, lambda n: None) == "optimal"
-    assert model.points()[0][0] == 1.0

@@ -4,7 +4,7 @@
     z = W v + b,   v' = z + s,   not both v' > 0 and s > 0                               (formulation "sos")
 
 for each ReLU v' = max(0, z) with z between l and u, for each sample; written by PySCIPOpt-ML, solved by
-SCIP with its own settings, but for two where they make it wrong (`ScipFormulation.be_careful`).
+SCIP with its own settings.
 
 Idea: exact, with a bound. Advice: small networks, few samples. Weakness: each ReLU costs three variables
 and four constraints per sample, and only plain sequences of dense layers can be written at all.
@@ -127,11 +127,8 @@ class BigM:
         try:
             self._write(problem, model, networks, box)
             single = (block.classifies and block.outputs.shape[1] == 1 for block in problem.blocks)
-            restricted = self.margin > 0.0 and any(single)
-            if one_binary_decides(problem, box):
-                model.be_careful()
-                restricted = True  # or worse: no bound is taken from SCIP
-            return model, np.inf if restricted else rounding_of_bound(problem, networks, box)
+            no_bound = (self.margin > 0.0 and any(single)) or one_binary_decides(problem, box)
+            return model, np.inf if no_bound else rounding_of_bound(problem, networks, box)
         except BaseException:
             model.free()
             raise

@@ -5,9 +5,9 @@ inputs (without them it is written with M = 0 and cuts the problem off, without 
 class output is compared with 0.5 unless the network ends in a sigmoid. It multiplies weight by weight in
 Python, so what kind of number a weight is decides how long writing takes (`PlainNumbers`).
 
-SCIP's own presolve is another: the model as written holds every point of the problem
-(tests/methods/big_m/test_scip_formulation.py), but where one binary decides a whole network SCIP cuts points
-off, in either form, unless it is told to be `CAREFUL`. See "Its word" in docs/method.md.
+What cannot be guarded against here is SCIP's own presolve: the model as written holds every point of the
+problem (tests/methods/big_m/test_scip_formulation.py), but where one binary decides a whole network SCIP may
+cut points off, in either form. See "Its word" in docs/method.md.
 """
 
 from __future__ import annotations
@@ -34,9 +34,6 @@ CHUNK = 8
 """Samples formulated by one call: as a batch they share the work of reading the network."""
 CENTRE = 0.5
 """What PySCIPOpt-ML compares a single class output with when the network ends in a Linear layer."""
-CAREFUL = {"numerics/epsilon": 1e-12, "constraints/linear/extractcliques": False}
-"""Where one binary decides a network, rows keep slacks of about 1e-9 after presolve: SCIP's zero is put below
-them, and the step that fixes binaries by them is left out. Neither made it slower."""
 MEGABYTE = 2**20
 """Bytes, as SCIP counts them."""
 
@@ -137,11 +134,6 @@ class ScipFormulation:
                 output_type="regression" if threshold is None else "classification",
                 formulation=formulation,
             )
-
-    def be_careful(self) -> None:
-        """For networks that hang on one binary: by itself SCIP calls solvable problems infeasible there."""
-        for name, value in CAREFUL.items():
-            self._model.setParam(name, value)
 
     @property
     def size(self) -> tuple[int, int]:
