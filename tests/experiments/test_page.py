@@ -151,7 +151,11 @@ def test_ends_of_big_m_are_those_of_the_lines(shown):
     page, rows = shown
     for name, fields in (("e1", ("network", "n", "budgets")), ("e5", ("network",))):
         mine = [each for each in rows if (each["experiment"], each["method"]) == (name, "big-m")]
-        lines = table(page, f"### {name.upper()}: how big-m ended")
+        heading = f"### {name.upper()}: how big-m ended"
+        if not mine:
+            assert heading not in page
+            continue
+        lines = table(page, heading)
         for line in lines:
             cell = [each for each in mine if all(str(each[field]) == line[field] for field in fields)]
             assert int(line["runs"]) == len(cell)
