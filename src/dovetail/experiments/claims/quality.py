@@ -8,41 +8,54 @@ from typing import ClassVar
 
 from dovetail.experiments.best_known import Reachable, instance, worth
 from dovetail.experiments.run import Record
-from dovetail.experiments.statistics import mean, text, where
+from dovetail.experiments.statistics import constant, mean, never_improved, text, where
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Of each run the part that it reached of the best known, or of big-M's own point."""
+    """Of each run the part that it reached of the best known, and of big-M's own point."""
 
     ENOUGH: ClassVar[float] = 0.95
     """The part that counts as no loss: one sample in 20."""
+    MOST_STUCK: ClassVar[float] = 0.5
+    """The part of the runs that may end where they began for their seconds to say something."""
     shares: Sequence[float]
+    """Of the best known, where a reference looked."""
+    beside: Sequence[float]
+    """Of big-M's own point, where it found one."""
+    stuck: int
+    """Runs that never improved on their start, though their network is not constant."""
     runs: int
 
     @classmethod
     def of(cls, mine: Sequence[Record], every: Sequence[Record]) -> Quality:
         """Of these runs, by what all runs of the experiment found."""
-        reachable = Reachable(every)
         scip = {instance(row): worth(row) for row in where(every, method="big-m")}
-        shares = []
-        for row in mine:
-            part, theirs = reachable.share(row), scip.get(instance(row))
-            if part is None and theirs is not None and theirs > 0:
-                part = (worth(row) or 0.0) / theirs
-            if part is not None:
-                shares.append(part)
-        return cls(shares, len(mine))
+        beside = [(worth(row) or 0.0) / theirs for row in mine if (theirs := scip.get(instance(row)))]
+        stuck = sum(never_improved(row) and not constant(row) for row in mine)
+        return cls(Reachable(every).shares(mine), beside, stuck, len(mine))
 
     @property
     def good(self) -> bool | None:
         """Whether nothing was lost; None where nobody knows what can be reached."""
         return mean(self.shares) >= self.ENOUGH if self.shares else None
 
+    @property
+    def fair(self) -> bool:
+        """Whether the seconds can be compared with the baseline's: it has no better points for its own."""
+        if self.beside:
+            return mean(self.beside) >= self.ENOUGH
+        return self.stuck <= self.MOST_STUCK * self.runs
+
     def __str__(self) -> str:
-        if not self.shares:
-            return "what its points are worth is not known: no reference yet, or nothing to reach"
-        return (
-            f"its points are worth {text(mean(self.shares))} of the best known or big-M's, over "
-            f"{len(self.shares)} of {self.runs} runs"
-        )
+        parts = []
+        if self.shares:
+            parts.append(
+                f"its points are worth {text(mean(self.shares))} of the best known, over {len(self.shares)} "
+                f"of {self.runs} runs"
+            )
+        else:
+            parts.append("what its points are worth is not known: no reference yet, or nothing to reach")
+        if self.beside:
+            parts.append(f"{text(mean(self.beside))} of big-M's own, over the {len(self.beside)} that it has")
+        return ", ".join(parts)
