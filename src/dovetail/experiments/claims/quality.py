@@ -24,7 +24,9 @@ class Quality:
     beside: Sequence[float]
     """Of big-M's own point, where it found one."""
     stuck: int
-    """Runs that never improved on their start, though their network is not constant."""
+    """Runs that never improved on their start, of those whose network is not constant."""
+    alive: int
+    """How many these are."""
     runs: int
 
     @classmethod
@@ -32,8 +34,9 @@ class Quality:
         """Of these runs, by what all runs of the experiment found."""
         scip = {instance(row): worth(row) for row in where(every, method="big-m")}
         beside = [(worth(row) or 0.0) / theirs for row in mine if (theirs := scip.get(instance(row)))]
-        stuck = sum(never_improved(row) and not constant(row) for row in mine)
-        return cls(Reachable(every).shares(mine), beside, stuck, len(mine))
+        alive = [row for row in mine if not constant(row)]
+        stuck = sum(map(never_improved, alive))
+        return cls(Reachable(every).shares(mine), beside, stuck, len(alive), len(mine))
 
     @property
     def good(self) -> bool | None:
@@ -45,7 +48,7 @@ class Quality:
         """Whether the seconds can be compared with the baseline's: it has no better points for its own."""
         if self.beside:
             return mean(self.beside) >= self.ENOUGH
-        return self.stuck <= self.MOST_STUCK * self.runs
+        return self.stuck <= self.MOST_STUCK * self.alive
 
     def __str__(self) -> str:
         parts = []
