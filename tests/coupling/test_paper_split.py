@@ -118,6 +118,19 @@ def test_samples_with_rows_of_their_own_are_a_batch_as_before():
             )
 
 
+def test_groups_of_other_shapes_have_names_of_their_own():
+    """Pairs of samples share an input, each in another place, and one is alone: no multiplier is lost."""
+    inputs = [[0, 1], [0, 2], [3, 4], [5, 4], [6, 7], [8, 6], [9, 10]]
+    n, d = len(inputs), 11
+    problem = dt.Problem(dt.Mip(cost=[0.0] * d + [1.0] * n, lower=-2.0, upper=2.0))
+    problem.add_predictor(random_mlp(2, 1), inputs, d + np.arange(n)[:, None], name="net")
+    parts = paper_split(problem).parts
+    assert [part.columns.shape for part in parts] == [(1, 3), (1, 3), (1, 3), (1, 2)]
+    assert [part.name for part in parts] == ["net", "net #2", "net #3", "net #4"]
+    result = dt.solve(problem, dt.DualDecomposition(copies="rows", iterations=2), log=False)
+    assert set(result.multipliers.inputs) == {part.name for part in parts}
+
+
 def chained() -> dt.Problem:
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0, 1.0], lower=-1.0, upper=1.0))
     problem.add_predictor(random_mlp(1, 1), [0], [1], name="first")

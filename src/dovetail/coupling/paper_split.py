@@ -15,8 +15,9 @@ class is 0 or 1: there is no gradient to meet such a row with).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +29,7 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
-from dovetail.coupling.part import Member, Part, SampleRow, output_bounds
+from dovetail.coupling.part import Member, Part, output_bounds, sample_row
 from dovetail.coupling.split import Split, needs_columns, part_of, remaining, sorted_rows
 
 MOST_ENTRIES = 100_000_000
@@ -129,15 +130,14 @@ def _touched(mip: Mip, r: int, which: BoolArray) -> list[int]:
     return [int(j) for j in entries_of(mip.A, r)[0] if which[j]]
 
 
-def _part(mip: Mip, blocks: list[Block], groups: list[_Group], names: Iterable[str]) -> Part:
+def _part(mip: Mip, blocks: list[Block], groups: list[_Group], names: Collection[str]) -> Part:
     """Groups of one shape as a batch."""
     first = groups[0]
     kinds = list(dict.fromkeys(b for b, _ in first.samples))
     outputs = np.array([[j for b, i in group.samples for j in blocks[b].outputs[i]] for group in groups])
     columns = np.array([group.columns for group in groups])
     most = max(len(group.rows) for group in groups) + outputs.shape[1]
-    name = "+".join(blocks[b].name for b in kinds)
-    name = name if name not in names else f"{name} ({len(first.samples)} samples, {columns.shape[1]} copies)"
+    name = _unused("+".join(blocks[b].name for b in kinds), names)
     if columns.size * most > MOST_ENTRIES:
         raise UnsupportedError(
             f"{name}: {len(first.samples):,} samples share rows or columns, and their step would hold "
@@ -149,29 +149,24 @@ def _part(mip: Mip, blocks: list[Block], groups: list[_Group], names: Iterable[s
         columns,
         outputs,
         couples_outputs=False,
-        rows=tuple(_rows(mip, group, outputs[g]) for g, group in enumerate(groups)),
+        rows=tuple(
+            (
+                *(sample_row(mip, r, own, results) for r in group.rows),
+                *output_bounds(mip, results, len(own)),
+            )
+            for group, own, results in zip(groups, columns, outputs, strict=True)
+        ),
         classes=(None,) * len(groups),
         taken=tuple(r for group in groups for r in group.rows),
     )
 
 
+def _unused(name: str, names: Collection[str]) -> str:
+    """The name, with a number where other groups of the same blocks have it already."""
+    numbered = (name if k == 1 else f"{name} #{k}" for k in count(1))
+    return next(each for each in numbered if each not in names)
+
+
 def _positions(group: _Group, b: int) -> IntArray:
     """Where, among its group's copies, the inputs of a block's samples are."""
     return np.array([own for own, (kind, _) in zip(group.positions, group.samples, strict=True) if kind == b])
-
-
-def _rows(mip: Mip, group: _Group, outputs: IntArray) -> tuple[SampleRow, ...]:
-    """A group's rows and the bounds of its outputs, over its copies and outputs."""
-    copy = {j: k for k, j in enumerate(group.columns)}
-    output = {int(j): k for k, j in enumerate(outputs)}
-    rows = []
-    for r in group.rows:
-        on_inputs, on_outputs = np.zeros(len(copy)), np.zeros(len(output))
-        for j, a in zip(*entries_of(mip.A, r), strict=True):
-            if int(j) in output:
-                on_outputs[output[int(j)]] = a
-            else:
-                on_inputs[copy[int(j)]] = a
-        limits = float(mip.row_lower[r]), float(mip.row_upper[r])
-        rows.append(SampleRow(on_inputs, on_outputs, *limits, mip.row_name(r)))
-    return (*rows, *output_bounds(mip, outputs, len(copy)))

@@ -9,6 +9,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.mip import Mip
+from dovetail.core.sparse import entries_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +87,20 @@ def alone(
         (None,) * n if classes is None else classes,
         taken,
     )
+
+
+def sample_row(mip: Mip, r: int, columns: IntArray, outputs: IntArray) -> SampleRow:
+    """A row of the host over one sample's copies and outputs, which are all that it touches."""
+    copy = {int(j): k for k, j in enumerate(columns)}
+    output = {int(j): k for k, j in enumerate(outputs)}
+    on_inputs, on_outputs = np.zeros(len(columns)), np.zeros(len(outputs))
+    for j, a in zip(*entries_of(mip.A, r), strict=True):
+        if int(j) in output:
+            on_outputs[output[int(j)]] = a
+        else:
+            on_inputs[copy[int(j)]] = a
+    limits = float(mip.row_lower[r]), float(mip.row_upper[r])
+    return SampleRow(on_inputs, on_outputs, *limits, mip.row_name(r))
 
 
 def output_bounds(mip: Mip, outputs: IntArray, copies: int) -> list[SampleRow]:

@@ -21,7 +21,7 @@ from dovetail.core.block import Block
 from dovetail.core.mip import HAIR, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
-from dovetail.coupling.part import Part, SampleRow, alone, output_bounds
+from dovetail.coupling.part import Part, SampleRow, alone, output_bounds, sample_row
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,10 @@ def part_of(problem: Problem, mip: Mip, b: int, sorted_: SortedRows) -> Part:
     if b in sorted_.foreign or needs_columns(problem, mip, block):
         return together
     own = [sorted_.private.get((b, i), []) for i in range(block.samples)]
-    rows = [tuple(_own_row(mip, block, i, r) for r in own[i]) for i in range(block.samples)]
+    rows = [
+        tuple(sample_row(mip, r, inputs, outputs) for r in some)
+        for some, inputs, outputs in zip(own, block.inputs, block.outputs, strict=True)
+    ]
     taken = tuple(r for some in own for r in some)
     if not block.classifies:
         d = block.inputs.shape[1]
@@ -137,18 +140,6 @@ def part_of(problem: Problem, mip: Mip, b: int, sorted_: SortedRows) -> Part:
             return together  # none, or some of several: the MIP has to choose
         classes.append(allowed[0] if len(allowed) == 1 else None)
     return alone(block, couples_outputs=False, classes=tuple(classes), taken=taken)
-
-
-def _own_row(mip: Mip, block: Block, i: int, r: int) -> SampleRow:
-    on_inputs = np.zeros(block.inputs.shape[1])
-    on_outputs = np.zeros(block.outputs.shape[1])
-    for j, a in zip(*entries_of(mip.A, r), strict=True):
-        at_output = np.flatnonzero(block.outputs[i] == j)
-        if at_output.size:
-            on_outputs[at_output[0]] = a
-        else:
-            on_inputs[np.flatnonzero(block.inputs[i] == j)[0]] = a
-    return SampleRow(on_inputs, on_outputs, float(mip.row_lower[r]), float(mip.row_upper[r]), mip.row_name(r))
 
 
 def _allowed_classes(mip: Mip, block: Block, i: int, rows: tuple[SampleRow, ...]) -> list[int]:
