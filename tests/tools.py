@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 
 import gurobipy as gp
 import highspy
@@ -16,7 +17,7 @@ from pyomo.common.modeling import unique_component_name
 from dovetail.core.foreign import locate
 
 
-class Tool:
+class Tool(ABC):
     """What tests do with a model. Terms are pairs of a weight and a variable."""
 
     name = ""
@@ -26,40 +27,44 @@ class Tool:
     def __str__(self):
         return self.name
 
+    @abstractmethod
     def new(self):
-        raise NotImplementedError
+        """An empty model."""
 
+    @abstractmethod
     def add(self, model, name, lower=0.0, upper=1.0, integer=False):
         """One variable."""
-        raise NotImplementedError
 
+    @abstractmethod
     def variables(self, model, shape, lower, upper, *, integer=False):
         """A group of variables in the tool's own container."""
-        raise NotImplementedError
 
     def at(self, group, place):
         return group[place]
 
+    @abstractmethod
     def row(self, model, terms, lower, upper, name=""):
-        raise NotImplementedError
+        """One row."""
 
+    @abstractmethod
     def objective(self, model, terms, sense, offset=0.0):
-        raise NotImplementedError
+        """What is minimised or maximised."""
 
+    @abstractmethod
     def set_upper(self, model, variable, upper):
-        raise NotImplementedError
+        """A new upper bound."""
 
+    @abstractmethod
     def remove(self, model, variable, *kept):
         """Take a variable out; `kept` are those made after it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def text(self, model, folder):
         """The whole model as text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def optimum(self, model):
         """The objective at the point the tool itself finds."""
-        raise NotImplementedError
 
     def minimise(self, model, terms):
         self.objective(model, terms, "min")

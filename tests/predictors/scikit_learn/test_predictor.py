@@ -9,7 +9,6 @@ import torch
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -389,8 +388,3 @@ def test_a_multi_class_pipeline_is_solved_to_the_best_of_all_points():
     assert result.status in ("optimal", "feasible")
     assert result.objective == pytest.approx(np.min(points @ cost[:3]), abs=1e-6)
     assert model.predict(result.x[6:9][None])[0] == 2
-
-
-def test_warnings_of_training_are_not_hidden_by_this_file():
-    with pytest.warns(ConvergenceWarning):
-        MLPRegressor(max_iter=1).fit(X, X[:, 0])
