@@ -42,6 +42,10 @@ DONE = ("optimal", "gaplimit")
 """SCIP's last words when it has come to its end."""
 
 
+ALL_OF_IT = 0.99
+"""SCIP looks at the clock now and then: this part of its limit is all of it."""
+
+
 def end(row: Record) -> End:
     """How the run ended, as far as the row says."""
     said = row.get("end")
@@ -50,6 +54,11 @@ def end(row: Record) -> End:
     if said == End.OTHER and row.get("scip") in DONE:
         return End.CLAIMED
     return End(said) if said in set(End) else End.UNKNOWN
+
+
+def spent(rows: Sequence[Record], name: str, limit: float) -> bool:
+    """Whether each of these runs, and there are some, spent all of a limit by this field."""
+    return bool(rows) and min(known(rows, name), default=0.0) >= ALL_OF_IT * limit
 
 
 def done(row: Record) -> bool:

@@ -7,7 +7,7 @@ import math
 from dovetail.experiments.claims.adam import floor
 from dovetail.experiments.claims.duration import all_solved, crowd, judged_time, said
 from dovetail.experiments.claims.quality import Quality
-from dovetail.experiments.ends import End, done, end, put_to_the_test, tally
+from dovetail.experiments.ends import End, done, end, put_to_the_test, spent, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
     BEYOND,
@@ -44,8 +44,6 @@ SUCCESS_ROOM = 0.2
 SUBLINEAR, FEWEST_SIZES = 0.95, 3
 SIZE_ROOM = 0.02
 """The paper gives two digits."""
-DONE = 0.99
-"""SCIP looks at the clock now and then: this part of its limit is all of it."""
 
 
 def per_iteration(row: Record) -> float:
@@ -218,7 +216,7 @@ def _limits(rows: Rows) -> str:
 
 def _introduction(rows: Rows) -> Verdict:
     timed = [row for row in rows if end(row) is End.TIME]
-    enough = bool(timed) and min(known(timed, "seconds"), default=0.0) >= DONE * INTRODUCTION_SECONDS
+    enough = spent(timed, "seconds", INTRODUCTION_SECONDS)
     seconds = ", ".join(
         f"{text(row.get('writing_seconds'))} s of writing, {text(row.get('solving_seconds'))} s of SCIP"
         for row in rows

@@ -8,15 +8,14 @@ from itertools import pairwise
 from dovetail.experiments.best_known import Pairs, pairs
 from dovetail.experiments.claims.duration import (
     all_solved,
-    apart,
     crowd,
     judged_time,
-    ratios_said,
     said,
     timed,
     times_as_long,
 )
 from dovetail.experiments.claims.quality import Quality
+from dovetail.experiments.claims.speed_up import judged_speed_up
 from dovetail.experiments.ends import done, searched, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
@@ -53,8 +52,8 @@ def verdicts(rows: Rows) -> list[Verdict]:
         _scip(where(mine, method="big-m")),
         _times(mine, "paper-barrier", "E5 seconds of the barrier"),
         _times(mine, "paper", "E5 seconds of projected gradient"),
-        _speed(mine, "paper-barrier", "E5 speed-up of the barrier over SCIP"),
-        _speed(mine, "paper", "E5 speed-up of projected gradient over SCIP"),
+        _speed(mine, "paper-barrier", "the barrier"),
+        _speed(mine, "paper", "projected gradient"),
         _swap(swapped),
         _slower(swapped),
         _many_cuts(swapped),
@@ -132,26 +131,8 @@ def mean_step(rows: Rows, step: str) -> float:
     )
 
 
-def _speed(rows: Rows, method: str, claim: str) -> Verdict:
-    low, high = E5_SPEED[method]
-    every = pairs(rows, method, "big-m")
-    compared = [(mine, scip) for mine, scip in timed(every) if searched(scip)]
-    ratio = geometric_mean([times_as_long(scip, mine) for mine, scip in compared])
-    cut = sum(not done(scip) for _, scip in compared)
-    ours = [mine for mine, _ in compared]
-    fast = ratio >= low
-    return judged_time(
-        claim,
-        f"{low:g}–{high:g}x",
-        f"{ratios_said(compared)} (geometric means); SCIP searched in {len(compared)} of {len(every)} "
-        f"pairs{apart(compared)}, over all of these {text(ratio)}x; the loop {said(ours)}",
-        fast=fast if compared else None,
-        solved=all_solved(ours),
-        quality=Quality.of(ours, rows),
-        open_end=bool(compared) and not fast and cut > 0,
-        rule=f"at least {low:g}x, and every run converges; in part: without converging",
-        rows=[row for pair in every for row in pair],
-    )
+def _speed(rows: Rows, method: str, words: str) -> Verdict:
+    return judged_speed_up(f"E5 speed-up of {words} over SCIP", rows, method, E5_SPEED[method])
 
 
 def _ended(swapped: Pairs) -> Pairs:
