@@ -1,0 +1,66 @@
+"""Sets of inputs over which a linear function has a least value that is cheap to find, many at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+UNIT = 2.0**-53
+"""A float64 operation is off by at most this much, relative to its result."""
+
+
+def gamma(operations: int) -> float:
+    """What so many float64 operations in a row may be off by, relative to the sizes that they add up.
+
+    Twice the bound of the textbooks: what is computed with it is rounded as well.
+    """
+    return 2.0 * operations * UNIT / (1.0 - operations * UNIT)
+
+
+class Domain(Protocol):
+    """N sets of inputs, each within a box."""
+
+    @property
+    def lower(self) -> Tensor:
+        """(N, d) of a box around each set."""
+        ...
+
+    @property
+    def upper(self) -> Tensor:
+        """(N, d)."""
+        ...
+
+    def minimum(self, slopes: Tensor, offsets: Tensor) -> Tensor:
+        """(N, S) what slopes x + offsets is never below: slopes (N, S, d), offsets (N, S)."""
+        ...
+
+    def take(self, chosen: Tensor) -> Domain:
+        """Some of the sets, by index."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """All inputs between two bounds, which are finite."""
+
+    lower: Tensor
+    upper: Tensor
+
+    def minimum(self, slopes: Tensor, offsets: Tensor) -> Tensor:
+        """Every input where its slope wants it."""
+        lower, upper = self.lower[:, None, :], self.upper[:, None, :]
+        size = torch.maximum(lower.abs(), upper.abs())
+        least = torch.minimum(slopes * lower, slopes * upper).sum(2) + offsets
+        noise = gamma(slopes.shape[2] + 2) * ((slopes.abs() * size).sum(2) + offsets.abs())
+        return least - noise
+
+    def minimiser(self, slopes: Tensor) -> Tensor:
+        """(N, d) where slopes x, with slopes (N, d), is least."""
+        return torch.where(slopes > 0.0, self.lower, self.upper)
+
+    def take(self, chosen: Tensor) -> Boxes:
+        """Some of the boxes, by index."""
+        return Boxes(self.lower[chosen], self.upper[chosen])

@@ -1,0 +1,93 @@
+"""A network as a graph of a few kinds of operations, for those who have to bound it.
+
+Every value is a vector. Shapes, reshaping, slices, convolutions, batch normalisation, means and sums are all
+affine maps of vectors and become one kind, `Affine`; softmax, LayerNorm, attention and recurrent cells are
+made of it, of functions of single values, and of products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.layers import Dense, Layer
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """The sum of weight v over its sources, plus a bias."""
+
+    weights: tuple[FloatArray, ...]
+    """One (outputs, inputs) matrix per source."""
+    bias: FloatArray
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """A function of each single value."""
+
+    kind: str
+    parameter: float = 0.0
+    """Of functions that have one: the slope of a leaky ReLU left of 0, say."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """Two vectors, multiplied value by value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Largest:
+    """The largest of the values at some places: pooling."""
+
+    windows: IntArray
+    """(outputs, places)."""
+
+
+Operation = Affine | Elementwise | Product | Largest
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One operation; its sources are the inputs (0) and earlier steps (1, 2, ... in their order)."""
+
+    operation: Operation
+    sources: tuple[int, ...]
+    size: int
+    """Length of the vector that it gives."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Steps in the order they are computed; the last one gives the outputs."""
+
+    inputs: int
+    steps: tuple[Step, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Length of every vector: the inputs, then the steps."""
+        return (self.inputs, *(step.size for step in self.steps))
+
+    @property
+    def outputs(self) -> int:
+        """Length of what it gives."""
+        return self.sizes[-1]
+
+    @classmethod
+    def of_layers(cls, layers: Sequence[Layer], inputs: int) -> Graph:
+        """Dense layers and activations, one after the other."""
+        steps: list[Step] = []
+        size = inputs
+        for number, layer in enumerate(layers):
+            if isinstance(layer, Dense):
+                size = len(layer.bias)
+                steps.append(Step(Affine((layer.weight,), layer.bias), (number,), size))
+            else:
+                steps.append(Step(Elementwise(layer.kind), (number,), size))
+        if not steps:
+            steps.append(Step(Affine((np.eye(inputs),), np.zeros(inputs)), (0,), inputs))
+        return cls(inputs, tuple(steps))
