@@ -37,6 +37,7 @@ class Traced(Tensor):
             cls, places.shape, strides=places.stride(), dtype=dtype, device=device
         )
         made.places, made.recording = places, recording
+        recording.formats.add(str(dtype).removeprefix("torch."))
         return made
 
     def __init__(

@@ -27,6 +27,15 @@ def _moved(func: Any, tensor: Traced, *args: Any, **kwargs: Any) -> Any:
     return tensor.like(made) if isinstance(made, Tensor) else [tensor.like(one) for one in made]
 
 
+@handles("transpose_", "t_", "squeeze_", "unsqueeze_")
+def _turned(func: Any, tensor: Traced, *args: Any) -> Any:
+    """The tensor itself is looked at in another way from now on; its places are the same."""
+    tensor.places = getattr(tensor.places, func.overloadpacket.__name__.rstrip("_"))(*args)
+    with torch._C._DisableTorchDispatch():
+        func(tensor, *args)
+    return tensor
+
+
 @handles("index")
 def _index(func: Any, tensor: Traced, indices: Any) -> Any:
     if not isinstance(tensor, Traced) or any(isinstance(one, Traced) for one in indices):
