@@ -26,7 +26,7 @@ from dovetail.mip.program import Program
 from dovetail.mip.scip import ScipEngine
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.incumbent import optimality_gap
+from dovetail.run.gap import optimality_gap
 
 NODES = 500
 """LPs of a confirming tree: random programs with up to twelve integers close in fewer."""

@@ -116,7 +116,7 @@ def _solved(
     if x is not None and offers:
         objective = context.incumbent.offer(written.restrict(x), source)
     if found is not None:
-        context.incumbent.raise_bound(found.bound)
+        context.incumbent.raise_bound(found.bound, source)
     progress.record(answer.value, objective, exact=answer.exact)
     return answer, ""
 

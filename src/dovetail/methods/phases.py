@@ -45,8 +45,8 @@ class AutoOptions:
 
     effort: int | None = None
     """Starts, rounds and neighbourhoods of each method; None: as many as the time allows."""
-    patience: int = 30
-    """Starts in a row that may bring nothing before the search ends early."""
+    patience: int = 20
+    """Starts in a row that may end in a local optimum known before; then the search ends early."""
     tables: bool = True
     exact: bool = True
     column_generation: bool = True
