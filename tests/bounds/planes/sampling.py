@@ -37,5 +37,7 @@ def outside(graph: Graph, box: Boxes, points: np.ndarray) -> float:
     for place, vector in enumerate(graph.vectors(points.reshape(count * each, -1))):
         vector = vector.reshape(count, each, -1)
         low, high = ranges.lower[place].numpy()[:, None], ranges.upper[place].numpy()[:, None]
-        worst = max(worst, float(np.max(low - vector, initial=-np.inf)), float(np.max(vector - high, initial=-np.inf)))
+        worst = max(
+            worst, float(np.max(low - vector, initial=-np.inf)), float(np.max(vector - high, initial=-np.inf))
+        )
     return worst
