@@ -7,7 +7,8 @@ import torch
 import dovetail as dt
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget
-from dovetail.run.incumbent import Incumbent, meets
+from dovetail.run.gap import meets
+from dovetail.run.incumbent import Incumbent
 from dovetail.run.stopwatch import Stopwatch
 from tests.small import knapsack, linear_net
 from tests.tanh import problem_of, tanh_net

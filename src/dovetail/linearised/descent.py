@@ -28,6 +28,7 @@ from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import Cut, Step, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
+from dovetail.run.stopping import over
 
 STEP_LENGTHS = np.array([1.0, 0.6, 0.3, 0.12, 0.04])
 """Parts of a step that are tried, all in one network call: about halved each time, down to where a smaller
@@ -110,7 +111,7 @@ class Descent:
         model = networks.linearise(iterate.z)
         senses = np.sign(self._scaled.host.cost[networks.outputs])
         for k in range(self._options.steps):
-            if budget.over or self._context.incumbent.proved:
+            if over(self._context.incumbent, budget):
                 break
 
             # step: minimise the model, cut by the bundle, within the trust region

@@ -17,6 +17,7 @@ from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import Step, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
+from dovetail.run.stopping import over
 
 MIP_SECONDS = 2.5
 """For one outer step: it is one of many, and the best point of a linear model is as good as its optimum."""
@@ -57,7 +58,7 @@ class MixedIntegerDescent:
         penalty, best = self._scaled.penalty, self._descent.evaluate(z, self._scaled.penalty, source)
         failures = 0
         for _ in range(steps):
-            if budget.over or self._context.incumbent.proved or failures > PATIENCE:
+            if over(self._context.incumbent, budget) or failures > PATIENCE:
                 break
             failures += 1
             step = self._outer_step(best.z, radius, penalty, budget)

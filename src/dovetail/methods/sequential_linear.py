@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from dovetail.core.options import require_count, require_number
 from dovetail.linearised.descent import DescentOptions
+from dovetail.linearised.local_optima import local_optima
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
@@ -37,8 +38,9 @@ class SequentialLinear:
     """
 
     starts: int | None = None
-    """Descents to make; None: until the time is over or `patience` descents brought nothing."""
-    patience: int = 30
+    """Descents to make; None: until the time is over or `patience` of them brought nothing new."""
+    patience: int = 20
+    """Descents in a row that end in a local optimum known before: where all are new there are more."""
     radius: float = 0.2
     """Of the first trust region, in widths of the inputs' boxes; half of it near the incumbent."""
     bundle: int = 8
@@ -63,12 +65,14 @@ class SequentialLinear:
         descent = MixedIntegerDescent(
             context, scaled, DescentOptions(steps=self.steps, bundle_size=self.bundle, on_point=on_point)
         )
-        progress = Progress(context, self.starts, self.patience)
+        progress, optima = Progress(context, self.starts, self.patience), context.once(local_optima)
         for z, kind in context.once(start_stream):
             radius = self.radius if kind != "near" else 0.5 * self.radius
             iterate = descent.descend(z, radius, context.budget, kind)
             objective = context.problem.mip.sign * (iterate.merit + scaled.host.offset)
-            outcome = progress.record(iterate.merit, objective if iterate.feasible else float("nan"))
+            outcome = progress.record(
+                iterate.merit, objective if iterate.feasible else float("nan"), learnt=optima.add(iterate)
+            )
             if outcome is not None:
                 return outcome
         return progress.exhausted()

@@ -20,7 +20,7 @@ from dovetail.mip.expansion import Expansion
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.loaded_piqp import LoadedPiqp
 from dovetail.run.budget import Budget
-from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
+from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified, within_cutoff
 
 ROUNDS = 10
 """Of MILP and QP: each costs a MILP, and a step of the outer loop need not be exact."""
@@ -68,25 +68,28 @@ class HighsSession:
         start: FloatArray | None = None,
         gap: float = 1e-6,
         bounds: Bounds | None = None,
+        cutoff: float = np.inf,
     ) -> MipAnswer:
         """Minimise; exact up to `gap` unless a limit is met."""
         self._live.set_objective(*self._expansion.cost(objective))
         self._set_bounds(bounds)
         if self._expansion.squares_of.size:
             return self._outer_approximation(objective, budget, start, gap, bounds)
-        status, lifted, bound = self._run(budget, gap, start)
+        cutoff = cutoff if self._live.is_mip else np.inf  # an LP that meets it ends without a point
+        status, lifted, bound = self._run(budget, gap, start, cutoff)
         if lifted is None:
-            return MipAnswer(status, None, np.inf, bound)
+            return within_cutoff(MipAnswer(status, None, np.inf, bound), cutoff)
         x = lifted[: self._mip.n_columns]
-        return certified("HiGHS", self._mip, objective, x, status, bound, bounds)
+        answer = certified("HiGHS", self._mip, objective, x, status, bound, bounds)
+        return within_cutoff(answer, cutoff)
 
     def _run(
-        self, budget: Budget, gap: float, start: FloatArray | None
+        self, budget: Budget, gap: float, start: FloatArray | None, cutoff: float = np.inf
     ) -> tuple[MipStatus, FloatArray | None, float]:
         """One solve; the start goes in last, when the program has all its rows."""
         if start is not None and self._live.is_mip:
             self._live.set_start(self._expansion.lift(start))
-        return self._live.run(budget, gap)
+        return self._live.run(budget, gap, cutoff)
 
     def _set_bounds(self, bounds: Bounds | None) -> None:
         if bounds is not None or self._changed_bounds:

@@ -198,11 +198,19 @@ class LoadedHighs:
         solution.col_value = x.tolist()
         self._highs.setSolution(solution)  # a start it cannot use is a pity, not an error
 
-    def run(self, budget: Budget, gap: float) -> tuple[MipStatus, FloatArray | None, float]:
-        """Minimise: status, point if there is one, and the engine's bound."""
+    def run(
+        self, budget: Budget, gap: float, cutoff: float = np.inf
+    ) -> tuple[MipStatus, FloatArray | None, float]:
+        """Minimise: status, point if there is one, and the engine's bound.
+
+        A MIP's nodes above `cutoff` are pruned. What is said then holds for points up to it only: where there
+        are none, a dearer one may be called optimal.
+        """
         if budget.over:
             return MipStatus.LIMIT, None, -np.inf
         self._demand(self._highs.setOptionValue("mip_rel_gap", float(gap)), "the gap")
+        limit = float(cutoff / self._unit)
+        self._demand(self._highs.setOptionValue("objective_bound", limit), "the cutoff")
         status = self._status(budget)
         if status is None:  # presolve saw "unbounded or infeasible" and does not say which
             self._highs.setOptionValue("presolve", "off")

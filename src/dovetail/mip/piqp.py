@@ -55,8 +55,9 @@ class PiqpSession:
         start: FloatArray | None = None,
         gap: float = 1e-6,
         bounds: Bounds | None = None,
+        cutoff: float = np.inf,
     ) -> MipAnswer:
-        """Minimise to PIQP's own accuracy (1e-8); `start` and `gap` have no use here."""
+        """Minimise to PIQP's own accuracy (1e-8); `start`, `gap` and `cutoff` have no use here."""
         if budget.over:
             return MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
         program = self._program if bounds is None else LoadedPiqp(self._mip, *bounds)

@@ -20,7 +20,7 @@ from dovetail.mip.expansion import Expansion
 from dovetail.mip.own_thread import OwnThread
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget, OutOfTime
-from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified
+from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified, within_cutoff
 
 STATUS = {
     "optimal": MipStatus.OPTIMAL,
@@ -146,6 +146,7 @@ class ScipSession:
         start: FloatArray | None = None,
         gap: float = 1e-6,
         bounds: Bounds | None = None,
+        cutoff: float = np.inf,
     ) -> MipAnswer:
         """Minimise; exact up to `gap` unless a limit is met."""
         nothing = MipAnswer(MipStatus.LIMIT, None, np.inf, -np.inf)
@@ -158,11 +159,11 @@ class ScipSession:
         except OutOfTime:
             self._live = None  # half of it is written
             return nothing
-        said = self._live.run(budget, gap)
+        said = self._live.run(budget, gap, cutoff)
         if said is None:  # it still computes, and cannot be used again
             self._live = None
             return nothing
-        return self._answer(said, self._live, objective, bounds)
+        return within_cutoff(self._answer(said, self._live, objective, bounds), cutoff)
 
     def _answer(self, said: str, live: _LoadedScip, objective: Quadratic, bounds: Bounds | None) -> MipAnswer:
         if said == "inforunbd":
@@ -173,7 +174,7 @@ class ScipSession:
             raise EngineError(f"SCIP ended with {said!r}; no answer was taken from it.")
         x = live.best() if status not in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED) else None
         if x is None:
-            return MipAnswer(status, None, np.inf, -np.inf)
+            return MipAnswer(status, None, np.inf, live.bound if said == "timelimit" else -np.inf)
         return certified("SCIP", self._mip, objective, x[: self._mip.n_columns], status, live.bound, bounds)
 
 
@@ -218,11 +219,12 @@ class _LoadedScip:
         if start is not None:
             self._offer(start)
 
-    def run(self, budget: Budget, gap: float) -> str | None:
+    def run(self, budget: Budget, gap: float, cutoff: float) -> str | None:
         """SCIP's last word; None if it did not end when the time was over."""
         model = self._model
         model.setParam("limits/gap", gap)
         model.setParam("limits/time", min(budget.left, FOREVER))
+        model.setObjlimit(min(cutoff, model.infinity()))
 
         def work(_: object) -> str:
             model.optimizeNogil()
@@ -241,7 +243,8 @@ class _LoadedScip:
     @property
     def bound(self) -> float:
         """What SCIP says no point is below."""
-        return float(self._model.getDualbound())
+        bound = float(self._model.getDualbound())
+        return bound if abs(bound) < FOREVER else -np.inf
 
     def _set_weights(self, weights: FloatArray) -> None:
         """The rows of the squares, where the weights are not those of the last run."""

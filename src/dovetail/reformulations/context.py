@@ -79,9 +79,19 @@ class LiftedIncumbent:
         """The best point meets the bound: nothing better exists."""
         return self._original.proved
 
-    def raise_bound(self, bound: float) -> None:
+    @property
+    def near_enough(self) -> bool:
+        """The best point is as near to the bound as the caller asked for."""
+        return self._original.near_enough
+
+    @property
+    def bound_source(self) -> str:
+        """Who proved it."""
+        return self._original.bound_source
+
+    def raise_bound(self, bound: float, source: str = "") -> None:
         """A bound of the reformulated problem is one of the original."""
-        self._original.raise_bound(bound)
+        self._original.raise_bound(bound, source)
 
     def offer(self, candidate: FloatArray, source: str) -> float:
         """The candidate's objective, or NaN if it was refused."""

@@ -3,7 +3,8 @@
     v = max(0, W u + b) with pre-activation between l < 0 < u:
     v >= W u + b,   v <= W u + b - l (1 - a),   v <= u a,   v >= 0,   a binary
 
-Bounds of neurons are passed on from the inputs' boxes; neurons that cannot change sign need no binary.
+Bounds of neurons come from planes over the inputs' boxes (`neuron_ranges`); neurons that cannot change sign
+need no binary.
 
 The rows are written twice over. For *points* they say what the layers say, and class outputs keep a margin.
 For a *bound* they hold at every point that the deployed network can give: outputs may differ from the layers
@@ -14,11 +15,12 @@ operation by operation has such rows; of any other this leg proves nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.host import class_limits, limits_within
+from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
@@ -26,6 +28,7 @@ from dovetail.core.class_rounding import block_slack, handed_on
 from dovetail.core.layers import Activation, Layer, thresholded
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
+from dovetail.reformulations.neuron_ranges import LayerRanges, neuron_ranges
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.relu_rows import SampleRows
 from dovetail.reformulations.writer import Writer
@@ -54,21 +57,20 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
-    """Samples of one block, with their layers and the bounds their inputs have when their turn comes."""
+class Piece:
+    """Samples of one block, with their layers and the ranges of these when their turn comes."""
 
     block: Block
     samples: IntArray
     layers: tuple[Layer, ...]
-    lower: FloatArray
-    upper: FloatArray
+    ranges: LayerRanges
     slack: FloatArray
     """How far each sample may be from its layers: per output, or as `class_slack` says."""
 
     def write(self, writer: Writer, k: int, *, margin: bool) -> tuple[SampleRows, FloatArray]:
         """The rows of the k-th sample, and what they leave unsaid of each output's rounding."""
         block, i, slack = self.block, self.samples[k], self.slack[k]
-        rows = SampleRows(writer, block.inputs[i], self.lower[k], self.upper[k])
+        rows = SampleRows(writer, block.inputs[i], [(low[k], high[k]) for low, high in self.ranges])
         for layer in self.layers:
             rows.apply(layer)
         if block.classifies:
@@ -83,9 +85,11 @@ class _Piece:
 class ReluPlan:
     """How all networks of a problem would be written, before any is."""
 
-    pieces: tuple[_Piece, ...]
+    pieces: tuple[Piece, ...]
     unstable: int
     """Neurons that may change sign over the box: binaries that writing takes."""
+    box: Box | None = None
+    """What columns are held to; None: to the bounds of the problem."""
 
     @property
     def proves(self) -> bool:
@@ -111,20 +115,28 @@ class ReluPlan:
 
     def program(self, given: Reformulated, *, margin: bool = False) -> Reformulated:
         """The whole problem as one MIP: with margins for points, without for a bound (see above)."""
+        return self.written_rows(given, margin=margin)[0]
+
+    def written_rows(
+        self, given: Reformulated, *, margin: bool = False
+    ) -> tuple[Reformulated, tuple[SampleRows, ...]]:
+        """That MIP, and the rows of each sample in it: piece by piece."""
         problem = given.problem
         writer = Writer(problem.mip.n_columns)
-        fills: list[Fill] = []
+        written: list[SampleRows] = []
         below = 0.0
         for piece in self.pieces:
             for k in range(piece.samples.size):
                 rows, unsaid = piece.write(writer, k, margin=margin)
                 outputs = piece.block.outputs[piece.samples[k]]
                 below += float(np.sum(np.abs(problem.mip.cost[outputs]) * unsaid))
-                fills.append(rows.fill)
-        low, high, integer = class_limits(problem, problem.mip.lower, problem.mip.upper)
+                written.append(rows)
+        held = problem.mip if self.box is None else self.box
+        low, high, integer = limits_within(problem, held.lower, held.upper)
         offset = problem.mip.offset - (0.0 if margin else problem.mip.sign * below)
         host = replace(problem.mip, lower=low, upper=high, integer=integer, offset=offset)
-        return Reformulated(problem.derived(writer.extend(host), ()), given, tuple(fills))
+        fills: tuple[Fill, ...] = tuple(rows.fill for rows in written)
+        return Reformulated(problem.derived(writer.extend(host), ()), given, fills), tuple(written)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,11 +165,19 @@ def read_elsewhere(problem: Problem) -> BoolArray:
     return np.asarray(read)
 
 
-def relu_plan(problem: Problem, box: Box) -> ReluPlan | None:
-    """How the problem's networks would be written, or None where some block cannot be."""
+def _networks(problem: Problem) -> Mapping[str, tuple[Layer, ...] | None]:
+    return {block.name: dense_layers(problem, block) for block in problem.blocks}
+
+
+def relu_plan(problem: Problem, box: Box, known: ReluPlan | None = None) -> ReluPlan | None:
+    """How the problem's networks would be written, or None where some block cannot be.
+
+    `known` is a plan made before: no range is looser than its.
+    """
     reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
-    networks = {block.name: dense_layers(problem, block) for block in problem.blocks}
-    pieces, unstable = [], 0
+    networks = _networks(problem) if known is None else {p.block.name: p.layers for p in known.pieces}
+    pieces: list[Piece] = []
+    unstable = 0
     for stage in problem.stages:
         for block, samples in stage:
             layers = networks[block.name]
@@ -165,13 +185,15 @@ def relu_plan(problem: Problem, box: Box) -> ReluPlan | None:
             if layers is None or not np.all(np.isfinite(upper - lower)):
                 return None
             slack = block_slack(block, lower, upper)
-            pieces.append(_Piece(block, samples, layers, lower, upper, slack))
-            for layer in layers:
+            before = None if known is None else known.pieces[len(pieces)].ranges
+            ranges = neuron_ranges(layers, lower, upper, before)
+            pieces.append(Piece(block, samples, layers, ranges, slack))
+            if any(np.max(np.abs(side), initial=0.0) > LARGEST for pair in ranges[1:] for side in pair):
+                return None
+            for layer, (lower, upper) in zip(layers, ranges, strict=False):
                 if isinstance(layer, Activation):
                     unstable += int(np.count_nonzero((lower < 0) & (upper > 0)))
-                lower, upper = layer.range(lower, upper)
-                if max(np.max(np.abs(upper), initial=0.0), np.max(np.abs(lower), initial=0.0)) > LARGEST:
-                    return None
+            lower, upper = ranges[-1]
             if not block.classifies:  # what is known of outputs, for the networks that read them
                 outputs = block.outputs[samples]
                 reach.lower[outputs] = np.maximum(reach.lower[outputs], lower - slack)

@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.layers import Dense, Layer
 from dovetail.reformulations.writer import Writer
 
+Range = tuple[FloatArray, FloatArray]
+"""Least and largest values of a layer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neurons:
+    """What a ReLU layer reads: weight z[columns] + bias."""
+
+    place: int
+    """Of the layer before it, inputs counted first."""
+    columns: IntArray
+    weight: FloatArray
+    bias: FloatArray
+    unstable: IntArray
+    """Those that may change sign."""
+
 
 class SampleRows:
     """One sample on its way through the layers: columns that hold values, and a linear map of them."""
 
-    def __init__(self, writer: Writer, inputs: IntArray, lower: FloatArray, upper: FloatArray) -> None:
+    def __init__(self, writer: Writer, inputs: IntArray, ranges: Sequence[Range]) -> None:
         self._writer = writer
         self._inputs = inputs
         self._columns: IntArray = inputs
         self._weight, self._bias = np.eye(inputs.size), np.zeros(inputs.size)
-        self._lower, self._upper = lower, upper
-        self._steps: list[tuple[FloatArray, FloatArray, IntArray]] = []
+        self._ranges = ranges
+        """Of the inputs, then of what each layer gives."""
+        self._place = 0
+        self.neurons: list[Neurons] = []
+        """One entry per ReLU layer."""
 
     def apply(self, layer: Layer) -> None:
-        """Pass on bounds; a dense layer changes the map, a ReLU writes columns."""
+        """A dense layer changes the map, a ReLU writes columns."""
+        low, high = self._ranges[self._place]
+        self._place += 1
         if isinstance(layer, Dense):
             self._weight, self._bias = layer.weight @ self._weight, layer.weight @ self._bias + layer.bias
-            self._lower, self._upper = layer.range(self._lower[None], self._upper[None])
-            self._lower, self._upper = self._lower[0], self._upper[0]
             return
-        low, high = self._lower, self._upper
         writer, before = self._writer, self._columns
         v = writer.columns(np.zeros(low.size), np.maximum(high, 0.0))
         open_ones = np.flatnonzero((low < 0) & (high > 0))
@@ -45,10 +66,9 @@ class SampleRows:
                 np.append(columns, switch[k]), np.append(values, -low[k]), -np.inf, self._bias[k] - low[k]
             )
             writer.row([v[k], switch[k]], np.array([1.0, -high[k]]), -np.inf, 0.0)
-        self._steps.append((self._weight, self._bias, open_ones))
+        self.neurons.append(Neurons(self._place - 1, before, self._weight, self._bias, open_ones))
         self._columns = v
         self._weight, self._bias = np.eye(low.size), np.zeros(low.size)
-        self._lower, self._upper = np.maximum(low, 0.0), np.maximum(high, 0.0)
 
     def output(self, outputs: IntArray, slack: FloatArray) -> None:
         """y = what the map says, up to a slack."""
@@ -63,7 +83,7 @@ class SampleRows:
     def classify(self, outputs: IntArray, margin: FloatArray | float) -> None:
         """Classes as closed conditions on the logits, which must be clear by a margin; or, where it is
         negative, may miss by that much (one number, or as `class_slack` has them)."""
-        low, high = self._lower, self._upper
+        low, high = self._ranges[self._place]
         if outputs.size == 1:
             ahead, behind = np.broadcast_to(margin, 2)
             ahead, behind = max(ahead, min(low[0], 0.0)), max(behind, min(-high[0], 0.0))  # no more can miss
@@ -95,8 +115,8 @@ class SampleRows:
     def fill(self, x: FloatArray) -> FloatArray:
         """The neurons and switches of a point, in the order they were written."""
         values, parts = x[self._inputs], [np.empty(0)]
-        for weight, bias, open_ones in self._steps:
-            before = weight @ values + bias
+        for layer in self.neurons:
+            before = layer.weight @ values + layer.bias
             values = np.maximum(before, 0.0)
-            parts += [values, (before[open_ones] > 0).astype(np.float64)]
+            parts += [values, (before[layer.unstable] > 0).astype(np.float64)]
         return np.concatenate(parts)

@@ -14,10 +14,11 @@ class StopReason(StrEnum):
 
     >>> import dovetail as dt
     >>> dt.StopReason.TIME == "time", [reason.value for reason in dt.StopReason][:3]
-    (True, ['proved', 'agreed', 'time'])
+    (True, ['proved', 'gap', 'agreed'])
     """
 
     PROVED = "proved"
+    GAP = "gap"
     AGREED = "agreed"
     TIME = "time"
     MEMORY = "memory"

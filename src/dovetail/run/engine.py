@@ -12,7 +12,7 @@ No engine is trusted. `certified` looks at every point that comes back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -91,12 +91,16 @@ class MipSession(Protocol):
         start: FloatArray | None = None,
         gap: float = 1e-6,
         bounds: Bounds | None = None,
+        cutoff: float = np.inf,
     ) -> MipAnswer:
         """Minimise `objective`; the program's own cost, sense and offset are not used.
 
         `bounds` replaces the columns' bounds for this solve only. `gap` is relative to max(1, |value|); an
         engine of a fixed accuracy may call what it reaches OPTIMAL down to 1e-6. `start` is a hint that may
         miss rows: an engine without use for it leaves it alone.
+
+        Points that cost more than `cutoff` are of no interest: an engine may leave them out, and then says
+        so by `within_cutoff`. One without use for it leaves it alone as well.
         """
         ...
 
@@ -148,3 +152,17 @@ def certified(
     if np.isnan(bound) or bound > value + 1e-6 * max(1.0, abs(value)):
         bound = -np.inf
     return MipAnswer(status, x, value, min(bound, value))
+
+
+def within_cutoff(answer: MipAnswer, cutoff: float) -> MipAnswer:
+    """What an engine that left out points dearer than `cutoff` may say.
+
+    Its bound is one of the points that it looked at: of all points the smaller of it and the cutoff is.
+    INFEASIBLE says that no point costs `cutoff` or less; HiGHS calls a dearer one optimal instead.
+    """
+    if cutoff == np.inf:
+        return answer
+    beyond = answer.status is MipStatus.OPTIMAL and answer.value > cutoff
+    if answer.status is MipStatus.INFEASIBLE or beyond:
+        return MipAnswer(MipStatus.INFEASIBLE, None, np.inf, cutoff)
+    return replace(answer, bound=min(answer.bound, cutoff))

@@ -20,31 +20,17 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
-from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
+from dovetail.run.gap import GapLimit, meets
 from dovetail.run.stopwatch import Stopwatch
 
-OPTIMALITY, HAIR = 1e-6, 1e-9
-"""An objective meets a bound when they are this close: relative to the objective, or absolute."""
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
 MIP_SHARE = 0.1
 """Of the time left, and no more than that, for one such MIP."""
-
-
-def optimality_gap(mip: Mip, objective: float) -> float:
-    """How close a bound has to come: a constant in the objective does not make the two closer.
-
-    Neither one that is added to a small objective, nor one that a large one is taken off from.
-    """
-    return OPTIMALITY * min(abs(objective), abs(objective - mip.offset)) + HAIR
-
-
-def meets(mip: Mip, objective: float, bound: float) -> bool:
-    """Whether a bound proves an objective."""
-    return abs(objective - bound) <= optimality_gap(mip, objective)
 
 
 class IncumbentView(Protocol):
@@ -81,12 +67,22 @@ class IncumbentView(Protocol):
         ...
 
     @property
+    def bound_source(self) -> str:
+        """Who proved it."""
+        ...
+
+    @property
     def proved(self) -> bool:
         """The best point meets the bound: nothing better exists."""
         ...
 
-    def raise_bound(self, bound: float) -> None:
-        """Somebody proved that no point is below `bound`, in minimisation form."""
+    @property
+    def near_enough(self) -> bool:
+        """The best point is as near to the bound as the caller asked for."""
+        ...
+
+    def raise_bound(self, bound: float, source: str = "") -> None:
+        """`source` proved that no point is below `bound`, in minimisation form."""
         ...
 
     def offer(self, candidate: FloatArray, source: str) -> float:
@@ -115,6 +111,7 @@ class Incumbent:
         seed: int = 0,
         threads: int = 1,
         steady: bool = False,
+        gap: GapLimit = GapLimit(),  # noqa: B008  (frozen)
     ) -> None:
         self.x: FloatArray | None = None
         self.objective = float("nan")
@@ -123,6 +120,9 @@ class Incumbent:
         """Of the best point, as it was checked."""
         self.bound = -np.inf
         """What no point can be below, in minimisation form, if anybody proved it."""
+        self.bound_source = ""
+        """Who proved it; "" while nobody did."""
+        self._gap = gap
         self.nearest: Violation | None = None
         """Of the refused candidates, the violation of the one that came nearest."""
         self._problem = problem
@@ -145,13 +145,20 @@ class Incumbent:
         return self.x is not None and meets(mip, self.objective, mip.sign * self.bound)
 
     @property
+    def near_enough(self) -> bool:
+        """The best point is as near to the bound as the caller asked for."""
+        sign = self._problem.mip.sign
+        return self.x is not None and self._gap.met(self.objective, sign * self.bound)
+
+    @property
     def proven_bound(self) -> float | None:
         """The bound in the user's sense; None while nothing is proved."""
         return float(self._problem.mip.sign * self.bound) if np.isfinite(self.bound) else None
 
-    def raise_bound(self, bound: float) -> None:
-        """Somebody proved that no point is below `bound`, in minimisation form."""
-        self.bound = max(self.bound, bound)
+    def raise_bound(self, bound: float, source: str = "") -> None:
+        """`source` proved that no point is below `bound`, in minimisation form."""
+        if bound > self.bound:
+            self.bound, self.bound_source = bound, source
 
     def offer(self, candidate: FloatArray, source: str) -> float:
         """Complete and check a candidate, keep it if it is the best.

@@ -56,6 +56,8 @@ class Monitor:
         self._budget, self._log, self._callback = budget, log, callback
         self._printed: Row | None = None
         self._printed_at = -math.inf
+        self._proof = ""
+        """What improved the bound since the last line."""
         self.failure: Exception | None = None
         """What the callback raised, if it did: the search ends, and `solve` raises it again."""
         self.log_failure = ""
@@ -93,7 +95,8 @@ class Monitor:
 
     def _print(self, row: Row) -> None:
         self._printed, self._printed_at = row, row.elapsed
-        self.say(_line(row, self.bound))
+        self.say(_line(row, self.bound, self._proof))
+        self._proof = ""
 
     def close(self) -> None:
         """Print the last iteration, if it was not due before, and what the star means if there was one."""
@@ -106,6 +109,7 @@ class Monitor:
     def iteration(self, row: Row, x: FloatArray | None) -> None:
         """Record an iteration; print it if it is time; tell the callback."""
         self.trace.rows.append(row)
+        self._proof = row.proof or self._proof
         if len(self.trace) == 1:
             self.say(HEADER)
         if row.iteration <= FULL_LINES or row.source or row.elapsed - self._printed_at >= 1.0:
@@ -119,10 +123,12 @@ class Monitor:
                 self._budget.stop(StopReason.CALLBACK)
 
 
-HEADER = "   it  src      incumbent          bound     gap  residual       rho   mip s    nn s  check s  time"
+HEADER = (
+    "   it  src      incumbent          bound  by     gap  residual       rho   mip s    nn s  check s  time"
+)
 
 
-def _line(row: Row, bound: float | None) -> str:
+def _line(row: Row, bound: float | None, proof: str) -> str:
     gap = "-"
     if bound is not None and math.isfinite(row.incumbent):
         apart = abs(row.incumbent - bound) / max(abs(row.incumbent), 1e-12)
@@ -130,8 +136,8 @@ def _line(row: Row, bound: float | None) -> str:
     residual, rho = (f"{row.primal:.1e}", f"{row.rho:.1e}") if row.residuals else ("-", "-")
     return (
         f"{row.iteration:5d}  {row.source[:3]:3s}  {_number(row.incumbent):>13s}  {_number(bound):>13s}  "
-        f"{gap:>6s}  {residual:>8s}  {rho:>8s}{'' if row.exact else '*':1s} {row.mip_seconds:7.3f} "
-        f"{row.nn_seconds:7.3f} {row.check_seconds:7.3f} {row.elapsed:6.1f}"
+        f"{proof[:3]:3s} {gap:>6s}  {residual:>8s}  {rho:>8s}{'' if row.exact else '*':1s} "
+        f"{row.mip_seconds:7.3f} {row.nn_seconds:7.3f} {row.check_seconds:7.3f} {row.elapsed:6.1f}"
     )
 
 

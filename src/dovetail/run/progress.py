@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.stopping import StoppingRule
@@ -25,6 +27,7 @@ class Progress:
         stopwatch = self._context.stopwatch
         self._before = {name: stopwatch.read(name) for name in ("engine", "nn", "check")}
         self._incumbent = self._context.incumbent.x
+        self._bound = self._context.incumbent.bound
 
     def row(
         self,
@@ -54,6 +57,8 @@ class Progress:
             elapsed=context.monitor.elapsed,
             exact=exact,
             residuals=residuals,
+            bound=context.problem.mip.sign * incumbent.bound if math.isfinite(incumbent.bound) else None,
+            proof=incumbent.bound_source if incumbent.bound > self._bound else "",
         )
 
     def record(
@@ -63,9 +68,11 @@ class Progress:
         *,
         residuals: tuple[Residual, ...] = (),
         exact: bool = True,
+        learnt: bool = False,
     ) -> MethodOutcome | None:
         """An iteration of a method without multipliers, which thinks its point is worth `value`, ends here.
 
+        `learnt` is for one that found something, though nothing better: it does not count as idle.
         Returns the outcome, if it was the last; the next one begins.
         """
         monitor = self._context.monitor
@@ -79,7 +86,7 @@ class Progress:
         )
         monitor.iteration(row, self._context.incumbent.x)
         self.begin()
-        stop = self._rule.after(gained=bool(row.source), over=self._context.over)
+        stop = self._rule.after(gained=learnt or bool(row.source), over=self._context.over)
         return None if stop is None else MethodOutcome(stop, self.done)
 
     def exhausted(self) -> MethodOutcome:

@@ -341,8 +341,10 @@ def _row(record: Any) -> Row:
     residuals = tuple(_residual(residual) for residual in _require("residuals", record["residuals"], list))
     _require("iteration", record["iteration"], int)
     _require("source", record["source"], str)
+    _require("proof", record["proof"], str)
     _require("exact", record["exact"], bool)
-    return Row(**{**record, **numbers, "residuals": residuals})
+    bound = _number("bound", record["bound"], optional=True)
+    return Row(**{**record, **numbers, "bound": bound, "residuals": residuals})
 
 
 def _residual(record: Any) -> Residual:

@@ -1,6 +1,7 @@
 """The stopping rule: what ends a method, decided here for all of them.
 
     proved      the best point meets the proven bound
+    gap         it is as near to it as the caller asked for
     time        the deadline of the budget; or what stopped it before: Ctrl-C, a callback
     iterations  as many as were asked for
     stalled     so many in a row that brought nothing
@@ -17,7 +18,9 @@ from dovetail.run.incumbent import IncumbentView
 
 def over(incumbent: IncumbentView, budget: Budget) -> StopReason | None:
     """Why nothing more is to be done, by any method; None while there is."""
-    return StopReason.PROVED if incumbent.proved else budget.over
+    if incumbent.proved:
+        return StopReason.PROVED
+    return StopReason.GAP if incumbent.near_enough else budget.over
 
 
 class StoppingRule:

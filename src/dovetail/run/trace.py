@@ -44,6 +44,10 @@ class Row:
     exact: bool
     """False where the MIP step ended at a limit."""
     residuals: tuple[Residual, ...] = field(default=())
+    bound: float | None = None
+    """What is proved so far: nothing better exists; None while nothing is."""
+    proof: str = ""
+    """What improved the bound in this iteration: "" for nothing."""
 
     @property
     def primal(self) -> float:

@@ -82,12 +82,14 @@ class Job:
             host = analyse_host(problem, budget, seed=seed, threads=threads)
         guard = Guard(_without_cost(problem) if host.ray else problem, budget)
         try:
-            incumbent = Incumbent(guard.problem, engine, budget, stopwatch, seed=seed, threads=threads)
+            incumbent = Incumbent(
+                guard.problem, engine, budget, stopwatch, seed=seed, threads=threads, gap=options.gap
+            )
         except OutOfTime:  # while predictors were copied: an incumbent that nothing is offered to
             incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
             reason = budget.over or StopReason.TIME
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
-        incumbent.raise_bound(host.bound)
+        incumbent.raise_bound(host.bound, "host")
         monitor.follow(incumbent)
         context = SolveContext(
             guard.problem, incumbent, budget, monitor, stopwatch, start, seed, threads, options.device

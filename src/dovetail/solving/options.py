@@ -13,6 +13,7 @@ from dovetail.core.options import require_count, require_methods, require_number
 from dovetail.methods import METHODS
 from dovetail.run.context import Method, Prepared
 from dovetail.run.environment import cores
+from dovetail.run.gap import GapLimit
 from dovetail.run.monitor import Callback
 
 
@@ -22,6 +23,7 @@ class SolveOptions:
 
     method: Method
     time_limit: float
+    gap: GapLimit
     seed: int
     start: Any
     n_jobs: int
@@ -36,6 +38,8 @@ class SolveOptions:
         method: str | Method,
         *,
         time_limit: float,
+        gap: float,
+        absolute_gap: float,
         seed: int,
         start: Any,
         n_jobs: int,
@@ -47,12 +51,15 @@ class SolveOptions:
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
         if time_limit != np.inf:
             require_number("time_limit (seconds, or infinity)", time_limit, at_least=0.0)
+        require_number("gap (relative)", gap, at_least=0.0)
+        require_number("absolute_gap", absolute_gap, at_least=0.0)
         require_count("seed", seed, at_least=0)
         require_count("n_jobs", n_jobs, at_least=1)
         if callback is not None and not callable(callback):
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
         _require_device(device)
-        return cls(chosen, time_limit, int(seed), start, int(n_jobs), device, callback, _log_file(log))
+        limit = GapLimit(float(gap), float(absolute_gap))
+        return cls(chosen, time_limit, limit, int(seed), start, int(n_jobs), device, callback, _log_file(log))
 
     @property
     def threads(self) -> int:

@@ -17,6 +17,8 @@ def solve(
     method: str | Method = "auto",
     *,
     time_limit: float = 60.0,
+    gap: float = 0.0,
+    absolute_gap: float = 0.0,
     seed: int = 0,
     start: Any = None,
     n_jobs: int = 1,
@@ -34,6 +36,9 @@ def solve(
     number of threads, at most one per core. `device="cuda"` moves the networks' gradients there; nothing
     else moves, and answers are checked where the predictor lives. `callback` sees an `Event` after each
     iteration and may call its `stop()`. `log=False` is silent; a file gets the log written to it.
+
+    `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
+    `Result.gap` says), `absolute_gap` where it is within that of it; the stop reason is then "gap".
 
     Time limit, Ctrl-C, SIGTERM and `stop()` end the search early and return the best point so far. Signals
     that the caller ignores stay ignored, and so does SIGTERM where the caller has a handler of it. An error
@@ -53,8 +58,8 @@ def solve(
             from dovetail.solving.options import SolveOptions
 
             options = SolveOptions.checked(
-                method, time_limit=time_limit, seed=seed, start=start, n_jobs=n_jobs, device=device,
-                callback=callback, log=log,
+                method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, seed=seed, start=start,
+                n_jobs=n_jobs, device=device, callback=callback, log=log,
             )  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
         return answers[0]

@@ -10,7 +10,7 @@ from dovetail.analysis.host import HostRelaxation
 from dovetail.core.mip import Mip
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.incumbent import meets
+from dovetail.run.gap import meets
 from dovetail.run.result import BoundKind, Status
 
 PROVED = (Status.OPTIMAL, Status.UNBOUNDED, Status.INFEASIBLE)

@@ -109,6 +109,31 @@ class EngineSuite:
         one = (np.zeros(2), np.array([1.0, 5.0]))
         assert session.solve(goal, budget=Budget(PLENTY), bounds=one).value == pytest.approx(3.0, abs=1e-6)
 
+    @pytest.mark.parametrize("kind", ["continuous", "binary", "mixed"])
+    def test_a_cutoff_leaves_out_dearer_points_and_nothing_else(self, kind: str) -> None:
+        """Above the optimum it changes nothing; below it no bound is above it, and it is forgotten."""
+        if kind not in self.takes:
+            return
+        rng = np.random.default_rng(KINDS.index(kind))
+        for _ in range(self.instances):
+            mip, columns = program(kind, rng)
+            session, goal = self.session(mip, []), Quadratic.linear(objective(mip, columns, rng).cost, 3.0)
+            least = self._optimum(session, mip, goal, None)
+            truth = goal.value(least)
+            for start in (None, least):
+                answer = session.solve(goal, budget=Budget(PLENTY), cutoff=truth + 1e-3, start=start)
+                assert answer.status is MipStatus.OPTIMAL
+                assert answer.value == pytest.approx(truth, abs=1e-5)
+                assert answer.bound <= truth + 1e-5
+            short = session.solve(goal, budget=Budget(PLENTY), cutoff=truth - 0.1)
+            assert short.bound <= truth + 1e-5
+            if short.status is MipStatus.INFEASIBLE:
+                assert short.x is None
+                assert short.bound == truth - 0.1
+            else:
+                assert short.value == pytest.approx(truth, abs=1e-5)
+            self._optimum(session, mip, goal, None)
+
     @pytest.mark.parametrize("columns", [[], [0]])
     def test_infeasible_and_unbounded_are_said(self, columns: list[int]) -> None:
         """Each by its own status, and without a point."""

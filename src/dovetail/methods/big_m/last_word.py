@@ -10,7 +10,7 @@ from dovetail.methods.big_m.reporter import Reporter, prediction_errors
 from dovetail.methods.big_m.scip_formulation import ScipFormulation
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.incumbent import meets
+from dovetail.run.gap import meets
 from dovetail.run.written_model import ModelEnd
 
 STORED = 20
@@ -61,7 +61,7 @@ def concluded(
             f"its bound {mip.sign * bound:.8g} is not taken over: the verified objective does not meet it"
         )
     if met:
-        incumbent.raise_bound(bound)
+        incumbent.raise_bound(bound, "scip")
     errors = prediction_errors(context.problem, points[0]) if points else ()
     return MethodOutcome(
         reason,

@@ -18,6 +18,7 @@ from dovetail.linearised.propagation import Propagation
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
+from dovetail.run.stopping import over
 
 MOST_CELLS, MOST_NEIGHBOURS = 4_000_000, 2_000
 """Neighbours times columns, and neighbours, that are evaluated in one batch: 32 MB, and a few milliseconds of
@@ -65,7 +66,7 @@ class LocalSearch:
         """Search from `z`, offering what may beat the incumbent; returns the best merit."""
         best, best_merit = self._descend(self._rounded(z), budget, source)
         for _ in range(kicks if np.any(self._free) else 0):
-            if budget.over or self._context.incumbent.proved:
+            if over(self._context.incumbent, budget):
                 break
             z, merit = self._descend(self._kicked(best), budget, source)
             if merit < best_merit - DECREASE * (1.0 + abs(best_merit)):

@@ -1,0 +1,160 @@
+"""How good is the answer, and how soon is that known: `auto` beside SCIP on the written-out network (big-M).
+
+One thread each, in processes of their own; networks are trained before the clock starts, and the time to find
+the point counts. Files of --data are used where they are given, the generators' look-alikes always.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+from benchmarks.parallel import each
+from benchmarks.reference import build
+from dovetail.experiments.table import Table
+from dovetail.problems import PROBLEMS
+
+LIMIT = 60.0
+"""Seconds for each run."""
+SEEDS = (0, 1, 2)
+FILES = (
+    "function_3x16", "diet_2x16", "tree_8x32", "wine_2x16", "wine_2x32", "wine_3x16", "water_2x16_n100",
+    "water_2x16_n400",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem that any process can build."""
+
+    name: str
+    file: Path | None = None
+    generator: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def problem(self) -> dt.Problem:
+        """Built, networks trained."""
+        if self.file is not None:
+            return build(dict(np.load(self.file, allow_pickle=False)))
+        made = PROBLEMS.load(self.generator)(**dict(self.options))
+        assert isinstance(made.problem, dt.Problem)
+        return made.problem
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One run."""
+
+    case: Case
+    method: str
+    seed: int
+    limit: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of it."""
+
+    status: str
+    objective: float
+    bound: float
+    gap: float
+    seconds: float
+
+
+def answered(asked: Asked) -> Answer:
+    """Solve once."""
+    import torch
+
+    torch.set_num_threads(1)
+    problem = asked.case.problem()
+    before = time.perf_counter()
+    result = dt.solve(problem, asked.method, time_limit=asked.limit, seed=asked.seed, log=False)
+    seconds = time.perf_counter() - before
+    numbers = [np.nan if value is None else float(value) for value in (result.objective, result.bound)]
+    gap = np.nan if result.gap is None else result.gap
+    return Answer(result.status.value, numbers[0], numbers[1], gap, seconds)
+
+
+def cases(data: Path | None) -> Iterator[Case]:
+    """Those of the files, then other seeds of their generators."""
+    if data is not None and (data / "reference").is_dir():
+        for name in FILES:
+            yield Case(name, data / "reference" / f"{name}.npz")
+    generated: list[tuple[str, dict[str, Any]]] = [
+        *(("function", {"seed": seed}) for seed in range(1, 5)),
+        ("function", {"network": "3x64"}),
+        ("function", {"network": "6x32"}),
+        ("function", {"features": 8}),
+        *(("adversarial", {"seed": seed}) for seed in range(3)),
+        *(("diet", {"seed": seed}) for seed in (1, 2)),
+        ("wine", {"seed": 1}),
+        ("dispatch", {}),
+    ]
+    for generator, options in generated:
+        if generator in PROBLEMS:
+            words = " ".join(f"{name} {value}" for name, value in options.items())
+            yield Case(f"{generator} {words}".strip(), None, generator, tuple(options.items()))
+
+
+def run(data: Path | None, jobs: int, chosen: Callable[[str], bool] = lambda name: True) -> Table:
+    """Everything that is `chosen` by name."""
+    table = Table(
+        "proof",
+        f"Time to a proof, or the gap after {LIMIT:g} s (auto: seeds {', '.join(map(str, SEEDS))})",
+        [
+            "problem",
+            "auto proves",
+            "auto s",
+            "auto gap %",
+            "SCIP big-M",
+            "SCIP s",
+            "SCIP gap %",
+            "times faster",
+        ],
+        reading=(
+            "Seconds of the wall, one thread, finding the point included (median over seeds; gaps: the "
+            "largest). 'times faster' is SCIP's time over auto's where auto proves in every run; at least "
+            "that where SCIP met its limit."
+        ),
+    )
+    picked = [case for case in cases(data) if chosen(case.name)]
+    asked = [
+        Asked(case, method, seed, LIMIT)
+        for case in picked
+        for method, seeds in (("auto", SEEDS), ("big-m", SEEDS[:1]))
+        for seed in seeds
+    ]
+    answers = list(zip(asked, each(answered, asked, jobs), strict=True))
+    for case in picked:
+        mine = [a for q, a in answers if q.case is case and q.method == "auto"]
+        (scip,) = (a for q, a in answers if q.case is case and q.method == "big-m")
+        table.rows.append([case.name, *_cells(mine, scip)])
+    return table
+
+
+def _cells(mine: list[Answer], scip: Answer) -> list[str]:
+    proved = sum(answer.status == "optimal" for answer in mine)
+    seconds = statistics.median(answer.seconds for answer in mine)
+    done = scip.status == "optimal"
+    ratio = f"{'' if done else '> '}{scip.seconds / seconds:.1f}" if proved == len(mine) else "–"
+    return [
+        f"{proved} of {len(mine)}",
+        f"{seconds:.1f}",
+        _percent(max((answer.gap for answer in mine), default=np.nan)),
+        "proves" if done else scip.status.replace("_", " "),
+        f"{scip.seconds:.1f}",
+        _percent(scip.gap),
+        ratio,
+    ]
+
+
+def _percent(gap: float) -> str:
+    return "–" if np.isnan(gap) else f"{100 * gap:.2g}"

@@ -1,0 +1,74 @@
+"""Between which values each neuron of a dense network is, for many samples at once.
+
+The rows of a written-out network are as good as these: a neuron that cannot change sign needs no binary, and
+a tighter range is a smaller M. Planes through several layers keep what intervals forget: that neurons of one
+layer read the same inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from dovetail.bounds.planes.domain import Boxes
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.core.arrays import FloatArray
+from dovetail.core.graph import Graph
+from dovetail.core.layers import Dense, Layer
+
+MOST_WORK = 2e9
+"""Multiplications, about a second: a network whose planes take more is too large to be written out anyway."""
+
+LayerRanges = tuple[tuple[FloatArray, FloatArray], ...]
+"""(n, size) least and largest values: of the inputs, then of what each layer gives."""
+
+
+def neuron_ranges(
+    layers: Sequence[Layer], lower: FloatArray, upper: FloatArray, known: LayerRanges | None = None
+) -> LayerRanges:
+    """For samples with inputs between (n, d) bounds; nothing is looser than `known`, which holds for them."""
+    by_planes = (
+        _by_planes(layers, lower, upper) if layers and _work(layers, len(lower)) <= MOST_WORK else None
+    )
+    ranges = [_within((lower, upper), None if known is None else known[0])]
+    for place, layer in enumerate(layers, start=1):
+        found = layer.range(*ranges[-1])
+        for other in (by_planes, known):
+            found = found if other is None else _within(found, other[place])
+        ranges.append(found)
+    return tuple(ranges)
+
+
+def _within(
+    inner: tuple[FloatArray, FloatArray], outer: tuple[FloatArray, FloatArray] | None
+) -> tuple[FloatArray, FloatArray]:
+    """What two ranges have in common; where that is nothing (there are no such points) the first."""
+    if outer is None:
+        return inner
+    low, high = np.fmax(inner[0], outer[0]), np.fmin(inner[1], outer[1])
+    crossed = low > high
+    return np.where(crossed, inner[0], low), np.where(crossed, inner[1], high)
+
+
+def _work(layers: Sequence[Layer], samples: int) -> float:
+    """Multiplications: the rows of every layer, both signs, go back through all layers before it."""
+    total, before = 0.0, 0.0
+    for layer in layers:
+        if isinstance(layer, Dense):
+            before += layer.weight.size
+            total += 2.0 * len(layer.bias) * before
+    return samples * total
+
+
+def _by_planes(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) -> LayerRanges:
+    planes = NetworkPlanes(Graph.of_layers(layers, lower.shape[1]))
+    domain = Boxes(torch.from_numpy(np.array(lower)), torch.from_numpy(np.array(upper)))
+    ranges = planes.ranges(domain)
+    one = torch.eye(planes.graph.outputs, dtype=torch.float64)
+    below = planes.planes(torch.cat([one, -one]), ranges)
+    least = domain.minimum(below.slopes, below.offset)
+    ranges.lower[-1] = torch.fmax(ranges.lower[-1], least[:, : len(one)])
+    ranges.upper[-1] = torch.fmin(ranges.upper[-1], -least[:, len(one) :])
+    return tuple((low.numpy(), high.numpy()) for low, high in zip(ranges.lower, ranges.upper, strict=True))

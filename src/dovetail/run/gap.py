@@ -1,0 +1,39 @@
+"""How near to a proven bound is near enough: optimal, or what the caller asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.core.mip import Mip
+
+OPTIMALITY, HAIR = 1e-6, 1e-9
+"""An objective meets a bound when they are this close: relative to the objective, or absolute."""
+
+
+def optimality_gap(mip: Mip, objective: float) -> float:
+    """How close a bound has to come: a constant in the objective does not make the two closer.
+
+    Neither one that is added to a small objective, nor one that a large one is taken off from.
+    """
+    return OPTIMALITY * min(abs(objective), abs(objective - mip.offset)) + HAIR
+
+
+def meets(mip: Mip, objective: float, bound: float) -> bool:
+    """Whether a bound proves an objective."""
+    return abs(objective - bound) <= optimality_gap(mip, objective)
+
+
+@dataclass(frozen=True)
+class GapLimit:
+    """A search ends where the gap is no larger: either of the two is enough, and 0 asks for an optimum."""
+
+    relative: float = 0.0
+    """|objective - bound| / |objective|, as `Result.gap` has it."""
+    absolute: float = 0.0
+    """|objective - bound|."""
+
+    def met(self, objective: float, bound: float) -> bool:
+        """Whether the bound is as near as was asked for; never where nothing was."""
+        apart = abs(objective - bound)
+        near = self.relative > 0.0 and apart <= self.relative * abs(objective)
+        return bool(near or (self.absolute > 0.0 and apart <= self.absolute))

@@ -1,0 +1,52 @@
+"""The gap that a caller asks for: reached by a bound that was proved, never by less."""
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.run.gap import GapLimit
+
+
+@pytest.mark.parametrize(
+    ("limit", "objective", "bound", "met"),
+    [
+        (GapLimit(), 3.0, 3.0, False),  # nothing was asked for
+        (GapLimit(relative=0.1), 10.0, 9.0, True),
+        (GapLimit(relative=0.1), 10.0, 8.9, False),
+        (GapLimit(relative=0.1), -10.0, -11.0, True),
+        (GapLimit(absolute=0.5), 10.0, 9.5, True),
+        (GapLimit(absolute=0.5), 10.0, 9.4, False),
+        (GapLimit(relative=1e-9, absolute=0.5), 0.0, -0.5, True),
+        (GapLimit(relative=0.1), 0.0, -1e-9, False),
+        (GapLimit(relative=0.1), 10.0, -np.inf, False),
+    ],
+)
+def test_either_is_enough(limit, objective, bound, met):
+    assert limit.met(objective, bound) is met
+
+
+def a_problem() -> dt.Problem:
+    """The host alone proves 0; the network keeps every point at 0.05 or above."""
+    problem = dt.Problem(dt.Mip(cost=[0.0, 1.0, 1.0], lower=0.0, upper=[3.0, 9.0, 9.0]))
+    problem.add_predictor(lambda X: (X - 1.0) ** 2 + 0.05, inputs=[0], outputs=[1])
+    return problem
+
+
+def test_a_search_ends_where_the_bound_is_near_enough():
+    result = dt.solve(a_problem(), absolute_gap=0.5, log=False)
+    assert result.stop_reason is dt.StopReason.GAP
+    assert result.status is dt.Status.FEASIBLE
+    assert result.objective - result.bound <= 0.5
+
+
+def test_without_one_it_goes_on():
+    result = dt.solve(a_problem(), "sequential-linear", log=False, time_limit=2.0)
+    assert result.stop_reason is not dt.StopReason.GAP
+    assert result.objective < 0.0501
+
+
+@pytest.mark.parametrize("option", ["gap", "absolute_gap"])
+@pytest.mark.parametrize("value", [-0.1, float("nan"), "much"])
+def test_what_is_no_gap_is_refused(option, value):
+    with pytest.raises(dt.OptionError, match="gap"):
+        dt.solve(a_problem(), log=False, **{option: value})
