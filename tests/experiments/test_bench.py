@@ -1,4 +1,7 @@
-"""`dovetail bench` as a person uses it: quick runs, bad input, Ctrl-C, a kill and a resume."""
+"""`dovetail bench` as a person uses it: quick runs, bad input, Ctrl-C, a kill and a resume.
+
+In a process of its own where one is the point; elsewhere here, where everything is imported already.
+"""
 
 import json
 import os
@@ -8,28 +11,36 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from dovetail.cli import main
-from dovetail.experiments import EXPERIMENTS
+from dovetail.experiments import EXPERIMENTS, bench, instances, theorem1
 from dovetail.experiments.ledger import Ledger
 from dovetail.experiments.run import QUICK_SEEDS, Settings
 from dovetail.experiments.verdict import Word
 from dovetail.experiments.workers import experiment_named
 from tests.conftest import FULL
 from tests.processes import hear_ctrl_c
-from tests.test_cli import dovetail, refused
+from tests.test_cli import refused
 
-PROGRAM = [sys.executable, "-c", "from dovetail.cli import main; main()"]
-SHORTER = (
-    "from dovetail.experiments import instances, theorem1; "
-    "instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS = 3, 8; from dovetail.cli import main; main()"
+EPOCHS, ITERATIONS = (instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS) if FULL else (3, 8)
+"""Networks that are barely trained: what is looked at here does not ask how well."""
+PROGRAM = (
+    "from dovetail.experiments import bench, instances, theorem1; "
+    f"instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS = {EPOCHS}, {ITERATIONS}; "
 )
-"""The same runs, with networks that are barely trained: what is looked at here does not ask how well."""
-QUICK = PROGRAM if FULL else [sys.executable, "-c", SHORTER]
+UNDRAWN = "bench.save = lambda *given: None; "
+"""Figures are looked at once, in the whole quick bench; they take longer than all else of a small one."""
+MAIN = "from dovetail.cli import main; main()"
+DRAWING = [sys.executable, "-c", PROGRAM + MAIN]
+QUICK = [sys.executable, "-c", PROGRAM + UNDRAWN + MAIN]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "DOVETAIL_DATA"}
 METHODS = "ssg,paper,dual-decomposition" if FULL else "ssg,ssg-plain,ssg-one-step"
 SHORT = ("bench", "e3", "--quick", "--methods", METHODS, "--time-limit", "60")
@@ -57,10 +68,19 @@ READ_TWICE = (
 """Those that are judged in both readings of the budgets."""
 
 
-def quickly(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*QUICK, *arguments], env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=600
-    )
+def here(arguments: Sequence[str]) -> None:
+    """A command that ends well, in this process as in a new one: nothing of it is left behind."""
+    threads = torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["dovetail", *arguments])
+        patch.delenv("DOVETAIL_DATA", raising=False)
+        patch.setattr(instances, "QUICK_EPOCHS", EPOCHS)
+        patch.setattr(bench, "save", lambda *given: None)
+        with pytest.raises(SystemExit) as end:
+            main()
+    instances._judge.cache_clear()  # networks of so few epochs
+    torch.set_num_threads(threads)
+    assert not end.value.code
 
 
 def rows_of(folder: Path) -> dict[str, dict]:
@@ -73,7 +93,7 @@ def quick(tmp_path_factory):
     """One whole quick bench, shared by the tests that look at it."""
     folder = tmp_path_factory.mktemp("bench")
     limit = "2" if FULL else "0.2"
-    command = [*QUICK, "bench", "all", "--quick", "--time-limit", limit, "--out", str(folder)]
+    command = [*DRAWING, "bench", "all", "--quick", "--time-limit", limit, "--out", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=900, check=False)
     return folder, done
 
@@ -144,9 +164,9 @@ class Quick:
     def test_with_every_run_done_it_only_reports(self, quick):
         folder, _ = quick
         before = (folder / "results.jsonl").read_bytes()
-        done = dovetail("bench", "all", "--resume", "--out", str(folder))
-        assert done.returncode == 0, done.stderr
-        assert re.search(r"(\d+) runs, \1 of them done", done.stdout)
+        with redirect_stdout(StringIO()) as said:
+            here(("bench", "all", "--resume", "--out", str(folder)))
+        assert re.search(r"(\d+) runs, \1 of them done", said.getvalue())
         assert (folder / "results.jsonl").read_bytes() == before
 
 
@@ -160,7 +180,7 @@ def test_all_of_it_quickly(quick):
 
 @pytest.mark.long
 def test_killed_and_resumed_it_has_the_same_rows_and_objectives(tmp_path):
-    assert quickly(*SHORT, "--out", str(tmp_path / "whole")).returncode == 0
+    here((*SHORT, "--out", str(tmp_path / "whole")))
     whole = rows_of(tmp_path / "whole")
     pause = random.Random(time.time_ns()).uniform(0.0, 1.5)
     with subprocess.Popen([*QUICK, *SHORT, "--out", str(tmp_path / "cut")], env=ENVIRONMENT) as process:
@@ -169,8 +189,7 @@ def test_killed_and_resumed_it_has_the_same_rows_and_objectives(tmp_path):
             time.sleep(0.02)
         time.sleep(pause)
         process.kill()
-    done = quickly(*SHORT, "--resume", "--out", str(tmp_path / "cut"))
-    assert done.returncode == 0, done.stderr
+    here((*SHORT, "--resume", "--out", str(tmp_path / "cut")))
     cut = rows_of(tmp_path / "cut")
     assert set(cut) == set(whole)
     fields = ("objective", "potable", "iterations", "residual", "accuracy")
@@ -194,8 +213,7 @@ def test_ctrl_c_keeps_the_rows_prints_the_table_and_can_be_resumed(tmp_path):
     kept = rows_of(tmp_path)
     assert len(kept) >= 2
     assert all(row["stop"] != "interrupt" for row in kept.values())
-    done = quickly("bench", "sensitivity", "--resume", "--methods", "paper", "--out", str(tmp_path))
-    assert done.returncode == 0, done.stderr
+    here(("bench", "sensitivity", "--resume", "--methods", "paper", "--out", str(tmp_path)))
     assert set(kept) <= set(rows_of(tmp_path))
 
 
@@ -240,17 +258,12 @@ def test_settings_of_a_file_are_kept_and_others_refused(tmp_path, capsys, monkey
     assert "is there already; go on with --resume" in " ".join(heard.split())
 
 
-def test_a_library_that_is_missing_skips_its_runs_and_says_so(tmp_path):
-    program = (
-        "import sys; sys.modules['pyscipopt_ml.add_predictor'] = None; from dovetail.cli import main; "
-        "sys.argv = ['dovetail', 'bench', 'e4', '--quick', '--networks', '2x16', '--time-limit', '0.5', "
-        f"'--out', {str(tmp_path)!r}]; main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "skipped: method" in done.stdout and "PySCIPOpt-ML" in done.stdout
+def test_a_library_that_is_missing_skips_its_runs_and_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyscipopt_ml.add_predictor", None)
+    cell = ("--quick", "--networks", "2x16", "--time-limit", "0.2")
+    here(("bench", "e4", *cell, "--out", str(tmp_path)))
+    said = capsys.readouterr().out
+    assert "skipped: method" in said and "PySCIPOpt-ML" in said
     assert {row["method"] for row in rows_of(tmp_path).values()} == {"paper", "dual-decomposition", "auto"}
 
 
@@ -262,8 +275,7 @@ FAST = ("bench", "e3", "--quick", "--methods", "ssg-one-step")
 def small(tmp_path_factory):
     """The file of a bench of three runs, to be copied."""
     folder = tmp_path_factory.mktemp("small")
-    done = quickly(*FAST, "--seeds", "1", "--out", str(folder))
-    assert done.returncode == 0, done.stderr
+    here((*FAST, "--seeds", "1", "--out", str(folder)))
     return folder / "results.jsonl"
 
 
@@ -277,26 +289,18 @@ def copied(small: Path, folder: Path, *changes: tuple[str, str]) -> Path:
     return folder
 
 
-def here(arguments: tuple[str, ...], monkeypatch) -> None:
-    """A command that runs nothing, in this process."""
-    monkeypatch.setattr(sys, "argv", ["dovetail", *arguments])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code
-
-
-def test_rows_of_two_machines_become_one_file_and_one_page(small, tmp_path, capsys, monkeypatch):
+def test_rows_of_two_machines_become_one_file_and_one_page(small, tmp_path, capsys):
     one = copied(small, tmp_path / "one")
     two = copied(small, tmp_path / "two", ('"seed": 1', '"seed": 2'), ("seed=1", "seed=2"))
     theirs = (two / "results.jsonl").read_bytes()
     merge = ("bench", "all", "--merge", str(two), "--out", str(one))
-    here(merge, monkeypatch)
+    here(merge)
     assert "3 rows taken over" in capsys.readouterr().out
     assert {row["seed"] for row in rows_of(one).values()} == {1, 2}
     assert rows_of(two).items() <= rows_of(one).items()
     assert (two / "results.jsonl").read_bytes() == theirs
     assert "seeds 1, 2" in (one / "results.md").read_text()
-    here(merge, monkeypatch)
+    here(merge)
     assert "0 rows taken over" in capsys.readouterr().out
     assert len(rows_of(one)) == 6
 
@@ -309,11 +313,9 @@ def test_another_commit_goes_on_only_if_told_and_every_row_keeps_its_own(
     more = (*FAST, "--seeds", "1,2", "--resume", *out)
     heard = " ".join(refused(more, capsys, monkeypatch).split())
     assert "has rows of commit abc" in heard and "add --mix-commits" in heard
-    here(("bench", "all", "--report-only", *out), monkeypatch)
-    done = quickly(*FAST, "--seeds", "1", "--resume", *out)  # nothing is missing, nothing is mixed
-    assert done.returncode == 0, done.stderr
+    here(("bench", "all", "--report-only", *out))
+    here((*FAST, "--seeds", "1", "--resume", *out))  # nothing is missing, nothing is mixed
     assert (tmp_path / "results.jsonl").read_bytes() == before
-    done = quickly(*more, "--mix-commits")
-    assert done.returncode == 0, done.stderr
+    here((*more, "--mix-commits"))
     commits = {(row["seed"], row["commit"] == "abc") for row in rows_of(tmp_path).values()}
     assert commits == {(1, True), (2, False)}

@@ -1,4 +1,4 @@
-"""What a bound has to know of a block: its network as a graph, and how far the deployed one may be from it."""
+"""What a bound has to know of a block: its network as a graph."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def execute(run: Run, settings: Settings) -> Record:
 
 
 def _each(row: Record, step: str) -> float:
-    """Seconds of one step, per iteration."""
-    return float(row[f"{step}_seconds"] / row["iterations"])
+    """Seconds of one step, per iteration; NaN where the time was over before the first."""
+    return float(row[f"{step}_seconds"] / row["iterations"]) if row["iterations"] else math.nan
 
 
 def tables(rows: Rows) -> list[Table]:
@@ -46,7 +46,7 @@ def tables(rows: Rows) -> list[Table]:
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """One: linear in the parameters, and the MIP step not at all."""
-    here = where(rows, device="cpu")
+    here = [row for row in where(rows, device="cpu") if row["iterations"]]
     power = exponent([(float(row["parameters"]), _each(row, "nn")) for row in here])
     mip = [_each(row, "mip") for row in here]
     return [

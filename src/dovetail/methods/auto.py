@@ -60,17 +60,30 @@ class _Plan:
         self._enumerated: SolveContext | None = None
 
     def run(self) -> MethodOutcome:
-        """Until something is proved, the time is over, or nothing helps any more."""
+        """Until something is proved, the time is over, or no phase has anything left to do.
+
+        A phase whose share of the time was over goes on, in turn with the others, after the last one.
+        """
         context, reason = self._context, StopReason.STALLED
-        for number, phase in enumerate(self._phases):
-            self._archive.keeps = any(later.needs_points for later in self._phases[number + 1 :])
-            self._say(phase.why.format(**asdict(self._facts)))
-            outcome = phase.method(self._options).solve(self._context_for(phase).part(phase.share))
-            self._notes += [outcome.message] if outcome.message else []
-            reason = context.over or outcome.stop_reason
-            if context.over:
-                break
+        waiting = [(phase, phase.share) for phase in self._phases]
+        while waiting and not context.over:
+            cut_short = []
+            for number, (phase, share) in enumerate(waiting):
+                self._archive.keeps = any(later.needs_points for later, _ in waiting[number + 1 :])
+                outcome = self._solved(phase, share)
+                reason = context.over or outcome.stop_reason
+                if context.over:
+                    break
+                cut_short += [phase] if outcome.stop_reason is StopReason.TIME else []
+            waiting = [(phase, 1.0 / (len(cut_short) - turn)) for turn, phase in enumerate(cut_short)]
         return MethodOutcome(reason, len(context.monitor.trace), "; ".join(self._notes))
+
+    def _solved(self, phase: Phase, share: float) -> MethodOutcome:
+        """One phase, with a share of the time left."""
+        self._say(phase.why.format(**asdict(self._facts)))
+        outcome = phase.method(self._options).solve(self._context_for(phase).part(share))
+        self._notes += [outcome.message] if outcome.message else []
+        return outcome
 
     def _context_for(self, phase: Phase) -> SolveContext:
         """The context of a phase: of the rewritten problem where it has one, the same for all of them."""
@@ -93,4 +106,5 @@ class _Plan:
 
     def _say(self, text: str) -> None:
         self._context.monitor.say(f"  auto: {text}")
-        self._notes.append(text)
+        if text not in self._notes:
+            self._notes.append(text)

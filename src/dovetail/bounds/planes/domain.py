@@ -10,6 +10,8 @@ from torch import Tensor
 
 UNIT = 2.0**-53
 """A float64 operation is off by at most this much, relative to its result."""
+MORE = 4
+"""Operations beside a sum: the middle, the half, the offset."""
 
 
 def gamma(operations: int) -> float:
@@ -51,11 +53,12 @@ class Boxes:
 
     def minimum(self, slopes: Tensor, offsets: Tensor) -> Tensor:
         """Every input where its slope wants it."""
-        lower, upper = self.lower[:, None, :], self.upper[:, None, :]
-        size = torch.maximum(lower.abs(), upper.abs())
-        least = torch.minimum(slopes * lower, slopes * upper).sum(2) + offsets
-        noise = gamma(slopes.shape[2] + 2) * ((slopes.abs() * size).sum(2) + offsets.abs())
-        return least - noise
+        middle, half = 0.5 * self.lower + 0.5 * self.upper, 0.5 * self.upper - 0.5 * self.lower
+        size = torch.maximum(self.lower.abs(), self.upper.abs())
+        noise = gamma(slopes.shape[2] + MORE)
+        off = half + noise * size
+        least = torch.bmm(slopes, middle[..., None]) - torch.bmm(slopes.abs(), off[..., None])
+        return least[..., 0] + (offsets - noise * offsets.abs())
 
     def minimiser(self, slopes: Tensor) -> Tensor:
         """(N, d) where slopes x, with slopes (N, d), is least."""

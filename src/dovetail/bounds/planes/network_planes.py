@@ -1,11 +1,12 @@
 """Linear planes below the outputs of a network over sets of inputs, by backward substitution (CROWN).
 
-    ranges    every step's least and largest values: by intervals, then, for what a nonlinear step reads, by planes
-    planes    rows of outputs >= slopes x + offset:  from the outputs backwards, an affine step is carried over
-              by its own adjoint, a nonlinear one by the line that is below it (above, for a negative weight)
+    ranges    bounds of every vector: by intervals, then by planes where a nonlinear step reads it
+    planes    rows of outputs >= slopes x + offset: from the outputs backwards, an affine step is carried
+              over by its own adjoint, a nonlinear one by the line below it (above, for a negative weight)
 
 All in float64, many sets of inputs at a time, on any device. What rounding can do on the way is taken off:
-at each step at most gamma |A| (|W| |v| + |b|), where A are the weights that arrive and v is within its range.
+at each step at most |A| slip, where A are the weights that arrive; slip is gamma (|W| |v| + |b|) for an
+affine step, v within its range. gamma counts the longest sum, and one addition for every step of the graph.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.planes.domain import Domain, gamma
-from dovetail.bounds.planes.relaxation import RULES, Lines
+from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range
+from dovetail.bounds.planes.rules import rule_of
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Elementwise, Graph
+from dovetail.core.graph import Affine, Elementwise, Graph, Product
 
 MORE = 8
 """Operations beside a sum itself: the split into signs, a slope, the offset."""
@@ -27,10 +29,15 @@ MORE = 8
 
 @dataclass(eq=False)
 class Ranges:
-    """Bounds of every vector of a graph over N sets of inputs: (N, size) each, inputs first."""
+    """Bounds of every vector of a graph over N sets of inputs: (N, size) each, inputs first.
+
+    A tensor may be put in the place of another, but is never changed itself: what follows from it is kept.
+    """
 
     lower: list[Tensor]
     upper: list[Tensor]
+    _kept: dict[tuple[str, int], tuple[tuple[Tensor, ...], object]] = field(default_factory=dict, repr=False)
+    """What was computed of some of these tensors, with the tensors: it holds as long as they are in place."""
 
     def size(self, place: int) -> Tensor:
         """(N, size) the largest absolute value."""
@@ -48,7 +55,7 @@ class Planes:
     slopes: Tensor
     """(N, S, d)."""
     offset: Tensor
-    """(N, S); rounding is taken off."""
+    """(N, S); rounding is taken off. NaN where nothing is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,35 +74,68 @@ class Choices:
 NO_CHOICES = Choices()
 
 
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    """An affine step on the device."""
+
+    weights: tuple[Tensor, ...]
+    with_bias: tuple[Tensor, ...]
+    """The same, the first with the bias as one more column."""
+    sizes: tuple[Tensor, ...]
+    """|weight|, transposed."""
+    bias: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _Carrying:
+    """How weights A >= 0 and their negative parts go through a nonlinear step: A below + (A)^- gap."""
+
+    below: tuple[Tensor, ...]
+    gap: tuple[Tensor, ...]
+    """Slopes above less those below, one per source like them."""
+    offset: Tensor
+    """Of the lines below; all rounding of this step and of the affine ones that it reads is taken off."""
+    offset_gap: Tensor
+
+
 class NetworkPlanes:
     """One graph, loaded once."""
 
     def __init__(self, graph: Graph, device: str = "cpu") -> None:
         self.graph, self._device = graph, device
-        for step in graph.steps:
-            operation = step.operation
-            if not isinstance(operation, Affine) and not (
-                isinstance(operation, Elementwise) and operation.kind in RULES
-            ):
-                raise UnsupportedError(f"there are no planes for {operation}")
-        self._weights = [
-            tuple(self._tensor(w) for w in step.operation.weights)
-            if isinstance(step.operation, Affine)
-            else ()
-            for step in graph.steps
-        ]
-        self._biases = [
-            self._tensor(step.operation.bias) if isinstance(step.operation, Affine) else None
-            for step in graph.steps
-        ]
+        self._affine: dict[int, _Loaded] = {}
+        for place, step in enumerate(graph.steps, start=1):
+            if isinstance(step.operation, Affine):
+                self._affine[place] = self._loaded(step.operation)
+            elif isinstance(step.operation, Elementwise):
+                rule_of(step.operation.kind)
+            elif not isinstance(step.operation, Product):
+                raise UnsupportedError(f"there are no planes for {step.operation}")
+        self._gamma = gamma(max(graph.sizes) + len(graph.steps) + MORE)
+        self._readers = [self._read_by(place) for place in range(len(graph.steps) + 1)]
+
+    def _loaded(self, operation: Affine) -> _Loaded:
+        weights = tuple(self._tensor(weight) for weight in operation.weights)
+        bias = self._tensor(operation.bias)
+        first = torch.cat([weights[0], bias[:, None]], dim=1)
+        return _Loaded(weights, (first, *weights[1:]), tuple(w.abs().T.contiguous() for w in weights), bias)
 
     def _tensor(self, array: object) -> Tensor:
         return torch.as_tensor(array, dtype=torch.float64, device=self._device)
 
+    def _read_by(self, place: int) -> frozenset[str]:
+        """The kinds of nonlinear steps that read a vector."""
+        readers = [step.operation for step in self.graph.steps if place in step.sources]
+        kinds = {one.kind if isinstance(one, Elementwise) else type(one).__name__ for one in readers}
+        return frozenset(kinds - {Affine.__name__})
+
     # ---- ranges
 
-    def ranges(self, domain: Domain, known: Ranges | None = None) -> Ranges:
-        """Of every vector; nothing is looser than `known`, which holds on the same sets."""
+    def ranges(self, domain: Domain, known: Ranges | None = None, settled: int = 0) -> Ranges:
+        """Of every vector; nothing is looser than `known`, which holds on the same sets.
+
+        Up to the place `settled` what is known is as good as planes make it.
+        """
         ranges = Ranges([domain.lower], [domain.upper])
         for place, step in enumerate(self.graph.steps, start=1):
             low, high = self._interval(place, ranges)
@@ -103,119 +143,180 @@ class NetworkPlanes:
                 low, high = torch.maximum(low, known.lower[place]), torch.minimum(high, known.upper[place])
             ranges.lower.append(low)
             ranges.upper.append(high)
-            if isinstance(step.operation, Affine) and self._read_by_nonlinear(place):
+            if place > settled and self._readers[place] and not isinstance(step.operation, Elementwise):
                 self._tighten(place, domain, ranges)
         return ranges
-
-    def _read_by_nonlinear(self, place: int) -> bool:
-        return any(
-            place in step.sources and not isinstance(step.operation, Affine) for step in self.graph.steps
-        )
 
     def _interval(self, place: int, ranges: Ranges) -> tuple[Tensor, Tensor]:
         """From the ranges of the sources alone."""
         step = self.graph.steps[place - 1]
-        operation = step.operation
-        if isinstance(operation, Affine):
-            middle = self._biases[place - 1]
-            assert middle is not None
-            half = torch.zeros_like(middle)
-            size = middle.abs()
-            for source, weight in zip(step.sources, self._weights[place - 1], strict=True):
-                low, high = ranges.lower[source], ranges.upper[source]
-                middle = middle + (0.5 * (low + high)) @ weight.T
-                half = half + (0.5 * (high - low)) @ weight.abs().T
-                size = size + ranges.size(source) @ weight.abs().T
-            noise = gamma(sum(w.shape[1] for w in self._weights[place - 1]) + MORE) * size
-            return middle - half - noise, middle + half + noise
-        assert isinstance(operation, Elementwise)
-        lines = self._lines(place, ranges)
-        low, high = ranges.lower[step.sources[0]], ranges.upper[step.sources[0]]
-        del lines
-        return torch.relu(low), torch.relu(high)
+        between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
+        if isinstance(step.operation, Elementwise):
+            return rule_of(step.operation.kind).range(*between[0])
+        if isinstance(step.operation, Product):
+            return product_range(*between)
+        loaded = self._affine[place]
+        middle, half = loaded.bias, self._slip(place, ranges)
+        for (low, high), weight, size in zip(between, loaded.weights, loaded.sizes, strict=True):
+            middle = middle + (0.5 * (low + high)) @ weight.T
+            half = half + (0.5 * (high - low)) @ size
+        return middle - half, middle + half
+
+    def _slip(self, place: int, ranges: Ranges) -> Tensor:
+        """(N, size) what rounding can do at an affine step, per weight that arrives there."""
+        sources = self.graph.steps[place - 1].sources
+        kept = ranges._kept.get(("slip", place))
+        seen = tuple(tensor for source in sources for tensor in (ranges.lower[source], ranges.upper[source]))
+        if kept is None or not _same(kept[0], seen):
+            total = self._affine[place].bias.abs()
+            for source, size in zip(sources, self._affine[place].sizes, strict=True):
+                total = total + ranges.size(source) @ size
+            kept = (seen, self._gamma * total)
+            ranges._kept["slip", place] = kept
+        assert isinstance(kept[1], Tensor)
+        return kept[1]
 
     def _tighten(self, place: int, domain: Domain, ranges: Ranges) -> None:
-        """By planes, for the values whose sign is open in some set."""
+        """By planes; of what only ReLUs read, where the sign is open."""
         low, high = ranges.lower[place], ranges.upper[place]
-        rows = torch.nonzero(((low < 0.0) & (high > 0.0)).any(0)).ravel()
-        if rows.numel() == 0:
+        chosen = _open_places(low, high) if self._readers[place] == {"relu"} else _all_places(low)
+        if chosen.shape[1] == 0:
             return
-        chosen = torch.zeros(rows.numel(), low.shape[1], dtype=low.dtype, device=low.device)
-        chosen[torch.arange(rows.numel()), rows] = 1.0
-        both = torch.cat([chosen, -chosen])
-        plane = self._backward(place, both[None].expand(len(low), -1, -1), ranges, NO_CHOICES)
-        least = domain.minimum(plane.slopes, plane.offset)
-        below, above = least[:, : rows.numel()], -least[:, rows.numel() :]
-        low, high = low.clone(), high.clone()
-        low[:, rows] = torch.fmax(low[:, rows], below)
-        high[:, rows] = torch.fmin(high[:, rows], above)
-        ranges.lower[place], ranges.upper[place] = low, high
+        waiting, offset = self._one_by_one(place, chosen, ranges)
+        plane = self._backward(waiting, torch.cat(offset, dim=1), ranges, NO_CHOICES)
+        below, above = domain.minimum(plane.slopes, plane.offset).chunk(2, dim=1)
+        ranges.lower[place] = low.scatter(1, chosen, torch.fmax(low.gather(1, chosen), below))
+        ranges.upper[place] = high.scatter(1, chosen, torch.fmin(high.gather(1, chosen), -above))
+
+    def _one_by_one(
+        self, place: int, chosen: Tensor, ranges: Ranges
+    ) -> tuple[dict[int, Tensor], tuple[Tensor, Tensor]]:
+        """The chosen values of a vector, then their negatives: weights of what it is made of, and offsets."""
+        step = self.graph.steps[place - 1]
+        if place not in self._affine:
+            rows = torch.nn.functional.one_hot(chosen, step.size).to(torch.float64)
+            nothing = torch.zeros(chosen.shape, dtype=torch.float64, device=chosen.device)
+            return {place: torch.cat([rows, -rows], dim=1)}, (nothing, nothing)
+        loaded = self._affine[place]
+        waiting: dict[int, Tensor] = {}
+        for source, weight in zip(step.sources, loaded.weights, strict=True):
+            rows = weight[chosen]
+            rows = torch.cat([rows, -rows], dim=1)
+            waiting[source] = waiting[source] + rows if source in waiting else rows
+        slip, bias = self._slip(place, ranges).gather(1, chosen), loaded.bias[chosen]
+        return waiting, (bias - slip, -bias - slip)
 
     # ---- planes
 
     def planes(self, rows: Tensor, ranges: Ranges, choices: Choices = NO_CHOICES) -> Planes:
         """Planes below `rows` of the outputs: (S, outputs), or (N, S, outputs)."""
-        count = len(ranges.lower[0])
-        if rows.dim() == 2:
-            rows = rows[None].expand(count, -1, -1)
-        return self._backward(len(self.graph.steps), rows, ranges, choices)
+        return self.planes_at(len(self.graph.steps), rows, ranges, choices)
 
-    def _backward(self, place: int, rows: Tensor, ranges: Ranges, choices: Choices) -> Planes:
-        """From `rows` of the vector at `place` to the inputs."""
-        waiting: dict[int, Tensor] = {place: rows}
-        offset = torch.zeros(rows.shape[:2], dtype=rows.dtype, device=rows.device)
-        for here in range(place, 0, -1):
+    def planes_at(self, place: int, rows: Tensor, ranges: Ranges, choices: Choices = NO_CHOICES) -> Planes:
+        """The same below `rows` of the vector at any place."""
+        if rows.dim() == 2:
+            rows = rows[None].expand(len(ranges.lower[0]), -1, -1)
+        nothing = torch.zeros(rows.shape[:2], dtype=rows.dtype, device=rows.device)
+        return self._backward({place: rows}, nothing, ranges, choices)
+
+    def _backward(
+        self, waiting: dict[int, Tensor], offset: Tensor, ranges: Ranges, choices: Choices
+    ) -> Planes:
+        """From weights of some vectors to weights of the inputs."""
+        charged: set[int] = set()  # places whose slip was taken off by those who read them
+        for here in range(max(waiting), 0, -1):
             A = waiting.pop(here, None)
             if A is None:
                 continue
             if here in choices.multipliers:
                 A = A - choices.multipliers[here]
-            step = self.graph.steps[here - 1]
-            if isinstance(step.operation, Affine):
-                carried, moved = self._through_affine(here, A, ranges)
+                charged.discard(here)
+            if here in self._affine:
+                carried, moved = self._through_affine(here, A)
+                if here not in charged:
+                    moved = (
+                        moved
+                        - torch.bmm(A.abs(), self._slip(here, ranges).expand(len(A), -1)[..., None])[..., 0]
+                    )
             else:
-                carried, moved = self._through_lines(here, A, ranges, choices)
+                carried, moved = self._through_nonlinear(here, A, ranges, choices)
             offset = offset + moved
-            for source, part in zip(step.sources, carried, strict=True):
+            for source, part in zip(self.graph.steps[here - 1].sources, carried, strict=True):
+                if here in self._affine:
+                    charged.discard(source)
+                elif source not in waiting:
+                    charged.add(source)
                 waiting[source] = waiting[source] + part if source in waiting else part
-        slopes = waiting.get(0)
-        if slopes is None:
-            slopes = torch.zeros(*rows.shape[:2], self.graph.inputs, dtype=rows.dtype, device=rows.device)
-        return Planes(slopes, offset)
+        if 0 not in waiting:
+            waiting[0] = offset.new_zeros(*offset.shape, self.graph.inputs)
+        return Planes(waiting[0], offset)
 
-    def _through_affine(self, here: int, A: Tensor, ranges: Ranges) -> tuple[list[Tensor], Tensor]:
-        step, weights, bias = self.graph.steps[here - 1], self._weights[here - 1], self._biases[here - 1]
-        assert bias is not None
-        size = bias.abs()
-        for source, weight in zip(step.sources, weights, strict=True):
-            size = size + ranges.size(source) @ weight.abs().T
-        noise = gamma(max(step.size, *(w.shape[1] for w in weights)) + MORE)
-        moved = A @ bias - noise * (A.abs() @ size.expand(len(A), -1)[:, :, None])[:, :, 0]
-        return [A @ weight for weight in weights], moved
+    def _through_affine(self, here: int, A: Tensor) -> tuple[list[Tensor], Tensor]:
+        first, *others = self._affine[here].with_bias
+        carried = A @ first
+        return [carried[..., :-1], *(A @ weight for weight in others)], carried[..., -1]
 
-    def _through_lines(
+    def _through_nonlinear(
         self, here: int, A: Tensor, ranges: Ranges, choices: Choices
     ) -> tuple[list[Tensor], Tensor]:
-        step = self.graph.steps[here - 1]
-        (source,) = step.sources
-        lines = self._lines(here, ranges)
-        positive, negative = A.clamp(min=0.0), A.clamp(max=0.0)
-        below_slope = lines.below_slope[:, None]
-        if source in choices.slopes:
-            open_sign = (ranges.lower[source] < 0.0) & (ranges.upper[source] > 0.0)
-            below_slope = torch.where(open_sign[:, None], choices.slopes[source], below_slope)
-        carried = positive * below_slope + negative * lines.above_slope[:, None]
-        below, above = lines.below_offset[:, :, None], lines.above_offset[:, :, None]
-        steepest = torch.maximum(lines.below_slope.abs(), lines.above_slope.abs()).clamp(min=1.0)
-        size = steepest * ranges.size(source) + torch.maximum(below.abs(), above.abs())[:, :, 0]
-        moved = (positive @ below + negative @ above)[:, :, 0]
-        noise = gamma(step.size + MORE) * (A.abs() @ size[:, :, None])[:, :, 0]
-        return [carried], moved - noise
+        step, carrying = self.graph.steps[here - 1], self._carrying(here, ranges)
+        negative = A.clamp(max=0.0)
+        moved = torch.bmm(A, carrying.offset[..., None]) + torch.bmm(negative, carrying.offset_gap[..., None])
+        carried = []
+        for source, below, gap in zip(step.sources, carrying.below, carrying.gap, strict=True):
+            below, gap = below[:, None], gap[:, None]
+            if source in choices.slopes and step.operation == Elementwise("relu"):
+                open_sign = ((ranges.lower[source] < 0.0) & (ranges.upper[source] > 0.0))[:, None]
+                chosen = torch.where(open_sign, choices.slopes[source], below)
+                below, gap = chosen, gap + (below - chosen)
+            carried.append(torch.addcmul(A * below, negative, gap))
+        return carried, moved[..., 0]
 
-    def _lines(self, place: int, ranges: Ranges) -> Lines:
-        step = self.graph.steps[place - 1]
-        assert isinstance(step.operation, Elementwise)
-        (source,) = step.sources
-        return RULES[step.operation.kind](
-            ranges.lower[source], ranges.upper[source], step.operation.parameter
+    def _carrying(self, here: int, ranges: Ranges) -> _Carrying:
+        """The lines of a nonlinear step between its ranges."""
+        step = self.graph.steps[here - 1]
+        seen = tuple(one for source in step.sources for one in (ranges.lower[source], ranges.upper[source]))
+        kept = ranges._kept.get(("lines", here))
+        if kept is None or not _same(kept[0], seen):
+            kept = (seen, self._relaxed(here, ranges))
+            ranges._kept["lines", here] = kept
+        assert isinstance(kept[1], _Carrying)
+        return kept[1]
+
+    def _relaxed(self, here: int, ranges: Ranges) -> _Carrying:
+        step = self.graph.steps[here - 1]
+        between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
+        if isinstance(step.operation, Elementwise):
+            found: Relaxation = rule_of(step.operation.kind).lines(*between[0])
+        else:
+            found = multiplied(*between)
+        noise = self._gamma * torch.maximum(found.below_offset.abs(), found.above_offset.abs())
+        for source, below, above in zip(step.sources, found.below_slopes, found.above_slopes, strict=True):
+            steepest = torch.maximum(below.abs(), above.abs())
+            if isinstance(step.operation, Elementwise) and step.operation.kind == "relu":
+                steepest = steepest.clamp(min=1.0)  # whatever slope is chosen
+            slip = self._gamma * ranges.size(source)
+            if source in self._affine:
+                slip = slip + self._slip(source, ranges)
+            noise = noise + torch.where(steepest == 0.0, 0.0, steepest * slip)
+        return _Carrying(
+            found.below_slopes,
+            tuple(above - below for below, above in zip(found.below_slopes, found.above_slopes, strict=True)),
+            found.below_offset - noise,
+            found.above_offset - found.below_offset + 2.0 * noise,
         )
+
+
+def _same(kept: tuple[Tensor, ...], now: tuple[Tensor, ...]) -> bool:
+    return all(a is b for a, b in zip(kept, now, strict=True))
+
+
+def _open_places(low: Tensor, high: Tensor) -> Tensor:
+    """(N, most) of each set's values whose sign is open, filled up with others to the same number."""
+    open_sign = (low < 0.0) & (high > 0.0)
+    most = int(open_sign.sum(1).max()) if len(low) else 0
+    return torch.argsort(open_sign.to(torch.int8), dim=1, descending=True)[:, :most]
+
+
+def _all_places(low: Tensor) -> Tensor:
+    return torch.arange(low.shape[1], device=low.device).expand(len(low), -1)

@@ -1,0 +1,61 @@
+"""The differential suite of bounds at volume: `python -m benchmarks.bounds_volume --instances 10000`.
+
+Prints what was counted, and every claim that is wrong; ends with 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+
+from tests.differential.claims import Count, judge
+from tests.differential.proof_cases import make
+
+CHUNK = 10
+"""Instances per task: a few seconds to a minute, so that the counts move and workers end together."""
+
+
+def work(first: int, last: int, seconds: float, effort: int) -> Count:
+    """Instances of a range."""
+    import torch
+
+    import dovetail as dt
+
+    torch.set_num_threads(1)
+    count = Count()
+    for seed in range(first, last):
+        count.add(judge(make(seed), dt.Auto(effort=effort), time_limit=seconds))
+    return count
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bounds_volume", description=__doc__)
+    parser.add_argument("--instances", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first instance")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time limit of one solve")
+    parser.add_argument("--effort", type=int, default=1, help="of dt.Auto")
+    options = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    total, begin, last = Count(), time.perf_counter(), options.first + options.instances
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        tasks = [
+            pool.submit(work, k, min(k + CHUNK, last), options.seconds, options.effort)
+            for k in range(options.first, last, CHUNK)
+        ]
+        for number, task in enumerate(as_completed(tasks), start=1):
+            count = task.result()
+            total.add(count)
+            for wrong in count.wrong:
+                print("WRONG", wrong, flush=True)
+            if number % 10 == 0 or number == len(tasks):
+                print(f"{time.perf_counter() - begin:8.0f} s  {total}", flush=True)
+    return 1 if total.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""Every bound that a solve claims on its way, held against points that are verified without it.
+
+Bounds are raised in the dark and shown in the trace: both are listened to. A solve whose cutoff is the
+optimum hides a wrong bound (what is claimed is the smaller of the two), so each case is also solved *deaf*:
+the solve starts from a point that is far from the best and is not allowed a better one, and whatever it
+proves must still hold for the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from unittest.mock import patch
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.run.incumbent import Incumbent
+
+from .proof_cases import Case
+from .proof_points import ACCEPTED, EXACT, Point, good_points
+
+RELATIVE, ABSOLUTE = 1e-6, 1e-9
+"""A bound may be above a point by this much: as far as `optimal` goes."""
+WORSE = 1e-3
+"""A point so much worse than the best, relative, is a cutoff that must not be proved."""
+
+
+@dataclass
+class Heard:
+    """What one solve claimed, in minimisation form."""
+
+    bounds: list[float] = field(default_factory=list)
+    """Every bound that was raised."""
+    lines: list[tuple[float, float]] = field(default_factory=list)
+    """(bound, incumbent) of every line of the trace."""
+    result: dt.Result | None = None
+
+
+@dataclass
+class Count:
+    """What a suite has seen."""
+
+    instances: int = 0
+    solves: int = 0
+    lines: int = 0
+    claims: int = 0
+    proved: int = 0
+    beyond_host: int = 0
+    """Cases in which a bound was better than the first one, the host's own."""
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, other: Count) -> None:
+        """Both together."""
+        for name in ("instances", "solves", "lines", "claims", "proved", "beyond_host"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.wrong += other.wrong
+
+    def __str__(self) -> str:
+        return (
+            f"{self.instances} instances, {self.solves} solves, {self.proved} proved, {self.beyond_host} "
+            f"with a bound beyond the host's, {self.lines} trace lines, {self.claims} claims, "
+            f"{len(self.wrong)} wrong"
+        )
+
+
+@contextmanager
+def _listening(heard: Heard, *, deaf: bool) -> Iterator[None]:
+    """Bounds are written down as they are raised; a deaf incumbent keeps the first point it was given."""
+    raise_bound, improves = Incumbent.raise_bound, Incumbent._improves
+
+    def raised(self: Incumbent, bound: float, *more: object) -> None:
+        heard.bounds.append(float(bound))
+        raise_bound(self, bound, *more)
+
+    def improved(self: Incumbent, objective: float) -> bool:
+        return improves(self, objective) and (self.x is None or not deaf)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(Incumbent, "raise_bound", raised))
+        stack.enter_context(patch.object(Incumbent, "_improves", improved))
+        yield
+
+
+def listen(
+    problem: dt.Problem,
+    method: object,
+    *,
+    start: Point | None = None,
+    deaf: bool = False,
+    time_limit: float = 5.0,
+) -> Heard:
+    """Solve, and write down what is claimed."""
+    heard, sign = Heard(), problem.mip.sign
+
+    def line(event: dt.Event) -> None:
+        bound = -np.inf if event.bound is None else sign * event.bound
+        heard.lines.append((bound, sign * event.row.incumbent))
+
+    with _listening(heard, deaf=deaf):
+        heard.result = dt.solve(
+            problem,
+            method,  # type: ignore[arg-type]
+            start=None if start is None else start.x,
+            time_limit=time_limit,
+            callback=line,
+            log=False,
+        )
+    return heard
+
+
+def judge(
+    case: Case, method: object, *, room: float = EXACT, time_limit: float = 5.0, deaf_only: bool = False
+) -> Count:
+    """Solve a case in the ways there are, and count what is said and what of it is wrong.
+
+    `room` is by how much the points that it is held against may miss rows: `ACCEPTED` for methods that
+    widen rows before they prove anything.
+    """
+    count = Count(instances=1)
+    points = good_points(case, 1, room)
+    ways: list[tuple[str, Point | None, bool]] = [] if deaf_only else [("freely", None, False)]
+    far = _far(points)
+    if points and not deaf_only:
+        ways.append(("from the best", points[0], False))
+    if far is not None:
+        ways.append(("deaf", far, True))
+    for way, start, deaf in ways:
+        heard = listen(case.problem, method, start=start, deaf=deaf, time_limit=time_limit)
+        assert heard.result is not None
+        points = _with_result(case, points, heard.result, room)
+        count.solves += 1
+        count.lines += len(heard.lines)
+        count.claims += len(heard.bounds)
+        count.proved += heard.result.status == "optimal"
+        count.beyond_host += max(heard.bounds, default=-np.inf) > (heard.bounds or [np.inf])[0] + 1e-6
+        count.wrong += [
+            f"case {case.seed} ({case.domain}, {', '.join(case.kinds)}) {way}: {what}"
+            for what in faults(heard, points, case.problem.mip.sign, deaf=deaf)
+        ]
+    return count
+
+
+def _far(points: list[Point]) -> Point | None:
+    """The best of those that are surely worse than the best."""
+    if not points:
+        return None
+    best = points[0].worth
+    worse = [point for point in points if point.worth > best + WORSE * (1.0 + abs(best))]
+    return worse[0] if worse else None
+
+
+def _with_result(case: Case, points: list[Point], result: dt.Result, room: float) -> list[Point]:
+    """What the solve found counts too, if it is what it should be."""
+    if result.x is None or case.missed(result.x[None])[0] > max(room, EXACT):
+        return points
+    again = case.problem.predict(result.x)
+    if not np.array_equal(again, result.x):
+        return points
+    found = Point(result.x, float(case.worth(result.x[None])[0]))
+    return sorted([*points, found], key=lambda point: point.worth)
+
+
+def faults(heard: Heard, points: list[Point], sign: float, *, deaf: bool = False) -> list[str]:
+    """Claims that a verified point contradicts."""
+    result = heard.result
+    assert result is not None
+    said = []
+    if result.status in ("error", "unbounded"):
+        said.append(f"status {result.status}: {result.message}")
+    if "contradicted" in result.message:
+        said.append(f"it contradicts itself: {result.message}")
+    if not points:
+        return said
+    if result.status == "infeasible":
+        said.append(f"called infeasible, but {points[0].worth} is attained")
+    best = points[0].worth
+    most = best + RELATIVE * abs(best) + ABSOLUTE
+    if max(heard.bounds, default=-np.inf) > most or np.isnan(heard.bounds).any():
+        said.append(f"a bound of {max(heard.bounds)} is raised, but {best} is attained")
+    if any(bound > most for bound, _ in heard.lines):
+        said.append(f"the trace shows {max(bound for bound, _ in heard.lines)}, but {best} is attained")
+    if any(bound > worth + RELATIVE * abs(worth) + ABSOLUTE for bound, worth in heard.lines):
+        said.append("a line of the trace has a bound beyond its own incumbent")
+    if result.bound is not None and sign * result.bound > most:
+        said.append(f"the result's bound is {result.bound}, but {sign * best} is attained")
+    if deaf and result.status == "optimal":
+        said.append(f"{result.objective} is called optimal, but {sign * best} is attained")
+    return said
+
+
+__all__ = ["ACCEPTED", "EXACT", "Count", "Heard", "faults", "judge", "listen"]

@@ -1,0 +1,70 @@
+"""No bound is ever above a point that counts: random problems of all kinds, every line of every trace."""
+
+from __future__ import annotations
+
+import pytest
+
+import dovetail as dt
+from tests.conftest import FULL
+from tests.differential.claims import Count, Heard, faults, judge
+from tests.differential.proof_cases import make
+from tests.differential.proof_points import good_points
+
+PARTS, TOTAL = (40, 2000) if FULL else (4, 20)
+"""`python -m benchmarks.bounds_volume` is the same at any volume."""
+SECONDS = 5.0 if FULL else 0.7
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(3600)
+def test_weak_duality_on_every_line(part):
+    count = Count()
+    for seed in range(part, TOTAL, PARTS):
+        count.add(judge(make(seed), dt.Auto(effort=1), time_limit=SECONDS))
+    assert count.wrong == []
+    assert count.lines > 0
+    assert count.beyond_host > 0, "a suite without proofs tests nothing"
+
+
+def test_points_are_what_the_check_accepts():
+    for seed in range(8):
+        case = make(seed)
+        for point in good_points(case, 0)[:3]:
+            assert dt.check(case.problem, point.x).within()
+            worth = case.problem.mip.sign * case.problem.mip.objective(point.x)
+            assert worth == pytest.approx(point.worth, abs=1e-9)
+
+
+def heard_of(case, bound, status="feasible", line=None):
+    result = dt.solve(case.problem, dt.Auto(effort=1), time_limit=0.3, log=False)
+    object.__setattr__(result, "status", dt.Status(status))
+    return Heard([bound], [line] if line else [], result)
+
+
+@pytest.fixture(scope="module")
+def known():
+    case = make(14)
+    return case, good_points(case, 0)
+
+
+def test_a_bound_a_hair_too_high_is_heard(known):
+    case, points = known
+    best = points[0].worth
+    sign = case.problem.mip.sign
+    assert faults(heard_of(case, best), points, sign) == []
+    assert "raised" in faults(heard_of(case, best + 1e-5), points, sign)[0]
+
+
+def test_a_line_of_the_trace_is_heard(known):
+    case, points = known
+    best, sign = points[0].worth, case.problem.mip.sign
+    assert "trace" in faults(heard_of(case, best, line=(best + 1e-5, best + 1.0)), points, sign)[0]
+    assert "beyond its own" in faults(heard_of(case, best, line=(best, best - 1e-3)), points, sign)[0]
+
+
+def test_a_false_status_is_heard(known):
+    case, points = known
+    best, sign = points[0].worth, case.problem.mip.sign
+    assert "infeasible" in faults(heard_of(case, best, "infeasible"), points, sign)[0]
+    assert "optimal" in faults(heard_of(case, best, "optimal"), points, sign, deaf=True)[0]
