@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from dovetail.certificates.certificate import Leaves, Tree
-from dovetail.certificates.checker.leaf_values import Boxes, PartValues, Values, take
+from dovetail.certificates.checker.boxes import Boxes
+from dovetail.certificates.checker.leaf_values import PartValues, Values, take
+from dovetail.certificates.proof import Leaves, Tree
 from dovetail.certifying.leaf_multipliers import leaf_multipliers
 from dovetail.core.arrays import FloatArray, IntArray
 
@@ -35,6 +36,25 @@ class _Open:
     boxes: Boxes
     leaves: Leaves
     hooks: list[Hook]
+    value: FloatArray
+    """What is known of each from its parent: the lowest is looked at first."""
+
+    def take(self, chosen: IntArray) -> _Open:
+        """Some of them."""
+        hooks = [self.hooks[k] for k in chosen]
+        return _Open(self.boxes.take(chosen), take(self.leaves, chosen), hooks, self.value[chosen])
+
+    def joined(self, other: _Open) -> _Open:
+        """Both together."""
+        pairs = (
+            (getattr(self.boxes, name), getattr(other.boxes, name)) for name in ("lower", "upper", "signs")
+        )
+        return _Open(
+            Boxes(*(np.concatenate(pair) for pair in pairs)),
+            _joined([self.leaves, other.leaves]),
+            self.hooks + other.hooks,
+            np.concatenate([self.value, other.value]),
+        )
 
 
 @dataclass
@@ -76,12 +96,13 @@ def grow(
 ) -> tuple[Tree, float]:
     """A tree whose leaves all reach the target, and what they reach; less where it is `over` before."""
     growth = _Growth(values, target)
-    waiting = [
-        _Open(Boxes(values.lower[None], values.upper[None], np.zeros((1, 0))), _plain(values), [(-1, 0)])
-    ]
-    while waiting:
-        stop = bool(over()) or growth.grown.count + sum(len(batch.hooks) for batch in waiting) > most_leaves
-        waiting += growth.step(waiting.pop(), stop=stop)
+    pool = _Open(values.root, _plain(values), [(-1, 0)], np.full(1, -np.inf))
+    while pool.hooks:
+        stop = bool(over()) or growth.grown.count + len(pool.hooks) > most_leaves
+        taken = np.arange(len(pool.hooks)) if stop else np.argsort(pool.value, kind="stable")[:BATCH]
+        left = np.setdiff1d(np.arange(len(pool.hooks)), taken)
+        halves = growth.step(pool.take(taken), stop=stop)
+        pool = pool.take(left).joined(halves)
     return growth.grown.tree(), growth.grown.value
 
 
@@ -90,20 +111,31 @@ class _Growth:
         self._values, self._target = values, target
         self.grown = _Grown()
 
-    def step(self, batch: _Open, *, stop: bool) -> list[_Open]:
-        """Close what can be closed; the halves of the rest, in batches."""
+    def step(self, batch: _Open, *, stop: bool) -> _Open:
+        """Close what can be closed; the halves of the rest."""
+        if stop:  # a box may be all there is time for: it has what its parent had
+            return self._ended(batch)
         prepared = self._values.prepared(batch.boxes)
         leaves = batch.leaves
         found = self._values.values_of(prepared, leaves, both=True)
         short = np.flatnonzero(found.value < self._target)
-        if short.size and not stop:
+        if short.size:
             some = prepared.take(short)
             own = leaf_multipliers(self._values.plane_rows(some))
             leaves, found = _better(leaves, own, found, self._values.values_of(some, own, both=True), short)
         score = self._scores(batch.boxes, found)
-        ends = (found.value >= self._target) | (score.max(axis=1, initial=0.0) <= 0.0) | stop
+        ends = (found.value >= self._target) | (score.max(axis=1, initial=0.0) <= 0.0)
         self._close(batch, leaves, found.value, np.flatnonzero(ends))
-        return self._halved(batch, leaves, score, np.flatnonzero(~ends))
+        return self._halved(batch, leaves, score, found.value, np.flatnonzero(~ends))
+
+    def _ended(self, batch: _Open) -> _Open:
+        """All leaves, whatever they prove."""
+        every = np.arange(len(batch.hooks))
+        for first in range(0, every.size, BATCH):
+            some = batch.take(every[first : first + BATCH])
+            found = self._values.values(some.boxes, some.leaves)
+            self._close(some, some.leaves, found.value, np.arange(len(some.hooks)))
+        return batch.take(every[:0])
 
     def _scores(self, boxes: Boxes, found: Values) -> FloatArray:
         """(N, variables) what a halving may gain; 0 for what is not to be halved."""
@@ -125,7 +157,9 @@ class _Growth:
             self.grown.leaves.append(take(leaves, which))
             self.grown.value = min(self.grown.value, float(value[which].min()))
 
-    def _halved(self, batch: _Open, leaves: Leaves, score: FloatArray, which: IntArray) -> list[_Open]:
+    def _halved(
+        self, batch: _Open, leaves: Leaves, score: FloatArray, value: FloatArray, which: IntArray
+    ) -> _Open:
         v = self._values
         boxes, part, rows = batch.boxes.take(which), take(leaves, which), np.arange(which.size)
         column = v.variables[np.argmax(score[which], axis=1)]
@@ -143,9 +177,8 @@ class _Growth:
             np.concatenate([upper, boxes.upper]),
             np.zeros((2 * which.size, 0)),
         )
-        twice, hooks = _joined([part, part]), [(k, side) for side in (0, 1) for k in splits]
-        spans = [np.arange(k, min(k + BATCH, len(hooks))) for k in range(0, len(hooks), BATCH)]
-        return [_Open(halves.take(s), take(twice, s), [hooks[i] for i in s]) for s in spans]
+        hooks = [(k, side) for side in (0, 1) for k in splits]
+        return _Open(halves, _joined([part, part]), hooks, np.tile(value[which], 2))
 
 
 def _plain(values: PartValues) -> Leaves:
@@ -176,6 +209,7 @@ def _better(
 
 
 def _joined(parts: list[Leaves]) -> Leaves:
+    parts = [part for part in parts if len(part)] or parts[:1]
     arrays = {place.name: [getattr(part, place.name) for part in parts] for place in fields(Leaves)}
     return Leaves(
         **{

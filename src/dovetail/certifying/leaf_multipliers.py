@@ -10,8 +10,8 @@ import torch
 
 from dovetail.bounds.lp_batch.interior_point import multipliers
 from dovetail.bounds.lp_batch.linear_programs import LinearPrograms
-from dovetail.certificates.certificate import Leaves
 from dovetail.certificates.checker.leaf_values import PlaneRows
+from dovetail.certificates.proof import Leaves
 from dovetail.core.arrays import FloatArray
 
 FAR = 1e6

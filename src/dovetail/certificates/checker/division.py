@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.certificates.certificate import Tree
-from dovetail.certificates.checker.leaf_values import Boxes
+from dovetail.certificates.checker.boxes import Boxes
+from dovetail.certificates.proof import Tree
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 

@@ -58,8 +58,11 @@ class Definition:
 
 def samples_of(
     problem: Problem, graphs: dict[str, Graph | None], columns: IntArray, lower: FloatArray, upper: FloatArray
-) -> list[Sample]:
-    """Samples that write columns of the part, in the order of chains; bounds are those of all columns."""
+) -> tuple[list[Sample], FloatArray, FloatArray]:
+    """Samples that write columns of the part, in the order of chains.
+
+    Bounds are those of all columns; they come back narrowed to what the networks can give.
+    """
     inside = np.zeros(problem.mip.n_columns, dtype=bool)
     inside[columns] = True
     lower, upper = lower.copy(), upper.copy()
@@ -70,7 +73,7 @@ def samples_of(
                 if not (inside[block.outputs[i]].all() and inside[block.inputs[i]].all()):
                     raise UnsupportedError(f"{block.name}, sample {i} is only partly among the columns")
                 found.append(_sample(block, graphs[block.name], i, lower, upper))
-    return found
+    return found, lower, upper
 
 
 def _sample(block: Block, graph: Graph | None, i: int, lower: FloatArray, upper: FloatArray) -> Sample:

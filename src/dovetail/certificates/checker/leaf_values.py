@@ -10,35 +10,21 @@ and that function is least at a corner of the leaf's box. Every rounding is take
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from dovetail.certificates.certificate import Leaves
-from dovetail.certificates.checker.joint_graph import Definition, JointGraph, Sample, samples_of
-from dovetail.certificates.checker.planes import Chosen, Known, Planes, Ranges
+from dovetail.certificates.checker.boxes import Boxes, Chosen
+from dovetail.certificates.checker.class_outputs import ClassOutputs
+from dovetail.certificates.checker.joint_graph import JointGraph, samples_of
+from dovetail.certificates.checker.planes import Known, Planes, Ranges
 from dovetail.certificates.checker.region import Region
 from dovetail.certificates.checker.rounding import gamma
+from dovetail.certificates.checker.substitution import Substitution, definition
+from dovetail.certificates.proof import Leaves
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Graph
-from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-
-
-@dataclass(frozen=True, eq=False)
-class Boxes:
-    """Where the leaves are: bounds of the part's columns, and signs of its neurons."""
-
-    lower: FloatArray
-    """(N, columns)."""
-    upper: FloatArray
-    signs: FloatArray
-    """(N, neurons): 1 and -1 where a sign is decided, else 0; no columns where none is."""
-
-    def take(self, chosen: Chosen) -> Boxes:
-        """Some of them."""
-        return Boxes(self.lower[chosen], self.upper[chosen], self.signs[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,60 +102,40 @@ class PartValues:
         mip = problem.mip
         self.columns, self.rows = columns, rows
         self.integer = mip.integer[columns]
-        self.lower, self.upper = lower[columns], upper[columns]
         self._cost, self._noise = cost[columns], noise[columns]
         self._A = mip.A[rows].toarray()[:, columns]
         self._row_lower, self._row_upper = mip.row_lower[rows], mip.row_upper[rows]
         definitions = [definition(mip, int(j), int(i)) for j, i in defined]
-        samples = samples_of(problem, graphs, columns, lower, upper)
+        samples, lower, upper = samples_of(problem, graphs, columns, lower, upper)
+        self.lower, self.upper = lower[columns], upper[columns]
         self.joint = JointGraph(columns, samples, definitions)
         self._planes = Planes(self.joint.graph)
-        self._definitions = definitions
-        place = {int(j): k for k, j in enumerate(columns)}
-        self._variables = _places(place, self.joint.variables)
-        self._regression = _places(place, self.joint.regression)
-        self._classes = _places(place, self.joint.classes)
-        self._place = place
-        index = {int(j): k for k, j in enumerate(self.joint.variables)}
-        self._groups = [
-            _places(index, sample.outputs) for sample, _ in self.joint.logits if sample.outputs.size > 1
-        ]
-        self._cut = self._row_of_region(mip, row)
+        self._place = {int(j): k for k, j in enumerate(columns)}
+        self._columns = Substitution(self.joint, self._place, definitions)
+        self._classes = ClassOutputs(self.joint, self._place)
+        self._regression = _places(self._place, self.joint.regression)
+        self.integer[_places(self._place, self.joint.classes)] = True
+        self._cut = self._columns.region_row(mip, row, self.root)
         self.neurons = sum(size for _, size in self.joint.neurons)
-        self.variables = self._variables
+        self.variables = self._columns.variables
         """Of the part's columns, those that are variables."""
-        self.read = self._read()[: self._variables.size]
+        self._reads = self._read()
+        self.read = self._reads[: self.variables.size]
         """Of those, the ones that a network reads."""
 
-    def _row_of_region(self, mip: Mip, row: int) -> tuple[FloatArray | None, float]:
-        """The row that neurons' bounds take account of, over variables and unknowns: row x <= side."""
-        if row < 0:
-            return None, 0.0
-        entries = mip.A[[row]].tocoo()
-        weights, side = np.zeros(self.joint.inputs), float(mip.row_upper[row])
-        sizes, total = np.zeros(self.joint.inputs), abs(side)
-        for j, a in zip(entries.coords[1].tolist(), entries.data.tolist(), strict=True):
-            if j not in self._place or j in self.joint.regression.tolist():
-                raise UnsupportedError("the row of a part has other columns in it")
-            one = np.zeros(self.joint.inputs)
-            constant = self.joint.place_in(j, one)
-            weights, side = weights + a * one, side - a * constant
-            sizes, total = sizes + np.abs(a * one), total + abs(a * constant)
-        box = Boxes(self.lower[None], self.upper[None], np.zeros((1, 0)))
-        reach = Region(*self._variable_box(box)).size[0]
-        if not np.isfinite(side) or not np.all(np.isfinite(reach[sizes > 0.0])):
-            return None, 0.0
-        total += float(sizes[sizes > 0.0] @ reach[sizes > 0.0])
-        return weights, side + gamma(2 * entries.data.size) * total
+    @property
+    def root(self) -> Boxes:
+        """All there is."""
+        return Boxes(self.lower[None], self.upper[None], np.zeros((1, 0)))
 
     # ---- values
 
     def prepared(self, boxes: Boxes) -> Prepared:
         """The ranges on some boxes."""
         with np.errstate(invalid="ignore", over="ignore"):
-            region = Region(*self._variable_box(boxes), *self._cut)
+            region = Region(*self._columns.box(boxes), *self._cut)
             ranges = self._planes.ranges(self._finite(region), self._known(boxes))
-            return Prepared(boxes, self._decided(boxes, ranges), ranges)
+            return Prepared(boxes, self._classes.decided(boxes, ranges), ranges)
 
     def values(self, boxes: Boxes, leaves: Leaves) -> Values:
         """Of some leaves at a time."""
@@ -188,14 +154,14 @@ class PartValues:
         coefficients, moved = self._outputs(rows, box, leaves, ranges)
         sides = np.stack([coefficients, -coefficients], axis=1) if both else coefficients[:, None]
         slopes, offset = self._planes.backward(len(self.joint.graph.steps), sides, ranges, known)
-        total = slopes[:, 0] + self._embedded(rows)
-        variables = Region(*self._variable_box(box))
-        value = _least(total, self._embedded_noise(rows, off, slopes[:, 0]), variables, self._groups)
-        terms = np.stack([value, constant, moved, offset[:, 0], self._defined_constants(rows)])
+        total = slopes[:, 0] + self._columns.rows(rows)
+        variables = Region(*self._columns.box(box))
+        value = _least(total, self._columns.noise(rows, off, slopes[:, 0]), variables, self._classes.groups)
+        terms = np.stack([value, constant, moved, offset[:, 0], self._columns.constant(rows, off)])
         value = terms.sum(axis=0) - gamma(len(terms)) * np.abs(terms).sum(axis=0)
         value = value - self._sizes(off, ranges)
         value = np.where(empty, np.inf, np.where(np.isnan(value), -np.inf, value))
-        n = self._variables.size
+        n = self.variables.size
         apart = slopes.sum(axis=1)[:, :n] if both else np.zeros((len(value), n))
         return Values(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]), apart)
 
@@ -213,31 +179,15 @@ class PartValues:
             lower[:, at], upper[:, at] = ranges.lower[place], ranges.upper[place]
             first += columns.size
         return PlaneRows(
-            self._cost, self._A, self._row_lower, self._row_upper, lower, upper, self._variables,
-            self.joint.unknowns, self._regression, self._classes.size, slopes[:, :total], offset[:, :total],
-            -slopes[:, total:], -offset[:, total:], self._open_conditions(box),
+            self._cost, self._A, self._row_lower, self._row_upper, lower, upper, self.variables,
+            self.joint.unknowns, self._regression, self._classes.count, slopes[:, :total], offset[:, :total],
+            -slopes[:, total:], -offset[:, total:], self._classes.sides(box),
         )  # fmt: skip
-
-    def _open_conditions(self, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
-        """(N, classes) what each logit must be at least, and at most, where its class is fixed.
-
-        Of a class of one logit only; those of several keep multipliers of 0.
-        """
-        least = np.full((len(boxes.lower), self._classes.size), -np.inf)
-        most = np.full((len(boxes.lower), self._classes.size), np.inf)
-        first = 0
-        for sample, _ in self.joint.logits:
-            at = _places(self._place, sample.outputs)
-            if at.size == 1:
-                least[:, first] = np.where(boxes.lower[:, at[0]] > 0.5, -sample.slack[0], -np.inf)
-                most[:, first] = np.where(boxes.upper[:, at[0]] < 0.5, sample.slack[1], np.inf)
-            first += at.size
-        return least, most
 
     @property
     def split_worthy(self) -> BoolArray:
         """(variables,) those that a network reads, or that are integers."""
-        return np.asarray(self.read | self.integer[self._variables])
+        return np.asarray(self.read | self.integer[self.variables])
 
     def _known(self, boxes: Boxes) -> Known:
         """What is known on the boxes: outputs within their columns' bounds, classes, signs."""
@@ -245,8 +195,7 @@ class PartValues:
         for place, columns in self.joint.places.items():
             at = _places(self._place, columns)
             known.lower[place], known.upper[place] = boxes.lower[:, at], boxes.upper[:, at]
-        for sample, place in self.joint.logits:
-            self._class_ranges(sample.outputs, sample.slack, place, boxes, known)
+        self._classes.know(boxes, known)
         for place, span in self._spans() if boxes.signs.shape[1] else ():
             sign = boxes.signs[:, span]
             known.lower[place] = np.where(sign > 0.0, 0.0, -np.inf)
@@ -270,42 +219,6 @@ class PartValues:
             yield place, slice(first, first + size)
             first += size
 
-    def _class_ranges(
-        self, columns: IntArray, slack: FloatArray, place: int, boxes: Boxes, known: Known
-    ) -> None:
-        """A class of one logit that is fixed says on which side of 0 it is."""
-        if columns.size > 1:
-            return
-        at = self._place[int(columns[0])]
-        one, zero = boxes.lower[:, at] > 0.5, boxes.upper[:, at] < 0.5
-        known.lower[place] = np.where(one, -slack[0], -np.inf)[:, None]
-        known.upper[place] = np.where(zero, slack[1], np.inf)[:, None]
-
-    def _decided(self, boxes: Boxes, ranges: Ranges) -> Boxes:
-        """Classes whose logit says which they are."""
-        lower, upper = boxes.lower.copy(), boxes.upper.copy()
-        for sample, place in self.joint.logits:
-            at = _places(self._place, sample.outputs)
-            if at.size == 1:
-                upper[:, at] = np.where(
-                    ranges.upper[place] < -sample.slack[0], np.minimum(upper[:, at], 0.0), upper[:, at]
-                )
-                lower[:, at] = np.where(
-                    ranges.lower[place] > sample.slack[1], np.maximum(lower[:, at], 1.0), lower[:, at]
-                )
-                continue
-            for k in range(at.size):  # beaten by some other class for sure
-                beaten = ranges.lower[place] - ranges.upper[place][:, [k]] > sample.slack[k]
-                beaten[:, k] = False
-                lost = beaten.any(axis=1)
-                upper[lost, at[k]] = np.minimum(upper[lost, at[k]], 0.0)
-        return replace(boxes, lower=lower, upper=upper)
-
-    def _variable_box(self, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
-        unknown = np.broadcast_to(self.joint.unknowns, (len(boxes.lower), self.joint.unknowns.size))
-        at = self._variables
-        return np.hstack([boxes.lower[:, at], -unknown]), np.hstack([boxes.upper[:, at], unknown])
-
     def _read(self) -> BoolArray:
         """Variables and unknowns that a network reads."""
         read = np.zeros(self.joint.inputs, dtype=bool)
@@ -317,7 +230,7 @@ class PartValues:
 
     def _finite(self, region: Region) -> Region:
         """For the networks: columns that none of them reads may have no bounds."""
-        read = self._read()
+        read = self._reads
         lower = np.where(read | np.isfinite(region.lower), region.lower, np.minimum(region.upper, 0.0))
         lower = np.where(np.isfinite(lower), lower, 0.0)
         upper = np.where(read | np.isfinite(region.upper), region.upper, np.maximum(lower, 0.0))
@@ -346,11 +259,9 @@ class PartValues:
         coefficients[:, :q] = rows[:, self._regression]
         if leaves.bounds.shape[1]:
             given = np.where(np.isfinite(leaves.bounds), leaves.bounds, 0.0)
-            low = np.hstack(
-                [ranges.lower[place] for place in self.joint.places] or [np.zeros((len(rows), 0))]
-            )
-            high = np.hstack(
-                [ranges.upper[place] for place in self.joint.places] or [np.zeros((len(rows), 0))]
+            low, high = (
+                np.hstack([side[place] for place in self.joint.places])
+                for side in (ranges.lower, ranges.upper)
             )
             parts = np.where(given > 0.0, given * low, given * high)
             moved += parts.sum(axis=1) - gamma(q) * np.abs(parts).sum(axis=1)
@@ -358,106 +269,20 @@ class PartValues:
             apart = np.abs(given) + np.abs(rows[:, self._regression])
             moved -= gamma(1) * (apart * np.maximum(np.abs(low), np.abs(high))).sum(axis=1)
         if leaves.conditions.shape[1]:
-            self._conditions(np.maximum(leaves.conditions, 0.0), boxes, ranges, coefficients, moved)
+            self._classes.add_conditions(
+                np.maximum(leaves.conditions, 0.0), boxes, ranges, coefficients, moved
+            )
         return coefficients, moved
 
-    def _conditions(
-        self, given: FloatArray, boxes: Boxes, ranges: Ranges, coefficients: FloatArray, moved: FloatArray
-    ) -> None:
-        """What logits must be where classes are fixed, times a number that is not negative."""
-        first, shift = 0, self._regression.size
-        for sample, place in self.joint.logits:
-            at = _places(self._place, sample.outputs)
-            one = boxes.lower[:, at] > 0.5
-            mine = given[:, first : first + at.size]
-            logits = slice(shift + first, shift + first + at.size)
-            if at.size == 1:
-                zero = boxes.upper[:, at] < 0.5
-                slack = np.where(one, sample.slack[0], sample.slack[1])
-                use = np.where((one | zero) & np.isfinite(slack), mine, 0.0)
-                coefficients[:, logits] += np.where(one, -use, use)
-                moved -= (use * np.where(np.isfinite(slack), slack, 0.0) * (1.0 + gamma(1)))[:, 0]
-            else:
-                self._winners(mine, one, sample, place, ranges, coefficients[:, logits], moved)
-            first += at.size
-
-    @staticmethod
-    def _winners(
-        given: FloatArray,
-        one: BoolArray,
-        sample: Sample,
-        place: int,
-        ranges: Ranges,
-        coefficients: FloatArray,
-        moved: FloatArray,
-    ) -> None:
-        """Of several classes the one that is fixed is not beaten by any other, but for the slack."""
-        for k in range(one.shape[1]):
-            slack = np.where(np.isfinite(sample.slack[k]), sample.slack[k], 0.0)
-            use = np.where(one[:, [k]] & np.isfinite(sample.slack[k]), given, 0.0)
-            use[:, k] = 0.0
-            coefficients += use
-            coefficients[:, k] -= use.sum(axis=1)
-            inexact = use.sum(axis=1) * ranges.size(place).max(axis=1) + use @ slack
-            moved -= use @ slack + gamma(4 * one.shape[1]) * inexact
-
-    # ---- columns as variables
-
-    def _embedded(self, rows: FloatArray) -> FloatArray:
-        """The coefficients of columns over variables and unknowns; definitions are put in."""
-        total = np.zeros((len(rows), self.joint.inputs))
-        total[:, : self._variables.size] = rows[:, self._variables]
-        for one in self._definitions:
-            weights = np.zeros(self.joint.inputs)
-            self.joint.place_in(one.column, weights)
-            total += rows[:, [self._place[one.column]]] * weights
-        return total
-
-    def _embedded_noise(self, rows: FloatArray, off: FloatArray, slopes: FloatArray) -> FloatArray:
-        """What those, and the planes' slopes that are added, may be off by."""
-        return self._absolute(off) + gamma(2 + len(self._definitions)) * (
-            self._absolute(np.abs(rows)) + np.abs(slopes)
-        )
-
-    def _absolute(self, sizes: FloatArray) -> FloatArray:
-        total = np.zeros((len(sizes), self.joint.inputs))
-        total[:, : self._variables.size] = sizes[:, self._variables]
-        for one in self._definitions:
-            weights = np.zeros(self.joint.inputs)
-            self.joint.place_in(one.column, weights)
-            total += sizes[:, [self._place[one.column]]] * np.abs(weights)
-        return total
-
-    def _defined_constants(self, rows: FloatArray) -> FloatArray:
-        total = np.zeros(len(rows))
-        for one in self._definitions:
-            part = rows[:, self._place[one.column]] * one.constant
-            total += part - gamma(1) * np.abs(part)
-        return total - gamma(len(self._definitions)) * np.abs(total)
-
     def _sizes(self, off: FloatArray, ranges: Ranges) -> FloatArray:
-        """(N,) what inexact coefficients of outputs may make of it, and constants of definitions."""
+        """(N,) what inexact coefficients of outputs may make of it."""
         total = np.zeros(len(off))
         first = 0
         for place, columns in self.joint.places.items():
             at = self._regression[first : first + columns.size]
             total += (off[:, at] * ranges.size(place)).sum(axis=1)
             first += columns.size
-        for one in self._definitions:
-            total += off[:, self._place[one.column]] * abs(one.constant)
         return total * (1.0 + gamma(off.shape[1]))
-
-
-def definition(mip: Mip, column: int, row: int) -> Definition:
-    """A column as an equality row has it; the row is as loose as the check already."""
-    start, stop = mip.A.indptr[row], mip.A.indptr[row + 1]
-    entries = dict(zip(mip.A.indices[start:stop].tolist(), mip.A.data[start:stop].tolist(), strict=True))
-    own = entries.pop(column, 0.0)
-    if abs(own) != 1.0 or not np.isfinite(mip.row_upper[row] - mip.row_lower[row]):
-        raise UnsupportedError(f"{mip.row_name(row)} does not say what {mip.column_name(column)} is")
-    middle = 0.5 * (mip.row_lower[row] + mip.row_upper[row])
-    missed = 0.5 * (mip.row_upper[row] - mip.row_lower[row]) + gamma(4) * (1.0 + abs(middle))
-    return Definition(column, {j: -a * own for j, a in entries.items()}, float(middle * own), float(missed))
 
 
 def _least(slopes: FloatArray, noise: FloatArray, region: Region, groups: list[IntArray]) -> FloatArray:

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dovetail.certificates.checker.boxes import Chosen
 from dovetail.certificates.checker.lines import Lines, lines
 from dovetail.certificates.checker.region import Region
 from dovetail.certificates.checker.rounding import down, gamma, up
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Affine, Elementwise, Graph, Product
-
-Chosen = IntArray | BoolArray | slice
 
 
 @dataclass(eq=False)
@@ -72,8 +71,8 @@ class Planes:
         ranges = Ranges([region.lower], [region.upper], np.zeros(len(region.lower), dtype=bool))
         for place in range(1, len(self._graph.steps) + 1):
             low, high = self._interval(place, ranges)
-            ranges.lower.append(low)
-            ranges.upper.append(high)
+            ranges.lower.append(np.where(np.isnan(low), -np.inf, low))  # nothing is known there
+            ranges.upper.append(np.where(np.isnan(high), np.inf, high))
             self._intersect(place, ranges, known)
             affine = isinstance(self._graph.steps[place - 1].operation, Affine)
             if affine and place in self._nonlinear:

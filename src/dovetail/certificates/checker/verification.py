@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.certificates.certificate import Certificate, CertificateKind, Leaves, Part
+from dovetail.certificates.certificate import Certificate
+from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.division import BrokenTree, leaf_boxes
-from dovetail.certificates.checker.leaf_values import Boxes, PartValues, take
+from dovetail.certificates.checker.leaf_values import PartValues, take
 from dovetail.certificates.checker.root_box import root_box
 from dovetail.certificates.checker.rounding import gamma
 from dovetail.certificates.fingerprint import fingerprint
+from dovetail.certificates.proof import CertificateKind, Leaves, Part
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Graph
