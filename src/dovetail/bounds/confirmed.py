@@ -84,7 +84,7 @@ def stands(
 ) -> Confirmed:
     """What of an engine's answer to `mip`, asked for points up to `cutoff`, stands.
 
-    Where `mip` itself holds such points only, its bound is one of theirs: nothing above the cutoff is claimed.
+    Where `mip` itself holds such points only, its bound is one of theirs: nothing above it is claimed.
     """
     known = min(answer.value, cutoff)
     slack = 0.5 * optimality_gap(mip, known) if math.isfinite(known) else 0.0

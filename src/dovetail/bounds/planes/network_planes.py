@@ -131,8 +131,11 @@ class NetworkPlanes:
 
     # ---- ranges
 
-    def ranges(self, domain: Domain, known: Ranges | None = None) -> Ranges:
-        """Of every vector; nothing is looser than `known`, which holds on the same sets."""
+    def ranges(self, domain: Domain, known: Ranges | None = None, settled: int = 0) -> Ranges:
+        """Of every vector; nothing is looser than `known`, which holds on the same sets.
+
+        Up to the place `settled` what is known is as good as planes make it.
+        """
         ranges = Ranges([domain.lower], [domain.upper])
         for place, step in enumerate(self.graph.steps, start=1):
             low, high = self._interval(place, ranges)
@@ -140,7 +143,7 @@ class NetworkPlanes:
                 low, high = torch.maximum(low, known.lower[place]), torch.minimum(high, known.upper[place])
             ranges.lower.append(low)
             ranges.upper.append(high)
-            if self._readers[place] and not isinstance(step.operation, Elementwise):
+            if place > settled and self._readers[place] and not isinstance(step.operation, Elementwise):
                 self._tighten(place, domain, ranges)
         return ranges
 
@@ -207,11 +210,14 @@ class NetworkPlanes:
 
     def planes(self, rows: Tensor, ranges: Ranges, choices: Choices = NO_CHOICES) -> Planes:
         """Planes below `rows` of the outputs: (S, outputs), or (N, S, outputs)."""
-        count = len(ranges.lower[0])
+        return self.planes_at(len(self.graph.steps), rows, ranges, choices)
+
+    def planes_at(self, place: int, rows: Tensor, ranges: Ranges, choices: Choices = NO_CHOICES) -> Planes:
+        """The same below `rows` of the vector at any place."""
         if rows.dim() == 2:
-            rows = rows[None].expand(count, -1, -1)
+            rows = rows[None].expand(len(ranges.lower[0]), -1, -1)
         nothing = torch.zeros(rows.shape[:2], dtype=rows.dtype, device=rows.device)
-        return self._backward({len(self.graph.steps): rows}, nothing, ranges, choices)
+        return self._backward({place: rows}, nothing, ranges, choices)
 
     def _backward(
         self, waiting: dict[int, Tensor], offset: Tensor, ranges: Ranges, choices: Choices

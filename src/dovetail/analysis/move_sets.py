@@ -1,0 +1,243 @@
+"""The inputs of one block sample as a closed-form set, where the host's rows make them one.
+
+    x = origin + directions t,   0 <= t <= limit,   least <= weights't <= most
+
+Inputs with a row of their own (x = w + a - b) are made of the columns in it; others are moves themselves. Of
+the component's other rows the longest over moves is kept, the rest is left out: the set only grows, which is
+sound for a bound. All of it holds for every point that the check accepts, not only for those that meet rows
+exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.analysis.components import Components
+from dovetail.bounds.box import UNIT, Box
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.problem import Problem
+
+NOISE = 16.0 * UNIT
+"""Relative: what the few operations that make up a number here may be off by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A component with one block sample in it."""
+
+    number: int
+    block: Block
+    sample: int
+    members: IntArray
+    """Its columns."""
+    rows: IntArray
+    """The rows that touch nothing else."""
+
+
+def parts_of_one_sample(problem: Problem, parts: Components) -> list[Part] | None:
+    """All components, where each has just one sample of one block; else None."""
+    samples = [(block, i) for block in problem.blocks for i in range(block.samples)]
+    owners = [int(parts.owner[block.outputs[i][0]]) for block, i in samples]
+    if sorted(owners) != list(range(parts.count)):
+        return None
+    order = np.argsort(parts.row_owner, kind="stable")
+    ends = np.searchsorted(parts.row_owner[order], np.arange(parts.count + 1))
+    members = parts.members
+    return [
+        Part(number, block, i, members[number], order[ends[number] : ends[number + 1]])
+        for (block, i), number in zip(samples, owners, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class MoveSet:
+    """The set of one component's inputs, and which columns its moves are: column = start + sign t."""
+
+    inputs: IntArray
+    """(d,) columns."""
+    columns: IntArray
+    """(m,) columns of the moves."""
+    start: FloatArray
+    sign: FloatArray
+    directions: FloatArray
+    """(d, m)."""
+    origin: FloatArray
+    limit: FloatArray
+    weights: FloatArray
+    least: float
+    most: float
+    give: FloatArray
+    """(d,) how far an input may be off: rows of their own may be missed by the check's tolerance."""
+
+    def costs(self, cost: FloatArray) -> tuple[FloatArray, float]:
+        """(m,) of the moves, and a constant: what the component's columns but the outputs cost at least."""
+        defined = ~np.isin(self.inputs, self.columns)
+        on_inputs = np.where(defined, cost[self.inputs], 0.0)
+        per_move = cost[self.columns] * self.sign + on_inputs @ self.directions
+        terms = np.concatenate(
+            [cost[self.columns] * self.start, on_inputs * self.origin, -np.abs(on_inputs) * self.give]
+        )
+        noise = NOISE * (terms.size + self.inputs.size) * float(np.abs(terms).sum())
+        # what a cost of a move is off by counts for its whole length
+        sizes = np.abs(cost[self.columns]) + np.abs(on_inputs) @ np.abs(self.directions)
+        noise += NOISE * (self.inputs.size + 2) * float(sizes @ self.limit)
+        return per_move, float(terms.sum()) - noise
+
+    def values(self, moves: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The inputs and the moves' columns, for so many moves."""
+        return self.origin + self.directions @ moves, self.start + self.sign * moves
+
+
+def move_set(problem: Problem, part: Part, box: Box) -> MoveSet | None:
+    """Of a component's one sample; None where it is no such set. `box` holds for the loosened host."""
+    mip, inputs = problem.mip, part.block.inputs[part.sample]
+    own = part.members[~np.isin(part.members, part.block.outputs[part.sample])]
+    fixed = inputs[~np.isin(inputs, own)]  # columns that cannot move belong to nobody
+    if np.unique(inputs).size < inputs.size or np.any(mip.lower[fixed] < mip.upper[fixed]):
+        return None
+    local = sp.csr_array(mip.A[part.rows])
+    definition = _definitions(mip, local, part.rows, inputs, own)
+    columns = np.concatenate([own[~np.isin(own, list(definition))], fixed])
+    lower, upper = box.lower[columns], box.upper[columns]
+    if not np.all(np.isfinite(lower) & np.isfinite(upper)):
+        return None
+    frame = _Frame.of(mip, local, part.rows, inputs, columns, definition, lower)
+    limit = (upper - lower) * (1.0 + NOISE)
+    return _with_row(frame, lower, upper, limit, frame.longest_row(mip, local, part.rows, limit))
+
+
+def _with_row(
+    frame: _Frame, lower: FloatArray, upper: FloatArray, limit: FloatArray, row: _Row | None
+) -> MoveSet:
+    """Moves of negative weight are counted from their other end."""
+    nothing = np.zeros(limit.size)
+    row = row if row is not None else _Row(nothing, -np.inf, np.inf)
+    turned = row.weights < 0.0
+    row = row.turned(turned, limit)
+    end = np.where(turned, limit, 0.0)
+    directions, sign = frame.directions, np.where(turned, -1.0, 1.0)
+    origin, give = frame.origin, frame.give
+    if np.any(turned):
+        origin = origin + directions @ end
+        give = give + NOISE * (limit.size + 2) * (np.abs(origin) + np.abs(directions) @ end)
+    return MoveSet(
+        frame.inputs,
+        frame.columns,
+        np.where(turned, upper, lower),
+        sign,
+        directions * sign,
+        origin,
+        limit,
+        row.weights,
+        row.least,
+        row.most,
+        give,
+    )
+
+
+def _definitions(
+    mip: Mip, local: sp.csr_array, rows: IntArray, inputs: IntArray, own: IntArray
+) -> dict[int, int]:
+    """For inputs with an equality of their own over other columns of the component: its place in `rows`."""
+    found: dict[int, int] = {}
+    reads, mine = set(inputs.tolist()), set(own.tolist())
+    for k, row in enumerate(rows):
+        columns = local.indices[local.indptr[k] : local.indptr[k + 1]].tolist()
+        here = [j for j in columns if j in reads]
+        if mip.row_lower[row] != mip.row_upper[row] or len(here) != 1 or len(columns) < 2:
+            continue
+        if here[0] not in found and all(j in mine for j in columns):
+            found[here[0]] = k
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """least <= weights't <= most."""
+
+    weights: FloatArray
+    least: float
+    most: float
+
+    def turned(self, turned: BoolArray, limit: FloatArray) -> _Row:
+        """With some moves counted from their other end."""
+        moved = float(self.weights @ np.where(turned, limit, 0.0))
+        room = NOISE * (limit.size + 2) * float(np.abs(self.weights) @ limit) if np.any(turned) else 0.0
+        return _Row(np.abs(self.weights), self.least - moved - room, self.most - moved + room)
+
+
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """Inputs in terms of moves that are counted from their lower bounds."""
+
+    inputs: IntArray
+    columns: IntArray
+    defined: BoolArray
+    """(d,) inputs that are made of moves."""
+    spent: frozenset[int]
+    """Places of the rows that say so."""
+    directions: FloatArray
+    origin: FloatArray
+    give: FloatArray
+    lower: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        mip: Mip,
+        local: sp.csr_array,
+        rows: IntArray,
+        inputs: IntArray,
+        columns: IntArray,
+        definition: dict[int, int],
+        lower: FloatArray,
+    ) -> _Frame:
+        """Each row of an input solved for it."""
+        place = {int(j): k for k, j in enumerate(columns)}
+        directions = np.zeros((inputs.size, columns.size))
+        constant, tolerance = np.zeros(inputs.size), np.zeros(inputs.size)
+        for i, j in enumerate(inputs.tolist()):
+            if j not in definition:
+                directions[i, place[j]] = 1.0
+                continue
+            k = definition[j]
+            entries = _entries(local, k)
+            own = entries.pop(j)
+            for other, entry in entries.items():
+                directions[i, place[other]] = -entry / own
+            constant[i], tolerance[i] = mip.row_upper[rows[k]] / own, TOLERANCE / abs(own) * (1.0 + NOISE)
+        origin = constant + directions @ lower
+        size = np.abs(constant) + np.abs(directions) @ np.abs(lower)
+        give = tolerance + NOISE * (columns.size + 2) * size
+        defined = np.array([j in definition for j in inputs.tolist()])
+        return cls(inputs, columns, defined, frozenset(definition.values()), directions, origin, give, lower)
+
+    def longest_row(self, mip: Mip, local: sp.csr_array, rows: IntArray, limit: FloatArray) -> _Row | None:
+        """Of those that define no input and touch nothing but moves and inputs."""
+        known = {*self.columns.tolist(), *self.inputs.tolist()}
+        for k in np.argsort(-np.diff(local.indptr), kind="stable").tolist():
+            entries = _entries(local, k)
+            if k in self.spent or not known.issuperset(entries):
+                continue
+            on_moves = np.array([entries.get(j, 0.0) for j in self.columns.tolist()])
+            on_inputs = np.array([entries.get(j, 0.0) for j in self.inputs.tolist()]) * self.defined
+            weights = on_moves + on_inputs @ self.directions
+            constant = float(on_moves @ self.lower + on_inputs @ self.origin)
+            size = float(np.abs(on_moves) @ np.abs(self.lower) + np.abs(on_inputs) @ np.abs(self.origin))
+            size += float((np.abs(on_moves) + np.abs(on_inputs) @ np.abs(self.directions)) @ limit)
+            room = TOLERANCE * (1.0 + NOISE) + float(np.abs(on_inputs) @ self.give) * (1.0 + NOISE)
+            room += NOISE * (limit.size + self.inputs.size) * size
+            low, high = mip.row_lower[rows[k]] - constant, mip.row_upper[rows[k]] - constant
+            return _Row(weights, low - room - NOISE * abs(low), high + room + NOISE * abs(high))
+        return None
+
+
+def _entries(local: sp.csr_array, k: int) -> dict[int, float]:
+    """A row, by column."""
+    span = slice(local.indptr[k], local.indptr[k + 1])
+    return dict(zip(local.indices[span].tolist(), local.data[span].tolist(), strict=True))

@@ -1,0 +1,198 @@
+"""Sets of inputs that moves from an origin reach: boxes, simplices, balls; a linear function is a knapsack.
+
+    x = origin + directions t + error,   0 <= t <= limit,   least <= weights't <= most,   |error| <= give
+
+A box has no row; a box whose inputs add up to something has one; an L1 ball has a move up and one down for
+each input, of weight 1; a priced ball weighs them by what they cost. Over all of them a linear function's least
+value is a fractional knapsack: one sort finds the price of the row, and any price proves a bound (weak
+duality), so that nothing rests on the sort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from dovetail.bounds.planes.domain import UNIT, gamma
+
+OUTWARD = 1.0 + 4.0 * UNIT
+"""A quotient that must not come out too small."""
+MORE = 8
+"""Operations beside a sum itself."""
+STEEPEST = 1e12
+"""Multipliers of conditions that nothing can meet: they prove as much as is asked, and stay numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionPrice:
+    """What a linear condition costs at least, about."""
+
+    price: Tensor
+    """(N,) the multiplier of the condition."""
+    moves: Tensor
+    """(N, m)."""
+    possible: Tensor
+    """(N,) whether any moves meet it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """N such sets with the same directions."""
+
+    directions: Tensor
+    """(d, m)."""
+    origin: Tensor
+    """(N, d)."""
+    limit: Tensor
+    """(N, m), finite."""
+    weights: Tensor
+    """(N, m), never negative."""
+    least: Tensor
+    """(N,) minus infinity where the row has no lower side."""
+    most: Tensor
+    """(N,) infinity where there is no row."""
+    give: Tensor
+    """(N, d)."""
+    lower: Tensor
+    upper: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        directions: Tensor,
+        origin: Tensor,
+        limit: Tensor,
+        weights: Tensor,
+        least: Tensor,
+        most: Tensor,
+        give: Tensor,
+    ) -> Moves:
+        """With limits that the row implies, and a box around each set."""
+        weighed = weights > 0.0
+        implied = most.clamp(min=0.0)[:, None] / torch.where(weighed, weights, 1.0) * OUTWARD
+        limit = torch.where(weighed, torch.minimum(limit, implied), limit)
+        up, down = directions.clamp(min=0.0), (-directions).clamp(min=0.0)
+        below, above = limit @ down.T, limit @ up.T
+        noise = give + gamma(limit.shape[1] + MORE) * (origin.abs() + below + above)
+        lower, upper = origin - below - noise, origin + above + noise
+        return cls(directions, origin, limit, weights, least, most, give, lower, upper)
+
+    def take(self, chosen: Tensor) -> Moves:
+        """Some of the sets, by index."""
+        rows = (
+            self.origin,
+            self.limit,
+            self.weights,
+            self.least,
+            self.most,
+            self.give,
+            self.lower,
+            self.upper,
+        )
+        return Moves(self.directions, *(part[chosen] for part in rows))
+
+    @cached_property
+    def _ball(self) -> bool:
+        """Whether a single move can use up the row, in every set: then nothing has to be sorted."""
+        binding = (self.weights > 0.0) & (self.limit * self.weights < self.most[:, None])
+        return not bool((binding.any() | self.least.isfinite().any()).item())
+
+    # ---- the least value of a linear function
+
+    def minimum(self, slopes: Tensor, offsets: Tensor, costs: Tensor | None = None) -> Tensor:
+        """(N, S) what slopes x + offsets + costs't is never below; costs (N, m), or (N, S, m)."""
+        per_move, middle = self._per_move(slopes, costs)
+        price = self._price(per_move.detach())
+        gain = (per_move + price[:, :, None] * self.weights[:, None]).clamp(max=0.0)
+        side = torch.where(price >= 0.0, self.most[:, None], self.least[:, None])
+        row = torch.where(price == 0.0, 0.0, price * side)
+        value = (gain * self.limit[:, None]).sum(2) - row + middle + offsets
+        size = slopes.abs()
+        with torch.no_grad():
+            weighed = (per_move.abs() + (price.abs()[:, :, None] * self.weights[:, None])) * self.limit[
+                :, None
+            ]
+            total = weighed.sum(2) + row.abs() + offsets.abs() + (size * self.origin.abs()[:, None]).sum(2)
+            if not self._signs:
+                total = total + (size @ self.directions.abs() * self.limit[:, None]).sum(2)
+            noise = gamma(max(self.directions.shape) + MORE) * total
+        return value - noise - (size * self.give[:, None]).sum(2)
+
+    @cached_property
+    def _signs(self) -> bool:
+        """Directions of one input each, by 1 or -1: products with them are exact."""
+        one = (self.directions.abs().sum(0) == 1.0) & (self.directions.abs().amax(0) == 1.0)
+        return bool(one.all().item())
+
+    def _per_move(self, slopes: Tensor, costs: Tensor | None) -> tuple[Tensor, Tensor]:
+        per_move = slopes @ self.directions
+        if costs is not None:
+            per_move = per_move + (costs if costs.dim() == 3 else costs[:, None])
+        return per_move, (slopes * self.origin[:, None]).sum(2)
+
+    def _price(self, per_move: Tensor) -> Tensor:
+        """(N, S) what a unit of the row is worth: the ratio of the move that uses up the rest of it."""
+        weights = self.weights[:, None]
+        weighed = weights > 0.0
+        ratio = torch.where(weighed, -per_move / torch.where(weighed, weights, 1.0), -torch.inf)
+        if self._ball:
+            return torch.where(self.most.isfinite()[:, None], ratio.amax(2).clamp(min=0.0), 0.0)
+        order = ratio.sort(2, descending=True)
+        used = (weights * self.limit[:, None]).expand_as(ratio).gather(2, order.indices).cumsum(2)
+        above = self._ratio_at(order.values, used, self.most).clamp(min=0.0)
+        below = self._ratio_at(order.values, used, self.least)
+        below = torch.where(self.least.isfinite()[:, None], below.clamp(max=0.0), 0.0)
+        price = torch.where(above > 0.0, above, below)
+        return torch.where(price.isfinite(), price, 0.0)
+
+    @staticmethod
+    def _ratio_at(ratio: Tensor, used: Tensor, side: Tensor) -> Tensor:
+        """Of the move that reaches this side of the row; 0 where none does."""
+        reached = used >= side[:, None, None]
+        place = reached.to(torch.uint8).argmax(2, keepdim=True)
+        return torch.where(reached.any(2), ratio.gather(2, place)[:, :, 0], 0.0)
+
+    def minimiser(self, slopes: Tensor, costs: Tensor | None = None) -> Tensor:
+        """(N, m) moves at which slopes x + costs't, slopes (N, d), is about least."""
+        per_move = self._per_move(slopes[:, None], costs)[0][:, 0]
+        weighed = self.weights > 0.0
+        ratio = torch.where(weighed, per_move / torch.where(weighed, self.weights, 1.0), torch.inf)
+        order = ratio.argsort(1)
+        weight, limit = self.weights.gather(1, order), self.limit.gather(1, order)
+        before = (weight * limit).cumsum(1) - weight * limit
+        wanted = torch.where(ratio.gather(1, order) < 0.0, self.most[:, None], self.least[:, None])
+        room = (wanted - before).clamp(min=0.0) / torch.where(weight > 0.0, weight, 1.0)
+        filled = torch.zeros_like(limit).scatter(1, order, torch.minimum(limit, room.nan_to_num(0.0)))
+        return torch.where(weighed, filled, torch.where(per_move < 0.0, self.limit, 0.0))
+
+    # ---- the least cost at which a linear condition holds
+
+    def condition_price(self, slopes: Tensor, offsets: Tensor, costs: Tensor) -> ConditionPrice:
+        """For min costs't where slopes x + offsets <= 0; slopes (N, d), offsets (N,).
+
+        The row is left out: any multiplier is sound in `minimum`, which knows it.
+        """
+        per_move, middle = self._per_move(slopes[:, None], None)
+        gain, need = -per_move[:, 0], middle[:, 0] + offsets
+        need = need - (slopes.abs() * self.give).sum(1)
+        helps = gain > 0.0
+        ratio = torch.where(helps, costs / torch.where(helps, gain, 1.0), torch.inf)
+        order = ratio.sort(1)
+        reach = (gain.clamp(min=0.0) * self.limit).gather(1, order.indices)
+        reached = reach.cumsum(1)
+        enough = reached >= need[:, None]
+        place = enough.to(torch.uint8).argmax(1, keepdim=True)
+        short = need - reached[:, -1]
+        never = torch.where(short > 0.0, STEEPEST / short.clamp(min=1.0), 0.0)
+        multiplier = torch.where(enough.any(1), order.values.gather(1, place)[:, 0], never)
+        multiplier = torch.where(need > 0.0, multiplier, 0.0).nan_to_num(0.0, 0.0, 0.0)
+        part = ((need[:, None] - (reached - reach)) / reach.clamp(min=1e-300)).clamp(0.0, 1.0)
+        moves = torch.zeros_like(gain).scatter(1, order.indices, part * self.limit.gather(1, order.indices))
+        return ConditionPrice(multiplier, torch.where(helps, moves, 0.0), enough.any(1) | (need <= 0.0))
+
+    def at(self, moves: Tensor) -> Tensor:
+        """(N, d) where so many moves lead."""
+        return self.origin + moves @ self.directions.T

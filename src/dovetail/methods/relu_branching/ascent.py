@@ -1,0 +1,188 @@
+"""Better slopes and multipliers for a batch of nodes, by a few steps of Adam.
+
+The plane of a node is linear in each slope (alpha) and multiplier (beta): at the point x where the plane is
+least, its gradients are what the relaxed network itself computes there,
+
+    d value / d slope_h = A_h^+ z_h(x),     d value / d multiplier_h = -sign_h z_h(x),
+
+where A are the weights that arrive at ReLUs from behind, z what they read from in front. So a step is one pass
+backwards and one forwards; nothing has to be recorded. Nothing here has to be sound: what comes out are
+numbers to choose (see `Choices`), and whoever uses them proves the bound anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dovetail.core.graph import Affine
+from dovetail.methods.relu_branching.nodes import Nodes, unstable
+from dovetail.methods.relu_branching.targets import Neurons, Targets
+
+RATE = 0.4
+"""Of Adam's steps, in slopes and in relative multipliers: a few of them cross a slope's range."""
+DECAYED = 0.2
+"""The part of the rate that is left at the last step."""
+FIRST, SECOND = 0.9, 0.99
+"""Adam's memories; the second is short, since there are few steps."""
+SMALLEST = 1e-12
+"""Below this a size is no size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What an ascent found for P nodes."""
+
+    slope: Tensor
+    multiplier: Tensor
+    weight: Tensor
+    """(P, H) what arrives at each ReLU, at the end."""
+    moves: Tensor
+    """(P, m) where the plane is least, at the end."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """Of ReLUs between bounds, (P, H) side by side."""
+
+    open_sign: Tensor
+    sure: Tensor
+    """The slope where the sign is known."""
+    chord: Tensor
+    rise: Tensor
+    """Of the chord, where the sign is open; 0 elsewhere."""
+
+    @classmethod
+    def of(cls, nodes: Nodes) -> _Lines:
+        low, high, open_sign = nodes.lower, nodes.upper, unstable(nodes)
+        sure = torch.where(low >= 0.0, 1.0, 0.0)
+        chord = torch.where(open_sign, high / torch.where(open_sign, high - low, 1.0), sure)
+        return cls(open_sign, sure, chord, torch.where(open_sign, -low * chord, 0.0))
+
+    def take(self, chosen: Tensor) -> _Lines:
+        return _Lines(self.open_sign[chosen], self.sure[chosen], self.chord[chosen], self.rise[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class _At:
+    """One evaluation."""
+
+    value: Tensor
+    weight: Tensor
+    read: Tensor
+    """(P, H) what each ReLU reads where the plane is least."""
+    moves: Tensor
+
+
+class Ascent:
+    """Passes of one network."""
+
+    def __init__(self, targets: Targets, neurons: Neurons) -> None:
+        self._graph, self._neurons = targets.planes.graph, neurons
+        like = targets.shift
+        self._affine: dict[int, tuple[list[Tensor], Tensor]] = {}
+        for place, step in enumerate(self._graph.steps, start=1):
+            if isinstance(step.operation, Affine):
+                weights = [
+                    torch.as_tensor(w, dtype=like.dtype, device=like.device) for w in step.operation.weights
+                ]
+                self._affine[place] = (weights, torch.as_tensor(step.operation.bias, device=like.device))
+
+    def run(self, nodes: Nodes, targets: Targets, limit: Tensor, steps: int) -> Choice:
+        """Steps for those that do not come to `limit` (P,) at once."""
+        lines = _Lines.of(nodes)
+        at = self._evaluated(nodes.slope, nodes.multiplier * nodes.sign, lines, targets)
+        weak = torch.nonzero(~(at.value >= limit)).ravel()
+        found = Choice(nodes.slope, nodes.multiplier, at.weight, at.moves)
+        if not weak.numel() or not steps:
+            return found
+        part = self._climbed(nodes.take(weak), targets.take(weak), lines.take(weak), at, weak, steps)
+        return Choice(
+            *(
+                whole.index_put((weak,), piece)
+                for whole, piece in zip(
+                    (found.slope, found.multiplier, found.weight, found.moves),
+                    (part.slope, part.multiplier, part.weight, part.moves),
+                    strict=True,
+                )
+            )
+        )
+
+    def _climbed(
+        self, nodes: Nodes, targets: Targets, lines: _Lines, first: _At, where: Tensor, steps: int
+    ) -> Choice:
+        at = _At(first.value[where], first.weight[where], first.read[where], first.moves[where])
+        scale = at.weight.abs().mean(1, keepdim=True).clamp(min=SMALLEST)
+        x = torch.stack([nodes.slope, nodes.multiplier / scale])
+        best, best_x = at.value.nan_to_num(-torch.inf), x
+        momentum, square = torch.zeros_like(x), torch.zeros_like(x)
+        for step in range(1, steps + 1):
+            gradient = torch.stack(
+                [at.weight.clamp(min=0.0) * at.read * lines.open_sign, -at.read * nodes.sign * scale]
+            )
+            momentum = torch.lerp(gradient, momentum, FIRST)
+            square = torch.lerp(gradient * gradient, square, SECOND)
+            rate = RATE * DECAYED ** ((step - 1) / steps) / (1.0 - FIRST**step)
+            size = (square / (1.0 - SECOND**step)).sqrt_().add_(SMALLEST)
+            x = (x + rate * momentum / size).clamp_(min=0.0)
+            x[0].clamp_(max=1.0)
+            at = self._evaluated(x[0], x[1] * scale * nodes.sign, lines, targets)
+            better = at.value > best
+            best = torch.where(better, at.value, best)
+            best_x = torch.where(better[None, :, None], x, best_x)
+        return Choice(best_x[0], best_x[1] * scale, at.weight, at.moves)
+
+    def _evaluated(self, slope: Tensor, signed: Tensor, lines: _Lines, targets: Targets) -> _At:
+        below = torch.where(lines.open_sign, slope, lines.sure)
+        slopes, offset, weight = self._backwards(below, signed, lines, targets.rows)
+        value, moves = targets.guess(slopes, offset)
+        read = self._forwards(targets.domain.at(moves), weight, below, lines)
+        return _At(value, weight, read, moves)
+
+    def _backwards(
+        self, below: Tensor, signed: Tensor, lines: _Lines, rows: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Slopes and offset of the plane, and what arrives at ReLUs."""
+        graph, split = self._graph, self._neurons.cut
+        below_at, chord_at, rise_at = split(below), split(lines.chord), split(lines.rise)
+        signed_at, arriving = split(signed), dict[int, Tensor]()
+        waiting, offset = {len(graph.steps): rows}, rows.new_zeros(len(rows))
+        for here in range(len(graph.steps), 0, -1):
+            A = waiting.pop(here, None)
+            if A is None:
+                continue
+            A = A - signed_at[here] if here in signed_at else A
+            sources = graph.steps[here - 1].sources
+            if here in self._affine:
+                weights, bias = self._affine[here]
+                offset = offset + A @ bias
+                carried = [A @ weight for weight in weights]
+            else:
+                (source,) = sources
+                arriving[source] = A
+                offset = offset + (A.clamp(max=0.0) * rise_at[source]).sum(1)
+                carried = [A * torch.where(A < 0.0, chord_at[source], below_at[source])]
+            for source, part in zip(sources, carried, strict=True):
+                waiting[source] = waiting[source] + part if source in waiting else part
+        joined = torch.cat([arriving[place] for place in self._neurons.places], dim=1)
+        slopes = waiting[0] if 0 in waiting else rows.new_zeros(len(rows), graph.inputs)
+        return slopes, offset, joined
+
+    def _forwards(self, x: Tensor, weight: Tensor, below: Tensor, lines: _Lines) -> Tensor:
+        """What ReLUs read at x, where each one before is the line that its weight asks for."""
+        slope = torch.where(weight < 0.0, lines.chord, below)
+        rise = torch.where(weight < 0.0, lines.rise, 0.0)
+        slope_at, rise_at = self._neurons.cut(slope), self._neurons.cut(rise)
+        vectors = [x]
+        for place, step in enumerate(self._graph.steps, start=1):
+            if place in self._affine:
+                weights, total = self._affine[place]
+                for source, matrix in zip(step.sources, weights, strict=True):
+                    total = total + vectors[source] @ matrix.T
+                vectors.append(total)
+            else:
+                (source,) = step.sources
+                vectors.append(torch.addcmul(rise_at[source], slope_at[source], vectors[source]))
+        return self._neurons.joined(vectors)

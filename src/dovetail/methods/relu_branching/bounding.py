@@ -1,0 +1,103 @@
+"""Bounds of a batch of nodes: planes over the sets that their signs leave, at slopes and multipliers that pay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from dovetail.bounds.planes.network_planes import Choices, Ranges
+from dovetail.methods.relu_branching.ascent import Ascent
+from dovetail.methods.relu_branching.nodes import Nodes, unstable
+from dovetail.methods.relu_branching.targets import Neurons, Targets
+
+LEAF_STEPS = 30
+"""Adam's, before a leaf is solved exactly: most are good enough then, and an LP takes as long as they all."""
+LOWER_WEIGHT = 0.1
+"""What the gap below a ReLU counts for in a score, against the one above: slopes are chosen, chords are not
+(measured: with 0.5 several trees did not close)."""
+ANY = 1e-12
+"""Score of a neuron that nothing seems to depend on: it may still have to be split, or no leaf is exact."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """Nodes with their bounds, and the moves that looked best in each."""
+
+    nodes: Nodes
+    moves: Tensor
+    """(P, m)."""
+
+
+class Bounding:
+    """Bounds nodes of K targets."""
+
+    def __init__(self, targets: Targets, steps: int) -> None:
+        self.targets, self._steps = targets, steps
+        self.neurons = Neurons(targets.planes.graph)
+        self._ascent = Ascent(targets, self.neurons)
+
+    def roots(self) -> Nodes:
+        """One per target; nothing is known."""
+        count, width = self.targets.count, self.neurons.count
+        like = self.targets.shift
+        nothing = torch.zeros(count, width, dtype=like.dtype, device=like.device)
+        endless = nothing + torch.inf
+        return Nodes(
+            torch.arange(count, device=like.device),
+            torch.full_like(like, -torch.inf),
+            -endless,
+            endless,
+            nothing.to(torch.int8),
+            nothing - 1.0,
+            nothing,
+            torch.full((count,), -1, device=like.device),
+        )
+
+    def bounded(self, nodes: Nodes, limit: Tensor, steps: int | None = None, settled: int = 0) -> Bounded:
+        """With ranges, bounds and the next split; what comes to `limit` (P,) at once is not made better.
+
+        Up to the place `settled` the ranges of the nodes are as good as planes make them.
+        """
+        targets = self.targets.take(nodes.target)
+        nodes, ranges = self.ranged(nodes, targets, settled)
+        found = self._ascent.run(nodes, targets, limit, self._steps if steps is None else steps)
+        nodes = replace(nodes, slope=found.slope, multiplier=found.multiplier)
+        cut = self.neurons.cut
+        choices = Choices(
+            {place: part[:, None] for place, part in cut(nodes.slope).items()},
+            {place: part[:, None] for place, part in cut(nodes.multiplier * nodes.sign).items()},
+        )
+        planes = targets.planes.planes(targets.rows[:, None], ranges, choices)
+        value = targets.value_of(planes.slopes[:, 0], planes.offset[:, 0])
+        bound = torch.fmax(nodes.bound, value.nan_to_num(-torch.inf, torch.inf, -torch.inf))
+        empty = (nodes.lower > nodes.upper).any(1)  # no point has these signs
+        bound = torch.where(empty, torch.inf, bound)
+        return Bounded(replace(nodes, bound=bound, choice=_choice(nodes, found.weight)), found.moves)
+
+    def ranged(self, nodes: Nodes, targets: Targets, settled: int = 0) -> tuple[Nodes, Ranges]:
+        """The ranges of all vectors, in the nodes as well."""
+        sizes = targets.planes.graph.sizes
+        endless = torch.tensor(torch.inf, dtype=nodes.bound.dtype, device=nodes.bound.device)
+        known = Ranges([-endless] * len(sizes), [endless] * len(sizes))
+        for place, low in self.neurons.cut(nodes.lower).items():
+            known.lower[place] = low
+        for place, high in self.neurons.cut(nodes.upper).items():
+            known.upper[place] = high
+        ranges = targets.planes.ranges(targets.domain, known, settled)
+        lower, upper = self.neurons.joined(ranges.lower), self.neurons.joined(ranges.upper)
+        start = torch.where(upper > -lower, 1.0, 0.0)
+        slope = torch.where(nodes.slope < 0.0, start, nodes.slope)
+        return replace(nodes, lower=lower, upper=upper, slope=slope), ranges
+
+
+def _choice(nodes: Nodes, weight: Tensor) -> Tensor:
+    """(P,) the unstable neuron whose two lines are farthest apart where it counts; -1 where there is none."""
+    low, high = nodes.lower, nodes.upper
+    open_sign = unstable(nodes)
+    above = -low * high / torch.where(open_sign, high - low, 1.0)
+    below = torch.maximum(nodes.slope * -low, (1.0 - nodes.slope) * high)
+    score = (-weight).clamp(min=0.0) * above + LOWER_WEIGHT * weight.clamp(min=0.0) * below
+    score = torch.where(open_sign, score.nan_to_num(0.0) + ANY, -1.0)
+    return torch.where(open_sign.any(1), score.argmax(1), -1)

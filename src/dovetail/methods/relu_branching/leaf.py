@@ -1,0 +1,90 @@
+"""A leaf: no ReLU can change sign any more, so that the network is linear there and an LP answers exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from dovetail.bounds.planes.domain import gamma
+from dovetail.bounds.planes.network_planes import Ranges
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.core.arrays import FloatArray
+from dovetail.core.mip import SMALLEST, Mip
+from dovetail.methods.relu_branching.bounding import Bounding
+from dovetail.methods.relu_branching.nodes import Nodes, unstable
+from dovetail.methods.relu_branching.targets import Neurons, Targets
+from dovetail.run.budget import Budget
+
+Plane = tuple[Tensor, Tensor]
+"""(S, d) slopes and (S,) offsets."""
+
+
+def leaf_bound(node: Nodes, bounding: Bounding, budget: Budget) -> tuple[float, FloatArray | None]:
+    """The least value of a single leaf, proved by multipliers, and the moves that have it."""
+    targets, neurons = bounding.targets.take(node.target), bounding.neurons
+    node, ranges = bounding.ranged(node, targets)
+    assert not unstable(node).any(), "a leaf has no neuron that may change sign"
+    conditions = _signs(node, targets, ranges, neurons)
+    plane = targets.planes.planes(targets.rows[:, None], ranges)
+    slopes, offset = plane.slopes[0], plane.offset[0] + targets.shift
+    cost, constant = targets.costs[0].cpu().numpy(), 0.0
+    if targets.condition:
+        conditions.append((slopes, offset))
+    else:
+        along, least = _over_moves(targets, (slopes, offset))
+        cost, constant = cost + along[0], float(least[0])
+        noise = gamma(4) * (np.abs(along[0]) + np.abs(cost)) @ targets.domain.limit[0].cpu().numpy()
+        constant -= float(noise)
+    program = _program(targets, conditions, cost)
+    answer = SafeLp(program).minimise(program.cost, constant, budget)
+    return answer.bound, answer.x
+
+
+def _signs(node: Nodes, targets: Targets, ranges: Ranges, neurons: Neurons) -> list[Plane]:
+    """Planes below -sign z for the neurons that the node holds: they are at most 0 in it."""
+    found = []
+    for place, part in neurons.cut(node.sign).items():
+        held = torch.nonzero(part[0]).ravel()
+        if held.numel():
+            rows = torch.zeros(held.numel(), part.shape[1], dtype=node.bound.dtype, device=part.device)
+            rows[torch.arange(held.numel()), held] = -part[0, held].to(rows.dtype)
+            plane = targets.planes.planes_at(place, rows, ranges)
+            found.append((plane.slopes[0], plane.offset[0]))
+    return found
+
+
+def _over_moves(targets: Targets, plane: Plane) -> tuple[FloatArray, FloatArray]:
+    """(S, m) slopes along moves, and (S,) offsets with what rounding and `give` can do taken off."""
+    domain = targets.domain
+    slopes, offset = plane
+    along = slopes @ domain.directions
+    size = slopes.abs() @ domain.origin[0].abs() + offset.abs()
+    size = size + (slopes.abs() @ domain.directions.abs()) @ domain.limit[0]
+    noise = gamma(max(domain.directions.shape) + 8) * size + slopes.abs() @ domain.give[0]
+    return along.cpu().numpy(), (offset + slopes @ domain.origin[0] - noise).cpu().numpy()
+
+
+def _program(targets: Targets, conditions: list[Plane], cost: FloatArray) -> Mip:
+    """min cost't where every plane is at most 0, over the set's moves."""
+    domain = targets.domain
+    limit = domain.limit[0].cpu().numpy()
+    rows, sides = [domain.weights[0].cpu().numpy()[None]], [domain.most[:1].cpu().numpy()]
+    for plane in conditions:
+        along, offset = _over_moves(targets, plane)
+        rows.append(along)
+        sides.append(-offset)
+    A, upper = np.concatenate(rows), np.concatenate(sides)
+    tiny = np.abs(A) < SMALLEST  # entries that a Mip does not take: what they can do is allowed for
+    upper = upper + np.where(tiny, np.abs(A), 0.0) @ limit * (1.0 + gamma(limit.size))
+    lower = np.full(upper.size, -np.inf)
+    lower[0] = float(domain.least[0])
+    return Mip(
+        cost=cost,
+        A=sp.csr_array(np.where(tiny, 0.0, A)),
+        row_lower=lower - np.where(tiny[0], np.abs(A[0]), 0.0) @ limit,
+        row_upper=upper,
+        lower=np.zeros(limit.size),
+        upper=limit,
+    )
