@@ -227,6 +227,7 @@ PHASES = (
         PRICES_SHARE,
         lambda options: BlockPrices(),
         "{exact_blocks} blocks share rows: prices on these, and each block's least cost by an exact MIP",
+        needs_points=True,
     ),
     Phase(
         "late exact MIP",
