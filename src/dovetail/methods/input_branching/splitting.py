@@ -9,7 +9,7 @@ from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.input_branching.relaxation import Relaxation, Separation
 
-GAP_WEIGHT = 0.5
+GAP_WEIGHT = 2.0
 """Of the slopes between the planes below and above an output, beside those of the plane itself: planes that
 differ in a direction come together when it is split."""
 FRACTION, FIRST = 1e-3, 4.0
@@ -49,6 +49,14 @@ def _weights(relaxation: Relaxation, proof: Proved) -> Tensor:
     return proof.multipliers[:, len(r.host_rows) :].abs() + of_bounds
 
 
+def relaxation_error(
+    relaxation: Relaxation, programs: LinearPrograms, proof: Proved, apart: Separation, points: Tensor
+) -> Tensor:
+    """(N,) how much higher the cost may be at the LP's points, by the networks themselves."""
+    weight = _weights(relaxation, proof) + programs.cost.abs()[relaxation.column]
+    return (weight * apart.at(points).clamp(min=0.0)).sum(1)
+
+
 def exact(
     relaxation: Relaxation,
     programs: LinearPrograms,
@@ -64,7 +72,7 @@ def exact(
     """
     r, p = relaxation, programs
     between = apart.at(points).clamp(min=0.0)
-    cost = ((_weights(r, proof) + p.cost.abs()[r.column]) * between).sum(1)
+    cost = relaxation_error(r, p, proof, apart, points)
     activity = (p.rows @ points[:, :, None])[:, :, 0]
     size = (p.rows.abs() @ points[:, :, None].abs())[:, :, 0] + 1.0
     missed = torch.maximum(p.row_lower - activity, activity - p.row_upper) / size
