@@ -35,11 +35,17 @@ def scores(relaxation: Relaxation, programs: LinearPrograms, proof: Proved, poin
     of_integers = p.cost.abs() + (y[:, None, :] @ p.rows.abs())[:, 0]
     of_integers = of_integers * torch.where(fractional, FIRST, 1.0)
     width = p.upper - p.lower
-    open_ones = r.branched & (width > NARROW * (1.0 + torch.maximum(p.lower.abs(), p.upper.abs())))
     score = torch.where(r.integer & ~r.is_input, of_integers, slopes) * width
     relative = width / (r.root_upper - r.root_lower).clamp(min=1e-300)
     score = score + 1e-9 * relative * (1.0 + score.amax(1, keepdim=True))  # where nothing else decides
-    return torch.where(open_ones, score, 0.0)
+    return torch.where(is_open(r, p), score, 0.0)
+
+
+def is_open(relaxation: Relaxation, programs: LinearPrograms) -> Tensor:
+    """(N, columns) which columns may be split."""
+    p = programs
+    size = 1.0 + torch.maximum(p.lower.abs(), p.upper.abs())
+    return relaxation.branched & (p.upper - p.lower > NARROW * size)
 
 
 def _weights(relaxation: Relaxation, proof: Proved) -> Tensor:
