@@ -8,15 +8,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.predictors.torch.traced import HANDLERS, Traced, as_traced, changed_in_place, handles
-
-MOVING = (
-    "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand",
-    "slice", "select", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk",
-    "unbind", "alias", "detach", "clone", "as_strided", "flip", "index_select", "diagonal", "narrow",
-    "unfold", "repeat", "roll", "gather", "_reshape_alias", "contiguous", "movedim", "lift_fresh", "rot90",
-    "pixel_shuffle", "channel_shuffle",
-)  # fmt: skip
+from dovetail.predictors.torch.traced import HANDLERS, MOVING, Traced, as_traced, changed_in_place, handles
 
 
 @handles(*MOVING)
@@ -62,6 +54,8 @@ def _cast(func: Any, tensor: Traced, *, dtype: torch.dtype | None = None, **kwar
 @handles("copy_")
 def _copied(func: Any, tensor: Any, source: Any, non_blocking: bool = False) -> Any:
     like = source if isinstance(source, Traced) else tensor
+    if isinstance(source, Traced) and source.dtype != tensor.dtype:
+        source = HANDLERS["mul"](func, source, 1.0)  # which is rounded
     return changed_in_place(tensor, like.like(as_traced(source, like).places.expand(tensor.shape)))
 
 
