@@ -88,9 +88,10 @@ class MoveSet:
         noise += NOISE * (self.inputs.size + 2) * float(sizes @ self.limit)
         return per_move, float(terms.sum()) - noise
 
-    def values(self, moves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The inputs and the moves' columns, for so many moves."""
-        return self.origin + self.directions @ moves, self.start + self.sign * moves
+    def values(self, moves: FloatArray, mip: Mip) -> tuple[FloatArray, FloatArray]:
+        """The inputs and the moves' columns, for so many moves; columns within the bounds of `mip`."""
+        columns = np.clip(self.start + self.sign * moves, mip.lower[self.columns], mip.upper[self.columns])
+        return self.origin + self.directions @ (self.sign * (columns - self.start)), columns
 
 
 def move_set(problem: Problem, part: Part, box: Box) -> MoveSet | None:

@@ -1,8 +1,9 @@
 """Best-first branching over the signs of ReLUs, for all targets side by side.
 
 Every round takes the nodes with the lowest bounds, of each target in turn, splits the neuron whose lines are
-farthest apart, and bounds the children in one batch. What cannot be split any more is solved exactly (`leaf`).
-A target's bound is the least over its open nodes and over all that were put aside, at their own bounds.
+farthest apart, and bounds the children in one batch. What cannot be split any more is solved exactly
+(`leaf`). A target's bound is the least over its open nodes and over all that were put aside, at their own
+bounds.
 """
 
 from __future__ import annotations
@@ -44,10 +45,21 @@ class ReluSearch:
         self.best = torch.full_like(like, torch.inf)
         """(K,) the least value of a point met."""
         self.best_moves = torch.zeros_like(targets.costs)
+        self.met = torch.zeros_like(like, dtype=torch.bool)
+        """(K,) whether the best value is one of `best_moves`, not one that others have met."""
         self._aside = torch.full_like(like, torch.inf)
         self.nodes = 0
         self.leaves = 0
         self._open = self._bounded(self._bounding.roots())
+
+    def know(self, values: Tensor) -> None:
+        """(K,) values of points that others have met; infinity for none."""
+        self.best = torch.minimum(self.best, values.to(self.best))
+
+    @property
+    def reachable(self) -> Tensor:
+        """(K,) the most that `lower` can come to."""
+        return torch.minimum(self.targets.cutoff, self.best)
 
     @property
     def limit(self) -> Tensor:
@@ -108,6 +120,7 @@ class ReluSearch:
         least = self.best.scatter_reduce(0, target, value, "amin")
         winner = (value == least[target]) & (value < self.best[target])
         self.best_moves[target[winner]] = moves[winner]
+        self.met[target[winner]] = True
         self.best = least
 
     def _prune(self) -> None:
