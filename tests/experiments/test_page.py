@@ -200,6 +200,10 @@ def test_the_lines_of_every_verdict_are_there(shown):
     assert [int(part) for part in words.groups()] == [len(verdicts), *counted]
 
 
+def test_its_sentences_have_their_numbers(shown):
+    assert "{" not in shown[0]  # a name in braces is one that nobody filled in
+
+
 def test_it_says_who_made_the_runs_and_what_was_cut(tmp_path):
     rows = [row("e4", "paper", seed=seed, network="2x16", n=60) for seed in (42, 7)]
     page = page_of(tmp_path, rows)

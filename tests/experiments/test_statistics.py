@@ -25,6 +25,13 @@ def test_what_is_missing_is_left_out():
     assert geometric_mean([1.0, 100.0]) == pytest.approx(10.0)
 
 
+def test_every_python_makes_the_same_mean():
+    # added one after the other, as Python 3.11 adds, the first comes to 0.09999999999999999 and the second,
+    # five runs' seconds, to 2.1849999999999996: another number in the table
+    assert mean([0.1] * 10) == 0.1
+    assert text(mean([1.9441, 2.276, 2.5567, 2.1626, 1.9856])) == "2.19"
+
+
 def test_the_exponent_of_a_power_law():
     assert exponent([(x, 3.0 * x**0.7) for x in (1.0, 10.0, 55.0)]) == pytest.approx(0.7)
     assert math.isnan(exponent([(2.0, 1.0), (2.0, 3.0)]))

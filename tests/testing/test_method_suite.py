@@ -79,9 +79,9 @@ class Broken:
 @pytest.mark.parametrize(
     ("fault", "test", "arguments"),
     [
-        (ignores_the_seed, "test_the_same_seed_gives_the_same_iterates", []),
+        (ignores_the_seed, "test_solved_twice_it_has_the_same_iterates_and_is_left_as_it_was", []),
         (ignores_the_callback, "test_a_callback_sees_and_stops", []),
-        (touches_the_problem, "test_a_problem_solved_twice_is_left_as_it_was", []),
+        (touches_the_problem, "test_solved_twice_it_has_the_same_iterates_and_is_left_as_it_was", []),
         (claims_a_proof, "test_points_are_verified_and_claims_are_modest", [knapsack, -4.0]),
     ],
 )

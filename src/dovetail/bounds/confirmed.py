@@ -79,16 +79,23 @@ def _continuous(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed
     return Confirmed(answer.bound, answer.x, unbounded=answer.status is MipStatus.UNBOUNDED)
 
 
-def stands(mip: Mip, answer: MipAnswer, settings: EngineSettings, budget: Budget) -> Confirmed:
-    """What of an engine's answer to `mip` stands."""
-    slack = 0.5 * optimality_gap(mip, answer.value) if math.isfinite(answer.value) else 0.0
-    proof = _tree(mip, settings, budget, cutoff=answer.value, slack=slack)
+def stands(
+    mip: Mip, answer: MipAnswer, settings: EngineSettings, budget: Budget, cutoff: float = math.inf
+) -> Confirmed:
+    """What of an engine's answer to `mip`, asked for points up to `cutoff`, stands.
+
+    Where `mip` itself holds such points only, its bound is one of theirs: nothing above it is claimed.
+    """
+    known = min(answer.value, cutoff)
+    slack = 0.5 * optimality_gap(mip, known) if math.isfinite(known) else 0.0
+    proof = _tree(mip, settings, budget, cutoff=known, slack=slack)
     value, x = (proof.value, proof.x) if proof.x is not None else (answer.value, answer.x)
     bound = proof.bound
-    if bound < value - slack:  # the tree did not close: the engine's word, unless a point contradicts it
-        word = answer.bound - hidden(mip, answer.x)
+    said = answer.status is not MipStatus.INFEASIBLE  # that no point is left takes a proof of our own
+    if bound < min(value, cutoff) - slack and said:  # the tree did not close: the engine's word,
+        word = answer.bound - hidden(mip, answer.x)  # unless a point contradicts it
         bound = max(bound, word) if word <= value else bound
-    return Confirmed(_finite(bound), x)
+    return Confirmed(_finite(min(bound, cutoff)), x)
 
 
 def hidden(mip: Mip, x: FloatArray | None) -> float:

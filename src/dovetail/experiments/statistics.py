@@ -1,4 +1,8 @@
-"""Means over rows, with what is missing left out and counted, never filled in."""
+"""Means over rows, with what is missing left out and counted, never filled in.
+
+Sums are exact (`math.fsum`): those of Python's own `sum` differ in the last digit before and since 3.12, and
+a mean that lies between two roundings would then make another page of the same file.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ def known(rows: Iterable[Record], name: str) -> list[float]:
 
 def mean(values: Sequence[float]) -> float:
     """The mean; NaN of nothing."""
-    return sum(values) / len(values) if values else math.nan
+    return math.fsum(values) / len(values) if values else math.nan
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -88,7 +92,7 @@ def exponent(points: Sequence[tuple[float, float]]) -> float:
     if len({x for x, _ in logs}) < 2:
         return math.nan
     mx, my = mean([x for x, _ in logs]), mean([y for _, y in logs])
-    return sum((x - mx) * (y - my) for x, y in logs) / sum((x - mx) ** 2 for x, _ in logs)
+    return math.fsum((x - mx) * (y - my) for x, y in logs) / math.fsum((x - mx) ** 2 for x, _ in logs)
 
 
 def text(value: float | None, digits: int = 3) -> str:

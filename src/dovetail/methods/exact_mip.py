@@ -3,7 +3,8 @@
     rewrite: networks as rows (tables, or neurons with big-M)
     points:  the MIP whose rows keep margins, so that what it finds passes the check
     bound:   the MIP whose rows hold at every point that the networks can give; the same one where that is no
-             difference
+             difference. Where a point is known, only those that cost no more matter: neurons are tightened
+             under that cutoff (`cutoff_tightening`), and the engine prunes by it
 
 Idea: where it can be done at all, one exact MIP beats any search, and proves. Weakness: rows for every neuron
 that may change sign; beyond a few hundred of them engines find nothing.
@@ -19,21 +20,28 @@ import numpy as np
 from dovetail.analysis.boxes import tight_box
 from dovetail.bounds.confirmed import EngineSettings, stands
 from dovetail.core.errors import EngineError
+from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.mip import engine_for
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, ReluPlan, relu_plan
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
 GAP = 1e-9
 """A hundredth of what `optimal` allows: the engine's own gap must not be what is left."""
-FIRST_SHARE = 0.25
-"""HiGHS's part of the time where SCIP is installed: on some hosts SCIP closes in a second what HiGHS does not
-in twenty (tree planting), on others it is the other way round."""
+FIRST_SHARE, LONG_SHARE = 0.25, 0.75
+"""The first engine's part of the time where there are two: on some hosts SCIP closes in a second what HiGHS
+does not in twenty (tree planting), on others it is the other way round. With many neurons SCIP is mostly the
+better one: it comes first, and has the larger part."""
+MANY_NEURONS = 60
+"""From here on: HiGHS's quarter was wasted on 3x16 networks and on chained ones (87 to 92 neurons)."""
 POINTS_SHARE = 0.5
 """Of the time, where points and bounds need a MIP each: either may be what the user waits for."""
+TIGHTEN_SHARE = 0.12
+"""Of the time, for LPs that make the proof's MIP smaller."""
 NO_PROOF = "the networks' own rounding has no bound: nothing is proved from their layers"
 DECIDED = (MipStatus.OPTIMAL, MipStatus.INFEASIBLE)
 
@@ -57,96 +65,155 @@ class ExactMip:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One MIP for points and a bound at once; where the two differ, one for each."""
-        written = self.written or _written_out(context)
-        if written is None:
+        run = _Run.of(context, self.written)
+        if run is None:
             return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as rows")
-        budget, source = context.budget, "exact" if self.written is None else "tables"
-        apart = written.relaxed is not None
-        if apart or not written.proves:
-            part = budget.part(POINTS_SHARE * budget.left) if written.proves else budget
-            _solved(context, written, part, source, proves=False)
-        if not written.proves:
+        if not run.written.proves:
+            run.points(context.budget)
             return _ended(context, NO_PROOF)
         # what a bound must allow for may let a point through that misses a row: good for a bound only
-        answer, trouble = _solved(context, written.for_bounds, budget, source, offers=not apart)
-        if answer is not None and answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
-            context.budget.stop(StopReason.STALLED)
-            trouble = "HiGHS finds no solution of the problem with its networks written out"
+        apart, half = run.written.relaxed is not None, POINTS_SHARE * context.budget.left
+        if apart and context.incumbent.x is None:
+            run.points(context.budget.part(half))
+            return _ended(context, run.bound(context.budget))
+        trouble = run.bound(context.budget.part(half) if apart else context.budget)
+        if apart and not context.over:
+            known = context.incumbent.x
+            run.points(context.budget)
+            if context.incumbent.x is not known:
+                trouble = run.bound(context.budget)
         return _ended(context, trouble)
-
-
-def _written_out(context: SolveContext) -> Reformulated | None:
-    """The problem with its ReLU networks as rows, or None where some cannot be."""
-    plan = context.once(writing_plan)
-    if plan is None:
-        return None
-    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
-    return reformulate(given, (ReluBigM(plan),))
 
 
 def _ended(context: SolveContext, message: str) -> MethodOutcome:
     return MethodOutcome(context.over or StopReason.STALLED, len(context.monitor.trace), message)
 
 
-def _solved(
-    context: SolveContext,
-    written: Reformulated,
-    budget: Budget,
-    source: str,
-    *,
-    offers: bool = True,
-    proves: bool = True,
-) -> Asked:
-    """Solve one MIP from the incumbent; offer its point, keep its bound, or either."""
-    progress = Progress(context)
-    second = find_spec("pyscipopt") is not None
-    answer, trouble = _asked(
-        "highs", context, written, budget.part(FIRST_SHARE * budget.left) if second else budget
-    )
-    if second and not (answer is not None and answer.status in DECIDED) and not budget.over:
-        other, _ = _asked("scip", context, written, budget)
-        answer = _better(answer, other)
-    if answer is None:
-        return None, trouble
-    with context.stopwatch.measure("engine"):
-        mip = written.problem.mip.minimised().as_checked()
-        found = stands(mip, answer, EngineSettings(context.seed, context.threads), budget) if proves else None
-    objective = float("nan")
-    x = answer.x if found is None else found.x  # the better of the engine's point and the tree's
-    if x is not None and offers:
-        objective = context.incumbent.offer(written.restrict(x), source)
-    if found is not None:
-        context.incumbent.raise_bound(found.bound, source)
-    progress.record(answer.value, objective, exact=answer.exact)
-    return answer, ""
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One problem, written once."""
 
+    context: SolveContext
+    written: Reformulated
+    plan: ReluPlan | None
+    """How the networks are written; None: they became tables."""
 
-def _asked(engine: str, context: SolveContext, written: Reformulated, budget: Budget) -> Asked:
-    """One engine's answer, or why there is none."""
-    mip = written.problem.mip.minimised().as_checked()
-    nothing = np.empty(0, dtype=np.int64)
-    known = context.incumbent.x
-    start = None if known is None else written.lift(known)
-    with context.stopwatch.measure("engine"):
+    @classmethod
+    def of(cls, context: SolveContext, written: Reformulated | None) -> _Run | None:
+        """None where some network cannot be written as rows."""
+        if written is not None:
+            return cls(context, written, None)
+        plan = context.once(writing_plan)
+        if plan is None:
+            return None
+        given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+        return cls(context, reformulate(given, (ReluBigM(plan),)), plan)
+
+    @property
+    def _source(self) -> str:
+        return "tables" if self.plan is None else "exact"
+
+    @property
+    def _cutoff(self) -> float:
+        """What the best point costs, in minimisation form, and a little more: it is not cut off itself."""
+        incumbent, mip = self.context.incumbent, self.context.problem.mip
+        if incumbent.x is None:
+            return np.inf
+        return float(mip.sign * incumbent.objective + 0.5 * optimality_gap(mip, incumbent.objective))
+
+    def points(self, budget: Budget) -> None:
+        """Look for better points."""
+        answer, _ = self._asked(self.written, budget, self._cutoff)
+        if answer is not None:
+            self._record(answer, answer.x, self.written)
+
+    def bound(self, budget: Budget) -> str:
+        """Raise the bound, and offer the points met where they are points of the problem; or say why not."""
+        context, apart, cutoff = self.context, self.written.relaxed is not None, self._cutoff
         try:
-            session = engine_for(engine, mip, nothing).load(
-                mip, nothing, seed=context.seed, threads=context.threads
-            )
-            objective = Quadratic.linear(mip.cost, mip.offset)
-            return session.solve(objective, budget=budget, start=start, gap=GAP), ""
-        except EngineError as trouble:
-            return None, f"the MIP of the whole problem failed: {trouble}"
+            written = self._tightened(cutoff, budget.part(TIGHTEN_SHARE * budget.left))
+        except NothingLeft:
+            context.incumbent.raise_bound(cutoff, "tightening")
+            return ""
+        answer, trouble = self._asked(written, budget, cutoff)
+        if answer is None:
+            return trouble
+        with context.stopwatch.measure("engine"):
+            mip = written.problem.mip.minimised().as_checked()
+            found = stands(mip, answer, EngineSettings(context.seed, context.threads), budget, cutoff)
+        context.incumbent.raise_bound(found.bound, self._source)
+        self._record(answer, None if apart else found.x, written)
+        if answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
+            context.budget.stop(StopReason.STALLED)
+            return "HiGHS finds no solution of the problem with its networks written out"
+        return ""
+
+    def _tightened(self, cutoff: float, budget: Budget) -> Reformulated:
+        """What bounds are proved of, for points up to the cutoff."""
+        context, plan = self.context, self.plan
+        if plan is None or cutoff == np.inf or plan.unstable == 0:
+            return self.written.for_bounds
+        given = self.written.for_bounds.previous
+        assert given is not None
+        with context.stopwatch.measure("engine"):
+            tight = CutoffTightening(context, given, cutoff, plan, context.once(tight_box)).run(budget)
+        context.monitor.say(
+            f"  proof: {plan.unstable} neurons may change sign, {tight.unstable} in better points"
+        )
+        return tight.program(given)
+
+    def _record(self, answer: MipAnswer, x: np.ndarray | None, written: Reformulated) -> None:
+        """Offer a point and put the solve on record."""
+        progress, objective = Progress(self.context), float("nan")
+        if x is not None:
+            objective = self.context.incumbent.offer(written.restrict(x), self._source)
+        progress.record(answer.value, objective, exact=answer.exact)
+
+    def _asked(self, written: Reformulated, budget: Budget, cutoff: float) -> Asked:
+        """One engine after the other: what is known when both are through, or why nothing is."""
+        if find_spec("pyscipopt") is None:
+            return self._ask("highs", written, budget, cutoff)
+        new = np.count_nonzero(written.problem.mip.integer[self.context.problem.mip.n_columns :])
+        many = self.plan is not None and new > MANY_NEURONS
+        order = ("scip", "highs") if many else ("highs", "scip")
+        share = LONG_SHARE if many else FIRST_SHARE
+        answers: dict[str, MipAnswer | None] = dict.fromkeys(order)
+        troubles = []
+        for engine, part in zip(order, (budget.part(share * budget.left), budget), strict=True):
+            answers[engine], trouble = self._ask(engine, written, part, cutoff)
+            troubles += [trouble] if trouble else []
+            better = _better(answers["highs"], answers["scip"])
+            if budget.over or (better is not None and better.status in DECIDED):
+                break
+        return better, "; ".join(troubles)
+
+    def _ask(self, engine: str, written: Reformulated, budget: Budget, cutoff: float) -> Asked:
+        """One engine's answer, or why there is none."""
+        context = self.context
+        mip = written.problem.mip.minimised().as_checked()
+        nothing = np.empty(0, dtype=np.int64)
+        known = context.incumbent.x
+        start = None if known is None else written.lift(known)
+        with context.stopwatch.measure("engine"):
+            try:
+                session = engine_for(engine, mip, nothing).load(
+                    mip, nothing, seed=context.seed, threads=context.threads
+                )
+                objective = Quadratic.linear(mip.cost, mip.offset)
+                return session.solve(objective, budget=budget, start=start, gap=GAP, cutoff=cutoff), ""
+            except EngineError as trouble:
+                return None, f"the MIP of the whole problem failed: {trouble}"
 
 
-def _better(first: MipAnswer | None, second: MipAnswer | None) -> MipAnswer | None:
-    """The second engine's answer where it is done and has a point; else the better point of the two.
+def _better(highs: MipAnswer | None, scip: MipAnswer | None) -> MipAnswer | None:
+    """SCIP's answer where it is done and has a point; else the better point of the two.
 
     SCIP has been seen to call a feasible problem infeasible: without a point its word counts for nothing,
-    and its bound counts only where it is done. The first engine's bound is never lost.
+    and its bound counts only where it is done. HiGHS's bound is never lost.
     """
-    if second is None or second.x is None:
-        return first
-    known = -np.inf if first is None else first.bound
-    if second.exact:
-        return replace(second, bound=max(second.bound, known))
-    return replace(second, bound=known) if first is None or second.value < first.value else first
+    if scip is None or scip.x is None:
+        return highs
+    known = -np.inf if highs is None else highs.bound
+    if scip.exact:
+        return replace(scip, bound=max(scip.bound, known))
+    return replace(scip, bound=known) if highs is None or scip.value < highs.value else highs

@@ -16,6 +16,9 @@ from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip, writing_plan
+from dovetail.methods.input_branching.method import InputBranching
+from dovetail.methods.input_branching.plan import Plan as InputPlan
+from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.sequential_linear import SequentialLinear
@@ -33,6 +36,8 @@ EASY_NEURONS, MOST_NEURONS = 64, 400
 early; far beyond the second SCIP finds no point in two minutes (docs/results.md, E1)."""
 EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
+BRANCHING_SHARE = 0.5
+"""Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
 MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.5, 0.5
@@ -78,6 +83,8 @@ class Facts:
     components: int
     priced: bool
     """Class outputs in several components that share rows."""
+    joint_inputs: int
+    """Free inputs that all networks read together, where there are few enough to branch over; else 0."""
     unstable: int
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
 
@@ -89,11 +96,13 @@ class Facts:
         parts, classes = scaled.parts, scaled.networks.classes
         coupled = parts.count > 1 and not np.all(parts.private_rows)
         plan = context.once(writing_plan) if options.exact and integers <= MANY_INTEGERS else None
+        inputs = context.once(input_plan) if options.exact else None
         return cls(
             integers,
             integers - int(classes.sum()) if options.integer_search else 0,
             parts.count,
             bool(classes.any()) and coupled and options.column_generation,
+            inputs.free if isinstance(inputs, InputPlan) else 0,
             MOST_NEURONS + 1 if plan is None else plan.unstable,
         )
 
@@ -162,6 +171,14 @@ PHASES = (
         _first_descents,
         "sequential linear steps from a few starts",
         (EnumeratedInputs(),),
+    ),
+    Phase(
+        "input branching",
+        "networks that read few inputs together (at most 12 free ones, and an LP per box that is small)",
+        lambda facts: facts.joint_inputs > 0,
+        BRANCHING_SHARE,
+        lambda options: InputBranching(),
+        "{joint_inputs} inputs are all that the networks read: branch and bound over them",
     ),
     Phase(
         "early exact MIP",

@@ -15,11 +15,12 @@ operation by operation has such rows; of any other this leg proves nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.host import class_limits, limits_within
+from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
@@ -87,6 +88,8 @@ class ReluPlan:
     pieces: tuple[Piece, ...]
     unstable: int
     """Neurons that may change sign over the box: binaries that writing takes."""
+    box: Box | None = None
+    """What columns are held to; None: to the bounds of the problem."""
 
     @property
     def proves(self) -> bool:
@@ -112,20 +115,28 @@ class ReluPlan:
 
     def program(self, given: Reformulated, *, margin: bool = False) -> Reformulated:
         """The whole problem as one MIP: with margins for points, without for a bound (see above)."""
+        return self.written_rows(given, margin=margin)[0]
+
+    def written_rows(
+        self, given: Reformulated, *, margin: bool = False
+    ) -> tuple[Reformulated, tuple[SampleRows, ...]]:
+        """That MIP, and the rows of each sample in it: piece by piece."""
         problem = given.problem
         writer = Writer(problem.mip.n_columns)
-        fills: list[Fill] = []
+        written: list[SampleRows] = []
         below = 0.0
         for piece in self.pieces:
             for k in range(piece.samples.size):
                 rows, unsaid = piece.write(writer, k, margin=margin)
                 outputs = piece.block.outputs[piece.samples[k]]
                 below += float(np.sum(np.abs(problem.mip.cost[outputs]) * unsaid))
-                fills.append(rows.fill)
-        low, high, integer = class_limits(problem, problem.mip.lower, problem.mip.upper)
+                written.append(rows)
+        held = problem.mip if self.box is None else self.box
+        low, high, integer = limits_within(problem, held.lower, held.upper)
         offset = problem.mip.offset - (0.0 if margin else problem.mip.sign * below)
         host = replace(problem.mip, lower=low, upper=high, integer=integer, offset=offset)
-        return Reformulated(problem.derived(writer.extend(host), ()), given, tuple(fills))
+        fills: tuple[Fill, ...] = tuple(rows.fill for rows in written)
+        return Reformulated(problem.derived(writer.extend(host), ()), given, fills), tuple(written)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +165,17 @@ def read_elsewhere(problem: Problem) -> BoolArray:
     return np.asarray(read)
 
 
+def _networks(problem: Problem) -> Mapping[str, tuple[Layer, ...] | None]:
+    return {block.name: dense_layers(problem, block) for block in problem.blocks}
+
+
 def relu_plan(problem: Problem, box: Box, known: ReluPlan | None = None) -> ReluPlan | None:
     """How the problem's networks would be written, or None where some block cannot be.
 
     `known` is a plan made before: no range is looser than its.
     """
     reach = Box(*limits_within(problem, box.lower, box.upper)[:2])
-    networks = {block.name: dense_layers(problem, block) for block in problem.blocks}
+    networks = _networks(problem) if known is None else {p.block.name: p.layers for p in known.pieces}
     pieces: list[Piece] = []
     unstable = 0
     for stage in problem.stages:

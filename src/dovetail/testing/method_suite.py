@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
+import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -22,21 +19,8 @@ from dovetail.run.monitor import Event
 from dovetail.run.result import Result
 from dovetail.testing.problems import bowl, busy, knapsack, linear_net, random_mlp
 
-INTERRUPTED = """
-import pickle, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # children of background jobs ignore Ctrl-C
-with open(sys.argv[1], "rb") as file:
-    sys.path[:] = pickle.load(file)
-    method = pickle.load(file)
-import dovetail as dt
-from dovetail.testing.problems import busy
-def tell(event):
-    if event.row.iteration == 2:
-        print("running", flush=True)
-result = dt.solve(busy(60), method, time_limit=120, callback=tell, log=False)
-print(result.stop_reason, result.status, dt.check(busy(60), result.x).within(), flush=True)
-"""
-
+PAUSE = 0.05
+"""Seconds from an iteration to the signal: it comes somewhere in those that follow."""
 OPTIMA: list[tuple[Callable[[], Problem], float | None]] = [
     (knapsack, -4.0),  # by enumeration of its sixteen choices
     (lambda: knapsack("max"), 2.0),
@@ -50,7 +34,7 @@ class MethodSuite:
     """Small problems with known answers, through the public entrance.
 
     Derive a class and give it the method. Where it would go on for minutes, or end by itself within a
-    second, give it in other settings too; they must be objects that pickle can send to another process::
+    second, give it in other settings too::
 
         from dovetail.testing import MethodSuite
 
@@ -99,24 +83,18 @@ class MethodSuite:
             assert result.bound == pytest.approx(result.objective, rel=1e-6, abs=1e-6)
         assert result.method == self.method.name
 
-    def test_the_same_seed_gives_the_same_iterates(self) -> None:
-        """All chance comes from the seed."""
+    def test_solved_twice_it_has_the_same_iterates_and_is_left_as_it_was(self) -> None:
+        """All chance comes from the seed, and the user's problem is only read."""
+        problem = busy()
+        before = (problem.mip.cost.copy(), problem.mip.A.toarray(), problem.mip.lower.copy(), problem.blocks)
 
         def run() -> tuple[str, bytes]:
-            result = self.solve_briefly(busy(), seed=3, time_limit=600.0)
+            result = self.solve_briefly(problem, seed=3, time_limit=600.0)
             assert result.x is not None
             rows = [(row.objective, row.primal, row.lagrangian) for row in result.trace]
             return repr(rows), result.x.tobytes()  # as text: NaN is not equal to itself
 
         assert run() == run()
-
-    def test_a_problem_solved_twice_is_left_as_it_was(self) -> None:
-        """The user's problem is only read."""
-        problem = busy()
-        before = (problem.mip.cost.copy(), problem.mip.A.toarray(), problem.mip.lower.copy(), problem.blocks)
-        first, second = self.solve_briefly(problem), self.solve_briefly(problem)
-        assert first.x is not None
-        assert second.x is not None
         assert np.array_equal(problem.mip.cost, before[0])
         assert np.array_equal(problem.mip.A.toarray(), before[1])
         assert np.array_equal(problem.mip.lower, before[2])
@@ -220,19 +198,27 @@ class MethodSuite:
         assert result.status == "optimal"
         assert result.objective == -3.0
 
-    def test_ctrl_c_returns_the_best_point(self, tmp_path: Path) -> None:
-        """A real signal from outside, while the solve runs; the point is judged by the process itself."""
-        sent = tmp_path / "method.pickle"
-        sent.write_bytes(pickle.dumps(sys.path) + pickle.dumps(self.endless or self.method))
-        with subprocess.Popen(
-            [sys.executable, "-c", INTERRUPTED, str(sent)], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline().strip() == "running"
-            process.send_signal(signal.SIGINT)
-            out = process.stdout.read().split()
-        assert process.returncode == 0
-        assert out == ["interrupt", "feasible", "True"]
+    def test_ctrl_c_returns_the_best_point(self) -> None:
+        """A real signal from beside, while the solve runs and not in the callback itself."""
+
+        finger = threading.Timer(PAUSE, os.kill, (os.getpid(), signal.SIGINT))
+
+        def press(event: Event) -> None:
+            if event.row.iteration == 2:
+                finger.start()
+
+        method, before = self.endless or self.method, signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore Ctrl-C
+        try:
+            result = dt.solve(busy(60), method, time_limit=120.0, callback=press, log=False)
+        except KeyboardInterrupt:
+            pytest.fail("Ctrl-C came out of the solve")
+        finally:
+            finger.cancel()  # nobody else is to be interrupted
+            signal.signal(signal.SIGINT, before)
+        assert result.stop_reason == "interrupt"
+        assert result.x is not None
+        assert dt.check(busy(60), result.x).within()
 
     def test_it_runs_outside_the_main_thread(self) -> None:
         """Signals can be caught in the main thread only; a solve elsewhere goes without."""

@@ -305,6 +305,14 @@ def test_views_are_free_and_what_is_made_is_counted():
     assert spent(lambda: torch.full((5, 5), 2.0))[0] == 25
 
 
+def test_what_is_done_again_is_counted_again_and_nothing_is_taken_for_another():
+    x = torch.ones(3, 4)
+    assert spent(lambda: [x + x for _ in range(5)])[0] == 60
+    assert spent(lambda: [x.repeat(count, 1) for count in (5, 6, 5)])[0] == 60 + 72 + 60
+    assert spent(lambda: [part.sum(0) for part in (x, x.t())])[0] == 4 + 3
+    assert spent(lambda: [x.sum(axis) for axis in (0, 1)])[0] == 4 + 3
+
+
 def test_results_are_the_same_under_a_meter():
     rng = torch.Generator().manual_seed(0)
     net = torch.nn.Sequential(

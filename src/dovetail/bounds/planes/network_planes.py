@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.planes.domain import Domain, gamma
-from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range, rule_of
+from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range
+from dovetail.bounds.planes.rules import rule_of
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Affine, Elementwise, Graph, Product
 
@@ -151,7 +152,7 @@ class NetworkPlanes:
         step = self.graph.steps[place - 1]
         between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
         if isinstance(step.operation, Elementwise):
-            return rule_of(step.operation.kind).range(*between[0], step.operation.parameter)
+            return rule_of(step.operation.kind).range(*between[0])
         if isinstance(step.operation, Product):
             return product_range(*between)
         loaded = self._affine[place]
@@ -286,7 +287,7 @@ class NetworkPlanes:
         step = self.graph.steps[here - 1]
         between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
         if isinstance(step.operation, Elementwise):
-            found: Relaxation = rule_of(step.operation.kind).lines(*between[0], step.operation.parameter)
+            found: Relaxation = rule_of(step.operation.kind).lines(*between[0])
         else:
             found = multiplied(*between)
         noise = self._gamma * torch.maximum(found.below_offset.abs(), found.above_offset.abs())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from dovetail.bounds.planes.domain import UNIT
-from dovetail.core.errors import UnsupportedError
 
 OUTWARD = 8.0 * UNIT
 """Relative: slopes and offsets of lines are computed in a few operations, and must not come out inside."""
@@ -31,15 +29,7 @@ class Relaxation:
     above_offset: Tensor
 
 
-@dataclass(frozen=True)
-class Rule:
-    """What has to be known of a function of single values; the number is the function's parameter."""
-
-    lines: Callable[[Tensor, Tensor, float], Relaxation]
-    range: Callable[[Tensor, Tensor, float], Between]
-
-
-def relu_lines(lower: Tensor, upper: Tensor, parameter: float) -> Relaxation:
+def relu_lines(lower: Tensor, upper: Tensor) -> Relaxation:
     """Above: the chord. Below: the side that is farther from 0 goes on, which leaves the smaller triangle."""
     crossing = (lower < 0.0) & (upper > 0.0)
     sure = (lower >= 0.0).to(lower.dtype)  # slopes where the sign is known
@@ -53,7 +43,7 @@ def relu_lines(lower: Tensor, upper: Tensor, parameter: float) -> Relaxation:
     )
 
 
-def relu_range(lower: Tensor, upper: Tensor, parameter: float) -> Between:
+def relu_range(lower: Tensor, upper: Tensor) -> Between:
     """Exact."""
     return torch.relu(lower), torch.relu(upper)
 
@@ -82,13 +72,3 @@ def _middle(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     """A point about the middle, and how far from it the bounds are at most."""
     middle = 0.5 * lower + 0.5 * upper
     return middle, torch.maximum(upper - middle, middle - lower) * (1.0 + OUTWARD)
-
-
-RULES: dict[str, Rule] = {"relu": Rule(relu_lines, relu_range)}
-
-
-def rule_of(kind: str) -> Rule:
-    """The rule of a function, by its name."""
-    if kind not in RULES:
-        raise UnsupportedError(f"there are no planes for {kind}")
-    return RULES[kind]

@@ -48,7 +48,7 @@ def _outside(rows: Sequence[Record]) -> str:
     """Which part of the seconds is neither MIP nor network step: the paper does not say that it counts it."""
     named = ("seconds", "mip_seconds", "nn_seconds")
     mine = [row for row in rows if all(known([row], name) for name in named)]
-    total, mip, nn = (sum(known(mine, name)) for name in named)
+    total, mip, nn = (math.fsum(known(mine, name)) for name in named)
     if not total:
         return ""
     return f", {text(100 * max(0.0, 1 - (mip + nn) / total), 2)} % of it our set-up and verification"

@@ -137,8 +137,8 @@ def _without(rows: Rows, method: str, claim: str) -> Verdict:
 
     def ratio(n: int, name: str) -> float:
         mine = [(without, full) for without, full in matched if full["n"] == n]
-        total = sum(known([full for _, full in mine], name))
-        return sum(known([without for without, _ in mine], name)) / total if total else math.nan
+        total = math.fsum(known([full for _, full in mine], name))
+        return math.fsum(known([without for without, _ in mine], name)) / total if total else math.nan
 
     ratios, flips = _at(lambda n: ratio(n, "potable")), _at(lambda n: ratio(n, "flipped"))
     worst = min(ratios, key=lambda n: ratios[n], default=0)

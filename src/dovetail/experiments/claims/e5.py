@@ -112,7 +112,7 @@ def _times(rows: Rows, method: str, claim: str) -> Verdict:
 
 def _steps(rows: Rows) -> str:
     """What a step takes, and how much of the time is the network's: that rests on how one projects."""
-    total, nn = (sum(known(rows, name)) for name in ("seconds", "nn_seconds"))
+    total, nn = (math.fsum(known(rows, name)) for name in ("seconds", "nn_seconds"))
     part = text(100 * nn / total if total else math.nan, 2)
     return (
         f"a MIP step {text(mean_step(rows, 'mip'))} s, a network step {text(mean_step(rows, 'nn'))} s; "
@@ -125,7 +125,7 @@ def mean_step(rows: Rows, step: str) -> float:
     """Seconds of one step, over all iterations of the rows."""
     mine = [row for row in rows if row.get("iterations") and row.get(f"{step}_seconds") is not None]
     return (
-        sum(row[f"{step}_seconds"] for row in mine) / sum(row["iterations"] for row in mine)
+        math.fsum(row[f"{step}_seconds"] for row in mine) / sum(row["iterations"] for row in mine)
         if mine
         else math.nan
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dovetail as dt
 from dovetail.experiments.best_known import Reachable
 from dovetail.experiments.contestants import AUTO, BASELINES
 from dovetail.experiments.experiment import Rows
@@ -31,8 +32,8 @@ HOW_TO_READ = (
     "is proved, with the number proved; *gap*: by how much the runs that have a point fall short of it "
     "there. *Improved on the start*: a loop's own point is the start's, which is to do nothing, until it "
     "finds a better one; a run that never does is counted with the start's value. *Converged*: the largest "
-    "difference of u and x below {dt.DualDecomposition.paper().tolerance:g} "
-    "within the iterations, or nothing better exists; *last residual*: that difference at the end, {UNITS}. "
+    f"difference of u and x below {dt.DualDecomposition.paper().tolerance:g} "
+    f"within the iterations, or nothing better exists; *last residual*: that difference at the end, {UNITS}. "
     "*Seconds* are those to the end of the run, converged or not, and include building the model; *engine*: "
     "what solved the MIP steps."
 )

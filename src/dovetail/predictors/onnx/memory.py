@@ -8,8 +8,9 @@ only then is it run. Thus no operator needs a rule of its own, and none can be f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,6 +25,16 @@ SPEED = 1e10
 """Multiplications and additions a slow core does in a second; what would take too long is not begun."""
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What an operation would make, and what that takes."""
+
+    elements: int = 0
+    operations: float = 0.0
+    columns: int = 0
+    """Numbers that a convolution may lay out before it multiplies: every window of the input, for a while."""
+
+
 class Room(DispatchMode):
     """While it is entered, every torch operation is measured against a meter before it is run."""
 
@@ -31,6 +42,8 @@ class Room(DispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._meter = meter
         self._operations = 0.0
+        # a recurrent layer does the same at every step, and finding out takes longer than doing it
+        self._known: dict[Hashable, Cost] = {}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -42,28 +55,17 @@ class Room(DispatchMode):
         return func(*args, **kwargs)
 
     def _measure(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        try:
-            made = _on_shapes(func, args, kwargs)
-        except NotImplementedError:  # how many depends on the data: picking by a mask, never more than it has
-            return
-        sizes = [tensor.numel() for tensor in tree_leaves(made) if isinstance(tensor, Tensor)]
-        self._meter.add_elements(sum(sizes), "its graph computes")
-        self._operations += sum(
-            item.numel() for item in tree_leaves((args, kwargs)) if isinstance(item, Tensor)
-        )
-        count = flop_registry.get(func.overloadpacket)
-        if count is not None:
-            self._operations += count(*args, **kwargs, out_val=made)
+        asked = (func, _form(args), _form(list(kwargs.items())))
+        cost = self._known.get(asked)
+        if cost is None:
+            cost = self._known[asked] = _cost(func, args, kwargs)
+        self._meter.add_elements(cost.elements, "its graph computes")
+        self._operations += cost.operations
         self._meter.require_time(self._operations / SPEED)
-        if func.overloadpacket is torch.ops.aten.convolution:
-            self._require_columns(args[1], made)
-
-    def _require_columns(self, weight: Tensor, made: Tensor) -> None:
-        """Convolutions may copy every window of the input before they multiply; that copy is not kept."""
-        columns = math.prod(weight.shape[1:]) * made.shape[0] * math.prod(made.shape[2:])
-        before = self._meter.elements
-        self._meter.add_elements(columns, "a convolution in its graph lays out")
-        self._meter.elements = before
+        if cost.columns:
+            before = self._meter.elements
+            self._meter.add_elements(cost.columns, "a convolution in its graph lays out")
+            self._meter.elements = before
 
 
 @contextmanager
@@ -78,6 +80,32 @@ def _makes_tensors(func: Any) -> bool:
     """Whether an operation makes new tensors: not a number, not another view of what is there."""
     returns = func._schema.returns
     return any("Tensor" in str(item.type) for item in returns) and not any(r.alias_info for r in returns)
+
+
+def _form(item: Any) -> Hashable:
+    """All of an argument but a tensor's data; 1, 1.0 and True are three arguments."""
+    if isinstance(item, Tensor):
+        return item.shape, item.stride(), item.dtype
+    if isinstance(item, (tuple, list)):
+        return tuple(map(_form, item))
+    return type(item), item
+
+
+def _cost(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cost:
+    try:
+        made = _on_shapes(func, args, kwargs)
+    except NotImplementedError:  # how many depends on the data: picking by a mask, never more than it has
+        return Cost()
+    taken = sum(item.numel() for item in tree_leaves((args, kwargs)) if isinstance(item, Tensor))
+    count = flop_registry.get(func.overloadpacket)
+    columns = 0
+    if func.overloadpacket is torch.ops.aten.convolution:
+        columns = math.prod(args[1].shape[1:]) * made.shape[0] * math.prod(made.shape[2:])
+    return Cost(
+        sum(tensor.numel() for tensor in tree_leaves(made) if isinstance(tensor, Tensor)),
+        taken + (0 if count is None else count(*args, **kwargs, out_val=made)),
+        columns,
+    )
 
 
 def _on_shapes(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

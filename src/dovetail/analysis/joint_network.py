@@ -1,0 +1,195 @@
+"""All networks of a problem as one graph, from the columns they read to everything they give.
+
+Samples are put side by side; where one reads what another gives, they are put one after the other. What a
+network hands on is what the deployed one says, which may be off its graph by a little: that little is an
+input of its own, a *slack column* between -slack and slack, beside the columns of the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from dovetail.analysis.block_graph import block_graph
+from dovetail.bounds.planes.domain import Boxes
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.class_rounding import block_slack
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.graph import Affine, Graph, Step
+from dovetail.core.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Columns that are decided by some outputs of the graph, and how far the deployed network may be off."""
+
+    columns: IntArray
+    outputs: IntArray
+    """Of the graph, one per column: values, or logits whose threshold is 0."""
+    classifies: bool
+    slack: FloatArray
+    """As `block_slack` has it for one sample."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointNetwork:
+    """One graph over columns of the host, and of slack columns that follow them."""
+
+    graph: Graph
+    inputs: IntArray
+    """The columns it reads, in its order; from the host's number of columns on they are slack columns."""
+    slack: FloatArray
+    """What each slack column may be at most, and its negative at least."""
+    groups: tuple[Group, ...]
+    lower: FloatArray
+    """Of the columns, those of outputs by what the networks can give; so is `upper`."""
+    upper: FloatArray
+
+
+def joint_network(problem: Problem, lower: FloatArray, upper: FloatArray) -> JointNetwork:
+    """The networks over columns between these bounds; `UnsupportedError` says what is in the way."""
+    return _Builder(problem, lower, upper).build()
+
+
+@dataclass(eq=False)
+class _Builder:
+    problem: Problem
+    lower: FloatArray
+    upper: FloatArray
+    steps: list[Step] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    given: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Values that are handed on, by column: the vector they are in, and where."""
+    ends: list[int] = field(default_factory=list)
+    """The vector that each group reads."""
+
+    def __post_init__(self) -> None:
+        values = [block.outputs.ravel() for block in self.problem.blocks if not block.classifies]
+        written = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *values]))
+        read = self.problem.inputs
+        self.handed_on = np.intersect1d(read, written)
+        first = self.problem.mip.n_columns
+        slack_columns = first + np.arange(self.handed_on.size)
+        self.inputs = np.concatenate([np.setdiff1d(read, written), slack_columns])
+        self.place = {int(column): place for place, column in enumerate(self.inputs)}
+        self.slack_of = dict(zip(self.handed_on.tolist(), slack_columns.tolist(), strict=True))
+        self.slack = np.zeros(self.handed_on.size)
+        self.lower, self.upper = self.lower.copy(), self.upper.copy()
+
+    def build(self) -> JointNetwork:
+        graphs = {id(block): self._graph(block) for block in self.problem.blocks}
+        for stage in self.problem.stages:
+            for block, samples in stage:
+                self._append(block, samples, graphs[id(block)])
+        self._gather()
+        graph = Graph(self.inputs.size, tuple(self.steps))
+        return JointNetwork(graph, self.inputs, self.slack, tuple(self.groups), self.lower, self.upper)
+
+    def _graph(self, block: Block) -> Graph:
+        graph = block_graph(self.problem, block)
+        if graph is None:
+            raise UnsupportedError(f"{block.name} is not known operation by operation")
+        return graph
+
+    def _append(self, block: Block, samples: IntArray, graph: Graph) -> None:
+        """Some samples of a block whose inputs are all there already."""
+        read = block.inputs[samples]
+        low, high = self.lower[read], self.upper[read]
+        if not np.all(np.isfinite(high - low)):
+            raise UnsupportedError(f"an input of {block.name} has no bound")
+        slack = block_slack(block, low, high)
+        if not np.all(np.isfinite(slack)):
+            raise UnsupportedError(f"the rounding of {block.name} has no bound")
+        ranges = NetworkPlanes(graph).ranges(Boxes(torch.from_numpy(low), torch.from_numpy(high)))
+        for k, sample in enumerate(samples):
+            columns = block.outputs[sample]
+            end = self._copied(graph, read[k])
+            if block.classifies:
+                self._bound(columns, np.zeros(columns.size), np.ones(columns.size))
+            else:
+                self._bound(
+                    columns, ranges.lower[-1][k].numpy() - slack[k], ranges.upper[-1][k].numpy() + slack[k]
+                )
+                self._hand_on(columns, end, slack[k])
+            self.groups.append(Group(columns, np.arange(columns.size), block.classifies, slack[k]))
+            self.ends.append(end)
+
+    def _bound(self, columns: IntArray, lower: FloatArray, upper: FloatArray) -> None:
+        self.lower[columns] = np.maximum(self.lower[columns], lower)
+        self.upper[columns] = np.minimum(self.upper[columns], upper)
+
+    def _hand_on(self, columns: IntArray, end: int, slack: FloatArray) -> None:
+        for place, column in enumerate(columns.tolist()):
+            if column in self.slack_of:
+                self.given[column] = end, place
+                self.slack[self.slack_of[column] - self.problem.mip.n_columns] = slack[place]
+
+    def _copied(self, graph: Graph, columns: IntArray) -> int:
+        """The steps of one sample; the vector that holds its outputs."""
+        start = 0 if self._direct(graph, columns) else self._selection(columns)
+        place = {0: start}
+        for number, step in enumerate(graph.steps, start=1):
+            operation = step.operation
+            if start == 0 and isinstance(operation, Affine):
+                weights = zip(step.sources, operation.weights, strict=True)
+                operation = replace(
+                    operation, weights=tuple(self._spread(w, columns) if s == 0 else w for s, w in weights)
+                )
+            sources = tuple(place[source] for source in step.sources)
+            self.steps.append(Step(operation, sources, step.size))
+            place[number] = len(self.steps)
+        return len(self.steps)
+
+    def _direct(self, graph: Graph, columns: IntArray) -> bool:
+        """Whether the first weights can be spread over the joint inputs: all are there, each once."""
+        affine = all(isinstance(step.operation, Affine) for step in graph.steps if 0 in step.sources)
+        return (
+            affine and len(set(columns.tolist())) == columns.size and set(columns.tolist()) <= set(self.place)
+        )
+
+    def _spread(self, weight: FloatArray, columns: IntArray) -> FloatArray:
+        wide = np.zeros((len(weight), self.inputs.size))
+        wide[:, [self.place[column] for column in columns.tolist()]] = weight
+        return wide
+
+    def _selection(self, columns: IntArray) -> int:
+        """A vector of these columns' values: inputs, and what was handed on with its slack."""
+        weights: dict[int, FloatArray] = {}
+        for row, column in enumerate(columns.tolist()):
+            parts = [(0, self.place[self.slack_of.get(column, column)])]
+            if column in self.given:
+                parts.append(self.given[column])
+            for vector, entry in parts:
+                weights.setdefault(vector, np.zeros((columns.size, self._size(vector))))[row, entry] = 1.0
+        return self._affine(weights, columns.size)
+
+    def _size(self, vector: int) -> int:
+        return self.inputs.size if vector == 0 else self.steps[vector - 1].size
+
+    def _affine(self, weights: dict[int, FloatArray], size: int) -> int:
+        self.steps.append(Step(Affine(tuple(weights.values()), np.zeros(size)), tuple(weights), size))
+        return len(self.steps)
+
+    def _gather(self) -> None:
+        """One last vector that holds the outputs of all samples, slack included where they have a column."""
+        total = sum(group.columns.size for group in self.groups)
+        weights: dict[int, FloatArray] = {}
+        first = 0
+        for number, (group, end) in enumerate(zip(self.groups, self.ends, strict=True)):
+            outputs = first + np.arange(group.columns.size)
+            part = weights.setdefault(end, np.zeros((total, group.columns.size)))
+            part[outputs, np.arange(outputs.size)] = 1.0
+            slack = group.slack.copy()
+            for k, column in enumerate(group.columns.tolist()):
+                if column in self.slack_of:
+                    own = weights.setdefault(0, np.zeros((total, self.inputs.size)))
+                    own[outputs[k], self.place[self.slack_of[column]]] = 1.0
+                    slack[k] = 0.0
+            self.groups[number] = replace(group, outputs=outputs, slack=slack)
+            first += outputs.size
+        if len(weights) > 1:
+            self._affine(weights, total)

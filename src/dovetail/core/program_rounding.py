@@ -1,0 +1,147 @@
+"""How far a network's own arithmetic can take it from its program in exact numbers, operation by operation.
+
+What `core/rounding.py` says of layers, said of all operations: each passes the errors of what it reads on,
+by the steepest slope between their bounds, and adds its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.graph import VALUES
+from dovetail.core.program import Functions, Maxima, Operation, Products, Program, Shares, Sums
+from dovetail.core.rounding import MORE, OURS, SHORT_OF_SOFTPLUS, ULPS, Arithmetic, gamma
+
+LOWEST = {"gelu": (-0.752, -0.17), "gelu_tanh": (-0.7525, -0.1701), "silu": (-1.2785, -0.2785)}
+LOWEST |= {"square": (0.0, 0.0)}
+"""About where functions are least that fall before they rise, and a little below that value."""
+NEAR = 1e-3
+"""So near is where they are least."""
+POSITIVE = frozenset(("log", "sqrt", "rsqrt", "reciprocal"))
+STEEPEST = {"sigmoid": 0.25, "tanh": 1.0, "softplus": 1.0, "elu": 1.0, "relu": 1.0}
+STEEPEST |= {"erf": 1.13, "gelu": 1.13, "gelu_tanh": 1.13, "silu": 1.1}
+"""Largest slopes anywhere, rounded up."""
+
+
+def program_errors(
+    program: Program, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of each output, for inputs between (n, d) bounds: its bounds, and how far the network may be off.
+
+    Infinity where nothing can be said.
+    """
+    size = np.maximum(np.abs(lower), np.abs(upper))
+    cast = arithmetic.roundoff * size + arithmetic.smallest
+    low, high, error = [lower], [upper], [np.where(size <= arithmetic.largest, cast, np.inf)]
+    with np.errstate(all="ignore"):  # what is not a number counts as unknown
+        for one in program.operations:
+            before = [np.concatenate(parts, axis=1) for parts in (low, high, error)]
+            least, most, off = _passed_on(one, arithmetic, *before)
+            low, high = [before[0], least], [before[1], most]
+            error = [before[2], np.where(np.isnan(off), np.inf, off)]
+    at = program.outputs
+    found = [np.concatenate(parts, axis=1)[:, at] for parts in (low, high, error)]
+    return found[0], found[1], found[2]
+
+
+def _passed_on(
+    one: Operation, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bounds and errors of what an operation gives."""
+    if isinstance(one, Sums):
+        return _summed(one, arithmetic, low, high, error)
+    if isinstance(one, Functions):
+        at = one.read
+        return _function(one.kind, arithmetic, low[:, at], high[:, at], error[:, at])
+    unit = arithmetic.roundoff + OURS
+    if isinstance(one, Products):
+        (a, b, e), (c, d, f) = ((low[:, at], high[:, at], error[:, at]) for at in (one.left, one.right))
+        corners = np.stack([a * c, a * d, b * c, b * d])
+        corners = np.where(np.isnan(corners), 0.0, corners)  # 0 times infinity
+        x, y = np.maximum(np.abs(a), np.abs(b)), np.maximum(np.abs(c), np.abs(d))
+        own = 2.0 * unit * (x + e) * (y + f) + arithmetic.smallest
+        return corners.min(axis=0), corners.max(axis=0), x * f + y * e + e * f + own
+    if isinstance(one, Maxima):
+        at = one.read
+        return low[:, at].max(axis=2), high[:, at].max(axis=2), error[:, at].max(axis=2)
+    return _shares(one, arithmetic, low, high, error)
+
+
+def _summed(
+    one: Sums, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    weight = abs(one.matrix)
+    centre, reach = (one.matrix @ middle.T).T + one.bias, (weight @ half.T).T
+    terms = np.diff(one.matrix.indptr)
+    size = np.maximum(np.abs(low), np.abs(high)) + error
+    total = (weight @ size.T).T + np.abs(one.bias) + one.bulk
+    own = gamma(arithmetic, terms + MORE) * total + (terms + MORE) * arithmetic.smallest
+    off = (weight @ error.T).T + (0.0 if one.exact else own)
+    off = np.where(total <= 0.5 * arithmetic.largest, off, np.inf)
+    if one.exact:  # constants are cast to the format, and may be numbers that it cannot hold
+        off = off + arithmetic.roundoff * np.abs(one.bias)
+    return centre - reach, centre + reach, off
+
+
+def _function(
+    kind: str, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    if kind == "relu":  # exact, and 0 whatever the error where it is off for sure
+        off = np.where(high + error <= 0.0, 0.0, error)
+        return np.maximum(low, 0.0), np.maximum(high, 0.0), off
+    known = low - error > 0.0 if kind in POSITIVE else np.ones(low.shape, dtype=bool)
+    a, b = np.where(known, low, 1.0), np.where(known, high, 1.0)
+    e = np.where(known, error, 0.0)
+    f = VALUES[kind]
+    ends = f(a), f(b)
+    least, most = np.minimum(*ends), np.maximum(*ends)
+    if kind in LOWEST:
+        where, lowest = LOWEST[kind]
+        least = np.where((a <= where + NEAR) & (b >= where - NEAR), np.minimum(least, lowest), least)
+    size = 1.0 + np.maximum(np.abs(a), np.abs(b)) + e
+    values = np.maximum(np.abs(f(a - e)), np.abs(f(b + e)))
+    own = ULPS * (arithmetic.roundoff + OURS) * (size + values) + arithmetic.smallest
+    if kind == "softplus":
+        own = own + SHORT_OF_SOFTPLUS
+    off = np.where(values <= 0.5 * arithmetic.largest, _steepest(kind, a, b, e) * e + own, np.inf)
+    endless = np.full(low.shape, np.inf)
+    return np.where(known, least, -endless), np.where(known, most, endless), np.where(known, off, endless)
+
+
+def _steepest(kind: str, low: FloatArray, high: FloatArray, error: FloatArray) -> FloatArray | float:
+    """The largest slope between bounds, an error wider."""
+    if kind in STEEPEST:
+        return STEEPEST[kind]
+    if kind == "exp":
+        return np.exp(high + error)
+    if kind == "square":
+        return 2.0 * (np.maximum(np.abs(low), np.abs(high)) + error)
+    left = low - error
+    factor, power = {
+        "log": (1.0, -1.0),
+        "sqrt": (0.5, -0.5),
+        "rsqrt": (0.5, -1.5),
+        "reciprocal": (1.0, -2.0),
+    }[kind]
+    return np.asarray(factor * left**power)
+
+
+def _shares(
+    one: Shares, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Each share moves by at most half of the largest change before it, its logarithm by twice that."""
+    samples, (rows, count) = len(low), one.read.shape
+    unit = arithmetic.roundoff + OURS
+    a, b, e = low[:, one.read], high[:, one.read], error[:, one.read].max(axis=2, keepdims=True)
+    width = b.max(axis=2, keepdims=True) - a.min(axis=2, keepdims=True) + 2.0 * e
+    own = (ULPS + count + width) * unit + arithmetic.smallest
+    shape = (samples, rows, count)
+    if one.logarithm:
+        least, most = -width - np.log(count), np.zeros(shape)
+        off = 2.0 * e + 2.0 * own + ULPS * unit * (1.0 + width)
+    else:
+        least, most, off = np.zeros(shape), np.ones(shape), 0.5 * e + own
+    found = [np.broadcast_to(part, shape).reshape(samples, -1) for part in (least, most, off)]
+    return found[0], found[1], found[2]

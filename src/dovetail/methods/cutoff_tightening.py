@@ -1,0 +1,157 @@
+"""Bounds of inputs and neurons that hold for every point as good as the best one known: by LPs.
+
+    LP = host rows + a triangle for every neuron that may change sign, of all layers + cost <= cutoff
+    inputs first, least and largest value of each; then, layer by layer, of what open neurons read
+    planes again after each, so that every LP knows what the last one found; twice
+
+The LP is the relaxation of the written-out MIP: with a binary between 0 and 1, its rows are the triangle.
+What is found holds for points up to the cutoff only: a proof may use it, a search for points may not. The
+host's rows are as far out as the check accepts, so that the best point itself stays inside. An LP without
+any point, proved by multipliers, proves that nothing is better than the cutoff.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.box import PAD, Box, tidy
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.core.arrays import FloatArray
+from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.relu_big_m import ReluPlan, relu_plan
+from dovetail.reformulations.relu_rows import SampleRows
+from dovetail.run.budget import Budget
+from dovetail.run.context import SolveContext
+from dovetail.run.engine import MipStatus
+
+ROUNDS = 2
+"""A third one moves next to nothing."""
+WORTH = 0.01
+"""A round that shrinks what it asks about by less than this part is the last one."""
+
+
+class NothingLeft(Exception):
+    """No point costs the cutoff or less: that is proved."""
+
+
+@dataclass(eq=False)
+class CutoffTightening:
+    """The plan of a written-out problem, made tighter for points that cost `cutoff` or less."""
+
+    context: SolveContext
+    given: Reformulated
+    """What bounds are proved of."""
+    cutoff: float
+    """In minimisation form."""
+    plan: ReluPlan
+    box: Box
+
+    def run(self, budget: Budget) -> ReluPlan:
+        """The plan as tight as the time allows; raises `NothingLeft`."""
+        for _ in range(ROUNDS):
+            shrunk = self._inputs(budget)
+            depth = max((len(rows.neurons) for rows in self._rows()[1]), default=0)
+            shrunk += [part for layer in range(depth) for part in self._layer(layer, budget)]
+            if budget.over or not shrunk or np.mean(shrunk) > 1.0 - WORTH:
+                break
+        return self.plan
+
+    def _rows(self) -> tuple[Reformulated, tuple[SampleRows, ...]]:
+        return self.plan.written_rows(self.given)
+
+    def _lp(self, written: Reformulated) -> _Extremes:
+        settings = self.context
+        return _Extremes(
+            written.problem.mip.minimised(), self.given.problem.mip.n_rows, self.cutoff, settings
+        )
+
+    def _inputs(self, budget: Budget) -> list[float]:
+        """Least and largest value of each input; what is left of each width."""
+        ask, shrunk = self._lp(self._rows()[0]), []
+        lower, upper = self.box.lower.copy(), self.box.upper.copy()
+        for j in self.given.problem.inputs:
+            width = upper[j] - lower[j]
+            if budget.over or width <= PAD:
+                continue
+            lower[j], upper[j] = ask.range(np.array([j]), np.ones(1), 0.0, (lower[j], upper[j]), budget)
+            shrunk.append(float((upper[j] - lower[j]) / width))
+        tidy(self.given.problem.mip.minimised(), lower, upper)
+        self._replan(self.plan, Box(lower, upper))
+        return shrunk
+
+    def _layer(self, layer: int, budget: Budget) -> list[float]:
+        """Least and largest value of what each open neuron of a layer reads; what is left of each width."""
+        written, samples = self._rows()
+        ask, shrunk, numbers = self._lp(written), [], iter(samples)
+        pieces = []
+        for piece in self.plan.pieces:
+            ranges = [(low.copy(), high.copy()) for low, high in piece.ranges]
+            for k in range(piece.samples.size):
+                rows = next(numbers)
+                for neurons in rows.neurons[layer : layer + 1]:
+                    low, high = ranges[neurons.place][0][k], ranges[neurons.place][1][k]
+                    for i in neurons.unstable:
+                        if budget.over:
+                            break
+                        width = high[i] - low[i]
+                        low[i], high[i] = ask.range(
+                            neurons.columns, neurons.weight[i], neurons.bias[i], (low[i], high[i]), budget
+                        )
+                        shrunk.append(float((high[i] - low[i]) / width))
+            pieces.append(replace(piece, ranges=tuple(ranges)))
+        self._replan(replace(self.plan, pieces=tuple(pieces)), self.box)
+        return shrunk
+
+    def _replan(self, known: ReluPlan, box: Box) -> None:
+        """Pass on what was found, by planes."""
+        plan = relu_plan(self.given.problem, box, known)
+        self.plan, self.box = replace(self.plan if plan is None else plan, box=box), box
+
+
+class _Extremes:
+    """Least and largest values over the relaxation below the cutoff: proved, not believed."""
+
+    def __init__(self, mip: Mip, host_rows: int, cutoff: float, settings: SolveContext) -> None:
+        room = np.where(np.arange(mip.n_rows) < host_rows, TOLERANCE, 0.0)
+        cost = sp.csr_array(np.where(np.abs(mip.cost) >= SMALLEST, mip.cost, 0.0)[None, :])
+        lp = replace(
+            mip.relaxed(),
+            A=sp.vstack([mip.A, cost], format="csr"),
+            row_lower=np.append(mip.row_lower - room, -np.inf),
+            row_upper=np.append(mip.row_upper + room, cutoff - mip.offset + self._left_out(mip)),
+            row_names=None,
+        )
+        self._columns = mip.n_columns
+        self._lp = SafeLp(lp, seed=settings.seed, threads=settings.threads)
+
+    @staticmethod
+    def _left_out(mip: Mip) -> float:
+        """What costs too small for a row may add up to."""
+        small = (mip.cost != 0.0) & (np.abs(mip.cost) < SMALLEST)
+        sizes = np.maximum(np.abs(mip.lower), np.abs(mip.upper))
+        return float(np.sum(np.abs(mip.cost[small]) * sizes[small]))
+
+    def range(
+        self,
+        columns: np.ndarray,
+        weight: FloatArray,
+        bias: float,
+        known: tuple[float, float],
+        budget: Budget,
+    ) -> tuple[float, float]:
+        """Of weight z[columns] + bias, within what is known of it."""
+        found = list(known)
+        for side, sign in enumerate((1.0, -1.0)):
+            cost = np.zeros(self._columns)
+            np.add.at(cost, columns, sign * weight)
+            answer = self._lp.minimise(cost, sign * bias, budget)
+            if answer.status is MipStatus.INFEASIBLE:
+                raise NothingLeft
+            if np.isfinite(answer.bound):
+                reached = sign * (answer.bound - PAD * max(1.0, abs(answer.bound)))
+                found[side] = max(found[side], reached) if sign > 0 else min(found[side], reached)
+        return (found[0], found[1]) if found[0] <= found[1] else known

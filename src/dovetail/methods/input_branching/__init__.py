@@ -1,0 +1,1 @@
+"""Branch and bound over the inputs that all networks read together."""

@@ -1,0 +1,179 @@
+"""Branch and bound over the inputs that all networks read together: exact for few inputs, whatever the depth.
+
+    repeat: take the open boxes of lowest bound, many at a time
+            planes below and above every output on each box; rows and planes shrink the box
+            multipliers of its LP give a bound; reduced costs shrink the box; the rest is split in two
+
+Idea: on a small box a network is nearly linear, and a box of five columns needs few splits to be small. Width
+and depth hardly matter, and smooth activations are as good as ReLUs. Weakness: the number of boxes grows with
+the number of inputs; beyond ten there is little hope.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dovetail.bounds.lp_batch.interior_point import multipliers
+from dovetail.bounds.lp_batch.linear_programs import proved
+from dovetail.methods.input_branching import shrinking
+from dovetail.methods.input_branching.plan import Plan, input_plan
+from dovetail.methods.input_branching.points import Points
+from dovetail.methods.input_branching.pool import Pool
+from dovetail.methods.input_branching.relaxation import Relaxation
+from dovetail.methods.input_branching.splitting import exact, scores, split
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.gap import optimality_gap
+from dovetail.run.progress import Progress
+
+FEW = 32
+"""Boxes that cost as much as one: fewer are split further before their planes are computed."""
+BATCH, DEVICE_BATCH = 512, 16384
+"""Boxes at a time, at most: larger batches waste boxes that the first ones would have made needless."""
+CELLS = 2**22
+"""Numbers in the rows of one batch, at most (32 MB)."""
+MOST_BOXES = 4_000_000
+"""Open boxes: beyond that memory is short and the end is not near."""
+LEAF = 0.05
+"""A box whose LP is this close to the truth, as a part of the gap that counts as closed, is not split."""
+HALF = 0.5
+"""Of that gap: boxes are closed within it, so that what is proved in the end is within the whole."""
+REPORT = 0.5
+"""Seconds between two rows of the trace."""
+
+
+@dataclass(frozen=True)
+class InputBranching:
+    """Proves a bound, and finds what the search has missed, where networks read few inputs."""
+
+    most_boxes: int = MOST_BOXES
+
+    name = "input-branching"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Until every box is closed, or a limit is met."""
+        plan = context.once(input_plan)
+        if isinstance(plan, str):
+            return MethodOutcome(StopReason.STALLED, 0, f"input branching: {plan}")
+        context.monitor.say(f"  proof: input branching over {plan.describe()}")
+        with torch.inference_mode():
+            return _Tree(context, plan, self.most_boxes).run()
+
+
+class _Tree:
+    """One run."""
+
+    def __init__(self, context: SolveContext, plan: Plan, most_boxes: int) -> None:
+        self._context, self._most_boxes = context, most_boxes
+        device = context.device or "cpu"
+        self._relaxation = r = Relaxation(plan.mip, plan.network, plan.lower, plan.upper, device)
+        self._pool = Pool(
+            r.root_lower[None],
+            r.root_upper[None],
+            torch.full((1,), -torch.inf, dtype=torch.float64, device=device),
+        )
+        self._closed = math.inf
+        """The lowest bound of boxes that were closed on their own bound."""
+        cells = len(self._relaxation.host_rows) + len(self._relaxation.slack)
+        most = BATCH if device == "cpu" else DEVICE_BATCH
+        self._batch = max(FEW, min(most, CELLS // (cells * self._relaxation.n_columns)))
+        self._points = Points(context, r, plan.mip.n_columns)
+        self.boxes = 0
+        self._progress = Progress(context)
+        self._reported = self._began = time.perf_counter()
+
+    def run(self) -> MethodOutcome:
+        """The loop."""
+        context, pool = self._context, self._pool
+        while len(pool) and not context.over and len(pool) <= self._most_boxes:
+            self._closed = min(self._closed, pool.drop(self._target))
+            if not len(pool):
+                break
+            self._process(*pool.take(self._batch))
+            self._report()
+        if not len(pool):
+            self._closed = min(self._closed, self._target)
+            self._raise()
+        limit = "closed" if not len(pool) else f"{len(pool):,} open"
+        message = f"input branching: {self.boxes:,} boxes, {limit}"
+        return MethodOutcome(context.over or StopReason.STALLED, self._progress.done, message)
+
+    # ---- what is to be reached
+
+    @property
+    def _cutoff(self) -> float:
+        """The best objective, in minimisation form."""
+        mip, incumbent = self._context.problem.mip, self._context.incumbent
+        return mip.sign * incumbent.objective if incumbent.x is not None else math.inf
+
+    @property
+    def _gap(self) -> float:
+        """What counts as closed."""
+        incumbent = self._context.incumbent
+        reference = incumbent.objective if incumbent.x is not None else self._pool.least
+        return optimality_gap(self._context.problem.mip, reference) if math.isfinite(reference) else 0.0
+
+    @property
+    def _target(self) -> float:
+        """Boxes of this bound are closed: of the best point, or as high as the bound can get."""
+        return min(self._cutoff - HALF * self._gap if math.isfinite(self._cutoff) else math.inf, self._closed)
+
+    # ---- boxes
+
+    def _process(self, lower: Tensor, upper: Tensor, bound: Tensor) -> None:
+        relaxation, target = self._relaxation, self._target
+        self.boxes += len(lower)
+        programs, apart = relaxation.programs(lower, upper)
+        for _ in range(2):
+            lower, upper = shrinking.by_rows(programs, relaxation.integer, target)
+            kept = torch.nonzero((lower <= upper).all(1)).ravel()
+            programs = programs.within(lower, upper).take(kept)
+            bound, apart = bound[kept], apart.take(kept)
+        if len(kept) == 0:
+            self._closed = min(self._closed, target)
+            return
+        y, points = multipliers(programs)
+        proof = proved(programs, y)
+        bound = torch.maximum(bound, proof.bound)
+        lower, upper = shrinking.by_reduced_costs(programs, proof, relaxation.integer, target)
+        programs = programs.within(lower, upper)
+        kept = (bound < target) & (lower <= upper).all(1)
+        self._closed = min(self._closed, target)
+        score = scores(relaxation, programs, proof, points)
+        done = exact(relaxation, programs, proof, apart, points, LEAF * self._gap)
+        leaf = kept & (done | (score.amax(1) <= 0.0))
+        self._points.offer(programs, points, bound, leaf)
+        if bool(leaf.any()):
+            self._closed = min(self._closed, float(bound[leaf].min()))
+        self._split(programs.lower, programs.upper, bound, score, kept & ~leaf)
+
+    def _split(self, lower: Tensor, upper: Tensor, bound: Tensor, score: Tensor, kept: Tensor) -> None:
+        lower, upper, bound, score = lower[kept], upper[kept], bound[kept], score[kept]
+        if len(lower) == 0:
+            return
+        while True:
+            lower, upper, score = split(lower, upper, score, self._relaxation.integer)
+            bound = torch.cat([bound, bound])
+            fine = (lower <= upper).all(1)
+            lower, upper, bound, score = lower[fine], upper[fine], bound[fine], score[fine]
+            if len(lower) + len(self._pool) >= FEW or bool((score.amax(1) <= 0.0).any()):
+                break
+        self._pool.add(lower, upper, bound)
+
+    # ---- what is proved
+
+    def _raise(self) -> None:
+        bound = min(self._pool.least, self._closed)
+        if math.isfinite(bound):
+            self._context.incumbent.raise_bound(bound, "boxes")
+
+    def _report(self) -> None:
+        self._raise()
+        if time.perf_counter() - self._reported > REPORT:
+            self._reported = time.perf_counter()
+            self._progress.record(self._pool.least)

@@ -1,0 +1,55 @@
+"""A torch module as a program: what it does with one row, recorded as it is done.
+
+The module itself is run, in its own dtype and with its hooks, on a row that has no numbers (`Traced`). So
+what is recorded is what it computes for all inputs, hooks included; code that looks at numbers is refused.
+One row is enough: rows that influence each other were refused when the predictor was added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.program import Program, Recording
+from dovetail.predictors.torch import traced_affine, traced_functions, traced_views
+from dovetail.predictors.torch.table import as_table
+from dovetail.predictors.torch.traced import Constants, Traced, as_traced
+
+RULES = (traced_affine, traced_functions, traced_views)
+"""Their handlers are entered as they are imported."""
+
+
+def recorded_program(
+    name: str, run: Callable[[Tensor], Any], features: int, dtype: torch.dtype, device: str
+) -> Program:
+    """What `run` does with one row; an `UnsupportedError` says what cannot be followed."""
+    recording = Recording(features)
+    row = Traced(torch.arange(features)[None], recording, dtype, torch.device(device))
+    try:
+        with torch.no_grad(), _no_whole_layers(), Constants(row):
+            outputs = as_table(run(row), 1)
+    except UnsupportedError as reason:
+        raise UnsupportedError(f"{name} has no bound: {reason}") from reason
+    except Exception as reason:
+        raise UnsupportedError(
+            f"{name} has no bound: it cannot be followed ({type(reason).__name__}: {reason})"
+        ) from reason
+    return recording.program(as_traced(outputs, row).flat.copy())
+
+
+@contextmanager
+def _no_whole_layers() -> Iterator[None]:
+    """Within it torch carries attention and recurrent layers out step by step, not as one operation."""
+    fast, one_dnn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        torch._C._set_mkldnn_enabled(one_dnn)

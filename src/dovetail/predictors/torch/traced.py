@@ -1,0 +1,153 @@
+"""A tensor without numbers: it goes through a module and records what is done to it.
+
+Its data are places of numbers in a `Recording`. Code that wants to see a value (a branch, `item`, numpy) is
+refused, so what is recorded is what the module does for every input. Views are views of the places, and what
+is changed in place is changed for all views of it, as with numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.program import Recording
+from dovetail.predictors.torch.dispatch import DispatchMode
+
+
+class Traced(Tensor):
+    """Places of numbers, in the shape of a tensor."""
+
+    places: Tensor
+    """int64, on the CPU."""
+    recording: Recording
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    @staticmethod
+    def __new__(
+        cls, places: Tensor, recording: Recording, dtype: torch.dtype, device: torch.device
+    ) -> Traced:
+        """With the strides of its places."""
+        made: Traced = torch.Tensor._make_wrapper_subclass(
+            cls, places.shape, strides=places.stride(), dtype=dtype, device=device
+        )
+        made.places, made.recording = places, recording
+        recording.formats.add(str(dtype).removeprefix("torch."))
+        return made
+
+    def __init__(
+        self, places: Tensor, recording: Recording, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        super().__init__()
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"Traced{tuple(self.shape)}"
+
+    def like(self, places: Tensor, dtype: torch.dtype | None = None) -> Traced:
+        """Other numbers of the same recording."""
+        return Traced(places, self.recording, dtype or self.dtype, self.device)
+
+    def new(self, places: IntArray, shape: Any) -> Traced:  # type: ignore[override]
+        """New numbers, in some shape."""
+        return self.like(torch.from_numpy(places).reshape(tuple(shape)))
+
+    @property
+    def flat(self) -> IntArray:
+        """The places, one after the other."""
+        return np.asarray(self.places.reshape(-1).numpy())
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Every operation comes through here."""
+        name = func.overloadpacket.__name__
+        rule = HANDLERS.get(name)
+        if rule is not None:
+            return rule(func, *args, **(kwargs or {}))
+        if name.endswith("_") and name[:-1] in HANDLERS:
+            return changed_in_place(args[0], HANDLERS[name[:-1]](func, *args, **(kwargs or {})))
+        return _taken_apart(func, args, kwargs or {})
+
+
+class Constants(DispatchMode):
+    """Within it new tensors are traced: what depends on the inputs may be written into them."""
+
+    def __init__(self, like: Traced) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._like = like
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Every operation comes through here."""
+        made = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if name == "empty" and made.is_floating_point():
+            made.zero_()
+        return as_traced(made, self._like) if name in NEW and made.is_floating_point() else made
+
+
+NEW = ("zeros", "ones", "full", "empty")
+"""Operations that make tensors of nothing."""
+
+Handler = Callable[..., Any]
+HANDLERS: dict[str, Handler] = {}
+"""What each operation of torch records, by its name; without the underscore of what works in place."""
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Enter a handler for operations of torch; it is called with the operation and its arguments."""
+
+    def enter(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return enter
+
+
+def changed_in_place(tensor: Any, made: Traced) -> Any:
+    """The tensor with other numbers in it, and all that look at it."""
+    if not isinstance(tensor, Traced):
+        raise UnsupportedError("what depends on the inputs is written into a constant tensor")
+    if (
+        made.shape != tensor.shape
+        or made.places.untyped_storage().data_ptr() == tensor.places.untyped_storage().data_ptr()
+    ):
+        raise UnsupportedError("a tensor is given another shape in place")
+    tensor.places.copy_(made.places)
+    return tensor
+
+
+def numbers(tensor: Tensor) -> FloatArray:
+    """A constant tensor in float64."""
+    if isinstance(tensor, Traced):
+        raise UnsupportedError("an operation needs a constant where it is given what depends on the inputs")
+    return np.asarray(tensor.detach().to(dtype=torch.float64, device="cpu").numpy())
+
+
+def as_traced(value: Any, like: Traced) -> Traced:
+    """Constants as numbers of the recording."""
+    if isinstance(value, Traced):
+        return value
+    tensor = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
+    made = like.new(like.recording.constants(numbers(tensor).reshape(-1)), tensor.shape)
+    return made.like(made.places, tensor.dtype if isinstance(value, Tensor) else None)
+
+
+def _taken_apart(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """By torch's own decomposition, if there is one."""
+    made = func.decompose(*args, **kwargs)
+    if made is not NotImplemented:
+        return made
+    from torch._decomp import decomposition_table  # imported for rare operations only: it takes a second
+
+    rule = decomposition_table.get(func)
+    if rule is None:
+        raise UnsupportedError(f"there is no bound for the operation {func} of torch")
+    return rule(*args, **kwargs)

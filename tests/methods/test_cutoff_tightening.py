@@ -1,0 +1,86 @@
+"""Tightening under a cutoff: no point up to it is lost, and nothing is proved that is not so."""
+
+import numpy as np
+import pytest
+
+from dovetail.analysis.boxes import tight_box
+from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
+from dovetail.methods.exact_mip import ExactMip
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.relu_big_m import relu_plan
+from dovetail.run.budget import Budget
+from tests.conftest import FULL
+from tests.contexts import best_of, breach, by_scipy, choices, context_of
+from tests.reformulations.test_relu_big_m import KINDS
+
+SEEDS = range(40 if FULL else 2)
+LOWER, UPPER = [-2.0, -1.0], [2.0, 3.0]
+
+
+def tightening(problem, cutoff):
+    context = context_of(problem)
+    box = context.once(tight_box)
+    plan = relu_plan(problem, box)
+    given = Reformulated.start(problem, box)
+    return CutoffTightening(context, given, cutoff, plan, box), given
+
+
+def costs(problem, points):
+    mip = problem.mip
+    kept = np.array([x for x in points if breach(mip, x) <= 1e-9])
+    return kept, np.array([mip.sign * mip.objective(x) for x in kept])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_point_up_to_the_cutoff_stays(kind, seed):
+    problem = kind(LOWER, UPPER, True, seed, 1 + seed % 3)
+    points, values = costs(problem, choices(problem))
+    least = values.min()
+    for above in (1e-6, 0.3, 2.0):
+        found, given = tightening(problem, least + above)
+        plan = found.run(Budget(60.0))  # NothingLeft would be wrong
+        written = plan.program(given)
+        for x in points[values <= least + above]:
+            z = written.lift(x)
+            assert breach(written.problem.mip, z) <= 1e-6
+        objective, _ = by_scipy(written.problem.mip)
+        assert problem.mip.sign * objective == pytest.approx(least, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS[:1], ids=lambda kind: kind.__name__)
+def test_far_below_the_optimum_nothing_is_left(kind):
+    problem = kind(LOWER, UPPER, True, 0, 1)
+    _, values = costs(problem, choices(problem))
+    with pytest.raises(NothingLeft):
+        tightening(problem, values.min() - 100.0)[0].run(Budget(60.0))
+
+
+def test_it_fixes_neurons():
+    fewer = 0
+    for seed in SEEDS:
+        problem = KINDS[0](LOWER, UPPER, False, seed, 2)
+        context = context_of(problem)
+        ExactMip().solve(context)
+        cutoff = problem.mip.sign * context.incumbent.objective + 1e-6
+        found, _ = tightening(problem, cutoff)
+        before = found.plan.unstable
+        fewer += found.run(Budget(60.0)).unstable < before
+    assert fewer
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_poor_point_is_never_proved(kind, seed):
+    """The bound is the optimum's, whatever point the proof begins with."""
+    problem = kind(LOWER, UPPER, True, seed + 50, 1 + seed % 3)
+    points, values = costs(problem, choices(problem))
+    truth = best_of(problem, points)[0]
+    for place in (0, values.size // 2):
+        context = context_of(problem)
+        context.incumbent.offer(points[np.argsort(values)[place]], "given")
+        ExactMip().solve(context)
+        slack = 1e-6 * (1.0 + abs(truth))
+        assert context.incumbent.bound <= problem.mip.sign * truth + slack
+        assert context.incumbent.objective == pytest.approx(truth, abs=1e-5)
+        assert context.incumbent.bound >= problem.mip.sign * truth - 1e-3 * (1.0 + abs(truth))
