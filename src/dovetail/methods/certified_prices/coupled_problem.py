@@ -18,14 +18,14 @@ from dovetail.analysis.host import class_limits
 from dovetail.bounds.box import UNIT, Box, propagate
 from dovetail.bounds.whole_objective import objective_step
 from dovetail.core.arrays import FloatArray
-from dovetail.core.mip import Mip
+from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.methods.certified_prices.priced_components import Group, Priced, groups, priced
 
 
 @dataclass(frozen=True, eq=False)
 class CoupledProblem:
-    """A problem in minimisation form, as loose as the check is."""
+    """A problem in minimisation form."""
 
     mip: Mip
     parts: Components
@@ -42,11 +42,15 @@ class CoupledProblem:
     """Of the objective (see `objective_step`)."""
 
     @classmethod
-    def of(cls, problem: Problem, device: str = "cpu") -> CoupledProblem | None:
-        """None where some component is no single sample of a ReLU network over a closed-form set."""
-        mip = problem.mip.minimised().loosened()
+    def of(cls, problem: Problem, device: str = "cpu", *, loose: bool = True) -> CoupledProblem | None:
+        """None where some component is no single sample of a ReLU network over a closed-form set.
+
+        `loose`: of all points that the check accepts, not only of those that meet rows and bounds exactly.
+        """
+        mip = problem.mip.minimised()
+        mip = mip.loosened() if loose else mip.as_checked()
         parts, box = components(problem), propagate(mip)
-        found = groups(problem, parts, box, device)
+        found = groups(problem, parts, box, TOLERANCE if loose else 0.0, device)
         if found is None:
             return None
         lower, upper, integer = class_limits(problem, box.lower, box.upper)

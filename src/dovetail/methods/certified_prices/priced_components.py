@@ -68,17 +68,19 @@ class Priced:
         return np.asarray(np.minimum(self.other, self.base + least))
 
 
-def groups(problem: Problem, parts: Components, box: Box, device: str) -> list[Group] | None:
+def groups(
+    problem: Problem, parts: Components, box: Box, room: float, device: str
+) -> list[Group] | None:
     """All components in groups; None where some are no single samples of ReLU networks over such sets.
 
-    `box` holds for the loosened host.
+    Points miss rows by at most `room`, and lie in the box.
     """
     ones = parts_of_one_sample(problem, parts)
     if ones is None:
         return None
     by_kind: dict[tuple[str, bytes], list[tuple[Part, MoveSet]]] = {}
     for part in ones:
-        found = move_set(problem, part, box)
+        found = move_set(problem, part, box, room)
         if found is None:
             return None
         key = (part.block.name, found.directions.tobytes())

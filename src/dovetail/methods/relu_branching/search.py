@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dovetail.methods.relu_branching.bounding import LEAF_STEPS, Bounding
 from dovetail.methods.relu_branching.leaf import leaf_bound
-from dovetail.methods.relu_branching.nodes import Nodes
+from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
 
@@ -40,6 +40,7 @@ class ReluSearch:
 
     def __init__(self, targets: Targets, options: SearchOptions | None = None) -> None:
         self.targets, self._options = targets, options or SearchOptions()
+        self.tolerance = self._options.tolerance
         self._bounding = Bounding(targets, self._options.steps)
         like = targets.shift
         self.best = torch.full_like(like, torch.inf)
@@ -51,6 +52,8 @@ class ReluSearch:
         self.nodes = 0
         self.leaves = 0
         self._open = self._bounded(self._bounding.roots())
+        self.unstable = int(unstable(self._open).sum(1).max())
+        """Neurons that may change sign at the roots, at most."""
 
     def know(self, values: Tensor) -> None:
         """(K,) values of points that others have met; infinity for none."""
@@ -64,7 +67,7 @@ class ReluSearch:
     @property
     def limit(self) -> Tensor:
         """(K,) what a node's bound has to reach."""
-        return torch.minimum(self.targets.cutoff, self.best - self._options.tolerance)
+        return torch.minimum(self.targets.cutoff, self.best - self.tolerance)
 
     @property
     def lower(self) -> Tensor:
