@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import torch
 
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.program import NOTHING
 from dovetail.predictors.torch.traced import Traced, as_traced, handles, numbers
 from dovetail.predictors.torch.traced_affine import weighted
 
@@ -206,15 +206,14 @@ def _max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> Any:
-    """Windows of places; what is outside the image is left out by repeating a place that is inside."""
+    """Windows of places; outside the image there is nothing, which is 0 once the places are moved by one."""
     if ceil_mode:
         raise UnsupportedError("max pooling with ceil_mode has no bound")
     window, step, pad, apart = (_pair(one) for one in (size, stride or size, padding, dilation))
     height, width = tensor.shape[-2:]
-    images = tensor.places.reshape(-1, 1, height, width).to(torch.float64) + 1.0
+    images = tensor.places.reshape(-1, 1, height, width).to(torch.float64) - NOTHING
     windows = torch.nn.functional.unfold(images, window, dilation=apart, padding=pad, stride=step)
-    rows = windows.transpose(1, 2).reshape(-1, math.prod(window)).to(torch.int64).numpy() - 1
-    rows = np.where(rows < 0, rows.max(axis=1, keepdims=True), rows)
+    rows = windows.transpose(1, 2).reshape(-1, math.prod(window)).to(torch.int64).numpy() + NOTHING
     high = (height + 2 * pad[0] - apart[0] * (window[0] - 1) - 1) // step[0] + 1
     shape = (*tensor.shape[:-2], high, windows.shape[2] // high)
     return tensor.new(tensor.recording.maxima(rows), shape), torch.zeros(shape, dtype=torch.int64)
