@@ -70,9 +70,9 @@ def _listening(heard: Heard, *, deaf: bool) -> Iterator[None]:
     """Bounds are written down as they are raised; a deaf incumbent keeps the first point it was given."""
     raise_bound, improves = Incumbent.raise_bound, Incumbent._improves
 
-    def raised(self: Incumbent, bound: float, *more: object) -> None:
+    def raised(self: Incumbent, bound: float, *more: object, **named: object) -> None:
         heard.bounds.append(float(bound))
-        raise_bound(self, bound, *more)
+        raise_bound(self, bound, *more, **named)
 
     def improved(self: Incumbent, objective: float) -> bool:
         return improves(self, objective) and (self.x is None or not deaf)
@@ -185,7 +185,7 @@ def faults(heard: Heard, points: list[Point], sign: float, *, deaf: bool = False
         said.append("a line of the trace has a bound beyond its own incumbent")
     if result.bound is not None and sign * result.bound > most:
         said.append(f"the result's bound is {result.bound}, but {sign * best} is attained")
-    if deaf and result.status == "optimal":
+    if deaf and result.status == "optimal" and sign * (result.objective or 0.0) > most:
         said.append(f"{result.objective} is called optimal, but {sign * best} is attained")
     return said
 

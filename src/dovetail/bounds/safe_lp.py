@@ -35,6 +35,8 @@ class LpAnswer:
     x: FloatArray | None
     bound: float
     """No x has a lower cost: infinity where there is none at all."""
+    multipliers: FloatArray | None = None
+    """Of the rows, where the LP was solved: what the bound rests on, or nearly."""
 
 
 class SafeLp:
@@ -84,7 +86,7 @@ class SafeLp:
         reached = float(cost @ x) + offset
         if value < reached - WEAK * (1.0 + abs(reached)) and not np.all(np.isfinite(upper - lower)):
             value = max(value, self._below(reached, cost, offset, y, lower, upper))
-        return LpAnswer(status, np.clip(x, lower, upper), value)
+        return LpAnswer(status, np.clip(x, lower, upper), value, y)
 
     def _below(
         self,
