@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dovetail.core.block import Block
-from dovetail.core.class_rounding import handed_on
+from dovetail.core.class_rounding import handed_on, logit, plain_layers
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Graph
 from dovetail.core.layers import thresholded
-from dovetail.core.probe import computes
+from dovetail.core.probe import agrees, computes
 from dovetail.core.problem import Problem
+from dovetail.core.program_graph import graph_of
+
+POINTS = 64
+"""At so many points of its box the predictor is asked whether a recorded program says the same."""
 
 
 def block_graph(problem: Problem, block: Block) -> Graph | None:
@@ -15,10 +22,36 @@ def block_graph(problem: Problem, block: Block) -> Graph | None:
 
     None where the network is not known operation by operation.
     """
-    layers = block.description.layers_if_known()
-    if layers is None or not computes(problem.mip, block, layers):
+    try:
+        return required_graph(problem, block)
+    except UnsupportedError:
         return None
+
+
+def required_graph(problem: Problem, block: Block) -> Graph:
+    """The same, or an `UnsupportedError` that says which operation is missing."""
+    layers, width = plain_layers(block), block.inputs.shape[1]
+    if layers is None:
+        return _recorded(problem, block, width)
+    if not computes(problem.mip, block, layers):
+        raise UnsupportedError(f"{block.name}: the predictor does not compute what its layers say")
     if block.classifies:
-        layers = layers or handed_on(block.inputs.shape[1])
+        layers = layers or handed_on(width)
         layers = thresholded(layers, block.outputs.shape[1], block.threshold, 0.0)
-    return Graph.of_layers(layers, block.inputs.shape[1])
+    return Graph.of_layers(layers, width)
+
+
+def _recorded(problem: Problem, block: Block, width: int) -> Graph:
+    """Of what the predictor is seen to do with a row."""
+    if block.description.program is None:
+        raise UnsupportedError(f"{block.name}: {block.description.name} does not say what it computes")
+    program = block.description.program(width)
+    shift = 0.0
+    with np.errstate(all="ignore"):
+        if not agrees(problem.mip, block, program.values, POINTS):
+            raise UnsupportedError(f"{block.name}: the predictor does not compute what was recorded of it")
+    if block.classifies:
+        program, kind = program.without_last(block.threshold)
+        if block.outputs.shape[1] == 1:
+            shift = -logit(block.threshold) if kind else -block.threshold
+    return graph_of(program, shift)

@@ -14,12 +14,19 @@ they say nothing at all, which is all that is true.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.core.layers import Dense, Layer, dropped, propagated
+from dovetail.core.layers import Activation, Dense, Layer, dropped, propagated
+from dovetail.core.program import Program
+from dovetail.core.program_rounding import program_errors
 from dovetail.core.rounding import OURS, ULPS, Arithmetic, Computation, activation_error
+
+Slack = Callable[[FloatArray, FloatArray], FloatArray]
+"""Of samples with inputs between (n, d) bounds."""
 
 
 def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -27,15 +34,59 @@ def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArra
 
     Per output, (n, q), or of a class as `class_slack` says. Infinity where nothing is known for sure.
     """
-    outputs = block.outputs.shape[1]
-    known = block.description.computation_if_known()
-    if known is None or not np.all(np.isfinite(upper - lower)):
-        one = (2,) if outputs == 1 else (outputs, outputs)
-        return np.full((len(lower), *(one if block.classifies else (outputs,))), np.inf)
+    return slack_of(block)(lower, upper)
+
+
+def slack_of(block: Block) -> Slack:
+    """The same for any bounds: the predictor is looked at once, and must not change meanwhile."""
+    outputs, features = block.outputs.shape[1], block.inputs.shape[1]
+    found: Slack | None = None
+    layers = plain_layers(block)
+    if layers is not None:
+        known = block.description.computation_if_known()
+        found = None if known is None else _layers_slack(block, known)
+    else:
+        program = block.description.program_if_known(features)
+        if program is not None and program.arithmetic is not None:
+            found = _program_slack(block, program, program.arithmetic)
+
+    def slack(lower: FloatArray, upper: FloatArray) -> FloatArray:
+        if found is None or not np.all(np.isfinite(upper - lower)):
+            one = (2,) if outputs == 1 else (outputs, outputs)
+            return np.full((len(lower), *(one if block.classifies else (outputs,))), np.inf)
+        return found(lower, upper)
+
+    return slack
+
+
+def plain_layers(block: Block) -> tuple[Layer, ...] | None:
+    """The layers of a block that are functions of single values, but for one at the end that is dropped."""
+    layers = block.description.layers_if_known()
+    if layers is None or not layers:
+        return layers
+    kept = layers
+    if block.classifies and dropped(layers, block.outputs.shape[1], block.threshold):
+        kept = layers[:-1]
+    return None if any(isinstance(one, Activation) and one.kind == "softmax" for one in kept) else layers
+
+
+def _layers_slack(block: Block, known: Computation) -> Slack:
     if not block.classifies:
-        return known.error(lower, upper)
-    known = Computation(known.layers or handed_on(lower.shape[1]), known.arithmetic)
-    return class_slack(known, outputs, block.threshold, lower, upper)
+        return known.error
+    filled = Computation(known.layers or handed_on(block.inputs.shape[1]), known.arithmetic)
+    return lambda low, high: class_slack(filled, block.outputs.shape[1], block.threshold, low, high)
+
+
+def _program_slack(block: Block, program: Program, arithmetic: Arithmetic) -> Slack:
+    if not block.classifies:
+        return lambda low, high: program_errors(program, arithmetic, low, high)[2]
+    decisive, kind = program.without_last(block.threshold)
+
+    def slack(lower: FloatArray, upper: FloatArray) -> FloatArray:
+        low, high, error = program_errors(decisive, arithmetic, lower, upper)
+        return _with_ties(kind, arithmetic, block.threshold, low - error, high + error, error)
+
+    return slack
 
 
 def handed_on(width: int) -> tuple[Layer, ...]:
@@ -54,11 +105,22 @@ def class_slack(
     layers = computation.layers[:-1] if kind else computation.layers
     error = Computation(layers, computation.arithmetic).error(lower, upper)
     low, high, _ = propagated(layers, lower, upper)
-    low, high = low - error, high + error
-    if outputs == 1:
-        return error + _threshold_slack(kind, computation.arithmetic, threshold)
+    return _with_ties(kind, computation.arithmetic, threshold, low - error, high + error, error)
+
+
+def _with_ties(
+    kind: str,
+    arithmetic: Arithmetic,
+    threshold: float,
+    low: FloatArray,
+    high: FloatArray,
+    error: FloatArray,
+) -> FloatArray:
+    """The slack of logits that are off by `error`, before a function of some kind that was dropped."""
+    if error.shape[1] == 1:
+        return np.asarray(error + _threshold_slack(kind, arithmetic, threshold))
     pairs = error[:, :, None] + error[:, None, :]
-    return np.asarray(pairs + _order_slack(kind, computation.arithmetic, low, high))
+    return np.asarray(pairs + _order_slack(kind, arithmetic, low, high))
 
 
 def _threshold_slack(kind: str, arithmetic: Arithmetic, threshold: float) -> FloatArray:
@@ -86,9 +148,10 @@ def _order_slack(kind: str, arithmetic: Arithmetic, low: FloatArray, high: Float
     if not kind:
         return np.zeros(pairs)
     unit = arithmetic.roundoff + OURS
-    if kind == "softmax":  # both are exponents of rounded differences; a winner never underflows
+    if kind in ("softmax", "log_softmax"):  # of rounded differences; a winner never underflows
         width = high.max(axis=1) - low.min(axis=1)
-        return np.broadcast_to((4.0 * ULPS * unit + 2.0 * unit * width)[:, None, None], pairs)
+        rounded = 2.0 if kind == "softmax" else 4.0  # the logarithm is taken off of each, and rounded
+        return np.broadcast_to((4.0 * ULPS * unit + rounded * unit * width)[:, None, None], pairs)
     off = 2.0 * activation_error(kind, arithmetic, low, high)
     slope = _least_slope(kind, low, high)
     with np.errstate(divide="ignore"):

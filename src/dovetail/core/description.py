@@ -10,6 +10,7 @@ from dovetail.core.errors import UnsupportedError
 
 if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy
     from dovetail.core.layers import Layer
+    from dovetail.core.program import Program
     from dovetail.core.rounding import Computation
 
 ROUNDING = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 0.15}
@@ -64,6 +65,10 @@ class Description:
     """Every operation and the arithmetic it is carried out in: what a bound of a network rests on. Called
     when it is needed, and true of that moment; an `UnsupportedError` names what is not known for sure."""
 
+    program: Callable[[int], Program] | None = field(default=None, compare=False)
+    """What it does with one row of so many features, operation by operation: for bounds of networks that are
+    no sequence of such layers. As the layers, called when it is needed."""
+
     @property
     def is_float64(self) -> bool:
         """Whether `predict` computes in float64, all of it, so that a float64 copy would say the same."""
@@ -84,6 +89,13 @@ class Description:
         """The layers, or None where some part is no such layer."""
         try:
             return self.layers() if self.layers is not None else None
+        except UnsupportedError:
+            return None
+
+    def program_if_known(self, features: int) -> Program | None:
+        """What it does with a row, or None where some operation has no bound."""
+        try:
+            return self.program(features) if self.program is not None else None
         except UnsupportedError:
             return None
 

@@ -6,7 +6,7 @@ Shapes, NaN, chance, rows that influence each other, and which threshold a class
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -250,8 +250,13 @@ def _threshold(name: str, description: Description, values: FloatArray) -> float
 
 def computes(mip: Mip, block: Block, layers: Sequence[Layer]) -> bool:
     """Whether a block's predictor computes what its layers say (a hook, for one, may change it)."""
-    points = probe_points(mip, block.inputs)
-    ours, truth = evaluate(layers, points), block.predictor.predict(points)
+    return agrees(mip, block, lambda X: evaluate(layers, X))
+
+
+def agrees(mip: Mip, block: Block, values: Callable[[FloatArray], FloatArray], count: int = PROBES) -> bool:
+    """Whether a block's predictor says the same as a function, to rounding, at points of its box."""
+    points = probe_points(mip, block.inputs, count)
+    ours, truth = values(points), block.predictor.predict(points)
     if ours.shape != truth.shape:
         return False
     tolerance = 1e-9 if block.description.is_float64 else 1e-4

@@ -15,6 +15,7 @@ from scipy import sparse
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import VALUES
+from dovetail.core.rounding import Arithmetic
 
 LARGEST = 20_000_000
 """Terms of one sum, at most: 240 MB. What is larger takes minutes to bound, and more memory than there is."""
@@ -104,6 +105,12 @@ class Program:
     inputs: int
     operations: tuple[Operation, ...]
     outputs: IntArray
+    formats: frozenset[str]
+    """Of all numbers, by numpy's names."""
+    convolves: bool
+    """Whether there are convolutions, which libraries carry out in ways of their own."""
+    arithmetic: Arithmetic | None = None
+    """What it is carried out in; None where that is not known, and nothing can be proved of its values."""
 
     def without_last(self, threshold: float) -> tuple[Program, str]:
         """The program whose outputs decide the class, and the rising function that was dropped; or nothing.
@@ -119,7 +126,8 @@ class Program:
             if not single or (last.kind == "sigmoid" and 0.0 < threshold < 1.0):
                 return replace(self, operations=self.operations[:-1], outputs=last.read), last.kind
         elif isinstance(last, Shares) and not single and len(last.read) == 1:
-            return replace(self, operations=self.operations[:-1], outputs=last.read[0]), "softmax"
+            kind = "log_softmax" if last.logarithm else "softmax"
+            return replace(self, operations=self.operations[:-1], outputs=last.read[0]), kind
         return self, ""
 
     def values(self, X: FloatArray) -> FloatArray:
@@ -153,6 +161,8 @@ class Recording:
 
     inputs: int
     operations: list[Operation] = field(default_factory=list)
+    formats: set[str] = field(default_factory=set)
+    convolves: bool = False
     count: int = 0
 
     def __post_init__(self) -> None:
@@ -160,7 +170,7 @@ class Recording:
 
     def program(self, outputs: IntArray) -> Program:
         """What was recorded, with these outputs."""
-        return Program(self.inputs, tuple(self.operations), outputs)
+        return Program(self.inputs, tuple(self.operations), outputs, frozenset(self.formats), self.convolves)
 
     def sums(
         self,

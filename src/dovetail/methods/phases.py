@@ -14,6 +14,7 @@ import numpy as np
 
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.linearised.scaled_problem import scaled_problem
+from dovetail.methods.block_prices.method import BlockPrices, priced_blocks
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip, writing_plan
 from dovetail.methods.input_branching.method import InputBranching
@@ -38,10 +39,12 @@ EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
 BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
+PRICES_SHARE = 0.6
+"""Of the time left: a block's MIP takes seconds (wine), and half of them show only that more are needed."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
-MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.5, 0.5
-"""What comes after may bring as much: halves."""
+MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.3, 0.5
+"""What comes after may bring as much; a proof, more."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class Facts:
     """Class outputs in several components that share rows."""
     joint_inputs: int
     """Free inputs that all networks read together, where there are few enough to branch over; else 0."""
+    exact_blocks: int
+    """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
     unstable: int
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
 
@@ -103,6 +108,7 @@ class Facts:
             parts.count,
             bool(classes.any()) and coupled and options.column_generation,
             inputs.free if isinstance(inputs, InputPlan) else 0,
+            parts.count if coupled and options.exact and context.once(priced_blocks) is not None else 0,
             MOST_NEURONS + 1 if plan is None else plan.unstable,
         )
 
@@ -118,8 +124,8 @@ class Facts:
 
     @property
     def hard(self) -> bool:
-        """Few enough neurons for a late proof."""
-        return EASY_NEURONS < self.unstable <= MOST_NEURONS
+        """Few enough neurons for a late proof, where no prices tell their blocks apart."""
+        return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
 
 
 @dataclass(frozen=True)
@@ -207,16 +213,25 @@ PHASES = (
     ),
     Phase(
         "middle descents",
-        "a late exact MIP follows, and no columns came before",
-        lambda facts: facts.hard and not facts.priced,
+        "a late exact MIP or block prices follow, and no columns came before",
+        lambda facts: (facts.hard or facts.exact_blocks > 0) and not facts.priced,
         MIDDLE_SHARE,
         _descents,
-        "more starts, before the exact MIP",
+        "more starts, before the proof",
         (EnumeratedInputs(),),
     ),
     Phase(
+        "block prices",
+        "components that share rows, of few kinds, each small enough for an exact MIP",
+        lambda facts: facts.exact_blocks > 0,
+        PRICES_SHARE,
+        lambda options: BlockPrices(),
+        "{exact_blocks} blocks share rows: prices on these, and each block's least cost by an exact MIP",
+        needs_points=True,
+    ),
+    Phase(
         "late exact MIP",
-        f"more neurons than that, at most {MOST_NEURONS}, can change sign",
+        f"more neurons than that, at most {MOST_NEURONS}, can change sign, and no block prices",
         lambda facts: facts.hard,
         LATE_SHARE,
         lambda options: ExactMip(),

@@ -23,6 +23,8 @@ NARROW = 1e-9
 """Least width of a scaled column: equations need an inside as well."""
 DONE = 1e-9
 """Average complementarity, relative to the largest cost, at which multipliers are good for eight digits."""
+DECIDED = 1e-12
+"""A row that moves by less than this part of itself within the box has nothing to say of a multiplier."""
 RIDGE = 1e-13
 """Added to the diagonal of the system, relative: rows may be copies of each other."""
 
@@ -35,7 +37,8 @@ def multipliers(programs: LinearPrograms, steps: int = STEPS) -> tuple[Tensor, T
         state = scaled.step(state)
         if bool((state.complementarity < DONE).all()):
             break
-    return state.y * scaled.unit_cost / scaled.row_size, scaled.point(state)
+    y = state.y * scaled.unit_cost / scaled.row_size
+    return torch.where(scaled.decided, 0.0, y), scaled.point(state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,10 @@ class _Scaled:
     def __init__(self, p: LinearPrograms) -> None:
         self.lower, self.span = p.lower, (p.upper - p.lower).clamp(min=0.0)
         rows = p.rows * self.span[:, None, :]
-        self.row_size = rows.abs().amax(2).clamp(min=1e-12)
+        size = rows.abs().amax(2)
+        reach = torch.maximum(p.lower.abs(), p.upper.abs())
+        self.decided = size <= DECIDED * (p.rows.abs() * reach[:, None, :]).amax(2)
+        self.row_size = torch.where(self.decided, 1.0, size)
         self.rows = rows / self.row_size[:, :, None]
         at_lower = (p.rows @ p.lower[:, :, None])[:, :, 0]
         least = torch.minimum(self.rows, torch.zeros_like(self.rows)).sum(2)

@@ -27,7 +27,8 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
-from dovetail.core.rounding import FLOAT32, FLOAT64, Computation
+from dovetail.core.program import Program
+from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     changed,
@@ -87,6 +88,7 @@ class ScikitLearnPredictor:
             other_forms=tuple(self._other_forms()),
             layers=self.layers,
             computation=self.computation,
+            program=self.program,
         )
 
     def network(self) -> nn.Sequential:
@@ -108,13 +110,21 @@ class ScikitLearnPredictor:
         """The network's layers, a scaler and the dense layer after it in one."""
         return tuple(_folded(self._operations()))
 
+    def program(self, features: int) -> Program:
+        """What the network of the estimator does with one row, in the estimator's arithmetic."""
+        self._require_unchanged()
+        found = TorchPredictor(self.network()).program(features)
+        return replace(found, arithmetic=self._arithmetic(self.network()))
+
     def computation(self) -> Computation:
         """What the estimator computes, one operation after the other, and in which arithmetic."""
-        layers, network = self._operations(), self.network()
+        return Computation(self._operations(), self._arithmetic(self.network()))
+
+    def _arithmetic(self, network: nn.Sequential) -> Arithmetic:
         assert isinstance(network[0], nn.Linear), "all that can be written begins with a linear map"
         answers_in_float64 = self._answer(np.zeros((1, network[0].in_features))).dtype == np.float64
         coarse = any(array.dtype == np.float32 for array in learned_arrays(self._estimator))
-        return Computation(layers, FLOAT64 if answers_in_float64 and not coarse else FLOAT32)
+        return FLOAT64 if answers_in_float64 and not coarse else FLOAT32
 
     @property
     def _feature_names(self) -> tuple[str, ...] | None:
@@ -140,13 +150,16 @@ class ScikitLearnPredictor:
             )
 
     def _operations(self) -> tuple[Layer, ...]:
+        self._require_unchanged()
+        return TorchPredictor(self.network()).layers()
+
+    def _require_unchanged(self) -> None:
         reason = changed(self._estimator)
         if reason:
             raise UnsupportedError(
                 f"{self.name} cannot be written out: {reason}, so nobody can tell what it computes. "
                 'method="auto" takes it as it is.'
             )
-        return TorchPredictor(self.network()).layers()
 
     def _columns(self, answer: np.ndarray[Any, Any]) -> FloatArray:
         """The answer as (n, q) numbers: of two classes, the second's alone unless both are meant."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import torch
 
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT64, FORMATS, Arithmetic
 
 DEVICES = ("cpu", "cuda")
@@ -33,6 +34,41 @@ def arithmetic_of(dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
     return coarsest
 
 
+def program_arithmetic(program: Program, dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
+    """What a program is carried out in: the coarsest of its dtypes, if its convolutions can be relied on."""
+    met = [getattr(torch, name) for name in sorted(program.formats)]
+    found = arithmetic_of([*dtypes, *met], device)
+    reason = "" if found is FLOAT64 else _coarser_layers(device, program.convolves)
+    if reason:
+        raise UnsupportedError(f"{reason}: how far it rounds is not known, so nothing can be proved of it.")
+    return found
+
+
+def _coarser_layers(device: str, convolves: bool) -> str:
+    """Why convolutions or recurrent layers may be coarser than sums of products, or nothing.
+
+    On a GPU cuDNN picks transforms (Winograd, Fourier) and TF32 as it likes, and so does NNPACK on a
+    processor; oneDNN, which comes before it, multiplies out.
+    """
+    if device == "cuda":
+        backends = [getattr(torch.backends.cudnn, part, None) for part in ("conv", "rnn")]
+        return (
+            "cuDNN picks its own way"
+            if convolves or torch.backends.cudnn.allow_tf32
+            else _named_modes(backends)
+        )
+    cpu, transforms = torch.backends.mkldnn, torch._C._get_nnpack_enabled()
+    if convolves and transforms and not torch._C._get_mkldnn_enabled():
+        return "NNPACK picks its own way"
+    return _named_modes([getattr(cpu, part, None) for part in ("conv", "rnn")])
+
+
+def _named_modes(backends: Iterable[object]) -> str:
+    """Why backends may be coarser than float32, as far as they say it, or nothing."""
+    modes = {str(getattr(backend, "fp32_precision", "none")) for backend in backends}  # not in every version
+    return "" if modes <= {"none", "ieee"} else "torch.backends allows products in less than float32"
+
+
 def _coarser_products() -> str:
     """Why products may be coarser than their dtype, or nothing."""
     try:
@@ -41,6 +77,4 @@ def _coarser_products() -> str:
     except RuntimeError:  # torch's two ways to ask for it were mixed
         return "torch.backends allows products in less than float32"
     cpu, cuda = torch.backends.mkldnn, torch.backends.cuda
-    backends = (torch.backends, cpu, *(getattr(one, "matmul", None) for one in (cpu, cuda)))
-    modes = {str(getattr(backend, "fp32_precision", "none")) for backend in backends}  # not in every version
-    return "" if modes <= {"none", "ieee"} else "torch.backends allows products in less than float32"
+    return _named_modes((torch.backends, cpu, *(getattr(one, "matmul", None) for one in (cpu, cuda))))

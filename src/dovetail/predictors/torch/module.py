@@ -19,10 +19,11 @@ from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Layer
+from dovetail.core.program import Program
 from dovetail.core.rounding import Computation
-from dovetail.predictors.torch.arithmetic import arithmetic_of
+from dovetail.predictors.torch.arithmetic import arithmetic_of, program_arithmetic
 from dovetail.predictors.torch.autograd_graph import ends_in_sigmoid, is_smooth
 from dovetail.predictors.torch.evaluation_mode import evaluation_mode
 from dovetail.predictors.torch.frozen_copy import (
@@ -36,6 +37,7 @@ from dovetail.predictors.torch.frozen_copy import (
     likeliest_first,
 )
 from dovetail.predictors.torch.layers import parts_of, proved_layers
+from dovetail.predictors.torch.program import recorded_program
 from dovetail.predictors.torch.recorder import Part
 from dovetail.predictors.torch.table import as_table
 
@@ -79,6 +81,7 @@ class TorchPredictor:
             dtypes=tuple(str(dtype).removeprefix("torch.") for dtype in self._dtypes()),
             layers=self.layers,
             computation=self.computation,
+            program=self.program,
         )
         if known.features not in (None, X.shape[1]):
             return known
@@ -100,6 +103,17 @@ class TorchPredictor:
         """Every operation, and the arithmetic it is carried out in here and now."""
         layers = self._operations()
         return Computation(layers, arithmetic_of(self._dtypes(), torch.device(self._device).type))
+
+    def program(self, features: int) -> Program:
+        """What the module does with one row, operation by operation, hooks included."""
+        device = self._device
+        with evaluation_mode(self.module):
+            found = recorded_program(self.name, self._run, features, self._entry_dtypes()[0], device)
+        try:
+            arithmetic = program_arithmetic(found, self._dtypes(), torch.device(device).type)
+        except UnsupportedError:
+            return found
+        return replace(found, arithmetic=arithmetic)
 
     def _operations(self) -> tuple[Layer, ...]:
         """What the module is known to compute, one operation after the other."""

@@ -37,6 +37,7 @@ class Traced(Tensor):
             cls, places.shape, strides=places.stride(), dtype=dtype, device=device
         )
         made.places, made.recording = places, recording
+        recording.formats.add(str(dtype).removeprefix("torch."))
         return made
 
     def __init__(
@@ -69,7 +70,7 @@ class Traced(Tensor):
         rule = HANDLERS.get(name)
         if rule is not None:
             return rule(func, *args, **(kwargs or {}))
-        if name.endswith("_") and name[:-1] in HANDLERS:
+        if name.endswith("_") and name[:-1] in HANDLERS and name[:-1] not in MOVING:
             return changed_in_place(args[0], HANDLERS[name[:-1]](func, *args, **(kwargs or {})))
         return _taken_apart(func, args, kwargs or {})
 
@@ -100,6 +101,16 @@ HANDLERS: dict[str, Handler] = {}
 """What each operation of torch records, by its name; without the underscore of what works in place."""
 
 
+MOVING = (
+    "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand",
+    "slice", "select", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk",
+    "unbind", "alias", "detach", "clone", "as_strided", "flip", "index_select", "diagonal", "narrow",
+    "unfold", "repeat", "roll", "gather", "_reshape_alias", "contiguous", "movedim", "lift_fresh", "rot90",
+    "pixel_shuffle", "channel_shuffle",
+)  # fmt: skip
+"""Operations that only move numbers; what they do in place is not the same thing."""
+
+
 def handles(*names: str) -> Callable[[Handler], Handler]:
     """Enter a handler for operations of torch; it is called with the operation and its arguments."""
 
@@ -114,11 +125,6 @@ def changed_in_place(tensor: Any, made: Traced) -> Any:
     """The tensor with other numbers in it, and all that look at it."""
     if not isinstance(tensor, Traced):
         raise UnsupportedError("what depends on the inputs is written into a constant tensor")
-    if (
-        made.shape != tensor.shape
-        or made.places.untyped_storage().data_ptr() == tensor.places.untyped_storage().data_ptr()
-    ):
-        raise UnsupportedError("a tensor is given another shape in place")
     tensor.places.copy_(made.places)
     return tensor
 

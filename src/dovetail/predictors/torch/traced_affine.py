@@ -151,6 +151,7 @@ def _by_unit_vectors(func: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedError(f"{func} is too large to be bounded")
     if func.overloadpacket.__name__.endswith("convolution"):
         constants[1] = None  # the bias
+        tensor.recording.convolves = True
     columns = func(torch.eye(size, dtype=torch.float64).reshape(size, *shape), *constants, **kwargs)
     made_of, rows = np.nonzero(columns.reshape(size, -1).numpy())
     weights = columns.reshape(size, -1).numpy()[made_of, rows]

@@ -88,7 +88,8 @@ def _softshrink(func: Any, tensor: Traced, reach: float = 0.5) -> Traced:
 
 @handles("abs")
 def _abs(func: Any, tensor: Traced) -> Traced:
-    return weighted([(function("relu", tensor), 2.0), (tensor, -1.0)])
+    right, left = function("relu", tensor), function("relu", scaled(tensor, -1.0))
+    return weighted([(right, 1.0), (left, 1.0)])  # which is seen to be no less than 0
 
 
 @handles("clamp", "hardtanh", "clip")

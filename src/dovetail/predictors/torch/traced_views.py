@@ -8,15 +8,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.predictors.torch.traced import HANDLERS, Traced, as_traced, changed_in_place, handles
-
-MOVING = (
-    "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand",
-    "slice", "select", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk",
-    "unbind", "alias", "detach", "clone", "as_strided", "flip", "index_select", "diagonal", "narrow",
-    "unfold", "repeat", "roll", "gather", "_reshape_alias", "contiguous", "movedim", "lift_fresh", "rot90",
-    "pixel_shuffle", "channel_shuffle",
-)  # fmt: skip
+from dovetail.predictors.torch.traced import HANDLERS, MOVING, Traced, as_traced, changed_in_place, handles
 
 
 @handles(*MOVING)
@@ -25,6 +17,15 @@ def _moved(func: Any, tensor: Traced, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedError(f"{func} picks numbers by what depends on the inputs")
     made = func(tensor.places, *args, **kwargs)
     return tensor.like(made) if isinstance(made, Tensor) else [tensor.like(one) for one in made]
+
+
+@handles("transpose_", "t_", "squeeze_", "unsqueeze_")
+def _turned(func: Any, tensor: Traced, *args: Any) -> Any:
+    """The tensor itself is looked at in another way from now on; its places are the same."""
+    tensor.places = getattr(tensor.places, func.overloadpacket.__name__.rstrip("_"))(*args)
+    with torch._C._DisableTorchDispatch():
+        func(tensor, *args)
+    return tensor
 
 
 @handles("index")
@@ -53,6 +54,8 @@ def _cast(func: Any, tensor: Traced, *, dtype: torch.dtype | None = None, **kwar
 @handles("copy_")
 def _copied(func: Any, tensor: Any, source: Any, non_blocking: bool = False) -> Any:
     like = source if isinstance(source, Traced) else tensor
+    if isinstance(source, Traced) and source.dtype != tensor.dtype:
+        source = HANDLERS["mul"](func, source, 1.0)  # which is rounded
     return changed_in_place(tensor, like.like(as_traced(source, like).places.expand(tensor.shape)))
 
 
