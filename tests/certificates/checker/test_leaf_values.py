@@ -164,7 +164,8 @@ def test_planted_faults_are_seen(fault, monkeypatch):
 
         def always(self, boxes, ranges):
             found = own_decided(self, boxes, ranges)
-            return replace(found, lower=np.where(self.is_class, found.upper, found.lower))
+            upper = np.where(self.is_class, found.upper + 9.0, found.upper)
+            return replace(found, lower=np.where(self.is_class, upper, found.lower), upper=upper)
 
         monkeypatch.setattr(leaf_values.ClassOutputs, "is_class", [False] * 4 + [True], raising=False)
         monkeypatch.setattr(leaf_values.ClassOutputs, "decided", always)
