@@ -91,7 +91,9 @@ class _Tree:
         context, search = self._context, self._search
         if search is None:
             self._raise()
-            return MethodOutcome(context.over or StopReason.STALLED, 0, "relu branching: nothing to branch on")
+            return MethodOutcome(
+                context.over or StopReason.STALLED, 0, "relu branching: nothing to branch on"
+            )
         context.monitor.say(
             f"  proof: relu branching, {search.unstable} neurons may change sign at the start"
         )
@@ -137,5 +139,5 @@ class _Tree:
         bound = next_step(self._whole.mip, self._whole.step, bound)
         if incumbent.x is not None:
             bound = min(bound, mip.sign * incumbent.objective)
-        incumbent.raise_bound(bound)
+        incumbent.raise_bound(bound, "signs")
         self._progress.record(bound)
