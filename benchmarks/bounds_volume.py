@@ -14,15 +14,15 @@ from multiprocessing import get_context
 
 from tests.differential.claims import ACCEPTED, EXACT, Count, judge
 from tests.differential.proof_cases import make
+from tests.differential.proof_phases import ProofPhases
 
 import dovetail as dt
-from dovetail.methods.input_branching.method import InputBranching
 
 CHUNK = 10
 """Instances per task: a few seconds to a minute, so that the counts move and workers end together."""
 
 
-PROOFS = {"auto": (dt.Auto(effort=1), EXACT), "input-branching": (InputBranching(), ACCEPTED)}
+PROOFS = {"auto": (dt.Auto(effort=1), EXACT), "phases": (ProofPhases(), ACCEPTED)}
 """What is asked, and by how much the points that it is held against may miss rows: a proof phase has to hold
 for everything that the check accepts; engines, which `auto` asks as well, hold for exact rows."""
 

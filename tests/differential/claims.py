@@ -23,6 +23,8 @@ from .proof_points import ACCEPTED, EXACT, Point, good_points
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
 """A bound may be above a point by this much: as far as `optimal` goes."""
+EXACT_ROWS = ("host", "exact", "tables", "scip")
+"""Who proves bounds of exact rows: points that use up the check's tolerance are no matter of theirs."""
 WORSE = 1e-3
 """A point so much worse than the best, relative, is a cutoff that must not be proved."""
 
@@ -33,6 +35,8 @@ class Heard:
 
     bounds: list[float] = field(default_factory=list)
     """Every bound that was raised."""
+    sources: list[str] = field(default_factory=list)
+    """By whom."""
     lines: list[tuple[float, float]] = field(default_factory=list)
     """(bound, incumbent) of every line of the trace."""
     result: dt.Result | None = None
@@ -70,9 +74,10 @@ def _listening(heard: Heard, *, deaf: bool) -> Iterator[None]:
     """Bounds are written down as they are raised; a deaf incumbent keeps the first point it was given."""
     raise_bound, improves = Incumbent.raise_bound, Incumbent._improves
 
-    def raised(self: Incumbent, bound: float, *more: object, **named: object) -> None:
+    def raised(self: Incumbent, bound: float, source: str = "") -> None:
         heard.bounds.append(float(bound))
-        raise_bound(self, bound, *more, **named)
+        heard.sources.append(source)
+        raise_bound(self, bound, source)
 
     def improved(self: Incumbent, objective: float) -> bool:
         return improves(self, objective) and (self.x is None or not deaf)
@@ -135,11 +140,24 @@ def judge(
         count.claims += len(heard.bounds)
         count.proved += heard.result.status == "optimal"
         count.beyond_host += max(heard.bounds, default=-np.inf) > (heard.bounds or [np.inf])[0] + 1e-6
-        count.wrong += [
-            f"case {case.seed} ({case.domain}, {', '.join(case.kinds)}) {way}: {what}"
-            for what in faults(heard, points, case.problem.mip.sign, deaf=deaf)
-        ]
+        said = faults(heard, points, case.problem.mip.sign, deaf=deaf) if room == EXACT else []
+        said += _beyond_tolerance(heard, points if room != EXACT else [])
+        name = f"case {case.seed} ({case.domain}, {', '.join(case.kinds)}) {way}"
+        count.wrong += [f"{name}: {what}" for what in said]
     return count
+
+
+def _beyond_tolerance(heard: Heard, points: list[Point]) -> list[str]:
+    """Claims, of those who widen rows before they prove, that points within the tolerance contradict."""
+    if not points:
+        return []
+    best = points[0].worth
+    most = best + RELATIVE * abs(best) + ABSOLUTE
+    return [
+        f"{source} raises a bound of {bound}, but {best} is accepted"
+        for bound, source in zip(heard.bounds, heard.sources, strict=True)
+        if source not in EXACT_ROWS and not bound <= most
+    ]
 
 
 def _far(points: list[Point]) -> Point | None:

@@ -1,4 +1,4 @@
-"""Bounds of a batch of nodes: planes over the sets that their signs leave, at slopes and multipliers that pay."""
+"""Bounds of a batch of nodes: planes over the sets that their signs leave, at the slopes that pay most."""
 
 from __future__ import annotations
 
