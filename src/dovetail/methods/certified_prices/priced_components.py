@@ -68,9 +68,7 @@ class Priced:
         return np.asarray(np.minimum(self.other, self.base + least))
 
 
-def groups(
-    problem: Problem, parts: Components, box: Box, room: float, device: str
-) -> list[Group] | None:
+def groups(problem: Problem, parts: Components, box: Box, room: float, device: str) -> list[Group] | None:
     """All components in groups; None where some are no single samples of ReLU networks over such sets.
 
     Points miss rows by at most `room`, and lie in the box.
