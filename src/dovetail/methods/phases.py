@@ -24,6 +24,7 @@ from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
+from dovetail.methods.planes_lp.method import PlanesLp, planes_plan
 from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear
@@ -43,6 +44,8 @@ EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
 BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
+PLANES_SHARE = 0.4
+"""Of the time left: its boxes shrink most in the first rounds (dispatch)."""
 COLUMNS_SHARE = 0.6
 """Of the time left; what it leaves goes to a proof, and comes back where there is none."""
 PRICES_SHARE = 0.6
@@ -98,6 +101,8 @@ class Facts:
     """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
     certified: bool
     """Components that share rows, each a ReLU network over such a set."""
+    small_networks: int
+    """Samples, where each reads few inputs and is known operation by operation; else 0."""
     exact_blocks: int
     """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
     unstable: int
@@ -120,6 +125,7 @@ class Facts:
             inputs.free if isinstance(inputs, InputPlan) else 0,
             options.exact and relu_branching.applies(context),
             options.exact and coupled and certified_prices.applies(context),
+            _small_networks(context) if options.exact else 0,
             parts.count if coupled and options.exact and context.once(priced_blocks) is not None else 0,
             MOST_NEURONS + 1 if plan is None else plan.unstable,
         )
@@ -138,6 +144,11 @@ class Facts:
     def hard(self) -> bool:
         """Few enough neurons for a late proof, where no prices tell their blocks apart."""
         return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
+
+
+def _small_networks(context: SolveContext) -> int:
+    plan = context.once(planes_plan)
+    return 0 if plan is None else len(plan.samples)
 
 
 @dataclass(frozen=True)
@@ -238,6 +249,14 @@ PHASES = (
         PRICES_SHARE,
         lambda options: CertifiedPrices(),
         "each component's least cost at the prices, proved by branch and bound over signs",
+    ),
+    Phase(
+        "planes LP",
+        "networks that read few inputs each (at most 4), but together more than can be branched over",
+        lambda facts: facts.small_networks > 0 and not facts.joint_inputs,
+        PLANES_SHARE,
+        lambda options: PlanesLp(),
+        "{small_networks} networks read few inputs each: planes over cells of these, in the host's LP",
     ),
     Phase(
         "middle descents",

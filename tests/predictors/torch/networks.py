@@ -58,6 +58,7 @@ class Written(nn.Module):
         room = torch.zeros(len(x), 4, dtype=x.dtype)
         room[:, 1:3] = both[:, :2].amax(dim=2)
         room += both.mean(dim=2).clamp(-0.5, 0.5)
+        room = torch.addcmul(room, room, x[:, :4]) / (1.0 + x.var(dim=1, keepdim=True))
         return torch.cat([room.abs(), torch.maximum(left, right) / 3.0 - 1.0], dim=1).sum(dim=1, keepdim=True)
 
 

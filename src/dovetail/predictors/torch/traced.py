@@ -146,13 +146,8 @@ def as_traced(value: Any, like: Traced) -> Traced:
 
 
 def _taken_apart(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """By torch's own decomposition, if there is one."""
+    """As torch itself is made up of others; its table of further ones takes seconds to import."""
     made = func.decompose(*args, **kwargs)
-    if made is not NotImplemented:
-        return made
-    from torch._decomp import decomposition_table  # imported for rare operations only: it takes a second
-
-    rule = decomposition_table.get(func)
-    if rule is None:
+    if made is NotImplemented:
         raise UnsupportedError(f"there is no bound for the operation {func} of torch")
-    return rule(*args, **kwargs)
+    return made

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.program import NOTHING
 from dovetail.predictors.torch.traced import HANDLERS, MOVING, Traced, as_traced, changed_in_place, handles
 
 
@@ -66,7 +68,7 @@ def _filled(func: Any, tensor: Traced, value: Any = 0.0) -> Any:
 
 @handles("constant_pad_nd")
 def _padded(func: Any, tensor: Traced, pad: Any, value: float = 0.0) -> Any:
-    filler = int(as_traced(value, tensor).places)
+    filler = NOTHING if value == -math.inf else int(as_traced(value, tensor).places)
     return tensor.like(func(tensor.places, pad, filler))
 
 
