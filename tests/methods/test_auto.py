@@ -113,10 +113,11 @@ def test_any_module_is_brought_to_the_optimum_of_a_fine_grid(kind, arguments, se
     problem = plane(made(kind, 1, *arguments), sense=sense)
     truth, jump = grid(problem)
     result = dt.solve(problem, Auto(effort=8), log=False)
-    assert result.status == "feasible"
+    assert result.status in ("feasible", "optimal")
     value = problem.mip.sign * result.objective
     assert value <= truth + 1e-6
     assert value >= truth - 2 * jump
+    assert result.bound is None or problem.mip.sign * result.bound <= truth + 1e-6
     assert dt.check(problem, result.x).within()
 
 
@@ -319,7 +320,7 @@ def test_classes_under_one_budget_are_a_knapsack(seed):
         for some in itertools.combinations(range(n), k)
         if deficit[list(some)].sum() <= budget - 1e-3  # room for the margins
     )
-    result = dt.solve(problem, Auto(effort=12), log=False)
+    result = dt.solve(problem, Auto(effort=12, exact=False), log=False)
     assert "columns and prices" in result.message
     assert result.objective == pytest.approx(truth, abs=1e-6)
 
