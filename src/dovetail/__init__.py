@@ -22,6 +22,7 @@ from dovetail.version import __version__
 _PUBLIC = {
     "BalancedPenalty": "dovetail.coupling.penalty",
     "Block": "dovetail.core.block",
+    "Certificate": "dovetail.certificates.certificate",
     "DovetailError": "dovetail.core.errors",
     "EngineError": "dovetail.core.errors",
     "Event": "dovetail.run.monitor",
@@ -46,6 +47,7 @@ _PUBLIC = {
     "check": "dovetail.modelling.snapshot",
     "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.files",
+    "read_certificate": "dovetail.certificates.certificate",
     "register_engine": "dovetail.mip",
     "register_method": "dovetail.methods",
     "register_predictor": "dovetail.core.predictor",
@@ -73,6 +75,8 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests compare the two
+    from dovetail.certificates.certificate import Certificate as Certificate
+    from dovetail.certificates.certificate import read_certificate as read_certificate
     from dovetail.core.block import Block as Block
     from dovetail.core.check import Violation as Violation
     from dovetail.core.errors import DovetailError as DovetailError

@@ -4,8 +4,7 @@
 
 Inputs with a row of their own (x = w + a - b) are made of the columns in it; others are moves themselves. Of
 the component's other rows the longest over moves is kept, the rest is left out: the set only grows, which is
-sound for a bound. All of it holds for every point that the check accepts, not only for those that meet rows
-exactly.
+sound for a bound.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dovetail.analysis.components import Components
 from dovetail.bounds.box import UNIT, Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 
 NOISE = 16.0 * UNIT
@@ -72,7 +71,7 @@ class MoveSet:
     least: float
     most: float
     give: FloatArray
-    """(d,) how far an input may be off: rows of their own may be missed by the check's tolerance."""
+    """(d,) how far an input may be off, as far as its row may be missed."""
 
     def costs(self, cost: FloatArray) -> tuple[FloatArray, float]:
         """(m,) of the moves, and a constant: what the component's columns but the outputs cost at least."""
@@ -88,13 +87,17 @@ class MoveSet:
         noise += NOISE * (self.inputs.size + 2) * float(sizes @ self.limit)
         return per_move, float(terms.sum()) - noise
 
-    def values(self, moves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The inputs and the moves' columns, for so many moves."""
-        return self.origin + self.directions @ moves, self.start + self.sign * moves
+    def values(self, moves: FloatArray, mip: Mip) -> tuple[FloatArray, FloatArray]:
+        """The inputs and the moves' columns, for so many moves; columns within the bounds of `mip`."""
+        columns = np.clip(self.start + self.sign * moves, mip.lower[self.columns], mip.upper[self.columns])
+        return self.origin + self.directions @ (self.sign * (columns - self.start)), columns
 
 
-def move_set(problem: Problem, part: Part, box: Box) -> MoveSet | None:
-    """Of a component's one sample; None where it is no such set. `box` holds for the loosened host."""
+def move_set(problem: Problem, part: Part, box: Box, room: float) -> MoveSet | None:
+    """Of a component's one sample; None where it is no such set.
+
+    Its points miss rows by at most `room`, and lie in the box.
+    """
     mip, inputs = problem.mip, part.block.inputs[part.sample]
     own = part.members[~np.isin(part.members, part.block.outputs[part.sample])]
     fixed = inputs[~np.isin(inputs, own)]  # columns that cannot move belong to nobody
@@ -106,7 +109,7 @@ def move_set(problem: Problem, part: Part, box: Box) -> MoveSet | None:
     lower, upper = box.lower[columns], box.upper[columns]
     if not np.all(np.isfinite(lower) & np.isfinite(upper)):
         return None
-    frame = _Frame.of(mip, local, part.rows, inputs, columns, definition, lower)
+    frame = _Frame.of(mip, local, part.rows, inputs, columns, definition, lower, room)
     limit = (upper - lower) * (1.0 + NOISE)
     return _with_row(frame, lower, upper, limit, frame.longest_row(mip, local, part.rows, limit))
 
@@ -185,6 +188,7 @@ class _Frame:
     origin: FloatArray
     give: FloatArray
     lower: FloatArray
+    room: float
 
     @classmethod
     def of(
@@ -196,6 +200,7 @@ class _Frame:
         columns: IntArray,
         definition: dict[int, int],
         lower: FloatArray,
+        room: float,
     ) -> _Frame:
         """Each row of an input solved for it."""
         place = {int(j): k for k, j in enumerate(columns)}
@@ -210,12 +215,13 @@ class _Frame:
             own = entries.pop(j)
             for other, entry in entries.items():
                 directions[i, place[other]] = -entry / own
-            constant[i], tolerance[i] = mip.row_upper[rows[k]] / own, TOLERANCE / abs(own) * (1.0 + NOISE)
+            constant[i], tolerance[i] = mip.row_upper[rows[k]] / own, room / abs(own) * (1.0 + NOISE)
         origin = constant + directions @ lower
         size = np.abs(constant) + np.abs(directions) @ np.abs(lower)
         give = tolerance + NOISE * (columns.size + 2) * size
         defined = np.array([j in definition for j in inputs.tolist()])
-        return cls(inputs, columns, defined, frozenset(definition.values()), directions, origin, give, lower)
+        spent = frozenset(definition.values())
+        return cls(inputs, columns, defined, spent, directions, origin, give, lower, room)
 
     def longest_row(self, mip: Mip, local: sp.csr_array, rows: IntArray, limit: FloatArray) -> _Row | None:
         """Of those that define no input and touch nothing but moves and inputs."""
@@ -230,7 +236,7 @@ class _Frame:
             constant = float(on_moves @ self.lower + on_inputs @ self.origin)
             size = float(np.abs(on_moves) @ np.abs(self.lower) + np.abs(on_inputs) @ np.abs(self.origin))
             size += float((np.abs(on_moves) + np.abs(on_inputs) @ np.abs(self.directions)) @ limit)
-            room = TOLERANCE * (1.0 + NOISE) + float(np.abs(on_inputs) @ self.give) * (1.0 + NOISE)
+            room = self.room * (1.0 + NOISE) + float(np.abs(on_inputs) @ self.give) * (1.0 + NOISE)
             room += NOISE * (limit.size + self.inputs.size) * size
             low, high = mip.row_lower[rows[k]] - constant, mip.row_upper[rows[k]] - constant
             return _Row(weights, low - room - NOISE * abs(low), high + room + NOISE * abs(high))

@@ -35,6 +35,8 @@ class LpAnswer:
     x: FloatArray | None
     bound: float
     """No x has a lower cost: infinity where there is none at all."""
+    multipliers: FloatArray | None = None
+    """Of the rows, where the LP was solved: what the bound rests on, or nearly."""
 
 
 class SafeLp:
@@ -46,6 +48,19 @@ class SafeLp:
     @cached_property
     def _live(self) -> LoadedHighs:
         return LoadedHighs(Program.of(self._mip), seed=self._seed, threads=self._threads)
+
+    def add_rows(self, rows: sp.csr_array, lower: FloatArray, upper: FloatArray) -> None:
+        """More rows for the next solves, which go on from the last basis."""
+        mip = self._mip
+        self._live.add_rows(rows, lower, upper)
+        self._mip = replace(
+            mip,
+            A=sp.vstack([mip.A, rows], format="csr"),
+            row_lower=np.concatenate([mip.row_lower, lower]),
+            row_upper=np.concatenate([mip.row_upper, upper]),
+            row_names=None,
+        )
+        self.__dict__.pop("_elastic", None)
 
     def minimise(
         self,
@@ -71,7 +86,7 @@ class SafeLp:
         reached = float(cost @ x) + offset
         if value < reached - WEAK * (1.0 + abs(reached)) and not np.all(np.isfinite(upper - lower)):
             value = max(value, self._below(reached, cost, offset, y, lower, upper))
-        return LpAnswer(status, np.clip(x, lower, upper), value)
+        return LpAnswer(status, np.clip(x, lower, upper), value, y)
 
     def _below(
         self,

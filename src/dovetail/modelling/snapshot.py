@@ -6,12 +6,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dovetail.analysis.block_graph import block_graph
 from dovetail.bounds.box import propagate
+from dovetail.certificates.certificate import Certificate
+from dovetail.certificates.certified import CertifiedViolation
+from dovetail.certificates.checker.verification import verify
 from dovetail.core import check as judge
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
@@ -107,8 +111,17 @@ def _problem(foreign: ForeignModel, reading: Reading, attachments: list[Attachme
     return reformulate(given, (IndicatorRows(reading.indicators),)).problem
 
 
-def check(model: Any, x: ArrayLike) -> Violation:
+@overload
+def check(model: Any, x: ArrayLike) -> Violation: ...
+@overload
+def check(model: Any, x: ArrayLike, *, certificate: Certificate) -> CertifiedViolation: ...
+@overload
+def check(model: Any, x: ArrayLike, *, certificate: None) -> Violation: ...
+def check(model: Any, x: ArrayLike, *, certificate: Certificate | None = None) -> Violation:
     """How far `x` (a value for every column) is from satisfying a problem, or a model with its predictors.
+
+    With a `certificate` (of `Result.certificate`, or read from a file) what is found has a `verification`
+    too: the bound as it was proved again, by code that shares nothing with what proved it first.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))
@@ -116,4 +129,14 @@ def check(model: Any, x: ArrayLike) -> Violation:
     >>> dt.check(problem, [3.0, 9.0]).within(), str(dt.check(problem, [3.0, 8.0]))
     (True, 'square, sample 0, output 0 by 1.1e-01')
     """
-    return judge.check(take_snapshot(model).problem, x)
+    problem = take_snapshot(model).problem
+    violation = judge.check(problem, x)
+    if certificate is None:
+        return violation
+    if not isinstance(certificate, Certificate):
+        raise OptionError(
+            f"certificate is {type(certificate).__name__}; give a Result.certificate, or read a file with "
+            "dovetail.read_certificate."
+        )
+    graphs = {block.name: block_graph(problem, block) for block in problem.blocks}
+    return CertifiedViolation.of(violation, verify(problem, certificate, graphs))

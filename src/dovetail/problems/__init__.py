@@ -35,6 +35,11 @@ PROBLEMS: Table[Any] = Table(
         "the least of one learnt function where another has a given value (an equality)",
     ),
     Part(
+        "adversarial",
+        "dovetail.problems.adversarial:adversarial",
+        "turn an image into another class by so much change (many inputs, one network)",
+    ),
+    Part(
         "heat",
         "dovetail.problems.heat:heat",
         "run a heat pump at whole levels through a day (integer and continuous inputs together)",

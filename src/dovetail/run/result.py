@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -12,6 +12,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from dovetail.certificates.certificate import Certificate
 from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.check import Violation, Worst
 from dovetail.core.errors import DovetailError, OptionError
@@ -114,6 +115,8 @@ class Result:
     """What became of the model that "big-m" wrote; None for methods that write none."""
     origin: Origin | None = field(default=None, repr=False)
     """The foreign model that was solved, if it was one; a result read from a file has none."""
+    certifying: Callable[[], Certificate | None] | None = field(default=None, repr=False)
+    """What makes the certificate when it is asked for; a result read from a file has none."""
 
     @property
     def gap(self) -> float | None:
@@ -122,6 +125,16 @@ class Result:
             return None
         apart = abs(self.objective - self.bound)
         return 0.0 if apart == 0.0 else apart / max(abs(self.objective), 1e-12)
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """What the bound rests on, for `dovetail.check` to look at again; made when it is first asked for.
+
+        It may prove less than `bound`, and says so; it is None where nothing can be written down (a network
+        that is not known operation by operation, say, or more than 100 MB). Making one takes about as long
+        as the proof did, at most a minute.
+        """
+        return None if self.certifying is None else self.certifying()
 
     def value(self, columns: Any) -> Any:
         """Values of columns given by index, name, or as variables of the model that was solved.
@@ -141,7 +154,7 @@ class Result:
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the model that was solved: most tools' models cannot be pickled or copied."""
-        return {**self.__dict__, "origin": None}
+        return {**self.__dict__, "origin": None, "certifying": None}
 
     def __repr__(self) -> str:
         objective = "no point" if self.objective is None else f"objective {self.objective:.8g}"

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from dovetail.analysis.host import HostRelaxation
+from dovetail.certificates.certificate import Certificate
+from dovetail.certifying.certify import certify
 from dovetail.core.check import Violation
 from dovetail.core.extrapolation import extrapolations
+from dovetail.core.problem import Problem
 from dovetail.modelling.snapshot import ModelSnapshot
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.result import Result
 from dovetail.run.stopwatch import Profile
 from dovetail.solving.message import message
 from dovetail.solving.status import conclude
+
+CERTIFYING_SECONDS = 60.0
+"""For a certificate, at most, when somebody asks for it."""
 
 
 def pack(
@@ -45,4 +54,11 @@ def pack(
         extrapolations=() if x is None else extrapolations(problem, x),
         written=outcome.written,
         origin=snapshot.origin,
+        certifying=None if conclusion.bound is None else _certifying(problem, conclusion.bound, context),
     )
+
+
+def _certifying(problem: Problem, bound: float, context: SolveContext) -> Callable[[], Certificate | None]:
+    """What makes the certificate of a bound, in the user's sense."""
+    source = context.incumbent.bound_source
+    return partial(certify, problem, problem.mip.sign * bound, source, CERTIFYING_SECONDS)

@@ -3,8 +3,8 @@
     x = origin + directions t + error,   0 <= t <= limit,   least <= weights't <= most,   |error| <= give
 
 A box has no row; a box whose inputs add up to something has one; an L1 ball has a move up and one down for
-each input, of weight 1; a priced ball weighs them by what they cost. Over all of them a linear function's least
-value is a fractional knapsack: one sort finds the price of the row, and any price proves a bound (weak
+each input, of weight 1; a priced ball weighs them by what they cost. Over all of them a linear function's
+least value is a fractional knapsack: one sort finds the price of the row, and any price proves a bound (weak
 duality), so that nothing rests on the sort.
 """
 

@@ -40,6 +40,8 @@ LEVEL_ROOM = 1e-7
 """Relative: the level LP may cost so much more than the master, or rounding would make it infeasible."""
 EVEN_WEIGHT = 1e-3
 """Of the largest price, added to all: a row without a price is full soon after it is ignored."""
+FEW_ROUNDS = 12
+"""Of a run that is wanted for its prices alone."""
 MIP_SECONDS = 2.0
 """For one restricted master: columns found meanwhile would be worth more than its optimum."""
 MIP_COLUMNS = 15
@@ -84,15 +86,31 @@ class ColumnGeneration:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Begin with the points that are known, then generate columns."""
-        run = ColumnGenerationRun(context, context.once(scaled_problem), self)
-        for z in context.archive.points:
-            run.pool.add(z)
-        run.begin()
+        run = _begun(context, self)
+        context.keep(column_run, run)
         progress = Progress(context, self.rounds, self.patience * self.mip_every)
         while True:
             outcome = progress.record(run.round(progress.done))
             if outcome is not None:
                 return outcome
+
+
+def column_run(context: SolveContext) -> ColumnGenerationRun:
+    """The last run of a solve, or a short one (see `SolveContext.once`): its columns have good prices."""
+    run = _begun(context, ColumnGeneration(rounds=FEW_ROUNDS))
+    for number in range(FEW_ROUNDS):
+        if context.over:
+            break
+        run.round(number)
+    return run
+
+
+def _begun(context: SolveContext, options: ColumnGeneration) -> ColumnGenerationRun:
+    run = ColumnGenerationRun(context, context.once(scaled_problem), options)
+    for z in context.archive.points:
+        run.pool.add(z)
+    run.begin()
+    return run
 
 
 class ColumnGenerationRun:
@@ -115,9 +133,10 @@ class ColumnGenerationRun:
         """First columns: the incumbent, the least active point, the cheapest one."""
         for z in (self._context.incumbent.x, self._starts.least_activity(), self._starts.cheapest()):
             if z is not None:
-                self._add(z)
+                self.add(z)
 
-    def _add(self, z: FloatArray) -> IntArray:
+    def add(self, z: FloatArray) -> IntArray:
+        """A point's components as columns: (C,) their numbers, -1 where not valid."""
         networks = self._scaled.networks
         return self.pool.add(networks.with_predictions(z[None], networks.values(z))[0])
 
@@ -206,7 +225,7 @@ class ColumnGenerationRun:
     def _known_columns(self) -> IntArray:
         """(C,) the incumbent's columns; -1 where it has none."""
         best = self._context.incumbent.x
-        return self._add(best) if best is not None else np.full(self._components.count, -1)
+        return self.add(best) if best is not None else np.full(self._components.count, -1)
 
     def _row_weights(self, master: MasterSolution) -> FloatArray:
         """What rows weigh in greedy swaps: their prices, and never nothing."""

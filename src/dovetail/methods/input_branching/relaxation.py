@@ -42,13 +42,32 @@ class _Questions:
     decides: list[bool]
     """Whether the column is a class."""
     partner: list[int]
-    """The question about the other side of the same output; the question itself where there is none."""
+    """The question about the other side of the same output."""
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """How far the planes below and above an output are apart, as a function of the inputs."""
+
+    slopes: Tensor
+    offset: Tensor
+    inputs: Tensor
+
+    def at(self, points: Tensor) -> Tensor:
+        """(N, planes) at one point per box."""
+        return (self.slopes @ points[:, self.inputs, None])[:, :, 0] + self.offset
+
+    def take(self, chosen: Tensor) -> Separation:
+        """On some of the boxes."""
+        return Separation(self.slopes[chosen], self.offset[chosen], self.inputs)
 
 
 class Relaxation:
     """One problem, loaded once; `mip` is in minimisation form and as loose as the check."""
 
-    def __init__(self, mip: Mip, network: JointNetwork, device: str) -> None:
+    def __init__(
+        self, mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArray, device: str
+    ) -> None:
         self._device, self.network = device, network
         self.n_columns = mip.n_columns + network.slack.size
         is_class, is_input = np.zeros((2, self.n_columns), dtype=bool)
@@ -64,14 +83,15 @@ class Relaxation:
         self._asked = self._tensor(asked.rows)
         self.column = torch.as_tensor(asked.columns, device=device)
         self._sign, self.slack = self._tensor(asked.signs), self._tensor(asked.slack)
-        self._decides = torch.as_tensor(asked.decides, device=device)
+        self.decides = torch.as_tensor(asked.decides, device=device)
         self.partner = torch.as_tensor(asked.partner, device=device)
         self._inputs = torch.as_tensor(network.inputs, device=device)
         self.cost = self._tensor(np.concatenate([mip.cost, np.zeros(network.slack.size)]))
         self.offset = mip.offset
-        self.root_width = torch.ones_like(self.cost)
+        self.root_lower, self.root_upper = self._tensor(lower), self._tensor(upper)
         rows, row_lower, row_upper = self._host_rows(mip)
         self.host_rows = self._tensor(rows)
+        self.sensitivity = self._tensor(_sensitivity(mip, rows))
         self._row_lower, self._row_upper = self._tensor(row_lower), self._tensor(row_upper)
 
     def _tensor(self, array: object) -> Tensor:
@@ -87,23 +107,28 @@ class Relaxation:
         ones = np.ones(len(several))
         return rows, np.concatenate([mip.row_lower, ones]), np.concatenate([mip.row_upper, ones])
 
-    def programs(self, lower: Tensor, upper: Tensor) -> LinearPrograms:
-        """The LPs of N boxes, (N, columns) each."""
+    def programs(self, lower: Tensor, upper: Tensor) -> tuple[LinearPrograms, Separation]:
+        """The LPs of N boxes, (N, columns) each, and how far apart the planes are on them."""
         box = Boxes(lower[:, self._inputs], upper[:, self._inputs])
         planes = self.planes.planes(self._asked, self.planes.ranges(box))
         count, asked, _ = planes.slopes.shape
         most = -box.minimum(-planes.slopes, -planes.offset)  # what each plane is never above
-        gap = (most - self.slack).clamp(min=0.0) * (1.0 + ROUNDING)
-        entry = torch.where(self._decides, gap, 1.0) * self._sign
-        down = torch.where(self._decides & (self._sign < 0.0), gap, 0.0)
+        big = (most - self.slack).clamp(min=0.0) * (1.0 + ROUNDING)
+        entry = torch.where(self.decides, big, 1.0) * self._sign
+        down = torch.where(self.decides & (self._sign < 0.0), big, 0.0)
         right = planes.offset - self.slack - down
         right = right - ROUNDING * (planes.offset.abs() + self.slack + down)
         rows = torch.zeros(count, asked, self.n_columns, dtype=lower.dtype, device=lower.device)
         rows[:, :, self._inputs] = -planes.slopes
         rows[:, torch.arange(asked, device=lower.device), self.column] += entry
+        apart = Separation(
+            -(planes.slopes + planes.slopes[:, self.partner]),
+            -(planes.offset + planes.offset[:, self.partner]),
+            self._inputs,
+        )
         endless = torch.full_like(right, torch.inf)
         host = self.host_rows.expand(count, -1, -1)
-        return LinearPrograms(
+        programs = LinearPrograms(
             self.cost,
             self.offset,
             torch.cat([host, rows], 1),
@@ -112,6 +137,14 @@ class Relaxation:
             lower,
             upper,
         )
+        return programs, apart
+
+
+def _sensitivity(mip: Mip, rows: FloatArray) -> FloatArray:
+    """By how much some row or bound moves where a column moves by one."""
+    own = np.isfinite(mip.lower) | np.isfinite(mip.upper)
+    bounds = np.concatenate([own.astype(np.float64), np.zeros(rows.shape[1] - own.size)])
+    return np.asarray(np.maximum(np.abs(rows).max(axis=0, initial=0.0), bounds))
 
 
 def _questions(network: JointNetwork) -> _Questions:
@@ -123,8 +156,8 @@ def _questions(network: JointNetwork) -> _Questions:
 
     partner: list[int] = []
 
-    def ask(row: FloatArray, column: int, sign: float, off: float, decided: bool, other: int = 0) -> None:
-        partner.append(len(rows) + other)
+    def ask(row: FloatArray, column: int, sign: float, off: float, decided: bool, other: int) -> None:
+        partner.append(other)
         rows.append(row)
         columns.append(column)
         signs.append(sign)
@@ -137,11 +170,13 @@ def _questions(network: JointNetwork) -> _Questions:
         for k, column in enumerate(columns_of):
             own = unit[group.outputs[k]]
             if group.classifies and len(columns_of) > 1:
-                for j in range(len(columns_of)):
+                first, q = len(rows) - k * (len(columns_of) - 1), len(columns_of)
+                for j in range(q):
                     if j != k:
-                        ask(unit[group.outputs[j]] - own, column, -1.0, float(group.slack[k, j]), True)
+                        back = first + j * (q - 1) + k - (k > j)
+                        ask(unit[group.outputs[j]] - own, column, -1.0, float(group.slack[k, j]), True, back)
                 continue
             below, above = (group.slack[1], group.slack[0]) if group.classifies else (group.slack[k],) * 2
-            ask(own, column, 1.0, float(below), group.classifies, 1)
-            ask(-own, column, -1.0, float(above), group.classifies, -1)
+            ask(own, column, 1.0, float(below), group.classifies, len(rows) + 1)
+            ask(-own, column, -1.0, float(above), group.classifies, len(rows) - 1)
     return _Questions(np.array(rows), columns, signs, slack, decides, partner)

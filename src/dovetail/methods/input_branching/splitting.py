@@ -6,48 +6,86 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved
-from dovetail.methods.input_branching.relaxation import Relaxation
+from dovetail.core.mip import TOLERANCE
+from dovetail.methods.input_branching.relaxation import Relaxation, Separation
 
-GAP_WEIGHT = 0.5
+GAP_WEIGHT = 2.0
 """Of the slopes between the planes below and above an output, beside those of the plane itself: planes that
 differ in a direction come together when it is split."""
+FRACTION, FIRST = 1e-3, 4.0
+"""An integer this far from a whole number counts as fractional, and its score so many times."""
+CLOSE = 0.1 * TOLERANCE
+"""Planes this close are as good as the network: a part of what the check lets rows be missed by."""
 NARROW = 1e-9
 """A continuous column this narrow, relative to its size, is a point."""
 
 
-def scores(relaxation: Relaxation, programs: LinearPrograms, proof: Proved) -> Tensor:
-    """(N, columns) what the relaxation may gain by a split of each column; 0 for those not to be split."""
+def scores(relaxation: Relaxation, programs: LinearPrograms, proof: Proved, points: Tensor) -> Tensor:
+    """(N, columns) what the relaxation may gain by a split of each column; 0 for those not to be split.
+
+    Integers that are fractional in the LP's points come first: a class that is decided makes its row exact,
+    and boxes along its boundary need not be small.
+    """
     r, p = relaxation, programs
     y = proof.multipliers.abs()
     planes, weight = p.rows[:, len(r.host_rows) :], _weights(r, proof)[:, :, None]
     apart = planes + planes[:, r.partner]
     slopes = (weight * planes.abs()).sum(1) + GAP_WEIGHT * (weight * apart.abs()).sum(1)
+    fractional = (points - torch.round(points)).abs() > FRACTION
     of_integers = p.cost.abs() + (y[:, None, :] @ p.rows.abs())[:, 0]
+    of_integers = of_integers * torch.where(fractional, FIRST, 1.0)
     width = p.upper - p.lower
-    open_ones = r.branched & (width > NARROW * (1.0 + torch.maximum(p.lower.abs(), p.upper.abs())))
     score = torch.where(r.integer & ~r.is_input, of_integers, slopes) * width
-    relative = width / r.root_width.clamp(min=1e-300)
+    relative = width / (r.root_upper - r.root_lower).clamp(min=1e-300)
     score = score + 1e-9 * relative * (1.0 + score.amax(1, keepdim=True))  # where nothing else decides
-    return torch.where(open_ones, score, 0.0)
+    return torch.where(is_open(r, p), score, 0.0)
+
+
+def is_open(relaxation: Relaxation, programs: LinearPrograms) -> Tensor:
+    """(N, columns) which columns may be split."""
+    p = programs
+    size = 1.0 + torch.maximum(p.lower.abs(), p.upper.abs())
+    return relaxation.branched & (p.upper - p.lower > NARROW * size)
 
 
 def _weights(relaxation: Relaxation, proof: Proved) -> Tensor:
     """(N, planes) what the cost moves by where an output moves by one: its plane's price, or its bound's."""
     r = relaxation
-    return proof.multipliers[:, len(r.host_rows) :].abs() + proof.reduced[:, r.column].abs()
+    of_bounds = torch.where(r.decides, 0.0, proof.reduced[:, r.column].abs())
+    return proof.multipliers[:, len(r.host_rows) :].abs() + of_bounds
 
 
-def error(relaxation: Relaxation, programs: LinearPrograms, proof: Proved) -> Tensor:
-    """(N,) by how much the LP of a box may be below the truth; infinity while an integer is open."""
+def relaxation_error(
+    relaxation: Relaxation, programs: LinearPrograms, proof: Proved, apart: Separation, points: Tensor
+) -> Tensor:
+    """(N,) how much higher the cost may be at the LP's points, by the networks themselves."""
+    weight = _weights(relaxation, proof) + programs.cost.abs()[relaxation.column]
+    return (weight * apart.at(points).clamp(min=0.0)).sum(1)
+
+
+def exact(
+    relaxation: Relaxation,
+    programs: LinearPrograms,
+    proof: Proved,
+    apart: Separation,
+    points: Tensor,
+    gap: float,
+) -> Tensor:
+    """(N,) whether the LP of a box is as good as the truth, so that no split can raise its bound by `gap`.
+
+    Every integer is decided, and where the LP's point is the planes are so close that the networks' own
+    values satisfy the rows, as far as the check is concerned, at a cost that is no more than `gap` higher.
+    """
     r, p = relaxation, programs
-    first = len(r.host_rows)
-    planes, right = p.rows[:, first:], p.row_lower[:, first:]
-    slopes = planes + planes[:, r.partner]
-    offset = -(right + right[:, r.partner]) - 2.0 * r.slack
-    most = torch.maximum(slopes * p.lower[:, None, :], slopes * p.upper[:, None, :]).sum(2) + offset
-    gap = (_weights(r, proof) * most.clamp(min=0.0)).sum(1)
-    undecided = (r.integer & r.branched & (p.upper > p.lower)).any(1)
-    return torch.where(undecided, torch.inf, gap)
+    between = apart.at(points).clamp(min=0.0)
+    cost = relaxation_error(r, p, proof, apart, points)
+    activity = (p.rows @ points[:, :, None])[:, :, 0]
+    size = (p.rows.abs() @ points[:, :, None].abs())[:, :, 0] + 1.0
+    missed = torch.maximum(p.row_lower - activity, activity - p.row_upper) / size
+    room = (activity - p.row_lower)[:, len(r.host_rows) :]
+    allowed = torch.where(r.decides, room.clamp(min=CLOSE), CLOSE / r.sensitivity[r.column])
+    decided = ~(r.integer & (p.upper > p.lower)).any(1)
+    return decided & (cost <= gap) & (missed <= CLOSE).all(1) & (between <= allowed).all(1)
 
 
 def split(lower: Tensor, upper: Tensor, score: Tensor, integer: Tensor) -> tuple[Tensor, Tensor, Tensor]:

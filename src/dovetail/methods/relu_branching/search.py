@@ -1,8 +1,9 @@
 """Best-first branching over the signs of ReLUs, for all targets side by side.
 
 Every round takes the nodes with the lowest bounds, of each target in turn, splits the neuron whose lines are
-farthest apart, and bounds the children in one batch. What cannot be split any more is solved exactly (`leaf`).
-A target's bound is the least over its open nodes and over all that were put aside, at their own bounds.
+farthest apart, and bounds the children in one batch. What cannot be split any more is solved exactly
+(`leaf`). A target's bound is the least over its open nodes and over all that were put aside, at their own
+bounds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from dovetail.methods.relu_branching.bounding import LEAF_STEPS, Bounding
 from dovetail.methods.relu_branching.leaf import leaf_bound
-from dovetail.methods.relu_branching.nodes import Nodes
+from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
 
@@ -39,20 +40,34 @@ class ReluSearch:
 
     def __init__(self, targets: Targets, options: SearchOptions | None = None) -> None:
         self.targets, self._options = targets, options or SearchOptions()
+        self.tolerance = self._options.tolerance
         self._bounding = Bounding(targets, self._options.steps)
         like = targets.shift
         self.best = torch.full_like(like, torch.inf)
         """(K,) the least value of a point met."""
         self.best_moves = torch.zeros_like(targets.costs)
+        self.met = torch.zeros_like(like, dtype=torch.bool)
+        """(K,) whether the best value is one of `best_moves`, not one that others have met."""
         self._aside = torch.full_like(like, torch.inf)
         self.nodes = 0
         self.leaves = 0
         self._open = self._bounded(self._bounding.roots())
+        self.unstable = int(unstable(self._open).sum(1).max())
+        """Neurons that may change sign at the roots, at most."""
+
+    def know(self, values: Tensor) -> None:
+        """(K,) values of points that others have met; infinity for none."""
+        self.best = torch.minimum(self.best, values.to(self.best))
+
+    @property
+    def reachable(self) -> Tensor:
+        """(K,) the most that `lower` can come to."""
+        return torch.minimum(self.targets.cutoff, self.best)
 
     @property
     def limit(self) -> Tensor:
         """(K,) what a node's bound has to reach."""
-        return torch.minimum(self.targets.cutoff, self.best - self._options.tolerance)
+        return torch.minimum(self.targets.cutoff, self.best - self.tolerance)
 
     @property
     def lower(self) -> Tensor:
@@ -108,6 +123,7 @@ class ReluSearch:
         least = self.best.scatter_reduce(0, target, value, "amin")
         winner = (value == least[target]) & (value < self.best[target])
         self.best_moves[target[winner]] = moves[winner]
+        self.met[target[winner]] = True
         self.best = least
 
     def _prune(self) -> None:

@@ -17,6 +17,9 @@ from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.graph import Affine, Elementwise, Graph
 from dovetail.core.mip import HAIR
 
+EDGE = 1e-9
+"""Relative: the cheapest points lie on the very edge of a condition, and rounding must not hide them."""
+
 
 def is_relu_network(graph: Graph) -> bool:
     """Whether nothing in it bends but ReLUs that each read a step of their own."""
@@ -106,9 +109,10 @@ class Targets:
         """(K,) the value that these moves have by the network itself; infinity where the condition fails."""
         outputs = _values(self.planes, self.domain.at(moves))
         here = (self.rows * outputs).sum(1) + self.shift
+        met = here <= EDGE * (1.0 + outputs.abs().amax(1))
         spent = (self.costs * moves).sum(1)
         within = (self.domain.weights * moves).sum(1) <= self.domain.most * (1.0 + HAIR) + HAIR
-        return torch.where(within & (here <= 0.0), spent, torch.inf) if self.condition else spent + here
+        return torch.where(within & met, spent, torch.inf) if self.condition else spent + here
 
 
 def _values(planes: NetworkPlanes, x: Tensor) -> Tensor:

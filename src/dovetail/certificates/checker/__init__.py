@@ -1,0 +1,1 @@
+"""The checker of certificates: plain numpy, outward rounding, nothing shared with the code that proves."""

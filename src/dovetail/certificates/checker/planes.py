@@ -1,0 +1,237 @@
+"""Planes below a network on many leaves at a time, from its graph: substitution from the outputs backwards.
+
+Written for being read. Every operation is carried over by a statement that holds value by value; what
+rounding can add is taken off where it happens, from sizes of numbers that the ranges allow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dovetail.certificates.checker.boxes import Chosen
+from dovetail.certificates.checker.lines import Lines, lines
+from dovetail.certificates.checker.region import Region
+from dovetail.certificates.checker.rounding import down, gamma, up
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.graph import Affine, Elementwise, Graph, Product
+
+
+@dataclass(eq=False)
+class Ranges:
+    """(N, size) bounds of every vector of the graph, the inputs first."""
+
+    lower: list[FloatArray]
+    upper: list[FloatArray]
+    empty: BoolArray
+    """(N,) leaves on which some bounds cross: nothing is there."""
+
+    def size(self, place: int) -> FloatArray:
+        """(N, size) the largest absolute values."""
+        return np.maximum(np.abs(self.lower[place]), np.abs(self.upper[place]))
+
+    def take(self, chosen: Chosen) -> Ranges:
+        """Of some of the leaves."""
+        return Ranges(
+            [low[chosen] for low in self.lower], [high[chosen] for high in self.upper], self.empty[chosen]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of a leaf beside the box: by place."""
+
+    lower: dict[int, FloatArray] = field(default_factory=dict)
+    """(N or 1, size) of vectors whose values have bounds of their own."""
+    upper: dict[int, FloatArray] = field(default_factory=dict)
+    slopes: dict[int, FloatArray] = field(default_factory=dict)
+    """(N, size) lower lines of ReLUs that read the place; NaN: the usual rule."""
+    multipliers: dict[int, FloatArray] = field(default_factory=dict)
+    """(N, size) of conditions sign z >= 0 that hold on the leaf: sign times a number >= 0."""
+
+
+class Planes:
+    """Planes of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._nonlinear = {
+            source
+            for step in graph.steps
+            if not isinstance(step.operation, Affine)
+            for source in step.sources
+        }
+
+    # ---- ranges
+
+    def ranges(self, region: Region, known: Known) -> Ranges:
+        """Bounds of every vector: by intervals, and by planes where a nonlinear operation reads them."""
+        ranges = Ranges([region.lower], [region.upper], np.zeros(len(region.lower), dtype=bool))
+        for place in range(1, len(self._graph.steps) + 1):
+            low, high = self._interval(place, ranges)
+            ranges.lower.append(np.where(np.isnan(low), -np.inf, low))  # nothing is known there
+            ranges.upper.append(np.where(np.isnan(high), np.inf, high))
+            self._intersect(place, ranges, known)
+            affine = isinstance(self._graph.steps[place - 1].operation, Affine)
+            if affine and place in self._nonlinear:
+                self._tighten(place, region, ranges)
+                self._intersect(place, ranges, known)
+        return ranges
+
+    @staticmethod
+    def _intersect(place: int, ranges: Ranges, known: Known) -> None:
+        low, high = ranges.lower[place], ranges.upper[place]
+        if place in known.lower:
+            low = np.maximum(low, known.lower[place])
+        if place in known.upper:
+            high = np.minimum(high, known.upper[place])
+        crossed = low > high
+        ranges.empty |= crossed.any(axis=1)
+        ranges.lower[place], ranges.upper[place] = low, np.where(crossed, low, high)
+
+    def _interval(self, place: int, ranges: Ranges) -> tuple[FloatArray, FloatArray]:
+        step = self._graph.steps[place - 1]
+        operation = step.operation
+        if isinstance(operation, Elementwise):
+            found = self._lines(place, ranges)
+            return found.least, found.most
+        if isinstance(operation, Product):
+            corners = self._corners(place, ranges)
+            return down(np.min(corners, axis=0)), up(np.max(corners, axis=0))
+        if not isinstance(operation, Affine):
+            raise UnsupportedError(f"the checker knows no {type(operation).__name__}")
+        low = high = np.broadcast_to(operation.bias, (len(ranges.empty), step.size))
+        size, terms = np.abs(low), 0
+        for source, weight in zip(step.sources, operation.weights, strict=True):
+            positive, negative = np.maximum(weight, 0.0).T, np.minimum(weight, 0.0).T
+            below, above = ranges.lower[source], ranges.upper[source]
+            low = low + below @ positive + above @ negative
+            high = high + above @ positive + below @ negative
+            size = size + ranges.size(source) @ np.abs(weight).T
+            terms += 2 * weight.shape[1]
+        noise = gamma(terms) * size
+        return low - noise, high + noise
+
+    def _corners(self, place: int, ranges: Ranges) -> list[FloatArray]:
+        one, other = self._graph.steps[place - 1].sources
+        return [
+            a * b
+            for a in (ranges.lower[one], ranges.upper[one])
+            for b in (ranges.lower[other], ranges.upper[other])
+        ]
+
+    def _tighten(self, place: int, region: Region, ranges: Ranges) -> None:
+        """By planes: all values, but those of ReLUs only where some leaf has the sign open."""
+        low, high = ranges.lower[place], ranges.upper[place]
+        rows = np.arange(low.shape[1])
+        if self._rectified(place):
+            rows = np.flatnonzero(((low < 0.0) & (high > 0.0)).any(axis=0))
+        if rows.size == 0:
+            return
+        chosen = np.zeros((rows.size, low.shape[1]))
+        chosen[np.arange(rows.size), rows] = 1.0
+        both = np.broadcast_to(np.concatenate([chosen, -chosen]), (len(low), 2 * rows.size, low.shape[1]))
+        least = region.least(*self.backward(place, both, ranges, Known()))
+        low, high = low.copy(), high.copy()
+        low[:, rows] = np.fmax(low[:, rows], least[:, : rows.size])
+        high[:, rows] = np.fmin(high[:, rows], -least[:, rows.size :])
+        ranges.lower[place], ranges.upper[place] = low, high
+
+    def _rectified(self, place: int) -> bool:
+        return all(
+            isinstance(step.operation, Affine)
+            or (isinstance(step.operation, Elementwise) and step.operation.kind == "relu")
+            for step in self._graph.steps
+            if place in step.sources
+        )
+
+    # ---- planes
+
+    def backward(
+        self, place: int, rows: FloatArray, ranges: Ranges, known: Known
+    ) -> tuple[FloatArray, FloatArray]:
+        """(N, S, inputs) and (N, S): rows (N, S, size) of the vector at `place` >= slopes x + offset."""
+        waiting: dict[int, FloatArray] = {place: rows}
+        offset = np.zeros(rows.shape[:2])
+        for here in range(place, 0, -1):
+            A = waiting.pop(here, None)
+            if here in known.multipliers:
+                given = known.multipliers[here][:, None]
+                A = -given if A is None else A - given
+                size = (np.abs(A) + np.abs(given)) @ ranges.size(here)[:, :, None]
+                offset = offset - gamma(1) * size[:, :, 0]  # the difference is rounded
+            if A is None:
+                continue
+            carried, moved = self._through(here, A, ranges, known)
+            offset = offset + moved - gamma(1) * (np.abs(offset) + np.abs(moved))
+            for source, part in zip(self._graph.steps[here - 1].sources, carried, strict=True):
+                if source in waiting:
+                    size = (np.abs(waiting[source]) + np.abs(part)) @ ranges.size(source)[:, :, None]
+                    offset = offset - gamma(1) * size[:, :, 0]
+                    part = waiting[source] + part
+                waiting[source] = part
+        slopes = waiting.get(0)
+        if slopes is None:
+            slopes = np.zeros((*rows.shape[:2], self._graph.inputs))
+        return slopes, offset
+
+    def _through(
+        self, here: int, A: FloatArray, ranges: Ranges, known: Known
+    ) -> tuple[list[FloatArray], FloatArray]:
+        operation = self._graph.steps[here - 1].operation
+        if isinstance(operation, Affine):
+            return self._through_affine(here, operation, A, ranges)
+        if isinstance(operation, Elementwise):
+            return self._through_lines(here, A, ranges, known)
+        if isinstance(operation, Product):
+            return self._through_product(here, A, ranges)
+        raise UnsupportedError(f"the checker knows no {type(operation).__name__}")
+
+    def _through_affine(
+        self, here: int, operation: Affine, A: FloatArray, ranges: Ranges
+    ) -> tuple[list[FloatArray], FloatArray]:
+        size = np.broadcast_to(np.abs(operation.bias), (len(A), A.shape[2]))
+        for source, weight in zip(self._graph.steps[here - 1].sources, operation.weights, strict=True):
+            size = size + ranges.size(source) @ np.abs(weight).T
+        noise = gamma(A.shape[2]) * (np.abs(A) @ size[:, :, None])[:, :, 0]
+        return [A @ weight for weight in operation.weights], A @ operation.bias - noise
+
+    def _through_lines(
+        self, here: int, A: FloatArray, ranges: Ranges, known: Known
+    ) -> tuple[list[FloatArray], FloatArray]:
+        (source,) = self._graph.steps[here - 1].sources
+        found = self._lines(here, ranges)
+        below = found.below_slope
+        if source in known.slopes and self._rectified(source):
+            given = known.slopes[source]
+            crossing = (ranges.lower[source] < 0.0) & (ranges.upper[source] > 0.0)
+            below = np.where(crossing & ~np.isnan(given), np.clip(given, 0.0, 1.0), below)
+        positive, negative = np.maximum(A, 0.0), np.minimum(A, 0.0)
+        carried = positive * below[:, None] + negative * found.above_slope[:, None]
+        moved = positive @ found.below_offset[:, :, None] + negative @ found.above_offset[:, :, None]
+        steepest = np.maximum(np.abs(below), np.abs(found.above_slope))
+        size = steepest * ranges.size(source) + np.abs(found.below_offset) + np.abs(found.above_offset)
+        noise = gamma(A.shape[2]) * (np.abs(A) @ size[:, :, None])
+        return [carried], (moved - noise)[:, :, 0]
+
+    def _through_product(
+        self, here: int, A: FloatArray, ranges: Ranges
+    ) -> tuple[list[FloatArray], FloatArray]:
+        """McCormick: x y >= l y + x l' - l l' from below, x y <= u y + x l' - u l' from above."""
+        one, other = self._graph.steps[here - 1].sources
+        low, high, low2 = ranges.lower[one], ranges.upper[one], ranges.lower[other]
+        positive, negative = np.maximum(A, 0.0), np.minimum(A, 0.0)
+        to_one = A * low2[:, None]
+        to_other = positive * low[:, None] + negative * high[:, None]
+        moved = -(positive @ (low * low2)[:, :, None] + negative @ (high * low2)[:, :, None])
+        size = 4.0 * ranges.size(one) * ranges.size(other)
+        noise = gamma(A.shape[2]) * (np.abs(A) @ size[:, :, None])
+        return [to_one, to_other], (moved - noise)[:, :, 0]
+
+    def _lines(self, place: int, ranges: Ranges) -> Lines:
+        step = self._graph.steps[place - 1]
+        assert isinstance(step.operation, Elementwise)
+        (source,) = step.sources
+        return lines(step.operation.kind, ranges.lower[source], ranges.upper[source])

@@ -1,0 +1,199 @@
+"""A certificate looked at again: what it proves, by code that shares nothing with what made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.certificates.certificate import Certificate
+from dovetail.certificates.checker.boxes import Boxes
+from dovetail.certificates.checker.division import BrokenTree, leaf_boxes
+from dovetail.certificates.checker.leaf_values import PartValues, take
+from dovetail.certificates.checker.root_box import root_box
+from dovetail.certificates.checker.rounding import gamma
+from dovetail.certificates.fingerprint import fingerprint
+from dovetail.certificates.proof import CertificateKind, Leaves, Part
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.graph import Graph
+from dovetail.core.problem import Problem
+
+CLOSE = 1e-9
+"""Relative: a value this close below what is claimed is what is claimed, computed in another order."""
+BATCH = 256
+"""Leaves at a time: their arrays stay in the cache."""
+DEPTH = 6
+"""How often a leaf that falls short is halved before it counts as failed: planes differ in small ways."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found. The bound is in the user's sense.
+
+    >>> import dovetail as dt
+    >>> problem = dt.Problem(dt.Mip(cost=[1.0, 2.0], A=[[1.0, 1.0]], row_lower=[3.0], row_upper=[9.0]))
+    >>> result = dt.solve(problem, log=False)
+    >>> found = dt.check(problem, result.x, certificate=result.certificate)
+    >>> found.verification.holds, str(found.verification)
+    (True, 'the bound 2.999... holds: 1 leaf looked at')
+    """
+
+    bound: float | None
+    """What is proved, if anything is: of a certificate that falls short, less than what it claims."""
+    holds: bool
+    """Whether that is what the certificate claims."""
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class _Failure(Exception):
+    """What is wrong with a certificate."""
+
+
+def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Graph | None]) -> Verification:
+    """Look at every leaf again; the networks are these graphs, by the blocks' names."""
+    if certificate.kind is not CertificateKind.CHECKED:
+        return Verification(None, False, f"not re-verified (solver: {certificate.source})")
+    if certificate.problem != fingerprint(problem, graphs):
+        return Verification(None, False, "it belongs to another problem, or the networks have changed")
+    try:
+        value = _Looking(problem, certificate, graphs).value()
+    except (_Failure, BrokenTree, UnsupportedError) as reason:
+        return Verification(None, False, f"not verified: {reason}")
+    bound = problem.mip.sign * value
+    if not np.isfinite(value):
+        return Verification(None, False, "not verified: nothing follows from its multipliers")
+    if value < certificate.bound - CLOSE * (1.0 + abs(certificate.bound)):
+        claimed = problem.mip.sign * certificate.bound
+        return Verification(bound, False, f"only the bound {bound:.10g} holds, not {claimed:.10g}")
+    number = certificate.leaves
+    leaves = "1 leaf" if number == 1 else f"{number:,} leaves"
+    return Verification(bound, True, f"the bound {bound:.10g} holds: {leaves} looked at")
+
+
+class _Looking:
+    def __init__(
+        self, problem: Problem, certificate: Certificate, graphs: Mapping[str, Graph | None]
+    ) -> None:
+        self._certificate, self._graphs = certificate, dict(graphs)
+        self._problem = problem.derived(problem.mip.minimised().loosened(), problem.blocks)
+        self._mip = self._problem.mip
+        self._lower, self._upper = root_box(self._mip)
+
+    def value(self) -> float:
+        """What all parts, prices and free columns come to."""
+        mip, certificate = self._mip, self._certificate
+        prices = certificate.prices if certificate.prices.size else np.zeros(mip.n_rows)
+        if prices.shape != (mip.n_rows,) or not np.all(np.isfinite(prices)):
+            raise _Failure("there is not one price for every row")
+        if np.any(self._lower > self._upper):
+            raise _Failure("the rows leave nothing between the bounds")
+        free = self._outside(prices)
+        none = ((prices > 0.0) & np.isneginf(mip.row_lower)) | ((prices < 0.0) & np.isposinf(mip.row_upper))
+        prices = np.where(none, 0.0, prices)
+        side = np.where(prices > 0.0, mip.row_lower, np.where(prices < 0.0, mip.row_upper, 0.0))
+        cost = mip.cost - mip.A.T @ prices
+        noise = gamma(mip.n_rows) * (np.abs(mip.cost) + abs(mip.A).T @ np.abs(prices))
+        terms = [prices * side, _columns(cost - noise, cost + noise, self._lower, self._upper)[free]]
+        parts = [self._part(part, cost, noise) for part in certificate.parts]
+        total = np.concatenate([*terms, np.array([*parts, mip.offset])])
+        if np.any(np.isneginf(total)):
+            return -np.inf
+        return float(total.sum() - gamma(total.size) * np.abs(total).sum())
+
+    def _outside(self, prices: FloatArray) -> BoolArray:
+        """Columns in no part, after a look at how the parts divide columns and rows."""
+        mip = self._mip
+        columns, rows = np.zeros(mip.n_columns, dtype=int), np.zeros(mip.n_rows, dtype=int)
+        for part in self._certificate.parts:
+            for places, count in ((part.columns, columns), (part.rows, rows)):
+                if np.any(places < 0) or np.any(places >= count.size):
+                    raise _Failure("a part has columns or rows that are not there")
+                np.add.at(count, places, 1)
+            inside = np.zeros(mip.n_columns, dtype=bool)
+            inside[part.columns] = True
+            if not np.all(inside[mip.A[part.rows].indices]):
+                raise _Failure("a row of a part has columns of another")
+        if np.any(columns > 1) or np.any(rows > 1):
+            raise _Failure("parts share columns or rows")
+        if np.any(prices[rows > 0] != 0.0):
+            raise _Failure("a row has a price and is in a part")
+        return np.asarray(columns == 0)
+
+    def _part(self, part: Part, cost: FloatArray, noise: FloatArray) -> float:
+        values = PartValues(
+            self._problem, self._graphs, part.columns, part.rows, cost=cost, noise=noise,
+            lower=self._lower, upper=self._upper, defined=part.defined, row=part.row,
+        )  # fmt: skip
+        _require_shapes(part, values)
+        boxes = leaf_boxes(
+            part.tree, part.columns, values.integer, values.lower, values.upper, values.neurons,
+            self._mip.n_columns,
+        )  # fmt: skip
+        least = np.inf
+        for first in range(0, len(part.tree.leaves), BATCH):
+            chosen = np.arange(first, min(first + BATCH, len(part.tree.leaves)))
+            found = looked_at(values, boxes.take(chosen), take(part.tree.leaves, chosen), part.value)
+            if np.any(np.isneginf(found)):
+                leaf = int(chosen[np.argmin(found)])
+                raise _Failure(f"leaf {leaf} of part {self._number(part)} proves nothing")
+            least = min(least, float(found.min()))
+        return min(least, part.value)
+
+    def _number(self, part: Part) -> int:
+        return next(k for k, other in enumerate(self._certificate.parts) if other is part)
+
+
+def looked_at(
+    values: PartValues, boxes: Boxes, leaves: Leaves, target: float, depth: int = DEPTH
+) -> FloatArray:
+    """(N,) what each leaf proves; those that fall short of the target are halved and looked at again."""
+    found = values.values(boxes, leaves)
+    proved = np.where(leaves.objective == 1.0, found.value, np.where(found.value > 0.0, np.inf, -np.inf))
+    if not np.all((leaves.objective == 1.0) | (leaves.objective == 0.0)):
+        raise _Failure("the objective of a leaf has a weight that is neither 0 nor 1")
+    short = np.flatnonzero(proved < target - CLOSE * (1.0 + abs(target)))
+    if depth == 0 or short.size == 0 or short.size > BATCH:
+        return proved
+    at = values.variables
+    width = boxes.upper[short][:, at] - boxes.lower[short][:, at]
+    score = np.where(np.isfinite(width), width, 0.0) * (np.abs(found.slopes[short]) + 1e-12)
+    best = at[np.argmax(score, axis=1)]
+    one, other = _halves(values, boxes.take(short), best)
+    part = take(leaves, short)
+    halves = [looked_at(values, half, part, target, depth - 1) for half in (one, other)]
+    proved[short] = np.maximum(proved[short], np.minimum(*halves))
+    return proved
+
+
+def _halves(values: PartValues, boxes: Boxes, column: np.ndarray) -> tuple[Boxes, Boxes]:
+    k = np.arange(len(column))
+    middle = 0.5 * (boxes.lower[k, column] + boxes.upper[k, column])
+    whole = values.integer[column]
+    upper, lower = boxes.upper.copy(), boxes.lower.copy()
+    upper[k, column] = np.where(whole, np.floor(middle), middle)
+    lower[k, column] = np.where(whole, np.floor(middle) + 1.0, middle)
+    return Boxes(boxes.lower, upper, boxes.signs), Boxes(lower, boxes.upper, boxes.signs)
+
+
+def _require_shapes(part: Part, values: PartValues) -> None:
+    leaves, joint = part.tree.leaves, values.joint
+    wanted = {
+        "rows": part.rows.size, "bounds": joint.regression.size, "conditions": joint.classes.size,
+        "slopes": values.neurons, "signs": values.neurons,
+    }  # fmt: skip
+    for name, size in wanted.items():
+        array = getattr(leaves, name)
+        if array.shape != (len(leaves), size) and not (array.size == 0 and name != "rows"):
+            raise _Failure(f"{name} of the leaves has the shape {array.shape}")
+
+
+def _columns(low: FloatArray, high: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """The least that each column can add, its cost between two numbers; nothing times infinity is nothing."""
+    parts = [np.where(c > 0.0, lower, np.where(c < 0.0, upper, 0.0)) for c in (low, high)]
+    products = [np.where(c == 0.0, 0.0, c * p) for c, p in zip((low, high), parts, strict=True)]
+    return np.minimum(*products)

@@ -1,0 +1,127 @@
+"""A certificate for a bound that a solve has proved: by the host's LP, or by a tree over networks' inputs.
+
+What proved the bound is not asked. Where no such certificate can be made, an engine's tree is named as what
+it is: the engine's word.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from dovetail.analysis.block_graph import block_graph
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.certificates.certificate import Certificate
+from dovetail.certificates.checker.leaf_values import PartValues
+from dovetail.certificates.checker.root_box import root_box
+from dovetail.certificates.checker.verification import verify
+from dovetail.certificates.fingerprint import fingerprint
+from dovetail.certificates.proof import LARGEST_BYTES, CertificateKind, Part
+from dovetail.certifying.growing import grow
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.graph import Graph
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+from dovetail.run.budget import Budget
+
+HAIR = 1e-9
+"""Relative: a certificate is for so much less than the bound, since the checker computes in another order."""
+NEAR = 1e-5
+"""Relative: where an engine's bound is of exact rows, a certificate, which is of rows as loose as the check,
+may fall short of it by so much and is still worth more than the engine's word."""
+ENGINES = {"exact": ("highspy", "pyscipopt"), "tables": ("highspy", "pyscipopt"), "scip": ("pyscipopt",)}
+"""Packages whose search trees stand behind bounds, by who raised them."""
+MOST_CELLS = 400_000
+"""Rows times columns of the problem: beyond that a leaf takes too long."""
+
+
+def certify(problem: Problem, bound: float, source: str, seconds: float) -> Certificate | None:
+    """For `bound`, in minimisation form, which `source` has proved; None where there is none to be had."""
+    end = time.perf_counter() + seconds
+    graphs = {block.name: block_graph(problem, block) for block in problem.blocks}
+    mine = _Making(
+        problem, graphs, bound - HAIR * (1.0 + abs(bound)), source, lambda: time.perf_counter() > end
+    )
+    found = [c for c in (mine.by_host(),) if c is not None]
+    if not found or found[0].bound < mine.target:
+        found += [c for c in (mine.by_tree(),) if c is not None]
+    best = max(found, key=lambda c: c.bound, default=None)
+    engines = ENGINES.get(source, ())
+    if engines and (best is None or best.bound < bound - NEAR * (1.0 + abs(bound))):
+        said = " and ".join(filter(None, map(_version, engines)))
+        return Certificate(CertificateKind.SOLVER, fingerprint(problem, graphs), bound, said)
+    return best
+
+
+class _Making:
+    def __init__(
+        self,
+        problem: Problem,
+        graphs: dict[str, Graph | None],
+        target: float,
+        source: str,
+        over: Callable[[], bool],
+    ) -> None:
+        self.target, self._source, self._over = target, source, over
+        self._problem, self._graphs = problem, graphs
+        self._loose = problem.derived(problem.mip.minimised().loosened(), problem.blocks)
+
+    def by_host(self) -> Certificate | None:
+        """By prices of all rows alone."""
+        mip = self._loose.mip
+        prices = _host_prices(mip)
+        if prices is None:
+            return None
+        tried = self._certificate(self.target, prices, ())
+        found = verify(self._problem, tried, self._graphs).bound
+        if found is None:
+            return None
+        value = self._problem.mip.sign * found
+        return self._certificate(min(self.target, value), prices, ())
+
+    def by_tree(self) -> Certificate | None:
+        """By a tree over all columns at once."""
+        mip = self._loose.mip
+        columns, rows = np.arange(mip.n_columns), np.arange(mip.n_rows)
+        if mip.n_columns * (mip.n_rows + 1) > MOST_CELLS:
+            return None
+        lower, upper = root_box(mip)
+        if np.any(lower > upper):
+            return None
+        try:
+            values = PartValues(
+                self._loose, self._graphs, columns, rows, cost=mip.cost, noise=np.zeros(mip.n_columns),
+                lower=lower, upper=upper, defined=np.zeros((0, 2), dtype=np.int64),
+            )  # fmt: skip
+        except UnsupportedError:
+            return None
+        aim = self.target - mip.offset
+        aim += HAIR * (1.0 + abs(aim) + abs(mip.offset))  # the sum of the two is rounded
+        widths = (rows.size, values.joint.regression.size, values.joint.classes.size, 5)
+        most = int(LARGEST_BYTES / (8 * sum(widths)))
+        tree, value = grow(values, aim, self._over, most)
+        if not np.isfinite(value):
+            return None
+        part = Part(columns, rows, tree, min(value, aim))
+        bound = min(self.target, part.value + mip.offset - HAIR * (1.0 + abs(part.value) + abs(mip.offset)))
+        found = self._certificate(bound, np.zeros(mip.n_rows), (part,))
+        return found if found.size <= LARGEST_BYTES else None
+
+    def _certificate(self, bound: float, prices: np.ndarray, parts: tuple[Part, ...]) -> Certificate:
+        print_ = fingerprint(self._problem, self._graphs)
+        return Certificate(CertificateKind.CHECKED, print_, float(bound), self._source, prices, parts)
+
+
+def _host_prices(mip: Mip) -> np.ndarray | None:
+    """Multipliers of the host's LP."""
+    return SafeLp(mip).minimise(mip.cost, mip.offset, Budget(30.0)).multipliers
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{'SCIP by ' if package == 'pyscipopt' else ''}{package} {version(package)}"
+    except PackageNotFoundError:
+        return ""

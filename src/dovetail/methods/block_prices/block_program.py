@@ -1,0 +1,159 @@
+"""One component of a problem as a problem of its own, written out as a MIP: what does it cost at prices?
+
+Rows and columns are as far out as the check accepts, and networks off by what their arithmetic may be off: no
+point that passes the check has a component outside. The ranges of neurons are tightened by LPs over the
+component's rows once, and again, at given prices, for points no dearer than the best one known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.analysis.boxes import tightened_box
+from dovetail.analysis.components import Components
+from dovetail.bounds.box import Box
+from dovetail.bounds.confirmed import hidden
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.errors import EngineError
+from dovetail.core.problem import Problem
+from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
+from dovetail.mip import engine_for
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.relu_big_m import ReluPlan, relu_plan
+from dovetail.run.budget import Budget
+from dovetail.run.context import SolveContext
+from dovetail.run.engine import MipStatus, Quadratic
+
+BOX_SECONDS, TIGHTEN_SHARE = 2.0, 0.1
+"""For the box of a component's inputs; and of the time that one question has, for LPs under its cutoff."""
+GAP = 1e-3
+"""Of the engine: what is left of a proof's gap comes from prices that are not quite right, and is larger."""
+CUTOFF_ROOM = 1e-6
+"""Relative to 1 + the cost: the best point known is not cut off."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockAnswer:
+    """What a component costs at some prices."""
+
+    bound: float
+    """It costs no less."""
+    x: FloatArray | None
+    """The cheapest point met, over the component's columns."""
+    closed: bool
+    """The engine came to its end."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockProgram:
+    """One component, or several that are alike."""
+
+    problem: Problem
+    columns: IntArray
+    """(members, columns) of the whole problem, in the order that they have here."""
+    plan: ReluPlan
+    box: Box
+
+    @property
+    def members(self) -> int:
+        """How many components are like this."""
+        return len(self.columns)
+
+    @classmethod
+    def of(
+        cls, problem: Problem, columns: IntArray, rows: IntArray, context: SolveContext
+    ) -> BlockProgram | None:
+        """The component that the first row of `columns` holds; None where it cannot be written out."""
+        own = _cut_out(problem, columns[0], rows)
+        box = tightened_box(own, context.budget.part(BOX_SECONDS), seed=context.seed, threads=context.threads)
+        plan = relu_plan(own, box)
+        return None if plan is None or not plan.proves else cls(own, columns, plan, box)
+
+    def tightened(self, context: SolveContext, budget: Budget) -> BlockProgram:
+        """The same with ranges that hold for all of its points."""
+        given = Reformulated.start(self.problem, self.box)
+        tightening = CutoffTightening(context, given, np.inf, self.plan, self.box)
+        try:
+            plan = tightening.run(budget)
+        except NothingLeft:  # an empty component: the engine may say so
+            return self
+        return replace(self, plan=plan, box=tightening.box)
+
+    def least(
+        self, cost: FloatArray, known: FloatArray, engine: str, context: SolveContext, budget: Budget
+    ) -> BlockAnswer:
+        """What it costs at least, where `known`, one of its points, costs `cost @ known`."""
+        problem = self.problem.derived(replace(self.problem.mip, cost=cost), self.problem.blocks)
+        given = Reformulated.start(problem, self.box)
+        value = float(cost @ known)
+        cutoff = value + CUTOFF_ROOM * (1.0 + abs(value))
+        tightening = CutoffTightening(context, given, cutoff, self.plan, self.box)
+        try:
+            plan = tightening.run(budget.part(TIGHTEN_SHARE * budget.left))
+        except NothingLeft:
+            return BlockAnswer(cutoff, known, True)
+        written = plan.program(given)
+        mip = written.problem.mip
+        bound = (
+            SafeLp(mip, seed=context.seed, threads=context.threads)
+            .minimise(mip.cost, mip.offset, budget)
+            .bound
+        )
+        bound = min(bound, cutoff)
+        nothing = np.empty(0, dtype=np.int64)
+        session = engine_for(engine, mip, nothing).load(
+            mip, nothing, seed=context.seed, threads=context.threads
+        )
+        goal = Quadratic.linear(mip.cost, mip.offset)
+        try:
+            said = session.solve(goal, budget=budget, start=written.lift(known), gap=GAP, cutoff=cutoff)
+        except EngineError:
+            return BlockAnswer(bound, None, False)
+        if said.x is None:  # an engine that lost the point it was given: its word counts for nothing
+            return BlockAnswer(bound, None, False)
+        word = min(said.bound - hidden(mip, said.x), cutoff)
+        return BlockAnswer(max(bound, word), written.restrict(said.x), said.status is MipStatus.OPTIMAL)
+
+
+def _cut_out(problem: Problem, columns: IntArray, rows: IntArray) -> Problem:
+    """A component's columns, rows and samples, as far out as the check accepts."""
+    mip = problem.mip.minimised()
+    place = np.full(mip.n_columns, -1)
+    place[columns] = np.arange(columns.size)
+    own = replace(
+        mip,
+        cost=mip.cost[columns],
+        A=mip.A[rows][:, columns],
+        row_lower=mip.row_lower[rows],
+        row_upper=mip.row_upper[rows],
+        lower=mip.lower[columns],
+        upper=mip.upper[columns],
+        integer=mip.integer[columns],
+        offset=0.0,
+        names=None,
+        row_names=None,
+    )
+    blocks = tuple(
+        replace(block, inputs=place[block.inputs[mine]], outputs=place[block.outputs[mine]])
+        for block in problem.blocks
+        for mine in [np.flatnonzero(place[block.outputs[:, 0]] >= 0)]
+        if mine.size
+    )
+    return problem.derived(own.loosened(), blocks)
+
+
+def component_columns(problem: Problem, parts: Components) -> list[IntArray]:
+    """Each component's columns: its own, and those at which its samples' inputs are fixed."""
+    columns = []
+    for c, mine in enumerate(parts.members):
+        read = [block.inputs[_samples(block, parts, c)].ravel() for block in problem.blocks]
+        columns.append(np.union1d(mine, np.concatenate(read)))
+    return columns
+
+
+def _samples(block: Block, parts: Components, c: int) -> IntArray:
+    return np.flatnonzero(parts.owner[block.outputs[:, 0]] == c)

@@ -1,0 +1,268 @@
+"""A bound for problems that fall apart but for some rows: prices on these, and every block's least cost.
+
+    columns    points of single components, from what was searched before and from pricing by descents
+    master LP  the cheapest convex combination of columns within the coupling rows  ->  prices p >= 0
+    blocks     at these prices the least cost of each component, by its own exact MIP; of alike ones once
+    bound      offset - p'h + sum of the blocks' bounds        (weak duality: true for any p)
+    repeat     with the blocks' cheapest points as columns
+
+Idea: an engine sees nothing of a whole problem with several networks, and closes one network with its own
+rows in seconds. Weakness: what convex combinations gain over true points stays as a gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+
+from dovetail.analysis.boxes import tight_box
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.mip import TOLERANCE
+from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
+from dovetail.linearised.starts import Starts
+from dovetail.methods.block_prices.block_program import BlockProgram
+from dovetail.methods.block_prices.kinds import alike
+from dovetail.methods.block_prices.sign_search import blocks_at
+from dovetail.methods.certified_prices.method import coupled_problem
+from dovetail.methods.column_generation.master import Master
+from dovetail.methods.column_generation.pool import CouplingRows, Pool
+from dovetail.methods.column_generation.pricing import Pricing
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.progress import Progress
+
+MOST_KINDS, MOST_NEURONS = 8, 120
+"""Different blocks, and neurons of one that may change sign: more come to nothing in a minute."""
+MIP_NEURONS = 50
+"""Engines close that many: with more, and a set that has a closed form, signs are branched over instead."""
+PRICING_SHARE, PRICING_ROUNDS, STEPS = 0.1, 40, 12
+"""Descents for columns before a proof at the master's prices: of the time left, at most so many, and steps of
+each. They take a hundredth of what a proof takes, and every column saves some of those."""
+TIGHTEN_SHARE = 0.05
+"""Of the time, for LPs over each block's own rows, once."""
+PROOF_SHARE = 0.6
+"""Of the time left, for the blocks at one set of prices: a proof that is cut short is still one. Where less
+is left than the last one took, another one would bring nothing."""
+SMOOTHING = 0.3
+"""Weight of the prices with the best bound so far: the master's own jump about."""
+ENOUGH = 1e-4
+"""Relative: what is left between the bound and the master's value is not worth another proof."""
+UNIT = 2.0**-53
+"""A float64 operation is off by at most this much, relative to its result."""
+
+
+@dataclass(frozen=True, eq=False)
+class PricedBlocks:
+    """What is known of a problem that can be bounded so."""
+
+    scaled: ScaledProblem
+    coupling: CouplingRows
+    programs: tuple[BlockProgram, ...]
+
+    @property
+    def unstable(self) -> int:
+        """Neurons of the largest block that may change sign."""
+        return max(program.plan.unstable for program in self.programs)
+
+
+def priced_blocks(context: SolveContext) -> PricedBlocks | None:
+    """Whether and how a problem can be bounded by prices; made once (see `SolveContext.once`)."""
+    scaled, problem = context.once(scaled_problem), context.relaxed or context.problem
+    parts = scaled.parts
+    coupling = CouplingRows.of(scaled, parts)
+    shared = np.flatnonzero(parts.shared)
+    if parts.count < 2 or coupling.h.size == 0 or not np.all(context.once(tight_box).finite[shared]):
+        return None
+    kinds = alike(problem, parts)
+    if len(kinds) > MOST_KINDS:
+        return None
+    programs = []
+    for columns, rows in kinds:
+        program = BlockProgram.of(problem, columns, rows, context)
+        if program is None or program.plan.unstable > MOST_NEURONS:
+            return None
+        programs.append(program)
+    return PricedBlocks(scaled, coupling, tuple(programs))
+
+
+@dataclass(frozen=True)
+class BlockPrices:
+    """The bound as a phase."""
+
+    name = "block-prices"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Prove at one set of prices after the other, while that helps."""
+        known = context.once(priced_blocks)
+        if known is None:
+            return MethodOutcome(StopReason.STALLED, 0, "no blocks that prices could tell apart")
+        count, kinds = sum(program.members for program in known.programs), len(known.programs)
+        context.monitor.say(
+            f"  proof: prices on {known.coupling.h.size} coupling rows; {count} blocks of {kinds} kinds, "
+            f"up to {known.unstable} neurons"
+        )
+        run, progress = _Run(context, known), Progress(context)
+        while not context.over:
+            value = run.round()
+            progress.record(value)
+            if value - run.best <= ENOUGH * (1.0 + abs(value)) or context.budget.left < run.proof_seconds:
+                break
+        message = f"block prices: bound {context.problem.mip.sign * run.best:.6g} after {run.proofs} proofs"
+        return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
+
+
+class _Run:
+    """Columns, master and blocks of one problem."""
+
+    def __init__(self, context: SolveContext, known: PricedBlocks) -> None:
+        self._context, self._coupling, self._scaled = context, known.coupling, known.scaled
+        parts = known.scaled.parts
+        self._pool = Pool(known.scaled, parts, known.coupling)
+        self._master, self._pricing = Master(context, self._pool), Pricing(context, known.scaled, parts)
+        self._starts = Starts(context, known.scaled)
+        self._coupled = context.once(coupled_problem) if known.unstable > MIP_NEURONS else None
+        budget = context.budget.part(TIGHTEN_SHARE * context.budget.left)
+        with context.stopwatch.measure("engine"):
+            self._programs = [program.tightened(context, budget) for program in known.programs]
+        self._engines = ["highs", "scip"] if find_spec("pyscipopt") is not None else ["highs"]
+        self._prices = np.zeros(known.coupling.h.size)
+        self.best, self.proofs, self.proof_seconds = -np.inf, 0, 0.0
+        for z in (*context.archive.points, context.incumbent.x, self._starts.cheapest()):
+            if z is not None:
+                self._add(z)
+
+    def _add(self, z: FloatArray) -> None:
+        """The components of a point as columns, each of every component that is like its own."""
+        networks = self._scaled.networks
+        z = networks.with_predictions(z[None], networks.values(z))[0]
+        self._pool.add(z)
+        turns = max(program.members for program in self._programs)
+        for turn in range(1, turns):
+            turned = z.copy()
+            for program in self._programs:
+                turned[program.columns] = z[np.roll(program.columns, turn, axis=0)]
+            self._pool.add(turned)
+
+    def round(self) -> float:
+        """Columns, prices, a proof at them; the master's value, in minimisation form."""
+        budget = self._context.budget
+        value = self._columns(budget.part(PRICING_SHARE * budget.left))
+        master = self._master.solve(budget)
+        if master is None:
+            return value
+        weight = SMOOTHING if np.isfinite(self.best) else 0.0
+        prices = weight * self._prices + (1.0 - weight) * master.prices.rows
+        before = budget.left
+        if self._coupled is None:
+            share = max(PROOF_SHARE * before, min(before, 2.0 * self.proof_seconds))
+            bound = self._proved(prices, budget.part(share))
+        else:  # it grows all the time, and what it knows is lost with the prices
+            bound = self._proved_by_signs(prices, budget)
+        self.proofs, self.proof_seconds = self.proofs + 1, before - budget.left
+        if bound > self.best:
+            self.best, self._prices = bound, prices
+            self._context.incumbent.raise_bound(bound, "prices")
+        return master.value + self._scaled.host.offset
+
+    def _columns(self, budget: Budget) -> float:
+        """Descents at the master's prices, each from another start; the last master's value."""
+        value = np.inf
+        for number in range(PRICING_ROUNDS):
+            master = self._master.solve(budget)
+            if budget.over or self._context.over:
+                break
+            rows = np.zeros(self._coupling.h.size) if master is None else master.prices.rows
+            value = value if master is None else master.value + self._scaled.host.offset
+            start = self._start(None if master is None else master.theta, number)
+            if start is not None:
+                cost = self._scaled.host.cost + self._coupling.G.T @ rows
+                self._pricing.answer(cost, start, STEPS, budget, self._add)
+        return value
+
+    def _start(self, theta: FloatArray | None, number: int) -> FloatArray | None:
+        """The master's combination, then random points."""
+        if theta is None or number % 4:
+            return self._starts.random()
+        return self._pool.convex_combination(theta, self._scaled.ranges.middle)
+
+    def _proved(self, prices: FloatArray, budget: Budget) -> float:
+        """The bound at these prices; the blocks' cheapest points become columns."""
+        context, problem = self._context, self._context.relaxed or self._context.problem
+        mip, G = problem.mip.minimised(), self._coupling.G
+        cost = mip.cost + G.T @ prices
+        total = mip.offset - float(prices @ self._limits(problem.mip.minimised().row_lower, mip.row_upper))
+        total += self._shared(cost) - self._noise(mip.cost, prices)
+        z = self._scaled.ranges.middle.copy()
+        closed = True
+        for turn, program in enumerate(self._programs):
+            part = budget.part(budget.left / (len(self._programs) - turn))
+            known = self._cheapest(program, cost)
+            if known is None:
+                return -np.inf
+            own = cost[program.columns[0]]
+            with context.stopwatch.measure("engine"):
+                answer = program.least(own, known, self._engines[0], context, part)
+            total += program.members * answer.bound
+            z[program.columns] = known if answer.x is None else answer.x
+            closed &= answer.closed
+        self._add(z)
+        if not closed:
+            self._engines.reverse()  # the other one may do better
+        return total - 8.0 * UNIT * abs(total)
+
+    def _proved_by_signs(self, prices: FloatArray, budget: Budget) -> float:
+        """The same by branching over signs, where there are too many for a MIP."""
+        pool, coupled = self._pool, self._coupled
+        assert coupled is not None
+        known = np.full(self._scaled.parts.count, np.inf)
+        np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
+        with self._context.stopwatch.measure("nn"):
+            bound, z = blocks_at(self._context, coupled, prices, known, budget)
+        if z is not None:
+            self._add(z)
+        return bound
+
+    def _cheapest(self, program: BlockProgram, cost: FloatArray) -> FloatArray | None:
+        """The cheapest column of a kind of component, over its own columns."""
+        pool, first = self._pool, program.columns[0]
+        owner = self._scaled.parts.owner[first]
+        component = int(owner[owner >= 0][0])
+        mine = np.flatnonzero(pool.owner == component)
+        if mine.size == 0:
+            return None
+        prices_of = [float(cost[pool.members[component]] @ pool.points[k]) for k in mine]
+        z = np.clip(0.0, self._scaled.host.lower, self._scaled.host.upper)  # what is fixed, where it is fixed
+        z[pool.members[component]] = pool.points[mine[int(np.argmin(prices_of))]]
+        return np.asarray(z[first])
+
+    def _limits(self, row_lower: FloatArray, row_upper: FloatArray) -> FloatArray:
+        """h of the coupling rows, as far out as the check accepts; in the order of `CouplingRows`."""
+        open_rows = ~self._scaled.parts.private_rows
+        host = self._scaled.host
+        upper = open_rows & np.isfinite(host.row_upper)
+        lower = open_rows & np.isfinite(host.row_lower)
+        return np.concatenate([row_upper[upper], -row_lower[lower]]) + TOLERANCE
+
+    def _shared(self, cost: FloatArray) -> float:
+        """The least cost of the columns that are nobody's, within their box."""
+        box, shared = self._context.once(tight_box), self._shared_columns
+        low, high = box.lower[shared] - TOLERANCE, box.upper[shared] + TOLERANCE
+        return float(np.sum(np.minimum(cost[shared] * low, cost[shared] * high)))
+
+    @property
+    def _shared_columns(self) -> IntArray:
+        return np.flatnonzero(self._scaled.parts.shared)
+
+    def _noise(self, cost: FloatArray, prices: FloatArray) -> float:
+        """What the rounding of priced costs, and of sums of them, can make of the bound."""
+        box, G = self._context.once(tight_box), self._coupling.G
+        size = np.maximum(np.abs(box.lower), np.abs(box.upper)) + TOLERANCE
+        priced = np.abs(G).T @ prices
+        terms = np.bincount(G.indices, minlength=cost.size) + 4
+        off = np.where(priced > 0.0, terms * UNIT * (np.abs(cost) + priced), 0.0)
+        used = off > 0.0
+        return 4.0 * float(
+            off[used] @ size[used] + (prices @ np.abs(self._coupling.h)) * self._coupling.h.size * UNIT
+        )

@@ -1,0 +1,122 @@
+"""The Lagrangian bound of a problem whose components only coupling rows G z <= h tie together.
+
+    cost'z  >=  offset - prices'h + sum over components of min (cost + G'prices)'z_c, shared columns likewise
+
+for any prices >= 0 (weak duality): it rests on the components' minima alone, not on where prices come from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.analysis.components import NOBODY, Components, components
+from dovetail.analysis.host import class_limits
+from dovetail.bounds.box import UNIT, Box, propagate
+from dovetail.bounds.whole_objective import objective_step
+from dovetail.core.arrays import FloatArray
+from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.problem import Problem
+from dovetail.methods.certified_prices.priced_components import Group, Priced, groups, priced
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledProblem:
+    """A problem in minimisation form."""
+
+    mip: Mip
+    parts: Components
+    box: Box
+    groups: list[Group]
+    G: sp.csr_array
+    h: FloatArray
+    lower: FloatArray
+    """Of all columns, with what is known of classes."""
+    upper: FloatArray
+    size: FloatArray
+    """(columns,) the largest absolute value of each."""
+    step: float
+    """Of the objective (see `objective_step`)."""
+
+    @classmethod
+    def of(cls, problem: Problem, device: str = "cpu", *, loose: bool = True) -> CoupledProblem | None:
+        """None where some component is no single sample of a ReLU network over a closed-form set.
+
+        `loose`: of all points that the check accepts, not only of those that meet rows and bounds exactly.
+        """
+        mip = problem.mip.minimised()
+        mip = mip.loosened() if loose else mip.as_checked()
+        parts, box = components(problem), propagate(mip)
+        found = groups(problem, parts, box, TOLERANCE if loose else 0.0, device)
+        if found is None:
+            return None
+        lower, upper, integer = class_limits(problem, box.lower, box.upper)
+        open_rows = parts.row_owner == NOBODY
+        above = np.flatnonzero(open_rows & np.isfinite(mip.row_upper))
+        below = np.flatnonzero(open_rows & np.isfinite(mip.row_lower))
+        return cls(
+            mip,
+            parts,
+            box,
+            found,
+            sp.csr_array(sp.vstack([mip.A[above], -mip.A[below]], format="csr")),
+            np.concatenate([mip.row_upper[above], -mip.row_lower[below]]),
+            lower,
+            upper,
+            _sizes(box, found),
+            objective_step(mip, integer),
+        )
+
+    def at(self, prices: FloatArray) -> PricedProblem:
+        """With (R,) prices on the coupling rows; negative ones count as 0."""
+        prices = np.where(np.isfinite(prices), np.maximum(prices, 0.0), 0.0)
+        cost = self.mip.cost + self.G.T @ prices
+        parts = [priced(group, cost, self.lower, self.upper) for group in self.groups]
+        return PricedProblem(self, parts, self._constant(prices, cost))
+
+    def _constant(self, prices: FloatArray, cost: FloatArray) -> float:
+        """What is the same whatever components do: the rows' sides, shared columns, and all rounding here."""
+        shared = self.parts.shared & (cost != 0.0)
+        side = np.where(cost > 0.0, self.box.lower, self.box.upper)[shared]
+        terms = [self.mip.offset, *(-prices * self.h).tolist(), *(cost[shared] * side).tolist()]
+        if not np.all(np.isfinite(terms)):
+            return -math.inf
+        spread = np.abs(self.mip.cost) + abs(self.G).T @ prices  # what made up each cost
+        used = spread > 0.0
+        entries = np.diff(sp.csc_array(self.G).indptr)[used] + 4
+        slip = 2.0 * UNIT * float((entries * spread[used]) @ self.size[used])
+        return math.fsum(terms) - slip - 4.0 * UNIT * float(np.abs(terms).sum())
+
+
+def _sizes(box: Box, made: list[Group]) -> FloatArray:
+    """(columns,) the largest absolute value of each; of outputs without bounds, what their networks say."""
+    size = np.maximum(np.abs(box.lower), np.abs(box.upper))
+    for group in made:
+        outputs = np.array([part.block.outputs[part.sample] for part in group.parts])
+        if group.block.classifies or np.all(np.isfinite(size[outputs])):
+            continue
+        reach = group.planes.ranges(group.domain).size(len(group.planes.graph.steps)).cpu().numpy()
+        size[outputs] = np.minimum(size[outputs], reach + group.slack)
+    return size
+
+
+@dataclass(frozen=True, eq=False)
+class PricedProblem:
+    """All components at prices."""
+
+    problem: CoupledProblem
+    parts: list[Priced]
+    constant: float
+
+    def bound(self, values: list[FloatArray | None]) -> float:
+        """Of the objective, given what searches proved of the asked targets of each part."""
+        total = [
+            one for part, value in zip(self.parts, values, strict=True) for one in part.bounds(value).tolist()
+        ]
+        terms = [self.constant, *total]
+        if not np.all(np.isfinite(terms)):
+            return -math.inf
+        return math.fsum(terms) - 8.0 * UNIT * float(np.abs(terms).sum())

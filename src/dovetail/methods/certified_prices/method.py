@@ -1,0 +1,207 @@
+"""Prices from columns, certified: a bound for many samples of a network that rows tie together.
+
+    repeat
+        master LP over the columns found so far  ->  prices on the coupling rows
+        every component's least cost at those prices, proved by branching over ReLUs  ->  a bound
+        cheaper points that were met on the way  ->  columns
+
+Idea: the prices are found without any proof, and one proof at good prices is worth many at bad ones.
+Weakness: a network of four layers and more has too many ReLUs that may change sign; and what whole columns
+lose against convex combinations of them, the bound never gets back.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dovetail.bounds.whole_objective import next_step
+from dovetail.core.arrays import FloatArray
+from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, PricedProblem
+from dovetail.methods.certified_prices.priced_components import Priced
+from dovetail.methods.column_generation.master import Master
+from dovetail.methods.column_generation.method import ColumnGenerationRun, column_run
+from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.progress import Progress
+
+TOLERANCE, FINEST = 2e-3, 1e-5
+"""Of a component, relative to what its cheaper class saves: a search ends when it is as near to a point. The
+first where objectives may be anything; as fine as the second where that brings the next whole step."""
+NUDGE = 1e-4
+"""Relative: so much farther than a point on a class's very edge, lest rounding put it on the other side."""
+LOOK, REPORT = 0.25, 1.0
+"""Seconds from one look at the bound to the next, and from one row of the trace to the next."""
+
+
+def coupled_problem(context: SolveContext) -> CoupledProblem | None:
+    """The problem of a solve as coupled components; made once (see `SolveContext.once`)."""
+    return CoupledProblem.of(context.relaxed or context.problem, context.device or "cpu")
+
+
+def applies(context: SolveContext) -> bool:
+    """Whether every component is a sample whose least cost can be proved, and rows couple them."""
+    coupled = context.once(coupled_problem)
+    return coupled is not None and coupled.parts.count > 1 and coupled.h.size > 0
+
+
+@dataclass(frozen=True)
+class CertifiedPrices:
+    """Proves a bound; what it meets on the way becomes columns."""
+
+    batch: int = 1024
+    """Nodes bounded at a time, on the CPU."""
+
+    name = "certified-prices"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Passes of prices and proofs until the time is over or they bring nothing."""
+        coupled = context.once(coupled_problem)
+        if coupled is None or not applies(context):
+            return MethodOutcome(
+                StopReason.STALLED, 0, "certified prices: components are no closed-form sets"
+            )
+        context.monitor.say(f"  proof: prices on {coupled.h.size} rows, {coupled.parts.count} components")
+        certification = _Certification(context, coupled, context.once(column_run), self.batch)
+        ended = ""
+        while not ended:
+            ended = context.over or certification.once()
+        found = (
+            f"{certification.passes} passes, {certification.nodes:,} nodes, bound {certification.best:.6g}"
+        )
+        return MethodOutcome(
+            context.over or StopReason.STALLED, certification.passes, f"certified prices: {found} ({ended})"
+        )
+
+
+class _Certification:
+    """Passes over one problem."""
+
+    def __init__(
+        self, context: SolveContext, coupled: CoupledProblem, run: ColumnGenerationRun, batch: int
+    ) -> None:
+        self._context, self._coupled, self._run, self._batch = context, coupled, run, batch
+        self._master = Master(context, run.pool)
+        self._progress = Progress(context)
+        self.best, self.nodes, self.passes = -np.inf, 0, 0
+
+    def once(self) -> str:
+        """One set of prices, proved; why there is no use in another one, or nothing."""
+        context = self._context
+        master = self._master.solve(context.budget)
+        if master is None or master.prices.rows.size != self._coupled.h.size:
+            return "there are no prices"
+        at = self._coupled.at(master.prices.rows)
+        known = self._known_costs(master.prices.rows)
+        reachable = at.bound([_known(part, known) for part in at.parts])
+        if self.stepped(reachable) <= max(self.best, context.incumbent.bound):
+            return "no prices prove more"
+        tolerance = self._tolerance(reachable)
+        searches = [self._search(part, known, tolerance) for part in at.parts]
+        watch = _Watch(self, at, searches)
+        ended = [search.run(context.budget, watch.enough) for search in searches if search is not None]
+        self.nodes += sum(search.nodes for search in searches if search is not None)
+        self.passes += 1
+        self.raise_bound(at.bound([_lower(search) for search in searches]))
+        limits = [one for one in ended if one not in ("closed", "enough")]
+        added = self._add_columns(at, searches)
+        return "; ".join(limits) if limits else "" if added else "no cheaper point is left"
+
+    @property
+    def over(self) -> StopReason | None:
+        """Why nothing more is to be proved."""
+        return self._context.over
+
+    def _tolerance(self, reachable: float) -> float:
+        """Fine enough for the next whole step, if that is not too fine."""
+        step, count = self._coupled.step, self._coupled.parts.count
+        if step == 0.0 or not np.isfinite(reachable):
+            return TOLERANCE
+        room = reachable - (self.stepped(reachable) - step)
+        return float(np.clip(0.5 * room / count, FINEST, TOLERANCE))
+
+    def stepped(self, bound: float) -> float:
+        """The next whole step of the objective, where it has steps."""
+        return next_step(self._coupled.mip, self._coupled.step, bound)
+
+    def raise_bound(self, value: float) -> None:
+        """Tell the incumbent, in whole steps where objectives have them."""
+        value = self.stepped(value)
+        self.best = max(self.best, value)
+        self._context.incumbent.raise_bound(value, "prices")
+        self._progress.record(value)
+
+    def _known_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) what the cheapest column of each component costs at these prices."""
+        pool = self._run.pool
+        known = np.full(self._coupled.parts.count, np.inf)
+        np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
+        return known
+
+    def _search(self, part: Priced, known: FloatArray, tolerance: float) -> ReluSearch | None:
+        if part.targets is None:
+            return None
+        saved = (part.other - part.base)[part.asked]
+        worth = float(np.min(saved, initial=np.inf, where=np.isfinite(saved)))
+        tolerance *= worth if np.isfinite(worth) else 1.0
+        search = ReluSearch(part.targets, SearchOptions(batch=self._batch, tolerance=tolerance))
+        search.know(torch.as_tensor(_known(part, known)))
+        return search
+
+    def _add_columns(self, at: PricedProblem, searches: list[ReluSearch | None]) -> int:
+        """The cheapest points met, all components at once; how many columns are new."""
+        run, mip, before = self._run, self._context.problem.mip, self._run.pool.size
+        z = self._context.incumbent.x
+        if z is None:
+            return 0
+        z = z.copy()
+        for part, search in zip(at.parts, searches, strict=True):
+            if search is None:
+                continue
+            moves = search.best_moves.cpu().numpy()
+            for k in np.flatnonzero(search.met.cpu().numpy()):
+                one = part.group.sets[part.asked[k]]
+                z[one.inputs], z[one.columns] = one.values((1.0 + NUDGE) * moves[k], mip)
+        run.add(z)
+        return run.pool.size - before
+
+
+class _Watch:
+    """Says when a search has done enough, and reports now and then."""
+
+    def __init__(
+        self, certification: _Certification, at: PricedProblem, searches: list[ReluSearch | None]
+    ) -> None:
+        self._certification, self._at, self._searches = certification, at, searches
+        self._looked = self._reported = time.perf_counter()
+
+    def enough(self, search: ReluSearch) -> bool:
+        """Whether all is proved that can be at these prices, up to a whole step."""
+        now, certification = time.perf_counter(), self._certification
+        if now - self._looked < LOOK:
+            return False
+        self._looked = now
+        lower = self._at.bound([_lower(one) for one in self._searches])
+        upper = self._at.bound(
+            [None if one is None else one.reachable.cpu().numpy() for one in self._searches]
+        )
+        if now - self._reported > REPORT:
+            self._reported = now
+            certification.raise_bound(lower)
+        return bool(certification.over) or certification.stepped(lower) >= certification.stepped(upper)
+
+
+def _lower(search: ReluSearch | None) -> FloatArray | None:
+    return None if search is None else search.lower.cpu().numpy()
+
+
+def _known(part: Priced, known: FloatArray) -> FloatArray:
+    """(asked,) values of targets that the cheapest columns have."""
+    owners = np.array([one.number for one in part.group.parts])[part.asked]
+    cheaper = known[owners] < part.other[part.asked]  # a column that has the class asked for
+    cutoff = np.inf if part.targets is None else part.targets.cutoff.cpu().numpy()
+    return np.where(cheaper, known[owners] - part.base[part.asked], cutoff)

@@ -1,0 +1,95 @@
+"""Certified prices on small water-like problems: against the exact MIP, at prices from anywhere."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import dovetail as dt
+from dovetail.bounds.whole_objective import next_step, objective_step
+from dovetail.methods.certified_prices import CertifiedPrices, applies
+from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
+from dovetail.methods.exact_mip import ExactMip
+from dovetail.methods.relu_branching.search import ReluSearch
+from dovetail.problems.training import Training
+from dovetail.problems.water import formulate
+from dovetail.run.budget import Budget
+from tests.contexts import context_of
+
+TRAINED = Training(1.0, 0.5, 1.0, 1)
+
+
+def small_water(seed, n=4, dtype=torch.float64):
+    """Nine features, but the network reads with small weights: some samples fit the budget, some do not."""
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(9, 4), nn.ReLU(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1)).to(dtype)
+    samples = np.random.default_rng(seed).normal(size=(n, 9))
+    with torch.no_grad():
+        logits = net(torch.as_tensor(samples, dtype=dtype))
+        net[4].bias -= logits.max() + 0.7  # nothing is potable at first
+    return formulate(samples, net, TRAINED).problem
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_holds_and_is_better_than_the_host_s(seed):
+    problem = small_water(seed)
+    exact = context_of(problem, 20.0)
+    ExactMip().solve(exact)
+    context = context_of(problem, 20.0)
+    assert applies(context)
+    outcome = CertifiedPrices(batch=64).solve(context)
+    assert context.incumbent.bound <= -exact.incumbent.objective + 1e-9, outcome.message
+    assert context.incumbent.bound >= -4.0 - 1e-9  # what the host knows by itself
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_prices_prove_something_true(seed):
+    problem = small_water(seed, n=3)
+    exact = context_of(problem, 20.0)
+    ExactMip().solve(exact)
+    coupled = CoupledProblem.of(problem)
+    rng = np.random.default_rng(seed)
+    for scale in (0.0, 0.1, 0.5, 5.0):
+        at = coupled.at(scale * rng.random(coupled.h.size))
+        searches = [None if part.targets is None else ReluSearch(part.targets) for part in at.parts]
+        for search in searches:
+            if search is not None:
+                search.run(Budget(20.0))
+        bound = at.bound([None if one is None else one.lower.numpy() for one in searches])
+        assert bound <= -exact.incumbent.objective + 1e-9
+
+
+def test_prices_of_the_wrong_sign_or_no_number_count_for_nothing():
+    coupled = CoupledProblem.of(small_water(0))
+    assert coupled.at(np.full(coupled.h.size, -1.0)).bound([None]) <= 0.0
+    assert coupled.at(np.full(coupled.h.size, np.nan)).bound([None]) == coupled.at(
+        np.zeros(coupled.h.size)
+    ).bound([None])
+
+
+def test_a_bound_by_prices_takes_part_of_the_rows_tolerance():
+    """A budget's side is 1e-6 farther out than it says: the bound at a price must know."""
+    coupled = CoupledProblem.of(small_water(0))
+    free, dear = (coupled.at(np.full(coupled.h.size, p)) for p in (0.0, 1.0))
+    assert free.constant - dear.constant >= coupled.h.size * (2.0 + 1e-6) - 1e-9
+
+
+def test_where_it_does_not_apply_it_says_so():
+    problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))
+    problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    context = context_of(problem, 5.0)
+    assert not applies(context)
+    assert "closed-form" in CertifiedPrices().solve(context).message
+
+
+def test_steps_of_objectives():
+    whole = dt.Mip(cost=[2.0, 6.0, 0.0], integer=[True, True, False], offset=0.5, upper=9.0)
+    assert objective_step(whole, whole.integer) == 2.0
+    assert next_step(whole, 2.0, 0.7) == pytest.approx(2.5)
+    assert next_step(whole, 2.0, 2.5) == pytest.approx(2.5)
+    assert next_step(whole, 2.0, 2.5 + 1e-12) == pytest.approx(2.5)
+    assert next_step(whole, 2.0, 2.6) == pytest.approx(4.5)
+    mixed = dt.Mip(cost=[2.0, 6.0, 1e-3], integer=[True, True, False], upper=9.0)
+    assert objective_step(mixed, mixed.integer) == 0.0 and next_step(mixed, 0.0, 0.7) == 0.7
+    halves = dt.Mip(cost=[0.75, -0.5], integer=[True, True], upper=9.0)
+    assert objective_step(halves, halves.integer) == 0.25
