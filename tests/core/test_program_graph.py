@@ -53,6 +53,20 @@ def test_outputs_may_be_inputs_or_constants():
     same(recording, powers, rng)  # not the last step
 
 
+def test_what_two_steps_read_is_made_once():
+    rng, recording = np.random.default_rng(0), Recording(2)
+    grid = np.indices((2, 2)).reshape(2, -1)
+    z = recording.sums(grid[0], grid[1], rng.normal(size=4), rng.normal(size=2))
+    outputs = recording.products(z, recording.functions("sigmoid", z))
+    assert len(same(recording, outputs, rng).steps) == 3
+
+
+def test_normalised_rows():
+    recording = Recording(6)
+    outputs = recording.normalised(np.arange(6).reshape(2, 3), 1e-5)
+    same(recording, outputs, np.random.default_rng(0))
+
+
 def test_too_large(monkeypatch):
     monkeypatch.setattr(program_graph, "LARGEST", 5)
     recording = Recording(3)

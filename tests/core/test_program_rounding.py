@@ -46,6 +46,26 @@ def test_numbers_that_the_format_cannot_hold():
     assert found[2][0, 0] == np.inf
 
 
+@pytest.mark.parametrize("spread", [1e-4, 1e-2, 1.0])
+def test_normalised_rows_in_float32(spread):
+    """Rows far from 0 that are all but constant are the hard ones."""
+    rng, recording = np.random.default_rng(2), Recording(8)
+    program = recording.program(recording.normalised(np.arange(8)[None], 1e-5))
+    X = 3.0 + spread * rng.normal(size=(500, 8))
+    low, high, error = program_errors(program, FLOAT32, X, X)
+    narrow = X.astype(np.float32)
+    mean = narrow.mean(axis=1, keepdims=True, dtype=np.float32)
+    in_one_round = np.square(narrow - mean).mean(axis=1, keepdims=True, dtype=np.float32)
+    own = (narrow - mean) / np.sqrt(in_one_round + np.float32(1e-5))
+    exact = program.values(X)
+    assert np.all(np.abs(own - exact) <= error)
+    assert np.all((low <= exact + 1e-9) & (exact - 1e-9 <= high))
+    reach = 0.1 * spread
+    low, high, wide = program_errors(program, FLOAT32, X - reach, X + reach)
+    inside = program.values(X + reach * rng.uniform(-1.0, 1.0, size=X.shape))
+    assert np.all((low <= inside) & (inside <= high)) and np.all(wide >= error * (1.0 - 1e-9))
+
+
 def test_products_and_sums_in_float32():
     rng, recording = np.random.default_rng(1), Recording(40)
     products = recording.products(np.arange(20), np.arange(20, 40))

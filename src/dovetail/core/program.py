@@ -94,7 +94,21 @@ class Shares:
         return self.read.size
 
 
-Operation = Sums | Functions | Products | Maxima | Shares
+@dataclass(frozen=True, eq=False)
+class Normalised:
+    """c / sqrt(mean of c^2 + eps) of each row, where c is what is left when its mean is taken off."""
+
+    read: IntArray
+    """(rows, how many)."""
+    eps: float
+
+    @property
+    def size(self) -> int:
+        """How many numbers it gives."""
+        return self.read.size
+
+
+Operation = Sums | Functions | Products | Maxima | Shares | Normalised
 
 RISING = frozenset(("sigmoid", "tanh", "softplus"))
 """Functions that rise strictly, so that they change no order."""
@@ -152,6 +166,10 @@ def _computed(one: Operation, v: FloatArray) -> FloatArray:
         return np.asarray(v[:, one.left] * v[:, one.right])
     if isinstance(one, Maxima):
         return np.asarray(v[:, one.read].max(axis=2))
+    if isinstance(one, Normalised):
+        centred = v[:, one.read] - v[:, one.read].mean(axis=2, keepdims=True)
+        rate = np.sqrt(np.square(centred).mean(axis=2, keepdims=True) + one.eps)
+        return np.asarray(centred / rate).reshape(len(v), -1)
     logits = v[:, one.read] - v[:, one.read].max(axis=2, keepdims=True)
     logs = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
     return np.asarray(logs if one.logarithm else np.exp(logs)).reshape(len(v), -1)
@@ -218,6 +236,10 @@ class Recording:
     def shares(self, read: IntArray, *, logarithm: bool) -> IntArray:
         """Softmax of each row, row after row."""
         return self._add(Shares(read, logarithm), read=read)
+
+    def normalised(self, read: IntArray, eps: float) -> IntArray:
+        """Of each row, row after row."""
+        return self._add(Normalised(read, eps), read=read)
 
     def _add(self, one: Operation, read: IntArray | None = None) -> IntArray:
         if read is not None:

@@ -15,7 +15,16 @@ from scipy import sparse
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Affine, Elementwise, Graph, Product, Step
-from dovetail.core.program import Functions, Maxima, Operation, Products, Program, Shares, Sums
+from dovetail.core.program import (
+    Functions,
+    Maxima,
+    Normalised,
+    Operation,
+    Products,
+    Program,
+    Shares,
+    Sums,
+)
 
 LARGEST = 20_000_000
 """Numbers in all matrices of a graph: 160 MB. Bounding a larger one would take minutes."""
@@ -44,10 +53,9 @@ def graph_of(program: Program, shift: float = 0.0) -> Graph:
         making.carry_out(operation)
     outputs = making.read(program.outputs)
     place = making.affine(Expressions(outputs.matrix, outputs.constant + shift))
-    if place != len(making.steps) or not making.steps:
-        size = len(program.outputs)
-        making.steps.append(Step(Affine((np.eye(size),), np.zeros(size)), (place,), size))
-    return Graph(program.inputs, tuple(_needed(making.steps)))
+    size = len(program.outputs)
+    handed_on = [Step(Affine((np.eye(size),), np.zeros(size)), (0,), size)]
+    return Graph(program.inputs, tuple(_needed(making.steps[:place] if place else handed_on)))
 
 
 class _Making:
@@ -61,6 +69,8 @@ class _Making:
         """Their places in the graph."""
         self._inputs = self._base = inputs
         self._entries = 0
+        self._made: dict[tuple[bytes, ...], int] = {}
+        """Places of vectors by their expressions: what two steps read is made once."""
         eye = sparse.csr_array(sparse.eye_array(inputs, format="csr"))
         self._known: list[Expressions] = [Expressions(eye, np.zeros(inputs))]
         self._ends = [inputs]
@@ -75,6 +85,8 @@ class _Making:
             found = self._new_base(Step(Product(), (left, right), operation.size))
         elif isinstance(operation, Maxima):
             found = self._maxima(operation)
+        elif isinstance(operation, Normalised):
+            found = self._normalised(operation)
         else:
             found = self._shares(operation)
         self._known.append(found)
@@ -105,6 +117,14 @@ class _Making:
     def affine(self, wanted: Expressions) -> int:
         """The place of a vector with these values: one that is there, or a new step."""
         wanted.matrix.resize((len(wanted.constant), self._base))
+        wanted.matrix.sort_indices()
+        parts = (wanted.matrix.indptr, wanted.matrix.indices, wanted.matrix.data, wanted.constant)
+        key = tuple(part.tobytes() for part in parts)
+        if key not in self._made:
+            self._made[key] = self._new_affine(wanted)
+        return self._made[key]
+
+    def _new_affine(self, wanted: Expressions) -> int:
         columns = wanted.matrix.tocsc()
         sources, weights = [], []
         ends = [*self._starts[1:], self._base]
@@ -151,6 +171,18 @@ class _Making:
         ahead = self.function("relu", b.minus(a))
         a.matrix.resize(ahead.matrix.shape)
         return Expressions(a.matrix + ahead.matrix, a.constant + ahead.constant)
+
+    def _normalised(self, operation: Normalised) -> Expressions:
+        rows, count = operation.read.shape
+        eye, mean = sparse.eye_array(rows), np.full((1, count), 1.0 / count)
+        centring = sparse.csr_array(sparse.kron(eye, np.eye(count) - mean))
+        given = self.read(operation.read.ravel())
+        centred = Expressions(centring @ given.matrix, centring @ given.constant)
+        squares = self.function("square", centred)
+        means = sparse.csr_array(sparse.kron(eye, mean)) @ squares.matrix
+        rate = self.function("rsqrt", Expressions(means, np.full(rows, operation.eps)))
+        places = self.affine(centred), self.affine(rate.take(np.repeat(np.arange(rows), count)))
+        return self._new_base(Step(Product(), places, rows * count))
 
     def _shares(self, operation: Shares) -> Expressions:
         rows, count = operation.read.shape

@@ -10,7 +10,16 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.graph import VALUES
-from dovetail.core.program import Functions, Maxima, Operation, Products, Program, Shares, Sums
+from dovetail.core.program import (
+    Functions,
+    Maxima,
+    Normalised,
+    Operation,
+    Products,
+    Program,
+    Shares,
+    Sums,
+)
 from dovetail.core.rounding import MORE, OURS, SHORT_OF_SOFTPLUS, ULPS, Arithmetic, gamma
 
 LOWEST = {"gelu": (-0.752, -0.17), "gelu_tanh": (-0.7525, -0.1701), "silu": (-1.2785, -0.2785)}
@@ -18,6 +27,8 @@ LOWEST |= {"square": (0.0, 0.0)}
 """About where functions are least that fall before they rise, and a little below that value."""
 NEAR = 1e-3
 """So near is where they are least."""
+MOMENTS = 4.0
+"""Sums that a mean and a variance pass through, and one more to be safe."""
 POSITIVE = frozenset(("log", "sqrt", "rsqrt", "reciprocal"))
 STEEPEST = {"sigmoid": 0.25, "tanh": 1.0, "softplus": 1.0, "elu": 1.0, "relu": 1.0}
 STEEPEST |= {"erf": 1.13, "gelu": 1.13, "gelu_tanh": 1.13, "silu": 1.1}
@@ -65,7 +76,40 @@ def _passed_on(
     if isinstance(one, Maxima):
         at = one.read
         return low[:, at].max(axis=2), high[:, at].max(axis=2), error[:, at].max(axis=2)
+    if isinstance(one, Normalised):
+        return _normalised(one, arithmetic, low, high, error)
     return _shares(one, arithmetic, low, high, error)
+
+
+def _normalised(
+    one: Normalised, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A change of c, as long as d in all, changes the result by at most d / sqrt(mean of c^2 + eps).
+
+    What rounding does on the way (to the mean, to c, to the squares) is a change of c, however it is
+    computed: in two rounds or in one, with sums of squares of what is left of a running mean.
+    """
+    samples, (rows, count) = len(low), one.read.shape
+    a, b, e = low[:, one.read], high[:, one.read], error[:, one.read]
+    least = a * (1.0 - 1.0 / count) - (b.sum(axis=2, keepdims=True) - b) / count
+    most = b * (1.0 - 1.0 / count) - (a.sum(axis=2, keepdims=True) - a) / count
+    nearest = np.maximum(np.maximum(least, -most), 0.0)
+    size = np.maximum(np.abs(a), np.abs(b)).max(axis=2, keepdims=True) + e.max(axis=2, keepdims=True)
+    moved = 2.0 * e.max(axis=2, keepdims=True) + MOMENTS * gamma(arithmetic, np.array(count + MORE)) * size
+    left = np.maximum(nearest - moved, 0.0)  # also of what is changed
+    rate = 1.0 / np.sqrt(np.square(left).mean(axis=2, keepdims=True) + one.eps)
+    root = np.sqrt(count)
+    own = gamma(arithmetic, np.array(count + MORE + ULPS)) * root + arithmetic.smallest  # of the variance
+    off = root * moved * rate * (1.0 + 4.0 * arithmetic.roundoff) + own
+    off = np.where(count * np.square(size) <= 0.5 * arithmetic.largest, off, np.inf)
+    slowest = 1.0 / np.sqrt(
+        np.square(np.maximum(np.abs(least), np.abs(most))).mean(axis=2, keepdims=True) + one.eps
+    )
+    low_end = np.clip(least * np.where(least < 0.0, rate, slowest), -root, root)
+    high_end = np.clip(most * np.where(most > 0.0, rate, slowest), -root, root)
+    shape = (samples, rows, count)
+    found = [np.broadcast_to(part, shape).reshape(samples, -1) for part in (low_end, high_end, off)]
+    return found[0], found[1], found[2]
 
 
 def _summed(

@@ -22,6 +22,18 @@ def gamma(operations: int) -> float:
     return 2.0 * operations * UNIT / (1.0 - operations * UNIT)
 
 
+SMALL = 4096
+"""Numbers in a matrix below which multiplying and adding up is faster than torch's batched products, which
+start anew for every matrix; measured on one core."""
+
+
+def dots(weights: Tensor, vectors: Tensor) -> Tensor:
+    """(N, S) products of (N, S, d) and (N, d)."""
+    if weights.shape[1] * weights.shape[2] < SMALL:
+        return (weights * vectors[:, None]).sum(2)
+    return torch.bmm(weights, vectors[..., None])[..., 0]
+
+
 class Domain(Protocol):
     """N sets of inputs, each within a box."""
 
@@ -57,8 +69,7 @@ class Boxes:
         size = torch.maximum(self.lower.abs(), self.upper.abs())
         noise = gamma(slopes.shape[2] + MORE)
         off = half + noise * size
-        least = torch.bmm(slopes, middle[..., None]) - torch.bmm(slopes.abs(), off[..., None])
-        return least[..., 0] + (offsets - noise * offsets.abs())
+        return dots(slopes, middle) - dots(slopes.abs(), off) + (offsets - noise * offsets.abs())
 
     def minimiser(self, slopes: Tensor) -> Tensor:
         """(N, d) where slopes x, with slopes (N, d), is least."""

@@ -34,33 +34,29 @@ def arithmetic_of(dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
     return coarsest
 
 
-def program_arithmetic(program: Program, dtypes: Iterable[torch.dtype], device: str) -> Arithmetic:
-    """What a program is carried out in: the coarsest of its dtypes, if its convolutions can be relied on."""
+def program_arithmetic(
+    program: Program, dtypes: Iterable[torch.dtype], device: str, *, recurrent: bool
+) -> Arithmetic:
+    """What a program is carried out in: the coarsest of its dtypes, if whole layers can be relied on."""
     met = [getattr(torch, name) for name in sorted(program.formats)]
     found = arithmetic_of([*dtypes, *met], device)
-    reason = "" if found is FLOAT64 else _coarser_layers(device, program.convolves)
+    reason = "" if found is FLOAT64 else _coarser_layers(device, program.convolves, recurrent)
     if reason:
         raise UnsupportedError(f"{reason}: how far it rounds is not known, so nothing can be proved of it.")
     return found
 
 
-def _coarser_layers(device: str, convolves: bool) -> str:
+def _coarser_layers(device: str, convolves: bool, recurrent: bool) -> str:
     """Why convolutions or recurrent layers may be coarser than sums of products, or nothing.
 
-    On a GPU cuDNN picks transforms (Winograd, Fourier) and TF32 as it likes, and so does NNPACK on a
+    On a GPU cuDNN takes transforms (Winograd, Fourier) and TF32 as it likes, and so does NNPACK on a
     processor; oneDNN, which comes before it, multiplies out.
     """
     if device == "cuda":
-        backends = [getattr(torch.backends.cudnn, part, None) for part in ("conv", "rnn")]
-        return (
-            "cuDNN picks its own way"
-            if convolves or torch.backends.cudnn.allow_tf32
-            else _named_modes(backends)
-        )
-    cpu, transforms = torch.backends.mkldnn, torch._C._get_nnpack_enabled()
-    if convolves and transforms and not torch._C._get_mkldnn_enabled():
-        return "NNPACK picks its own way"
-    return _named_modes([getattr(cpu, part, None) for part in ("conv", "rnn")])
+        return "cuDNN carries whole layers out in its own way" if convolves or recurrent else ""
+    if convolves and torch._C._get_nnpack_enabled() and not torch._C._get_mkldnn_enabled():
+        return "NNPACK carries convolutions out in its own way"
+    return _named_modes(getattr(torch.backends.mkldnn, part, None) for part in ("conv", "rnn"))
 
 
 def _named_modes(backends: Iterable[object]) -> str:

@@ -34,8 +34,9 @@ PLAIN: dict[type[nn.Module], str] = {
     nn.Softmax: "softmax",
     nn.Identity: "",
     nn.Dropout: "",
+    nn.Flatten: "",
 }
-"""What each class computes after training; nothing for those that hand their input on."""
+"""What each class computes after training; nothing for those that hand their input on: rows are flat."""
 
 HOOKS = ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
 OWN_CODE = ("forward", "__call__", "_call_impl", "_wrapped_call_impl", "_compiled_call_impl", "__iter__")
@@ -127,6 +128,8 @@ def _is_usual(module: nn.Module) -> bool:
         return module.beta == 1.0 and module.threshold == 20.0
     if isinstance(module, nn.Softmax):
         return module.dim in (1, -1)
+    if isinstance(module, nn.Flatten):
+        return (module.start_dim, module.end_dim) == (1, -1)
     if isinstance(module, nn.Linear):
         tensors = [module.weight] if module.bias is None else [module.weight, module.bias]
         return all(

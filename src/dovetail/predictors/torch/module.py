@@ -110,7 +110,8 @@ class TorchPredictor:
         with evaluation_mode(self.module):
             found = recorded_program(self.name, self._run, features, self._entry_dtypes()[0], device)
         try:
-            arithmetic = program_arithmetic(found, self._dtypes(), torch.device(device).type)
+            kind = torch.device(device).type
+            arithmetic = program_arithmetic(found, self._dtypes(), kind, recurrent=self._recurrent)
         except UnsupportedError:
             return found
         return replace(found, arithmetic=arithmetic)
