@@ -23,7 +23,7 @@ DONE = 1e-9
 """Average complementarity, relative to the largest cost, at which multipliers are good for eight digits."""
 FAR = 1e6
 """Where rows that cannot be met are taken to begin, in units of their own width."""
-DECIDED = 1e-12
+DECIDED = 1e-9
 """A row that moves by less than this part of itself within the box has nothing to say of a multiplier."""
 RIDGE = 1e-13
 """Added to the diagonal of the system, relative: rows may be copies of each other."""

@@ -85,6 +85,7 @@ def exact(
     room = (activity - p.row_lower)[:, len(r.host_rows) :]
     allowed = torch.where(r.decides, room.clamp(min=CLOSE), CLOSE / r.sensitivity[r.column])
     decided = ~(r.integer & (p.upper > p.lower)).any(1)
+    cost = torch.maximum(cost, points @ p.cost + p.offset - proof.bound)  # the LP must be solved, too
     return decided & (cost <= gap) & (missed <= CLOSE).all(1) & (between <= allowed).all(1)
 
 

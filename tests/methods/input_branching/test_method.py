@@ -1,0 +1,143 @@
+"""Branch and bound over inputs: what it proves is true, and on small problems it proves all there is."""
+
+import numpy as np
+import pytest
+import torch
+
+import dovetail as dt
+from dovetail.methods.input_branching import relaxation
+from dovetail.methods.input_branching.method import InputBranching
+from dovetail.methods.input_branching.plan import Plan, input_plan
+from dovetail.problems.function import formulate
+from tests.conftest import FULL
+from tests.contexts import context_of
+from tests.differential.instances import make
+from tests.differential.judging import as_problem
+from tests.differential.truth import truth
+
+SEEDS = range(300) if FULL else range(10)
+CLOSE = 1e-5
+"""Values are about 1: a bound holds for all that the check accepts, which is 1e-6 away from the problem."""
+HAIR = 1e-5
+"""The truth lets logits within a hair of their threshold count as either class; bounds do not."""
+
+
+def solved(problem, seconds=30.0, start=None):
+    context = context_of(problem, seconds)
+    if start is not None:
+        context.incumbent.offer(start, "given")
+    return InputBranching().solve(context), context.incumbent
+
+
+def two_networks(width=8, seed=0, activation=torch.nn.ReLU):
+    """The least of one random network where another has a given value, over three inputs."""
+    torch.manual_seed(seed)
+    pair = [
+        torch.nn.Sequential(
+            torch.nn.Linear(3, width), activation(), torch.nn.Linear(width, width), activation(),
+            torch.nn.Linear(width, 1),
+        ).double()
+        for _ in range(2)
+    ]  # fmt: skip
+    return formulate(3, 4.0, pair, [], pair[1](torch.ones(1, 3).double()).item())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bounds_are_true_and_tight(seed):
+    """Several and chained networks, classes, equalities, integers."""
+    instance = make(seed)
+    problem = as_problem(instance)
+    outcome, incumbent = solved(problem)
+    optimum = truth(instance).unbeatable
+    if optimum is None:
+        assert incumbent.x is None
+        assert "closed" in outcome.message or "empty" in outcome.message
+        return
+    value = problem.mip.sign * optimum
+    assert incumbent.bound <= value + HAIR * (1.0 + abs(value))
+    assert incumbent.bound >= value - HAIR * (1.0 + abs(value))
+    assert incumbent.x is None or incumbent.bound <= problem.mip.sign * incumbent.objective
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_equation_through_a_network(seed):
+    instance = two_networks(seed=seed)
+    start = instance.problem.predict(np.array([1.0, 1.0, 1.0, 0.0, 0.0]))
+    outcome, incumbent = solved(instance.problem, start=start)
+    assert incumbent.bound >= incumbent.objective - CLOSE, outcome.message
+    rng = np.random.default_rng(seed)
+    X = torch.as_tensor(rng.uniform(-4.0, 4.0, (200_000, 3)))
+    with torch.inference_mode():
+        f, g = (network(X)[:, 0].numpy() for network in instance.networks)
+    slope = 1e3  # of f along g, at most: points near the surface stand for points of it
+    near = np.abs(g - instance.median) < 1e-3
+    assert near.any() and np.all(f[near] >= incumbent.bound - slope * 1e-3)
+
+
+def test_points_of_boxes_reach_the_incumbent():
+    instance = two_networks(seed=5)
+    outcome, incumbent = solved(instance.problem)
+    assert incumbent.bound >= incumbent.objective - CLOSE, outcome.message
+    assert incumbent.source == "boxes"
+
+
+@pytest.mark.parametrize("activation", [torch.nn.Tanh, torch.nn.Sigmoid, torch.nn.GELU])
+def test_smooth_networks(activation):
+    instance = two_networks(seed=1, activation=activation)
+    start = instance.problem.predict(np.array([1.0, 1.0, 1.0, 0.0, 0.0]))
+    outcome, incumbent = solved(instance.problem, start=start)
+    assert incumbent.bound >= incumbent.objective - CLOSE, outcome.message
+
+
+def test_a_plane_that_is_too_high_is_heard(monkeypatch):
+    """A planted fault: the tests above would not let it pass."""
+    own = relaxation.Relaxation.programs
+
+    def lifted(self, lower, upper):
+        programs, apart = own(self, lower, upper)
+        programs.row_lower[:, len(self.host_rows) :] += 1e-3
+        return programs, apart
+
+    monkeypatch.setattr(relaxation.Relaxation, "programs", lifted)
+    wrong = 0
+    for seed in range(12):
+        instance = make(seed)
+        optimum, problem = truth(instance).unbeatable, as_problem(instance)
+        if optimum is not None:
+            value = problem.mip.sign * optimum
+            _, incumbent = solved(problem, seconds=3.0)
+            wrong += incumbent.bound > value + HAIR * (1.0 + abs(value))
+    assert wrong >= 3
+
+
+def test_a_float32_network_gets_a_bound_that_allows_for_its_rounding():
+    instance = two_networks(seed=2)
+    pair = [network.float() for network in instance.networks]
+    mip = dt.Mip([0.0, 0.0, 0.0, 1.0], lower=[*[-4.0] * 3, -np.inf], upper=[*[4.0] * 3, np.inf])
+    problem = dt.Problem(mip)
+    problem.add_predictor(pair[0], [0, 1, 2], [3])
+    _, incumbent = solved(problem)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-4.0, 4.0, (20_000, 3))
+    least = float(problem.blocks[0].predictor.predict(X).min())
+    assert incumbent.bound <= min(least, incumbent.objective)
+    assert incumbent.bound >= incumbent.objective - 1e-3
+
+
+def test_what_it_cannot_do_it_says():
+    torch.manual_seed(0)
+    problem = dt.Problem(dt.Mip(np.ones(21), lower=[*[-1.0] * 20, -np.inf], upper=[*[1.0] * 20, np.inf]))
+    problem.add_predictor(torch.nn.Linear(20, 1).double(), range(20), [20])
+    outcome, _ = solved(problem)
+    assert "20 free inputs" in outcome.message
+    problem = dt.Problem(dt.Mip([1.0, 1.0], lower=-1.0, upper=[1.0, 9.0]))
+    problem.add_predictor(lambda X: X**2, [0], [1])
+    assert isinstance(input_plan(context_of(problem)), str)
+    assert isinstance(input_plan(context_of(two_networks().problem)), Plan)
+
+
+def test_it_ends_in_time():
+    instance = two_networks(width=64, seed=3)
+    outcome, incumbent = solved(instance.problem, seconds=0.5)
+    assert outcome.stop_reason in ("time", "proved")
+    assert np.isfinite(incumbent.bound)
