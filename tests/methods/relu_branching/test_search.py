@@ -12,6 +12,7 @@ from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.graph import Graph
 from dovetail.core.layers import Activation, Dense
 from dovetail.methods.relu_branching import bounding
+from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
@@ -120,6 +121,20 @@ def test_a_closed_search_is_the_optimum(kind, condition, seed):
         assert search.lower[k] >= true - 1e-5
         if kind != "priced":
             assert search.best[k] == pytest.approx(true, abs=1e-5)
+
+
+@pytest.mark.parametrize("condition", [False, True])
+@pytest.mark.parametrize("kind", ["box", "ball", "priced"])
+def test_cells_of_moves_close_in_on_the_optimum(kind, condition):
+    for seed in range(2):
+        instance = Instance(seed, kind, inputs=3, condition=condition)
+        true = instance.optimum(0)
+        search = MoveSearch(instance.targets(100.0), batch=128, tolerance=1e-3)
+        ended = search.run(Budget(20), enough=lambda s: s.nodes > 10_000)
+        assert search.lower[0] <= min(true, 100.0) + 1e-7
+        if ended == "closed" and np.isfinite(true):
+            assert search.lower[0] >= min(true, instance.most[0]) - 2e-3
+        assert ended == "closed" or seed, "the first of each kind is easy"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.graph import Affine, Elementwise, Graph
@@ -119,7 +120,10 @@ class Targets:
 
 
 def _values(planes: NetworkPlanes, x: Tensor) -> Tensor:
-    """(N, outputs) of a graph of affine steps and ReLUs."""
+    """(N, outputs) of a graph, to within rounding."""
+    if not is_relu_network(planes.graph):
+        at = planes.ranges(Boxes(x, x))
+        return 0.5 * (at.lower[-1] + at.upper[-1])
     vectors = [x]
     for step in planes.graph.steps:
         sources = [vectors[source] for source in step.sources]
