@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dovetail as dt
+from dovetail.cli import main
 from dovetail.experiments import EXPERIMENTS
 from tests.core.test_table import TABLES
 from tests.processes import hear_ctrl_c
@@ -22,16 +23,20 @@ def dovetail(*arguments, **options):
     )  # fmt: skip
 
 
-def refused(arguments, capsys, monkeypatch):
-    """What a command that ends with exit code 2 says, in this process: torch is imported once."""
-    from dovetail.cli import main
+def ended(*arguments):
+    """The exit code of a command, in this process: torch is imported once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["dovetail", *arguments])
+        patch.setenv("COLUMNS", "120")
+        patch.delenv("DOVETAIL_DATA", raising=False)
+        with pytest.raises(SystemExit) as end:
+            main()
+    return end.value.code or 0
 
-    monkeypatch.setattr(sys, "argv", ["dovetail", *arguments])
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.delenv("DOVETAIL_DATA", raising=False)
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
+
+def refused(arguments, capsys):
+    """What a command that ends with exit code 2 says."""
+    assert ended(*arguments) == 2
     return capsys.readouterr().err
 
 
@@ -52,11 +57,9 @@ def test_list_names_what_is_here():
     assert "not installed" not in done.stdout
 
 
-def test_list_of_some_families_only(capsys, monkeypatch):
+def test_list_of_some_families_only(capsys):
     assert dovetail("list", "engines").stdout.splitlines()[0] == "engines for the MIP step:"
-    assert "family 'motors' is not known; choose methods, engines" in refused(
-        ["list", "motors"], capsys, monkeypatch
-    )
+    assert "family 'motors' is not known; choose methods, engines" in refused(["list", "motors"], capsys)
 
 
 def test_the_docs_have_the_same_list():
@@ -78,17 +81,17 @@ def test_shells_complete_names_from_the_tables(typed, offered):
 
 
 @pytest.mark.long
-def test_the_demo_ends_with_a_verified_solution(tmp_path):
+def test_the_demo_ends_with_a_verified_solution(tmp_path, capsys):
     page = tmp_path / "demo.html"
-    done = dovetail("demo", "--time-limit", "2", "--report", str(page))
-    assert done.returncode == 0, done.stderr
+    assert ended("demo", "--time-limit", "2", "--report", str(page)) == 0
+    said = capsys.readouterr().out
     for part in (
         "potable when nothing is done",
         "potable after treatment",
         "newly flipped",
         "The solution is verified",
     ):
-        assert part in done.stdout, part
+        assert part in said, part
     assert "<svg" in page.read_text()
 
 
@@ -100,16 +103,16 @@ def test_the_demo_ends_with_a_verified_solution(tmp_path):
         (("demo", "--samples", "0"), "n is 0"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(arguments, culprit, capsys, monkeypatch):
-    said = refused(arguments, capsys, monkeypatch)
+def test_mistakes_are_one_line_and_exit_code_2(arguments, culprit, capsys):
+    said = refused(arguments, capsys)
     assert culprit in said
     assert "Traceback" not in said
     assert len(said.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize("arguments", [("dance",), ("demo", "--sampels", "3")])
-def test_unknown_commands_and_options(arguments, capsys, monkeypatch):
-    assert arguments[-2 if len(arguments) > 1 else 0] in refused(arguments, capsys, monkeypatch)
+def test_unknown_commands_and_options(arguments, capsys):
+    assert arguments[-2 if len(arguments) > 1 else 0] in refused(arguments, capsys)
 
 
 def test_ctrl_c_ends_the_demo_with_its_best_point_and_exit_code_130():

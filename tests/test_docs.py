@@ -2,8 +2,6 @@
 
 import doctest
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,20 +18,21 @@ def programs(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
+@pytest.fixture
+def unregistered(monkeypatch):
+    """What a program registers is gone after it."""
+    for table in TABLES:
+        monkeypatch.setattr(table, "_parts", dict(table._parts))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_programs_run(page, tmp_path):
-    """All of a page in one process, each with names of its own."""
-    if not programs(page):
-        return
-    runner = (
-        "import sys\nfor program in sys.argv[1:]:\n    exec(program, {'__name__': '__main__'}); print('\\f')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", runner, *programs(page)],
-        capture_output=True, text=True, cwd=tmp_path, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for program, said in zip(programs(page), done.stdout.split("\f\n"), strict=False):
+@pytest.mark.usefixtures("unregistered")
+def test_programs_run(page, tmp_path, monkeypatch, capsys):
+    """Each with names of its own; in this process, where their libraries are imported already."""
+    monkeypatch.chdir(tmp_path)
+    for program in programs(page):
+        exec(compile(program, page.name, "exec"), {"__name__": "__main__"})
+        said = capsys.readouterr().out
         if page.name == "README.md" and "dt.Mip(" in program:
             assert said.splitlines()[-1].startswith("feasible")
 
@@ -83,9 +82,8 @@ def test_the_architecture_page_shows_the_house_as_it_is():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_public_name_has_an_example_that_runs(name, monkeypatch):
-    for table in TABLES:  # what an example registers is gone after it
-        monkeypatch.setattr(table, "_parts", dict(table._parts))
+@pytest.mark.usefixtures("unregistered")
+def test_every_public_name_has_an_example_that_runs(name):
     text = getattr(dt, name).__doc__
     example = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
     assert example.examples, f"dovetail.{name} has no example in its docstring"

@@ -49,6 +49,7 @@ HOUSE_LP = {
     "linearised/trust_region.py",
     "methods/column_generation/master.py",
     "methods/column_generation/restricted_master.py",
+    "methods/planes_lp/envelope.py",
 }
 """The files that use HiGHS directly, as the house LP; `mip/loaded_highs.py` says why there is no protocol."""
 

@@ -16,6 +16,8 @@ from unittest.mock import patch
 import numpy as np
 
 import dovetail as dt
+from dovetail.certificates.proof import CertificateKind
+from dovetail.certifying.certify import certify
 from dovetail.run.incumbent import Incumbent
 
 from .proof_cases import Case
@@ -23,6 +25,8 @@ from .proof_points import ACCEPTED, EXACT, Point, good_points
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
 """A bound may be above a point by this much: as far as `optimal` goes."""
+EXACT_ROWS = ("host", "exact", "tables", "scip")
+"""Who proves bounds of exact rows: points that use up the check's tolerance are no matter of theirs."""
 WORSE = 1e-3
 """A point so much worse than the best, relative, is a cutoff that must not be proved."""
 
@@ -33,6 +37,8 @@ class Heard:
 
     bounds: list[float] = field(default_factory=list)
     """Every bound that was raised."""
+    sources: list[str] = field(default_factory=list)
+    """By whom."""
     lines: list[tuple[float, float]] = field(default_factory=list)
     """(bound, incumbent) of every line of the trace."""
     result: dt.Result | None = None
@@ -47,13 +53,15 @@ class Count:
     lines: int = 0
     claims: int = 0
     proved: int = 0
+    certified: int = 0
+    """Certificates of kind `checked` that were made and looked at again."""
     beyond_host: int = 0
     """Cases in which a bound was better than the first one, the host's own."""
     wrong: list[str] = field(default_factory=list)
 
     def add(self, other: Count) -> None:
         """Both together."""
-        for name in ("instances", "solves", "lines", "claims", "proved", "beyond_host"):
+        for name in ("instances", "solves", "lines", "claims", "proved", "certified", "beyond_host"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.wrong += other.wrong
 
@@ -61,7 +69,7 @@ class Count:
         return (
             f"{self.instances} instances, {self.solves} solves, {self.proved} proved, {self.beyond_host} "
             f"with a bound beyond the host's, {self.lines} trace lines, {self.claims} claims, "
-            f"{len(self.wrong)} wrong"
+            f"{self.certified} certificates, {len(self.wrong)} wrong"
         )
 
 
@@ -70,9 +78,10 @@ def _listening(heard: Heard, *, deaf: bool) -> Iterator[None]:
     """Bounds are written down as they are raised; a deaf incumbent keeps the first point it was given."""
     raise_bound, improves = Incumbent.raise_bound, Incumbent._improves
 
-    def raised(self: Incumbent, bound: float, *more: object, **named: object) -> None:
+    def raised(self: Incumbent, bound: float, source: str = "") -> None:
         heard.bounds.append(float(bound))
-        raise_bound(self, bound, *more, **named)
+        heard.sources.append(source)
+        raise_bound(self, bound, source)
 
     def improved(self: Incumbent, objective: float) -> bool:
         return improves(self, objective) and (self.x is None or not deaf)
@@ -111,12 +120,18 @@ def listen(
 
 
 def judge(
-    case: Case, method: object, *, room: float = EXACT, time_limit: float = 5.0, deaf_only: bool = False
+    case: Case,
+    method: object,
+    *,
+    room: float = EXACT,
+    time_limit: float = 5.0,
+    deaf_only: bool = False,
+    certifying: float = 0.0,
 ) -> Count:
     """Solve a case in the ways there are, and count what is said and what of it is wrong.
 
     `room` is by how much the points that it is held against may miss rows: `ACCEPTED` for methods that
-    widen rows before they prove anything.
+    widen rows before they prove anything. `certifying` seconds are spent on a certificate of the first solve.
     """
     count = Count(instances=1)
     points = good_points(case, 1, room)
@@ -135,11 +150,48 @@ def judge(
         count.claims += len(heard.bounds)
         count.proved += heard.result.status == "optimal"
         count.beyond_host += max(heard.bounds, default=-np.inf) > (heard.bounds or [np.inf])[0] + 1e-6
-        count.wrong += [
-            f"case {case.seed} ({case.domain}, {', '.join(case.kinds)}) {way}: {what}"
-            for what in faults(heard, points, case.problem.mip.sign, deaf=deaf)
-        ]
+        said = faults(heard, points, case.problem.mip.sign, deaf=deaf) if room == EXACT else []
+        said += _beyond_tolerance(heard, points if room != EXACT else [])
+        if certifying and way == ways[0][0]:
+            said += _certificate_faults(case, heard, points, certifying, count)
+        name = f"case {case.seed} ({case.domain}, {', '.join(case.kinds)}) {way}"
+        count.wrong += [f"{name}: {what}" for what in said]
     return count
+
+
+def _certificate_faults(
+    case: Case, heard: Heard, points: list[Point], seconds: float, count: Count
+) -> list[str]:
+    """A certificate must hold, and leave every point possible that the check accepts."""
+    result, mip = heard.result, case.problem.mip
+    if result is None or result.bound is None or result.x is None:
+        return []
+    made = certify(
+        case.problem, mip.sign * result.bound, heard.sources[int(np.argmax(heard.bounds))], seconds
+    )
+    if made is None or made.kind is not CertificateKind.CHECKED:
+        return []
+    found = dt.check(case.problem, result.x, certificate=made).verification
+    count.certified += 1
+    said = [] if found.holds else [f"its certificate does not hold: {found}"]
+    accepted = [*good_points(case, 2, ACCEPTED)[:1], *points[:1]]
+    best = min((point.worth for point in accepted), default=np.inf)
+    if found.bound is not None and mip.sign * found.bound > best + ABSOLUTE * (1.0 + abs(best)):
+        said.append(f"the checker proves {mip.sign * found.bound}, but {best} is accepted")
+    return said
+
+
+def _beyond_tolerance(heard: Heard, points: list[Point]) -> list[str]:
+    """Claims, of those who widen rows before they prove, that points within the tolerance contradict."""
+    if not points:
+        return []
+    best = points[0].worth
+    most = best + RELATIVE * abs(best) + ABSOLUTE
+    return [
+        f"{source} raises a bound of {bound}, but {best} is accepted"
+        for bound, source in zip(heard.bounds, heard.sources, strict=True)
+        if source not in EXACT_ROWS and not bound <= most
+    ]
 
 
 def _far(points: list[Point]) -> Point | None:

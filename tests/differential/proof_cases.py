@@ -16,7 +16,7 @@ import dovetail as dt
 
 from . import proof_modules
 
-DOMAINS = ("box", "box", "simplex", "ball", "priced ball", "integer", "mixed")
+DOMAINS = ("box", "box", "simplex", "ball", "priced ball", "integer", "mixed", "coupled")
 RELU_SHARE = 0.6
 """Of the networks: the ones most proofs are about."""
 
@@ -73,6 +73,8 @@ class Case:
     budget: float = 0.0
     inputs: list[int] = field(default_factory=list)
     """Columns that networks may read from the beginning."""
+    components: int = 1
+    """Samples that share nothing but rows."""
     tied: list[Tied] = field(default_factory=list)
     slacks: list[Slack] = field(default_factory=list)
     equality: int | None = None
@@ -150,16 +152,17 @@ def make(seed: int) -> Case:
     case = Case(seed, DOMAINS[seed % len(DOMAINS)], sense=str(rng.choice(["min", "max"])))
     _add_domain(case, rng)
     dtype = torch.float32 if rng.random() < 0.35 else torch.float64
-    for _ in range(int(rng.choice([1, 2, 3, 4], p=[0.45, 0.3, 0.15, 0.1]))):
+    most = 1 if case.domain == "coupled" else 4
+    for _ in range(min(most, int(rng.choice([1, 2, 3, 4], p=[0.45, 0.3, 0.15, 0.1])))):
         _add_network(case, dtype, rng)
-    _state(case)
-    if rng.random() < 0.5:
+    state(case)
+    if rng.random() < 0.5 or case.domain == "coupled":
         _add_row_on_choices(case, rng)
     if rng.random() < 0.6:
         _add_row_on_outputs(case, rng)
     if rng.random() < 0.3:
         _add_slack(case, rng)
-    _state(case)
+    state(case)
     return case
 
 
@@ -179,6 +182,9 @@ def _add_domain(case: Case, rng: np.random.Generator) -> None:
         case.rows.append((moves, -np.inf, case.budget))
         return
     d = int(rng.integers(1, 5))
+    if case.domain == "coupled":
+        case.components = int(rng.integers(2, 4))
+        d = case.components * int(rng.integers(1, 3))
     if case.domain == "simplex":
         d += 2
         case.free = [case.column(0.0, 1.0, cost=0.5 * rng.normal()) for _ in range(d)]
@@ -192,17 +198,25 @@ def _add_domain(case: Case, rng: np.random.Generator) -> None:
     case.inputs = list(case.free)
 
 
-def _add_network(case: Case, dtype: torch.dtype, rng: np.random.Generator) -> None:
-    kind = "relu" if rng.random() < RELU_SHARE else str(rng.choice(proof_modules.KINDS))
+def _read(case: Case, rng: np.random.Generator) -> np.ndarray:
+    """(samples, features) columns that a network reads."""
     read = list(case.inputs)
+    if case.domain == "coupled":  # each sample has inputs of its own; rows couple them
+        return np.array(read).reshape(case.components, -1)
     if case.tied and rng.random() < 0.4:  # chained
         before = case.tied[int(rng.integers(len(case.tied)))]
         read[int(rng.integers(len(read)))] = int(before.outputs[0, 0])
-    samples = 2 if rng.random() < 0.2 and len(read) > 1 else 1
-    inputs = np.array([read, *(rng.permutation(read) for _ in range(samples - 1))])
+    more = rng.random() < 0.2 and len(read) > 1
+    return np.array([read, rng.permutation(read)] if more else [read])
+
+
+def _add_network(case: Case, dtype: torch.dtype, rng: np.random.Generator) -> None:
+    kind = "relu" if rng.random() < RELU_SHARE else str(rng.choice(proof_modules.KINDS))
+    inputs = _read(case, rng)
+    samples = len(inputs)
     drawn = rng.random()
     classifies, q = drawn < 0.35, 3 if drawn < 0.1 or drawn > 0.9 else 1
-    _state(case)
+    state(case)
     z = case.completed(case.sample(300, rng))
     points = np.concatenate([z[:, columns] for columns in inputs])
     module = proof_modules.make(kind, points, q, dtype, rng)
@@ -221,7 +235,7 @@ def _add_network(case: Case, dtype: torch.dtype, rng: np.random.Generator) -> No
     case.tied.append(Tied(module, dtype, inputs, outputs, classifies))
 
 
-def _state(case: Case) -> None:
+def state(case: Case) -> None:
     """The problem as it is so far."""
     A = np.zeros((len(case.rows), len(case.cost)))
     for row, (entries, _, _) in zip(A, case.rows, strict=True):

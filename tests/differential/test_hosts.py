@@ -75,7 +75,7 @@ def test_small_programs_are_decided():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_generator_makes_what_it_says(kind):
     """Of every kind some programs have points and some do not."""
-    programs = [make(seed) for seed in range(240) if make(seed).kind == kind]
+    programs = [program for program in map(make, range(240)) if program.kind == kind]
     truths = [optimum(program) for program in programs]
     assert kind == "dear slack" or any(truth.accepted is None for truth in truths)
     assert sum(truth.exact is not None for truth in truths) >= 10

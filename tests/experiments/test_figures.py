@@ -2,10 +2,18 @@
 
 import math
 import re
+from pathlib import Path
 
+import matplotlib.image
+import numpy as np
 import pytest
 
+from dovetail.experiments import EXPERIMENTS
 from dovetail.experiments.figures import CROWDED, Bars, Drawing, HeatMap, Lines, save
+from dovetail.experiments.ledger import Ledger
+from dovetail.experiments.workers import experiment_named
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
 
 
 def drawn(panel, folder):
@@ -36,3 +44,14 @@ def test_numbers_over_many_bars_stand_upright(tmp_path, log_y):
     many = Bars("many", "y", ["a"], {str(k): [123.0] for k in range(CROWDED + 1)}, log_y=log_y)
     assert not re.search(r"rotate\(-90[^>]*>123<", drawn(few, tmp_path))
     assert re.search(r"rotate\(-90[^>]*>123<", drawn(many, tmp_path))
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_bench_shows_something(name, tmp_path):
+    """The published one: how much a quick one finds in its short time is the machine's business."""
+    rows = Ledger.open(DOCS, any_version=True).of(name)
+    png, svg = save(experiment_named(name).draw(rows), tmp_path, name)
+    image = matplotlib.image.imread(png)[..., :3]
+    colourful = np.ptp(image, axis=2) > 0.15  # neither paper nor ink
+    assert colourful.mean() > 2e-4
+    assert svg.read_text().count("<text") > 20

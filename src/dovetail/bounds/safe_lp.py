@@ -49,6 +49,19 @@ class SafeLp:
     def _live(self) -> LoadedHighs:
         return LoadedHighs(Program.of(self._mip), seed=self._seed, threads=self._threads)
 
+    def add_rows(self, rows: sp.csr_array, lower: FloatArray, upper: FloatArray) -> None:
+        """More rows for the next solves, which go on from the last basis."""
+        mip = self._mip
+        self._live.add_rows(rows, lower, upper)
+        self._mip = replace(
+            mip,
+            A=sp.vstack([mip.A, rows], format="csr"),
+            row_lower=np.concatenate([mip.row_lower, lower]),
+            row_upper=np.concatenate([mip.row_upper, upper]),
+            row_names=None,
+        )
+        self.__dict__.pop("_elastic", None)
+
     def minimise(
         self,
         cost: FloatArray,

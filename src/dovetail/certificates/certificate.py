@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dovetail.certificates.files import read_contents
+from dovetail.certificates.files import Contents, read_contents, write_contents
 from dovetail.certificates.proof import CertificateKind, Part, arrays_of
 from dovetail.core.arrays import FloatArray
 
@@ -43,6 +43,11 @@ class Certificate:
     def leaves(self) -> int:
         """Of all parts."""
         return sum(len(part.tree.leaves) for part in self.parts)
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file that `dovetail.read_certificate` reads."""
+        contents = Contents(self.kind, self.problem, self.bound, self.source, self.prices, self.parts)
+        return write_contents(contents, Path(path))
 
     def __repr__(self) -> str:
         return (

@@ -29,6 +29,9 @@ from dovetail.run.budget import Budget
 
 HAIR = 1e-9
 """Relative: a certificate is for so much less than the bound, since the checker computes in another order."""
+NEAR = 1e-5
+"""Relative: where an engine's bound is of exact rows, a certificate, which is of rows as loose as the check,
+may fall short of it by so much and is still worth more than the engine's word."""
 ENGINES = {"exact": ("highspy", "pyscipopt"), "tables": ("highspy", "pyscipopt"), "scip": ("pyscipopt",)}
 """Packages whose search trees stand behind bounds, by who raised them."""
 MOST_CELLS = 400_000
@@ -47,7 +50,7 @@ def certify(problem: Problem, bound: float, source: str, seconds: float) -> Cert
         found += [c for c in (mine.by_tree(),) if c is not None]
     best = max(found, key=lambda c: c.bound, default=None)
     engines = ENGINES.get(source, ())
-    if engines and (best is None or best.bound < mine.target):
+    if engines and (best is None or best.bound < bound - NEAR * (1.0 + abs(bound))):
         said = " and ".join(filter(None, map(_version, engines)))
         return Certificate(CertificateKind.SOLVER, fingerprint(problem, graphs), bound, said)
     return best
@@ -76,7 +79,7 @@ class _Making:
         found = verify(self._problem, tried, self._graphs).bound
         if found is None:
             return None
-        value = mip_value(self._problem.mip, found)
+        value = self._problem.mip.sign * found
         return self._certificate(min(self.target, value), prices, ())
 
     def by_tree(self) -> Certificate | None:
@@ -110,11 +113,6 @@ class _Making:
     def _certificate(self, bound: float, prices: np.ndarray, parts: tuple[Part, ...]) -> Certificate:
         print_ = fingerprint(self._problem, self._graphs)
         return Certificate(CertificateKind.CHECKED, print_, float(bound), self._source, prices, parts)
-
-
-def mip_value(mip: Mip, bound: float) -> float:
-    """A bound in the user's sense, in minimisation form."""
-    return mip.sign * bound
 
 
 def _host_prices(mip: Mip) -> np.ndarray | None:

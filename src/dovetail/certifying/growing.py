@@ -16,12 +16,14 @@ from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.leaf_values import PartValues, Values, take
 from dovetail.certificates.proof import Leaves, Tree
 from dovetail.certifying.leaf_multipliers import leaf_multipliers
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 BATCH = 256
 """Boxes at a time."""
 NARROW = 1e-9
 """A box this narrow, relative to the first, is not halved: it ends with what it has."""
+EXACT = 1e-8
+"""Planes this close to each other, relative to the bound, gain nothing by a halving: the box ends too."""
 GAP_WEIGHT = 0.5
 """Of how planes part, beside their slopes, where to halve a box."""
 
@@ -125,6 +127,7 @@ class _Growth:
             leaves, found = _better(leaves, own, found, self._values.values_of(some, own, both=True), short)
         score = self._scores(batch.boxes, found)
         ends = (found.value >= self._target) | (score.max(axis=1, initial=0.0) <= 0.0)
+        ends |= self._exact(batch.boxes, found)
         self._close(batch, leaves, found.value, np.flatnonzero(ends))
         return self._halved(batch, leaves, score, found.value, np.flatnonzero(~ends))
 
@@ -136,6 +139,12 @@ class _Growth:
             found = self._values.values(some.boxes, some.leaves)
             self._close(some, some.leaves, found.value, np.arange(len(some.hooks)))
         return batch.take(every[:0])
+
+    def _exact(self, boxes: Boxes, found: Values) -> BoolArray:
+        """Boxes whose planes leave nothing to gain, all integers decided."""
+        at = self._values.variables[self._values.integer[self._values.variables]]
+        decided = (boxes.upper[:, at] <= boxes.lower[:, at]).all(axis=1)
+        return np.asarray(decided & (found.gap <= EXACT * (1.0 + abs(self._target))))
 
     def _scores(self, boxes: Boxes, found: Values) -> FloatArray:
         """(N, variables) what a halving may gain; 0 for what is not to be halved."""
@@ -205,7 +214,9 @@ def _better(
     value, slopes, apart = found.value.copy(), found.slopes.copy(), found.apart.copy()
     value[places] = own_found.value[better]
     slopes[places], apart[places] = own_found.slopes[better], own_found.apart[better]
-    return Leaves(**arrays), Values(value, slopes, apart)
+    gap = found.gap.copy()
+    gap[places] = own_found.gap[better]
+    return Leaves(**arrays), Values(value, slopes, apart, gap)
 
 
 def _joined(parts: list[Leaves]) -> Leaves:

@@ -52,7 +52,6 @@ class Elementwise:
     """
 
     kind: str
-    parameter: float = 0.0
 
 
 @dataclass(frozen=True)

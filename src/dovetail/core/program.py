@@ -17,6 +17,8 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import VALUES
 from dovetail.core.rounding import Arithmetic
 
+NOTHING = -1
+"""In the place of a number: none, which a maximum leaves out."""
 LARGEST = 20_000_000
 """Terms of one sum, at most: 240 MB. What is larger takes minutes to bound, and more memory than there is."""
 
@@ -186,6 +188,7 @@ class Recording:
             raise UnsupportedError(f"a sum of {len(weights)} terms is too large to be bounded")
         if not (np.all(np.isfinite(weights)) and np.all(np.isfinite(bias))):
             raise UnsupportedError("a constant that is not finite has no bound")
+        _require_numbers(read)
         matrix = sparse.csr_array((weights, (rows, read)), shape=(len(bias), self.count))
         matrix.eliminate_zeros()
         bulk = np.zeros(len(bias)) if bulk is None else bulk
@@ -201,21 +204,29 @@ class Recording:
 
     def functions(self, kind: str, read: IntArray) -> IntArray:
         """Of single numbers."""
-        return self._add(Functions(kind, read))
+        return self._add(Functions(kind, read), read=read)
 
     def products(self, left: IntArray, right: IntArray) -> IntArray:
         """Of pairs."""
-        return self._add(Products(left, right))
+        return self._add(Products(left, right), read=np.minimum(left, right))
 
     def maxima(self, read: IntArray) -> IntArray:
-        """Of each row."""
-        return self._add(Maxima(read))
+        """Of each row; what is `NOTHING` does not count."""
+        largest = read.max(axis=1, keepdims=True)
+        return self._add(Maxima(np.where(read == NOTHING, largest, read)), read=largest)
 
     def shares(self, read: IntArray, *, logarithm: bool) -> IntArray:
         """Softmax of each row, row after row."""
-        return self._add(Shares(read, logarithm))
+        return self._add(Shares(read, logarithm), read=read)
 
-    def _add(self, one: Operation) -> IntArray:
+    def _add(self, one: Operation, read: IntArray | None = None) -> IntArray:
+        if read is not None:
+            _require_numbers(read)
         self.operations.append(one)
         self.count += one.size
         return np.arange(self.count - one.size, self.count)
+
+
+def _require_numbers(read: IntArray) -> None:
+    if np.any(read == NOTHING):
+        raise UnsupportedError("a constant that is not finite has no bound")

@@ -14,6 +14,9 @@ import numpy as np
 
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.linearised.scaled_problem import scaled_problem
+from dovetail.methods.block_prices.method import BlockPrices, priced_blocks
+from dovetail.methods.certified_prices import method as certified_prices
+from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip, writing_plan
 from dovetail.methods.input_branching.method import InputBranching
@@ -21,6 +24,9 @@ from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
+from dovetail.methods.planes_lp.method import PlanesLp, planes_plan
+from dovetail.methods.relu_branching import method as relu_branching
+from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.reformulated import Reformulation
@@ -38,10 +44,16 @@ EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
 BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
+PLANES_SHARE = 0.4
+"""Of the time left: its boxes shrink most in the first rounds (dispatch)."""
+COLUMNS_SHARE = 0.6
+"""Of the time left; what it leaves goes to a proof, and comes back where there is none."""
+PRICES_SHARE = 0.6
+"""Of the time left: a block's MIP takes seconds (wine), and half of them show only that more are needed."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
-MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.5, 0.5
-"""What comes after may bring as much: halves."""
+MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.3, 0.5
+"""What comes after may bring as much; a proof, more."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,14 @@ class Facts:
     """Class outputs in several components that share rows."""
     joint_inputs: int
     """Free inputs that all networks read together, where there are few enough to branch over; else 0."""
+    one_network: bool
+    """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
+    certified: bool
+    """Components that share rows, each a ReLU network over such a set."""
+    small_networks: int
+    """Samples, where each reads few inputs and is known operation by operation; else 0."""
+    exact_blocks: int
+    """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
     unstable: int
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
 
@@ -103,6 +123,10 @@ class Facts:
             parts.count,
             bool(classes.any()) and coupled and options.column_generation,
             inputs.free if isinstance(inputs, InputPlan) else 0,
+            options.exact and relu_branching.applies(context),
+            options.exact and coupled and certified_prices.applies(context),
+            _small_networks(context) if options.exact else 0,
+            parts.count if coupled and options.exact and context.once(priced_blocks) is not None else 0,
             MOST_NEURONS + 1 if plan is None else plan.unstable,
         )
 
@@ -118,8 +142,13 @@ class Facts:
 
     @property
     def hard(self) -> bool:
-        """Few enough neurons for a late proof."""
-        return EASY_NEURONS < self.unstable <= MOST_NEURONS
+        """Few enough neurons for a late proof, where no prices tell their blocks apart."""
+        return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
+
+
+def _small_networks(context: SolveContext) -> int:
+    plan = context.once(planes_plan)
+    return 0 if plan is None else len(plan.samples)
 
 
 @dataclass(frozen=True)
@@ -181,6 +210,14 @@ PHASES = (
         "{joint_inputs} inputs are all that the networks read: branch and bound over them",
     ),
     Phase(
+        "ReLU branching",
+        "one ReLU network over a box, a simplex or a ball, more inputs than can be branched over",
+        lambda facts: facts.one_network and not facts.joint_inputs,
+        BRANCHING_SHARE,
+        lambda options: ReluBranching(),
+        "one network over a closed-form set: branch and bound over the signs of its neurons",
+    ),
+    Phase(
         "early exact MIP",
         f"at most {EASY_NEURONS} neurons can change sign",
         lambda facts: facts.easy,
@@ -200,23 +237,48 @@ PHASES = (
         "column generation",
         "class outputs in several components that share rows",
         lambda facts: facts.priced,
-        1.0,
+        COLUMNS_SHARE,
         lambda options: ColumnGeneration(rounds=options.effort),
         "class outputs, {components} components that share rows: columns and prices",
         needs_points=True,
     ),
     Phase(
+        "certified prices",
+        "such components, each a ReLU network over a box, a simplex or a ball",
+        lambda facts: facts.priced and facts.certified,
+        PRICES_SHARE,
+        lambda options: CertifiedPrices(),
+        "each component's least cost at the prices, proved by branch and bound over signs",
+    ),
+    Phase(
+        "planes LP",
+        "networks that read few inputs each (at most 4), but together more than can be branched over",
+        lambda facts: facts.small_networks > 0 and not facts.joint_inputs,
+        PLANES_SHARE,
+        lambda options: PlanesLp(),
+        "{small_networks} networks read few inputs each: planes over cells of these, in the host's LP",
+    ),
+    Phase(
         "middle descents",
-        "a late exact MIP follows, and no columns came before",
-        lambda facts: facts.hard and not facts.priced,
+        "a late exact MIP or block prices follow, and no columns came before",
+        lambda facts: (facts.hard or facts.exact_blocks > 0) and not facts.priced,
         MIDDLE_SHARE,
         _descents,
-        "more starts, before the exact MIP",
+        "more starts, before the proof",
         (EnumeratedInputs(),),
     ),
     Phase(
+        "block prices",
+        "components that share rows, of few kinds, each small enough for an exact MIP",
+        lambda facts: facts.exact_blocks > 0,
+        PRICES_SHARE,
+        lambda options: BlockPrices(),
+        "{exact_blocks} blocks share rows: prices on these, and each block's least cost by an exact MIP",
+        needs_points=True,
+    ),
+    Phase(
         "late exact MIP",
-        f"more neurons than that, at most {MOST_NEURONS}, can change sign",
+        f"more neurons than that, at most {MOST_NEURONS}, can change sign, and no block prices",
         lambda facts: facts.hard,
         LATE_SHARE,
         lambda options: ExactMip(),

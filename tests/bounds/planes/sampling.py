@@ -26,7 +26,8 @@ def points_of(box: Boxes, each: int, rng: np.random.Generator) -> np.ndarray:
 def violation(planes: Planes, rows: np.ndarray, points: np.ndarray, values: np.ndarray) -> float:
     """By how much a plane is above the values at most: points (N, each, d), values (N, each, q)."""
     under = np.einsum("npd,nsd->nps", points, planes.slopes.numpy()) + planes.offset.numpy()[:, None]
-    return float(np.max(under - values @ rows.T))
+    over = under - values @ rows.T
+    return float(np.max(np.where(np.isnan(over), -np.inf, over)))  # NaN says nothing
 
 
 def outside(graph: Graph, box: Boxes, points: np.ndarray) -> float:

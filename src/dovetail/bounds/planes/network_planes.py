@@ -179,12 +179,17 @@ class NetworkPlanes:
     def _tighten(self, place: int, domain: Domain, ranges: Ranges) -> None:
         """By planes; of what only ReLUs read, where the sign is open."""
         low, high = ranges.lower[place], ranges.upper[place]
-        chosen = _open_places(low, high) if self._readers[place] == {"relu"} else _all_places(low)
+        wanted = torch.ones_like(low, dtype=torch.bool)
+        if self._readers[place] == {"relu"}:
+            wanted = (low < 0.0) & (high > 0.0)
+        chosen = _places(wanted)
         if chosen.shape[1] == 0:
             return
         waiting, offset = self._one_by_one(place, chosen, ranges)
         plane = self._backward(waiting, torch.cat(offset, dim=1), ranges, NO_CHOICES)
-        below, above = domain.minimum(plane.slopes, plane.offset).chunk(2, dim=1)
+        least = domain.minimum(plane.slopes, plane.offset)
+        least = torch.where(wanted.gather(1, chosen).repeat(1, 2), least, -torch.inf)
+        below, above = least.chunk(2, dim=1)
         ranges.lower[place] = low.scatter(1, chosen, torch.fmax(low.gather(1, chosen), below))
         ranges.upper[place] = high.scatter(1, chosen, torch.fmin(high.gather(1, chosen), -above))
 
@@ -311,12 +316,9 @@ def _same(kept: tuple[Tensor, ...], now: tuple[Tensor, ...]) -> bool:
     return all(a is b for a, b in zip(kept, now, strict=True))
 
 
-def _open_places(low: Tensor, high: Tensor) -> Tensor:
-    """(N, most) of each set's values whose sign is open, filled up with others to the same number."""
-    open_sign = (low < 0.0) & (high > 0.0)
-    most = int(open_sign.sum(1).max()) if len(low) else 0
-    return torch.argsort(open_sign.to(torch.int8), dim=1, descending=True)[:, :most]
-
-
-def _all_places(low: Tensor) -> Tensor:
-    return torch.arange(low.shape[1], device=low.device).expand(len(low), -1)
+def _places(wanted: Tensor) -> Tensor:
+    """(N, most) of the wanted values of each set, filled up with others to the same number."""
+    most = int(wanted.sum(1).max()) if len(wanted) else 0
+    if most == wanted.shape[1]:
+        return torch.arange(most, device=wanted.device).expand(len(wanted), -1)
+    return torch.argsort(wanted.to(torch.int8), dim=1, descending=True)[:, :most]

@@ -57,6 +57,8 @@ class ClassOutputs:
                 beaten[:, k] = False
                 lost = beaten.any(axis=1)
                 upper[lost, at[k]] = np.minimum(upper[lost, at[k]], 0.0)
+            none = (upper[:, at] < 0.5).all(axis=1)
+            lower[none, at[0]] = 1.0  # one of them has to be 1: there is nothing
         return replace(boxes, lower=lower, upper=upper)
 
     def sides(self, boxes: Boxes) -> tuple[FloatArray, FloatArray]:

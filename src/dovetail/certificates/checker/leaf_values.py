@@ -51,6 +51,8 @@ class Values:
     """(N, variables) of the plane; of variables that no network reads, of what they cost."""
     apart: FloatArray
     """(N, variables) how fast the planes below and above the outputs part."""
+    gap: FloatArray
+    """(N,) how far those planes, and bounds of outputs, are apart: what halving a box can gain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +164,20 @@ class PartValues:
         value = value - self._sizes(off, ranges)
         value = np.where(empty, np.inf, np.where(np.isnan(value), -np.inf, value))
         n = self.variables.size
-        apart = slopes.sum(axis=1)[:, :n] if both else np.zeros((len(value), n))
-        return Values(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]), apart)
+        apart, gap = np.zeros((len(value), n)), np.full(len(value), np.inf)
+        if both:
+            apart = slopes.sum(axis=1)[:, :n]
+            region = self._finite(variables)
+            gap = -region.least(slopes.sum(axis=1, keepdims=True), offset.sum(axis=1, keepdims=True))[:, 0]
+            gap = gap + self._spread(leaves, ranges)
+        return Values(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]), apart, gap)
+
+    def _spread(self, leaves: Leaves, ranges: Ranges) -> FloatArray:
+        """(N,) what the ranges of outputs, times their multipliers, leave open."""
+        if not leaves.bounds.shape[1]:
+            return np.zeros(len(leaves))
+        width = np.hstack([ranges.upper[place] - ranges.lower[place] for place in self.joint.places])
+        return np.asarray((np.abs(leaves.bounds) * width).sum(axis=1))
 
     def plane_rows(self, prepared: Prepared) -> PlaneRows:
         """Planes below and above every output on each box."""

@@ -141,7 +141,7 @@ class _Certification:
         """Tell the incumbent, in whole steps where objectives have them."""
         value = self.stepped(value)
         self.best = max(self.best, value)
-        self._context.incumbent.raise_bound(value)
+        self._context.incumbent.raise_bound(value, "prices")
         self._progress.record(value)
 
     def _known_costs(self, prices: FloatArray) -> FloatArray:

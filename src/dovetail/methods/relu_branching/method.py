@@ -144,5 +144,5 @@ class _Tree:
         bound = next_step(self._whole.mip, self._whole.step, bound)
         if incumbent.x is not None:
             bound = min(bound, mip.sign * incumbent.objective)
-        incumbent.raise_bound(bound)
+        incumbent.raise_bound(bound, "signs")
         self._progress.record(bound)

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.program import Program, Recording
-from dovetail.predictors.torch import traced_affine, traced_functions, traced_views
+from dovetail.predictors.torch import traced_affine, traced_functions, traced_groups, traced_views
 from dovetail.predictors.torch.table import as_table
 from dovetail.predictors.torch.traced import Constants, Traced, as_traced
 
-RULES = (traced_affine, traced_functions, traced_views)
+RULES = (traced_affine, traced_functions, traced_groups, traced_views)
 """Their handlers are entered as they are imported."""
 
 

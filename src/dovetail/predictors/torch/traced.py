@@ -70,7 +70,7 @@ class Traced(Tensor):
         rule = HANDLERS.get(name)
         if rule is not None:
             return rule(func, *args, **(kwargs or {}))
-        if name.endswith("_") and name[:-1] in HANDLERS:
+        if name.endswith("_") and name[:-1] in HANDLERS and name[:-1] not in MOVING:
             return changed_in_place(args[0], HANDLERS[name[:-1]](func, *args, **(kwargs or {})))
         return _taken_apart(func, args, kwargs or {})
 
@@ -101,6 +101,16 @@ HANDLERS: dict[str, Handler] = {}
 """What each operation of torch records, by its name; without the underscore of what works in place."""
 
 
+MOVING = (
+    "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand",
+    "slice", "select", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk",
+    "unbind", "alias", "detach", "clone", "as_strided", "flip", "index_select", "diagonal", "narrow",
+    "unfold", "repeat", "roll", "gather", "_reshape_alias", "contiguous", "movedim", "lift_fresh", "rot90",
+    "pixel_shuffle", "channel_shuffle",
+)  # fmt: skip
+"""Operations that only move numbers; what they do in place is not the same thing."""
+
+
 def handles(*names: str) -> Callable[[Handler], Handler]:
     """Enter a handler for operations of torch; it is called with the operation and its arguments."""
 
@@ -115,11 +125,6 @@ def changed_in_place(tensor: Any, made: Traced) -> Any:
     """The tensor with other numbers in it, and all that look at it."""
     if not isinstance(tensor, Traced):
         raise UnsupportedError("what depends on the inputs is written into a constant tensor")
-    if (
-        made.shape != tensor.shape
-        or made.places.untyped_storage().data_ptr() == tensor.places.untyped_storage().data_ptr()
-    ):
-        raise UnsupportedError("a tensor is given another shape in place")
     tensor.places.copy_(made.places)
     return tensor
 
@@ -141,13 +146,8 @@ def as_traced(value: Any, like: Traced) -> Traced:
 
 
 def _taken_apart(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """By torch's own decomposition, if there is one."""
+    """As torch itself is made up of others; its table of further ones takes seconds to import."""
     made = func.decompose(*args, **kwargs)
-    if made is not NotImplemented:
-        return made
-    from torch._decomp import decomposition_table  # imported for rare operations only: it takes a second
-
-    rule = decomposition_table.get(func)
-    if rule is None:
+    if made is NotImplemented:
         raise UnsupportedError(f"there is no bound for the operation {func} of torch")
-    return rule(*args, **kwargs)
+    return made

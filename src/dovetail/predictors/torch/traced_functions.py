@@ -1,15 +1,13 @@
-"""Functions of single numbers, maxima, softmax and layer normalisation."""
+"""Functions of single numbers; what is made of straight pieces is written with ReLUs."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 import torch
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.predictors.torch.traced import Traced, as_traced, handles, numbers
+from dovetail.predictors.torch.traced import Traced, handles, numbers
 from dovetail.predictors.torch.traced_affine import weighted
 
 
@@ -88,7 +86,8 @@ def _softshrink(func: Any, tensor: Traced, reach: float = 0.5) -> Traced:
 
 @handles("abs")
 def _abs(func: Any, tensor: Traced) -> Traced:
-    return weighted([(function("relu", tensor), 2.0), (tensor, -1.0)])
+    right, left = function("relu", tensor), function("relu", scaled(tensor, -1.0))
+    return weighted([(right, 1.0), (left, 1.0)])  # which is seen to be no less than 0
 
 
 @handles("clamp", "hardtanh", "clip")
@@ -168,121 +167,6 @@ def _pow(func: Any, tensor: Any, power: Any) -> Any:
     raise UnsupportedError(f"the power {power} has no bound")
 
 
-@handles("maximum", "minimum")
-def _maximum(func: Any, left: Any, right: Any) -> Any:
-    like = left if isinstance(left, Traced) else right
-    rivals = as_traced(left, like).places, as_traced(right, like).places
-    table = torch.stack(torch.broadcast_tensors(*rivals), dim=-1)  # type: ignore[no-untyped-call]
-    sign = -1.0 if func.overloadpacket.__name__.startswith("min") else 1.0
-    return _largest(like.like(table), sign)
-
-
-def _largest(table: Traced, sign: float = 1.0) -> Traced:
-    """Along the last dimension; the least with sign -1."""
-    table = scaled(table, sign)
-    rows = table.places.reshape(-1, table.shape[-1]).numpy().copy()
-    return scaled(table.new(table.recording.maxima(rows), table.shape[:-1]), sign)
-
-
-@handles("amax", "amin")
-def _amax(func: Any, tensor: Traced, dim: Any = (), keepdim: bool = False) -> Any:
-    given = [dim] if isinstance(dim, int) else dim
-    dims = sorted(d % tensor.ndim for d in given) or list(range(tensor.ndim))
-    kept = [d for d in range(tensor.ndim) if d not in dims]
-    table = tensor.places.permute(*kept, *dims).reshape(*(tensor.shape[d] for d in kept), -1)
-    made = _largest(tensor.like(table), -1.0 if func.overloadpacket.__name__ == "amin" else 1.0)
-    shape = [1 if d in dims else tensor.shape[d] for d in range(tensor.ndim)]
-    return made.reshape(shape) if keepdim else made
-
-
-@handles("max_pool2d_with_indices")
-def _max_pool(
-    func: Any,
-    tensor: Traced,
-    size: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Any:
-    """Windows of places; what is outside the image is left out by repeating a place that is inside."""
-    if ceil_mode:
-        raise UnsupportedError("max pooling with ceil_mode has no bound")
-    window, step, pad, apart = (_pair(one) for one in (size, stride or size, padding, dilation))
-    height, width = tensor.shape[-2:]
-    images = tensor.places.reshape(-1, 1, height, width).to(torch.float64) + 1.0
-    windows = torch.nn.functional.unfold(images, window, dilation=apart, padding=pad, stride=step)
-    rows = windows.transpose(1, 2).reshape(-1, math.prod(window)).to(torch.int64).numpy() - 1
-    rows = np.where(rows < 0, rows.max(axis=1, keepdims=True), rows)
-    high = (height + 2 * pad[0] - apart[0] * (window[0] - 1) - 1) // step[0] + 1
-    shape = (*tensor.shape[:-2], high, windows.shape[2] // high)
-    return tensor.new(tensor.recording.maxima(rows), shape), torch.zeros(shape, dtype=torch.int64)
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    values = [value] if isinstance(value, int) else list(value)
-    return values[0], values[-1]
-
-
-@handles("_softmax", "_log_softmax", "_safe_softmax", "softmax", "log_softmax")
-def _softmax(func: Any, tensor: Traced, dim: int, *args: Any, **kwargs: Any) -> Any:
-    last = tensor.places.movedim(dim, -1)
-    logarithm = "log" in func.overloadpacket.__name__
-    rows = last.reshape(-1, last.shape[-1]).numpy().copy()
-    made = tensor.new(tensor.recording.shares(rows, logarithm=logarithm), last.shape)
-    return tensor.like(made.places.movedim(-1, dim))
-
-
-@handles("native_layer_norm")
-def _layer_norm(func: Any, tensor: Traced, shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, ...]:
-    dims = list(range(tensor.ndim - len(shape), tensor.ndim))
-    mean = tensor.mean(dims, keepdim=True)
-    centred: Any = tensor - mean
-    variance: Any = function("square", centred).mean(dims, keepdim=True)
-    rate = function("rsqrt", weighted([(variance, 1.0)], eps))
-    made = centred * rate
-    if weight is not None:
-        made = made * weight.detach()
-    if bias is not None:
-        made = made + bias.detach()
-    return made, mean, rate
-
-
-@handles("native_group_norm")
-def _group_norm(
-    func: Any,
-    tensor: Traced,
-    weight: Any,
-    bias: Any,
-    samples: int,
-    channels: int,
-    size: int,
-    groups: int,
-    eps: float,
-) -> tuple[Any, ...]:
-    rows = tensor.reshape(samples, groups, -1)
-    made, mean, rate = _layer_norm(None, rows, rows.shape[2:], None, None, eps)
-    made = made.reshape(tensor.shape)
-    shape = (1, channels, *(1,) * (tensor.ndim - 2))
-    made = made if weight is None else made * weight.detach().reshape(shape)
-    return made if bias is None else made + bias.detach().reshape(shape), mean, rate
-
-
-@handles("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math")
-def _attention(func: Any, query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-    if args or kwargs.get("dropout_p") or kwargs.get("is_causal") or kwargs.get("attn_mask") is not None:
-        raise UnsupportedError("attention with a mask has no bound")
-    scale = kwargs.get("scale") or 1.0 / math.sqrt(query.shape[-1])
-    shape = query.shape
-    q, k, v = (one.reshape(-1, *one.shape[-2:]) for one in (query, key, value))
-    shares = _softmax_last(torch.bmm(q, k.transpose(1, 2)) * scale)
-    return torch.bmm(shares, v).reshape(*shape[:-1], value.shape[-1]), torch.empty(0)
-
-
-def _softmax_last(tensor: Any) -> Any:
-    return torch.softmax(tensor, dim=-1)
-
-
-@handles("_fused_sdp_choice")
-def _no_fusion(func: Any, *args: Any, **kwargs: Any) -> int:
-    return 0
+@handles("addcmul")
+def _addcmul(func: Any, tensor: Any, left: Any, right: Any, value: float = 1.0) -> Any:
+    return tensor + value * (left * right)

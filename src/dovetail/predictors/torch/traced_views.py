@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.predictors.torch.traced import HANDLERS, Traced, as_traced, changed_in_place, handles
-
-MOVING = (
-    "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand",
-    "slice", "select", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk",
-    "unbind", "alias", "detach", "clone", "as_strided", "flip", "index_select", "diagonal", "narrow",
-    "unfold", "repeat", "roll", "gather", "_reshape_alias", "contiguous", "movedim", "lift_fresh", "rot90",
-    "pixel_shuffle", "channel_shuffle",
-)  # fmt: skip
+from dovetail.core.program import NOTHING
+from dovetail.predictors.torch.traced import HANDLERS, MOVING, Traced, as_traced, changed_in_place, handles
 
 
 @handles(*MOVING)
@@ -62,6 +56,8 @@ def _cast(func: Any, tensor: Traced, *, dtype: torch.dtype | None = None, **kwar
 @handles("copy_")
 def _copied(func: Any, tensor: Any, source: Any, non_blocking: bool = False) -> Any:
     like = source if isinstance(source, Traced) else tensor
+    if isinstance(source, Traced) and source.dtype != tensor.dtype:
+        source = HANDLERS["mul"](func, source, 1.0)  # which is rounded
     return changed_in_place(tensor, like.like(as_traced(source, like).places.expand(tensor.shape)))
 
 
@@ -72,7 +68,7 @@ def _filled(func: Any, tensor: Traced, value: Any = 0.0) -> Any:
 
 @handles("constant_pad_nd")
 def _padded(func: Any, tensor: Traced, pad: Any, value: float = 0.0) -> Any:
-    filler = int(as_traced(value, tensor).places)
+    filler = NOTHING if value == -math.inf else int(as_traced(value, tensor).places)
     return tensor.like(func(tensor.places, pad, filler))
 
 

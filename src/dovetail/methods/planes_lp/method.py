@@ -1,0 +1,326 @@
+"""A bound for many networks of few inputs each: the host's LP, with planes in place of the networks.
+
+    repeat
+        cells:   each network's box of inputs in cells, planes on each; what cannot beat the best point goes
+        LP:      the host without integers, boxes around what is left, and cuts: at the LP's point the lowest
+                 plane above each network's cells (the highest below), as long as points are cut off
+        boxes:   least and largest value of each input over this LP, for points up to the best one
+
+Idea: no neuron is written out, so that depth does not matter; where thousands of integers reach the networks
+through a few sums, the LP loses next to nothing by forgetting them. Weakness: the envelope of a whole box is
+all that is known of a network; where it is far from the network, and boxes do not shrink, that is the end.
+
+Boxes hold for points up to the best one known. So what is claimed is never above its cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.analysis.block_graph import block_graph
+from dovetail.bounds.box import Box, propagate
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.class_rounding import block_slack
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
+from dovetail.core.problem import Problem
+from dovetail.methods.planes_lp.cells import Cells, cut
+from dovetail.methods.planes_lp.envelope import Envelope
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.engine import MipStatus
+from dovetail.run.gap import optimality_gap
+from dovetail.run.progress import Progress
+
+MOST_INPUTS, MOST_SAMPLES = 4, 400
+"""Inputs of one sample that can move: cells are as many as a power of it. Samples: their cuts fill the LP."""
+MOST_CELLS, FINEST = 600, 16
+"""Of one sample, and along one input: half a second for thirty networks."""
+CUT_ROUNDS = 20
+"""LPs with new cuts over the same cells; later ones move little."""
+CUT_WORTH, CUT_PATIENCE = 0.005, 4
+"""LPs in a row with new cuts that took less than this part off the gap: then the next is not worth its time.
+One that moves nothing may come before one that does."""
+VIOLATED = 1e-4
+"""Of the spread of a network's values over its cells: points that are nearer to its envelope are left."""
+WORTH = 0.02
+"""Rounds go on while the gap or the boxes shrink by this part."""
+CUT_AGAIN = 0.1
+"""Boxes that lost this part of their widths to dropped cells are cut again: that takes no LP."""
+TRIAL = 8
+"""LPs for boxes go on while the last so many boxes shrank by `WORTH`."""
+SHRINK_SHARE = 0.4
+"""Of the time left, for LPs for boxes: the next cells and cuts need some too."""
+WIDE = 1e-7
+"""Inputs whose box is narrower are as good as fixed."""
+PAD = 1e-9
+"""Relative to 1 + the bound: boxes from LPs are no tighter than that."""
+
+
+class NothingLeft(Exception):
+    """No point costs the cutoff or less: that is proved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One sample of a network that reads few inputs."""
+
+    planes: NetworkPlanes
+    inputs: IntArray
+    outputs: IntArray
+    slack: FloatArray
+    """(q,) how far the deployed network may be from its graph."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanesPlan:
+    """What is known of a problem that can be bounded so."""
+
+    mip: Mip
+    """In minimisation form, as far out as the check accepts."""
+    box: Box
+    samples: tuple[Sample, ...]
+    inputs: IntArray
+    """Columns that some network reads."""
+
+
+def planes_plan(context: SolveContext) -> PlanesPlan | None:
+    """Whether and how planes can stand for the networks; made once (see `SolveContext.once`)."""
+    problem = context.relaxed or context.problem
+    if sum(block.samples for block in problem.blocks) > MOST_SAMPLES:
+        return None
+    mip = problem.mip.minimised().loosened()
+    box = propagate(mip)
+    samples: list[Sample] = []
+    for block in problem.blocks:
+        lower, upper = box.lower[block.inputs], box.upper[block.inputs]
+        moving = np.count_nonzero(upper - lower > WIDE, axis=1)
+        if block.classifies or not np.all(np.isfinite(upper - lower)) or np.max(moving) > MOST_INPUTS:
+            return None
+        slack = block_slack(block, lower, upper)
+        planes = _planes(problem, block.name)
+        if planes is None or not np.all(np.isfinite(slack)):
+            return None
+        for i in range(block.samples):
+            samples.append(Sample(planes, block.inputs[i], block.outputs[i], slack[i]))
+    if not samples:
+        return None
+    return PlanesPlan(mip, box, tuple(samples), problem.inputs)
+
+
+def _planes(problem: Problem, name: str) -> NetworkPlanes | None:
+    (block,) = (block for block in problem.blocks if block.name == name)
+    graph = block_graph(problem, block)
+    try:
+        return None if graph is None else NetworkPlanes(graph)
+    except UnsupportedError:
+        return None
+
+
+@dataclass(frozen=True)
+class PlanesLp:
+    """The bound as a phase."""
+
+    name = "planes-lp"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Cells, cuts and boxes in turn, while that helps."""
+        plan = context.once(planes_plan)
+        if plan is None:
+            return MethodOutcome(StopReason.STALLED, 0, "networks that read more than a few inputs each")
+        context.monitor.say(f"  proof: planes over cells of {len(plan.samples)} networks, in the host's LP")
+        run, progress = _Run(context, plan), Progress(context)
+        try:
+            while not context.over:
+                helped = run.round()
+                progress.record(run.best)
+                if not helped:
+                    break
+        except NothingLeft:
+            run.claim(run.cutoff)
+            progress.record(run.best)
+        message = f"planes LP: bound {context.problem.mip.sign * run.best:.6g} after {run.rounds} rounds"
+        return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
+
+
+class _Run:
+    """The boxes, cells and LP of one problem."""
+
+    def __init__(self, context: SolveContext, plan: PlanesPlan) -> None:
+        self._context, self._plan, self._mip = context, plan, plan.mip
+        self._lower, self._upper = plan.box.lower.copy(), plan.box.upper.copy()
+        self.best, self.rounds, self.cutoff = -np.inf, 0, np.inf
+
+    def claim(self, bound: float) -> None:
+        """Of all points, the smaller of this and the cutoff is a bound."""
+        self.best = max(self.best, min(bound, self.cutoff))
+        self._context.incumbent.raise_bound(self.best, "planes")
+
+    def round(self) -> bool:
+        """Cells, cuts, boxes; whether another round may help."""
+        context, before, volume = self._context, self.best, self._volume()
+        incumbent, own = context.incumbent, context.problem.mip
+        if incumbent.x is not None:
+            self.cutoff = own.sign * incumbent.objective + 0.5 * optimality_gap(own, incumbent.objective)
+        self.rounds += 1
+        cells = self._cells()
+        lp = self._loaded()
+        with context.stopwatch.measure("engine"):
+            self._cuts(lp, cells)
+            self._shrink(lp, context.budget.part(SHRINK_SHARE * context.budget.left))
+        gap = self.cutoff - before
+        gained = not np.isfinite(gap) or self.best - before > WORTH * gap
+        return gained or self._volume() < (1.0 - WORTH) * volume
+
+    def _cells(self) -> list[Cells]:
+        """Every sample's cells, cut anew as long as boxes shrink by what was dropped."""
+        while True:
+            before = self._volume()
+            self._propagate()
+            cells = [self._cut(sample) for sample in self._plan.samples]
+            if self._context.over or self._volume() > (1.0 - CUT_AGAIN) * before:
+                self._propagate()
+                return cells
+
+    def _volume(self) -> float:
+        """The mean width of the inputs' boxes."""
+        inputs = self._plan.inputs
+        return float(np.mean(self._upper[inputs] - self._lower[inputs]))
+
+    def _cost_row(self) -> tuple[sp.csr_array, float]:
+        """cost'x <= cutoff as a row, without entries that a row cannot have."""
+        cost = self._mip.cost
+        small = (cost != 0.0) & (np.abs(cost) < SMALLEST)
+        size = np.maximum(np.abs(self._lower[small]), np.abs(self._upper[small]))
+        room = float(np.abs(cost[small]) @ size) + TOLERANCE * 1e-3
+        return sp.csr_array(np.where(small, 0.0, cost)[None]), self.cutoff - self._mip.offset + room
+
+    def _held(self, mip: Mip) -> Mip:
+        """A program within the boxes, with the cutoff as a row."""
+        row, limit = self._cost_row()
+        return replace(
+            mip,
+            A=sp.vstack([mip.A, row], format="csr"),
+            row_lower=np.append(mip.row_lower, -np.inf),
+            row_upper=np.append(mip.row_upper, limit),
+            row_names=None,
+            lower=self._lower,
+            upper=self._upper,
+        )
+
+    def _propagate(self) -> None:
+        """Rows and the cutoff, passed on to the boxes."""
+        box = propagate(self._held(self._mip))
+        self._lower, self._upper = box.lower.copy(), box.upper.copy()
+
+    def _cut(self, sample: Sample) -> Cells:
+        """A sample's box in cells; the boxes of its inputs and outputs become what is left."""
+        low, high = self._lower[sample.inputs], self._upper[sample.inputs]
+        limits = self._lower[sample.outputs] - sample.slack, self._upper[sample.outputs] + sample.slack
+        cells = cut(sample.planes, (low, high), _splits(high - low), limits)
+        if cells is None:
+            raise NothingLeft
+        for columns, bottom, top in (
+            (sample.inputs, cells.lower, cells.upper),
+            (sample.outputs, cells.below.min(0) - sample.slack, cells.above.max(0) + sample.slack),
+        ):
+            low, high = np.maximum(self._lower[columns], bottom), np.minimum(self._upper[columns], top)
+            crossed = low > high  # by rounding, or nothing is left: the LP will say
+            self._lower[columns] = np.where(crossed, self._lower[columns], low)
+            self._upper[columns] = np.where(crossed, self._upper[columns], high)
+        return cells
+
+    def _loaded(self) -> SafeLp:
+        return SafeLp(self._held(self._mip), seed=self._context.seed, threads=self._context.threads)
+
+    def _cuts(self, lp: SafeLp, cells: list[Cells]) -> None:
+        """Solve, cut off, solve again."""
+        budget = self._context.budget
+        sides = [
+            (sample, output, sign, Envelope(cell, output, sign), float(np.ptp(cell.above[:, output])))
+            for sample, cell in zip(self._plan.samples, cells, strict=True)
+            for output in range(sample.outputs.size)
+            for sign in (1.0, -1.0)
+        ]
+        slow = 0
+        for _ in range(CUT_ROUNDS):
+            before = self.best
+            x = self._solved(lp)
+            moved = self.best - before > CUT_WORTH * (self.cutoff - before) or not np.isfinite(before)
+            slow = 0 if moved else slow + 1
+            if x is None or self._context.over or slow == CUT_PATIENCE:
+                return
+            entries: list[tuple[IntArray, FloatArray, float]] = []
+            for sample, output, sign, envelope, spread in sides:
+                slopes, constant = envelope.plane(x[sample.inputs], budget)
+                column, limit = sample.outputs[output], constant + sample.slack[output]
+                over = sign * x[column] - float(slopes @ x[sample.inputs]) - limit
+                if over > VIOLATED * (spread + SMALLEST):
+                    columns = np.append(sample.inputs, column)
+                    entries.append((columns, np.append(-slopes, sign), limit))
+            if not entries:
+                return
+            lp.add_rows(*_rows(entries, self._mip.n_columns))
+
+    def _solved(self, lp: SafeLp) -> FloatArray | None:
+        answer = lp.minimise(self._mip.cost, self._mip.offset, self._context.budget)
+        if answer.status is MipStatus.INFEASIBLE:
+            raise NothingLeft
+        self.claim(answer.bound)
+        return answer.x
+
+    def _shrink(self, lp: SafeLp, budget: Budget) -> None:
+        """Least and largest value of inputs over the LP with its cuts, in any order, while it pays."""
+        left: list[float] = []
+        for j in np.random.default_rng(self._context.seed + self.rounds).permutation(self._plan.inputs):
+            wide = self._upper[j] - self._lower[j]
+            paid = len(left) < TRIAL or np.mean(left[-TRIAL:]) < 1.0 - WORTH
+            if budget.over or self._context.over or not paid:
+                return
+            if wide <= WIDE:
+                continue
+            for sign in (1.0, -1.0):
+                self._ask(lp, j, sign, budget)
+            left.append((self._upper[j] - self._lower[j]) / wide)
+
+    def _ask(self, lp: SafeLp, j: int, sign: float, budget: Budget) -> None:
+        """The least (sign 1) or largest value of an input."""
+        cost = np.zeros(self._mip.n_columns)
+        cost[j] = sign
+        answer = lp.minimise(cost, 0.0, budget)
+        if answer.status is MipStatus.INFEASIBLE:
+            raise NothingLeft
+        if not np.isfinite(answer.bound):
+            return
+        reached = sign * (answer.bound - PAD * (1.0 + abs(answer.bound)))
+        if sign > 0:
+            self._lower[j] = min(max(self._lower[j], reached), self._upper[j])
+        else:
+            self._upper[j] = max(min(self._upper[j], reached), self._lower[j])
+
+
+def _splits(width: FloatArray) -> IntArray:
+    """Cells along each input: one where it cannot move, else as many as the cells of a sample allow."""
+    moving = width > WIDE
+    each = min(FINEST, int(float(MOST_CELLS) ** (1.0 / max(1, int(np.count_nonzero(moving)))) + 1e-9))
+    return np.where(moving, each, 1)
+
+
+def _rows(
+    entries: list[tuple[IntArray, FloatArray, float]], columns: int
+) -> tuple[sp.csr_array, FloatArray, FloatArray]:
+    """Rows values'x[columns] <= limit; entries of a column that is read twice add up."""
+    row = np.repeat(np.arange(len(entries)), [where.size for where, _, _ in entries])
+    where = np.concatenate([where for where, _, _ in entries])
+    values = np.concatenate([values for _, values, _ in entries])
+    A = sp.csr_array((values, (row, where)), shape=(len(entries), columns))
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    tiny = sp.csr_array((np.abs(A.data) < SMALLEST, A.indices, A.indptr), shape=A.shape).sum(axis=1) > 0
+    limits = np.array([limit for _, _, limit in entries])[~tiny]  # a cut less is no harm
+    return sp.csr_array(A[~tiny]), np.full(limits.size, -np.inf), limits

@@ -1,0 +1,30 @@
+"""The least value of linear functions over boxes with one row, against scipy's LPs."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from dovetail.certificates.checker.region import Region
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_least_is_the_lps(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 7))
+    lower = rng.normal(size=(3, d))
+    upper = lower + rng.uniform(0, 2, (3, d))
+    row = rng.normal(size=d) * (rng.random(d) < 0.8)
+    side = float(np.where(row > 0, row * lower, row * upper).sum(1).max() + rng.uniform(0, 2))
+    slopes, offset = rng.normal(size=(3, 4, d)), rng.normal(size=(3, 4))
+    found = Region(lower, upper, row, side).least(slopes, offset)
+    for k in range(3):
+        for s in range(4):
+            bounds = list(zip(lower[k], upper[k], strict=True))
+            true = linprog(slopes[k, s], row[None], [side], bounds=bounds).fun + offset[k, s]
+            assert found[k, s] <= true + 1e-12
+            assert found[k, s] >= true - 1e-8
+
+
+def test_without_a_row_it_is_a_corner():
+    region = Region(np.array([[-1.0, 0.0]]), np.array([[2.0, 3.0]]))
+    assert region.least(np.array([[[1.0, -2.0]]]), np.array([[0.5]])) == pytest.approx(-6.5)

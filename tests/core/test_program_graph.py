@@ -1,0 +1,60 @@
+"""Programs as graphs; networks of all kinds are in tests/predictors/torch/test_program.py."""
+
+import numpy as np
+import pytest
+
+from dovetail.core import program_graph
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.graph import Affine
+from dovetail.core.program import Recording
+from dovetail.core.program_graph import graph_of
+
+
+def same(recording, outputs, rng):
+    program, X = recording.program(outputs), rng.normal(size=(30, recording.inputs))
+    graph = graph_of(program)
+    np.testing.assert_allclose(graph.values(X), program.values(X), atol=1e-12)
+    return graph
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("logarithm", [False, True])
+def test_softmax_of_rows(count, logarithm):
+    recording = Recording(2 * count)
+    outputs = recording.shares(np.arange(2 * count).reshape(2, count), logarithm=logarithm)
+    same(recording, outputs, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_maxima(count):
+    recording = Recording(count)
+    same(recording, recording.maxima(np.arange(count)[None]), np.random.default_rng(0))
+
+
+def test_sums_are_multiplied_out_and_what_nothing_reads_is_left_out():
+    rng, recording = np.random.default_rng(0), Recording(3)
+    numbers = np.arange(3)
+    for _ in range(4):
+        grid = np.indices((3, 3)).reshape(2, -1)
+        numbers = recording.sums(grid[0], numbers[grid[1]], rng.normal(size=9), rng.normal(size=3))
+    recording.functions("exp", numbers)
+    graph = same(recording, numbers, rng)
+    assert len(graph.steps) == 1 and isinstance(graph.steps[0].operation, Affine)
+
+
+def test_outputs_may_be_inputs_or_constants():
+    rng, recording = np.random.default_rng(0), Recording(3)
+    constants = recording.constants(np.array([4.0]))
+    same(recording, np.array([2, 0]), rng)
+    same(recording, np.concatenate([constants, [1]]), rng)
+    same(recording, constants, rng)
+    powers = recording.functions("exp", np.arange(3))
+    recording.functions("tanh", powers)
+    same(recording, powers, rng)  # not the last step
+
+
+def test_too_large(monkeypatch):
+    monkeypatch.setattr(program_graph, "LARGEST", 5)
+    recording = Recording(3)
+    with pytest.raises(UnsupportedError, match="more than 5 numbers"):
+        graph_of(recording.program(recording.functions("exp", np.arange(3)[::-1].copy())))

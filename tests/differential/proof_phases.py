@@ -1,0 +1,38 @@
+"""The phases of `auto` that prove, one after the other and nothing else: quick, and each of them alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.methods.block_prices.method import BlockPrices
+from dovetail.methods.certified_prices.method import CertifiedPrices
+from dovetail.methods.exact_mip import ExactMip
+from dovetail.methods.input_branching.method import InputBranching
+from dovetail.methods.relu_branching.method import ReluBranching
+from dovetail.run.budget import StopReason
+from dovetail.run.context import Method, MethodOutcome, SolveContext
+
+PHASES: tuple[Method, ...] = (
+    InputBranching(),
+    ReluBranching(),
+    CertifiedPrices(),
+    BlockPrices(),
+    ExactMip(),
+)
+
+
+@dataclass(frozen=True)
+class ProofPhases:
+    """All of them, or some."""
+
+    phases: tuple[Method, ...] = PHASES
+
+    name = "proof-phases"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Each has a share of the time, whether or not another one has closed the gap."""
+        notes = []
+        for left, phase in zip(range(len(self.phases), 0, -1), self.phases, strict=True):
+            outcome = phase.solve(context.part(1.0 / left))
+            notes.append(f"{phase.name}: {outcome.message}")
+        return MethodOutcome(context.over or StopReason.STALLED, len(context.monitor.trace), "; ".join(notes))

@@ -1,0 +1,109 @@
+"""Planes in the host's LP: below every point, near the optimum where integers hardly matter, never wrong."""
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.core.graph import Graph
+from dovetail.methods.planes_lp import PlanesLp, planes_plan
+from dovetail.methods.planes_lp.cells import cut
+from dovetail.methods.planes_lp.envelope import Envelope
+from dovetail.run.budget import Budget
+from tests.conftest import FULL
+from tests.contexts import breach, choices, context_of
+from tests.small import random_mlp
+
+SEEDS = range(40 if FULL else 2)
+
+
+def several(seed, integer):
+    """Three networks of two inputs each, a budget and a row between their outputs."""
+    rng = np.random.default_rng(seed)
+    inputs = np.array([[0, 1], [1, 2], [3, 0]])
+    outputs = np.array([[4], [5], [6]])
+    mip = dt.Mip(
+        cost=[*rng.normal(0, 0.3, 4), *rng.normal(0, 1.0, 3)],
+        A=[[1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, -1.0, 0.5]],
+        row_lower=[2.0, -3.0],
+        row_upper=[6.0, 3.0],
+        lower=[0.0, -1.0, 0.0, 0.0, -np.inf, -np.inf, -np.inf],
+        upper=[3.0, 2.0, 3.0, 2.0, np.inf, np.inf, np.inf],
+        integer=[*[integer] * 4, False, False, False],
+        sense="max" if seed % 2 else "min",
+    )
+    problem = dt.Problem(mip)
+    for k in range(3):
+        net = random_mlp(2, width=5, layers=1 + (seed + k) % 3, seed=seed + 10 * k)
+        problem.add_predictor(net, inputs[k], outputs[k])
+    return problem
+
+
+def points_of(problem, seed):
+    """Feasible points: all of them, or a few thousand drawn at random."""
+    mip = problem.mip
+    if np.any(mip.integer):
+        points = choices(problem)
+    else:
+        rng = np.random.default_rng(seed)
+        points = np.zeros((3000, mip.n_columns))
+        points[:, :4] = rng.uniform(mip.lower[:4], mip.upper[:4], (3000, 4))
+        for block in problem.blocks:
+            points[:, block.outputs[0]] = block.predictor.predict(points[:, block.inputs[0]])
+    return np.array([x for x in points if breach(mip, x) <= 1e-9])
+
+
+@pytest.mark.parametrize("integer", [True, False])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_it_is_below_every_point_whatever_the_cutoff(seed, integer):
+    problem = several(seed, integer)
+    points = points_of(problem, seed)
+    if not len(points):
+        return
+    values = problem.mip.sign * (points @ problem.mip.cost)
+    order = np.argsort(values)
+    for known in (None, order[0], order[len(order) // 2]):
+        context = context_of(problem, 1.0)
+        if known is not None:
+            context.incumbent.offer(points[known], "given")
+        assert context.once(planes_plan) is not None
+        PlanesLp().solve(context)
+        assert context.incumbent.bound <= values.min() + 1e-6 * (1.0 + abs(values.min()))
+        if known == order[0]:
+            spread = values.max() - values.min()
+            assert context.incumbent.bound >= values.min() - 0.5 * spread
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_planes_of_an_envelope_are_beyond_the_network(seed):
+    rng = np.random.default_rng(seed)
+    net = random_mlp(2, 2, width=6, layers=2, seed=seed)
+    problem = dt.Problem(dt.Mip(cost=np.zeros(4), lower=-9.0, upper=9.0))
+    block = problem.add_predictor(net, [0, 1], [2, 3])
+    layers = block.description.layers_if_known()
+    planes = NetworkPlanes(Graph.of_layers(layers, 2))
+    low, high = np.array([-1.0, 0.0]), np.array([1.0, 2.0])
+    free = np.full(2, -np.inf), np.full(2, np.inf)
+    X = rng.uniform(low, high, (2000, 2))
+    Y = block.predictor.predict(X)
+    cells = cut(planes, (low, high), np.array([5, 4]), free)
+    for output in range(2):
+        for sign in (1.0, -1.0):
+            slopes, constant = Envelope(cells, output, sign).plane(X[0], Budget(9.0))
+            assert np.all(sign * Y[:, output] <= X @ slopes + constant + 1e-9)
+    limit = np.quantile(Y[:, 0], 0.8)
+    kept = cut(planes, (low, high), np.array([8, 8]), (np.array([limit, -np.inf]), free[1]))
+    good = X[Y[:, 0] >= limit]
+    assert np.all((good >= kept.lower) & (good <= kept.upper))
+    assert len(kept.vertices) < 81
+    slopes, constant = Envelope(kept, 0, -1.0).plane(X[0], Budget(9.0))
+    assert np.all(-Y[Y[:, 0] >= limit, 0] <= good @ slopes + constant + 1e-9)
+    assert cut(planes, (low, high), np.array([2, 2]), (np.full(2, Y.max() + 99.0), free[1])) is None
+
+
+def test_networks_with_many_inputs_are_left_alone():
+    problem = dt.Problem(dt.Mip(cost=np.ones(9), lower=-1.0, upper=1.0))
+    problem.add_predictor(random_mlp(8, width=3, layers=1, seed=0), np.arange(8), [8])
+    context = context_of(problem)
+    assert context.once(planes_plan) is None
+    assert "few inputs" in PlanesLp().solve(context).message
