@@ -174,3 +174,18 @@ def test_score_zero_is_no_leaf(monkeypatch):
     searches = [ReluSearch(Instance(seed, "ball").targets(), SearchOptions(batch=8)) for seed in range(10)]
     with pytest.raises(AssertionError, match="a leaf has no neuron"):
         [search.run(Budget(60)) for search in searches]
+
+
+def test_records_divide_all_signs_among_them():
+    instance = Instance(1, "ball")
+    search = ReluSearch(instance.targets(), SearchOptions(batch=8, record_bytes=10**6))
+    search.run(Budget(60))
+    signs = torch.cat([part.sign for part in search.records])
+    bounds = torch.cat([part.bound for part in search.records])
+    for pattern in itertools.product((-1, 1), repeat=signs.shape[1]):
+        fits = ((signs == 0) | (signs == torch.tensor(pattern))).all(1)
+        assert fits.sum() == 1
+    assert bounds.min() >= search.lower[0] - 1e-12
+    small = ReluSearch(instance.targets(), SearchOptions(batch=8, record_bytes=10))
+    small.run(Budget(60))
+    assert small.records is None

@@ -128,7 +128,11 @@ class BestFirst(ABC, Generic[N]):
         nodes = self._open
         done = nodes.bound >= self.limit[nodes.target]
         self._put_aside(nodes.target[done], nodes.bound[done])
+        self._keep(nodes, done)
         self._open = nodes.take(~done)
+
+    def _keep(self, nodes: N, done: Tensor) -> None:
+        """Some nodes are put aside: for searches that keep a record of what they have proved."""
 
     def _lowest(self) -> Tensor:
         """The nodes to split: the lowest of each target first, then the second lowest, ..."""

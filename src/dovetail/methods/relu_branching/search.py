@@ -5,9 +5,10 @@ What cannot be split any more is solved exactly (`leaf`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
 from dovetail.methods.relu_branching.best_first import BestFirst
 from dovetail.methods.relu_branching.bounding import LEAF_STEPS, Bounding
@@ -15,6 +16,9 @@ from dovetail.methods.relu_branching.leaf import leaf_bound
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
+
+BYTES = 33
+"""Of a neuron in a record: two bounds, a slope, a multiplier and a sign."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class SearchOptions:
     """Adam's, per node."""
     tolerance: float = 1e-7
     """How far below the best value met a node may be put aside."""
+    record_bytes: int = 0
+    """Of all closed nodes, kept for a certificate; beyond it none are kept."""
 
 
 class ReluSearch(BestFirst[Nodes]):
@@ -38,6 +44,10 @@ class ReluSearch(BestFirst[Nodes]):
         options = options or SearchOptions()
         self._bounding = Bounding(targets, options.steps)
         self.leaves = 0
+        self._record_bytes = options.record_bytes
+        self.records: list[Nodes] | None = [] if options.record_bytes else None
+        """Closed nodes: their signs divide all points among them, and their slopes and multipliers prove
+        their bounds, but for leaves, whose multipliers are an LP's. None where they are not kept."""
         super().__init__(targets, options.batch, options.most_nodes, options.tolerance)
         self.unstable = int(unstable(self._open).sum(1).max())
         """Neurons that may change sign at the roots, at most."""
@@ -74,14 +84,25 @@ class ReluSearch(BestFirst[Nodes]):
             return leaves
         limit, last = self.limit[leaves.target], self._bounding.neurons.last
         leaves = self._bounding.bounded(leaves, limit, LEAF_STEPS, last).nodes
+        rest = torch.ones_like(leaves.target, dtype=torch.bool)
         for k in torch.nonzero(leaves.bound < limit).ravel().tolist():
             if budget.over:
                 break
             node = leaves.take(torch.tensor([k], device=leaves.target.device))
             bound, moves = leaf_bound(node, self._bounding, budget)
-            self._put_aside(node.target, torch.fmax(node.bound, torch.full_like(node.bound, bound)))
-            leaves.bound[k] = torch.inf  # it is put aside
+            proved = torch.fmax(node.bound, torch.full_like(node.bound, bound))
+            self._put_aside(node.target, proved)
+            rest[k] = False
+            if self.records is not None:
+                self.records.append(replace(node, bound=proved))
             if moves is not None:
                 self._try(node.target, torch.as_tensor(moves, device=node.target.device)[None])
             self.leaves += 1
-        return leaves
+        return leaves.take(rest)
+
+    def _keep(self, nodes: Nodes, done: Tensor) -> None:
+        if self.records is None:
+            return
+        self.records.append(nodes.take(done))
+        size = sum(part.sign.numel() for part in self.records) * BYTES
+        self.records = self.records if size <= self._record_bytes else None
