@@ -20,7 +20,7 @@ TRAINED = Training(1.0, 0.5, 1.0, 1)
 
 
 def small_water(seed, n=4, dtype=torch.float64):
-    """Nine features, but the network reads with small weights: some samples fit the budget, some do not."""
+    """Four samples that are not potable: some may fit the budget."""
     torch.manual_seed(seed)
     net = nn.Sequential(nn.Linear(9, 4), nn.ReLU(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1)).to(dtype)
     samples = np.random.default_rng(seed).normal(size=(n, 9))
@@ -40,6 +40,19 @@ def test_the_bound_holds_and_is_better_than_the_host_s(seed):
     outcome = CertifiedPrices(batch=64).solve(context)
     assert context.incumbent.bound <= -exact.incumbent.objective + 1e-9, outcome.message
     assert context.incumbent.bound >= -4.0 - 1e-9  # what the host knows by itself
+
+
+def test_smooth_networks_have_bounds_too():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(9, 4), nn.GELU(), nn.Linear(4, 1)).double()
+    samples = np.random.default_rng(0).normal(size=(12, 9))
+    with torch.no_grad():
+        net[2].bias -= net(torch.as_tensor(samples)).max() + 0.6
+    context = context_of(formulate(samples, net, TRAINED).problem, 15.0)
+    if not applies(context):
+        pytest.skip("there are no planes for GELU")
+    outcome = CertifiedPrices(batch=256).solve(context)
+    assert -12.0 < context.incumbent.bound <= -context.incumbent.objective + 1e-9, outcome.message
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -12,6 +12,7 @@ from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.graph import Graph
 from dovetail.core.layers import Activation, Dense
 from dovetail.methods.relu_branching import bounding
+from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
@@ -122,6 +123,20 @@ def test_a_closed_search_is_the_optimum(kind, condition, seed):
             assert search.best[k] == pytest.approx(true, abs=1e-5)
 
 
+@pytest.mark.parametrize("condition", [False, True])
+@pytest.mark.parametrize("kind", ["box", "ball", "priced"])
+def test_cells_of_moves_close_in_on_the_optimum(kind, condition):
+    for seed in range(2):
+        instance = Instance(seed, kind, inputs=3, condition=condition)
+        true = instance.optimum(0)
+        search = MoveSearch(instance.targets(100.0), batch=128, tolerance=1e-3)
+        ended = search.run(Budget(20), enough=lambda s: s.nodes > 10_000)
+        assert search.lower[0] <= min(true, 100.0) + 1e-7
+        if ended == "closed" and np.isfinite(true):
+            assert search.lower[0] >= min(true, instance.most[0]) - 2e-3
+        assert ended == "closed" or seed, "the first of each kind is easy"
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_hold_at_every_moment(seed):
     """Rounds one by one; a cutoff below the optimum is what is claimed, and no more."""
@@ -159,3 +174,18 @@ def test_score_zero_is_no_leaf(monkeypatch):
     searches = [ReluSearch(Instance(seed, "ball").targets(), SearchOptions(batch=8)) for seed in range(10)]
     with pytest.raises(AssertionError, match="a leaf has no neuron"):
         [search.run(Budget(60)) for search in searches]
+
+
+def test_records_divide_all_signs_among_them():
+    instance = Instance(1, "ball")
+    search = ReluSearch(instance.targets(), SearchOptions(batch=8, record_bytes=10**6))
+    search.run(Budget(60))
+    signs = torch.cat([part.sign for part in search.records])
+    bounds = torch.cat([part.bound for part in search.records])
+    for pattern in itertools.product((-1, 1), repeat=signs.shape[1]):
+        fits = ((signs == 0) | (signs == torch.tensor(pattern))).all(1)
+        assert fits.sum() == 1
+    assert bounds.min() >= search.lower[0] - 1e-12
+    small = ReluSearch(instance.targets(), SearchOptions(batch=8, record_bytes=10))
+    small.run(Budget(60))
+    assert small.records is None

@@ -24,7 +24,9 @@ from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, Pr
 from dovetail.methods.certified_prices.priced_components import Priced
 from dovetail.methods.column_generation.master import Master
 from dovetail.methods.column_generation.method import ColumnGenerationRun, column_run
+from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
@@ -34,8 +36,15 @@ TOLERANCE, FINEST = 2e-3, 1e-5
 first where objectives may be anything; as fine as the second where that brings the next whole step."""
 NUDGE = 1e-4
 """Relative: so much farther than a point on a class's very edge, lest rounding put it on the other side."""
+DEVICE_BATCH = 32768
+"""Nodes bounded at a time on a GPU: 2 GB for the widest layers of a 6x64 network."""
+FEW_NEURONS = 64
+"""On a GPU: with more of them cells of moves are better than signs of neurons (measured: 2x16 and 4x32)."""
 LOOK, REPORT = 0.25, 1.0
 """Seconds from one look at the bound to the next, and from one row of the trace to the next."""
+
+
+Search = ReluSearch | MoveSearch
 
 
 def coupled_problem(context: SolveContext) -> CoupledProblem | None:
@@ -142,17 +151,25 @@ class _Certification:
         np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
         return known
 
-    def _search(self, part: Priced, known: FloatArray, tolerance: float) -> ReluSearch | None:
+    def _search(self, part: Priced, known: FloatArray, tolerance: float) -> Search | None:
         if part.targets is None:
             return None
         saved = (part.other - part.base)[part.asked]
         worth = float(np.min(saved, initial=np.inf, where=np.isfinite(saved)))
         tolerance *= worth if np.isfinite(worth) else 1.0
-        search = ReluSearch(part.targets, SearchOptions(batch=self._batch, tolerance=tolerance))
+        search = self._made(part.targets, tolerance)
         search.know(torch.as_tensor(_known(part, known)))
         return search
 
-    def _add_columns(self, at: PricedProblem, searches: list[ReluSearch | None]) -> int:
+    def _made(self, targets: Targets, tolerance: float) -> Search:
+        """Over signs of ReLUs where there are few of them; over moves for other networks, and on a GPU."""
+        graph, on_cpu = targets.planes.graph, targets.shift.device.type == "cpu"
+        batch = self._batch if on_cpu else DEVICE_BATCH
+        if is_relu_network(graph) and (on_cpu or Neurons(graph).count <= FEW_NEURONS):
+            return ReluSearch(targets, SearchOptions(batch=batch, tolerance=tolerance))
+        return MoveSearch(targets, batch=batch, tolerance=tolerance)
+
+    def _add_columns(self, at: PricedProblem, searches: list[Search | None]) -> int:
         """The cheapest points met, all components at once; how many columns are new."""
         run, mip, before = self._run, self._context.problem.mip, self._run.pool.size
         z = self._context.incumbent.x
@@ -174,12 +191,12 @@ class _Watch:
     """Says when a search has done enough, and reports now and then."""
 
     def __init__(
-        self, certification: _Certification, at: PricedProblem, searches: list[ReluSearch | None]
+        self, certification: _Certification, at: PricedProblem, searches: list[Search | None]
     ) -> None:
         self._certification, self._at, self._searches = certification, at, searches
         self._looked = self._reported = time.perf_counter()
 
-    def enough(self, search: ReluSearch) -> bool:
+    def enough(self, search: Search) -> bool:
         """Whether all is proved that can be at these prices, up to a whole step."""
         now, certification = time.perf_counter(), self._certification
         if now - self._looked < LOOK:
@@ -195,7 +212,7 @@ class _Watch:
         return bool(certification.over) or certification.stepped(lower) >= certification.stepped(upper)
 
 
-def _lower(search: ReluSearch | None) -> FloatArray | None:
+def _lower(search: Search | None) -> FloatArray | None:
     return None if search is None else search.lower.cpu().numpy()
 
 

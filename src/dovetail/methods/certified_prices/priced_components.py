@@ -27,7 +27,7 @@ from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.problem import Problem
-from dovetail.methods.relu_branching.targets import Targets, is_relu_network
+from dovetail.methods.relu_branching.targets import Targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def groups(problem: Problem, parts: Components, box: Box, room: float, device: s
 
 def _planes(problem: Problem, block: Block, device: str) -> NetworkPlanes | None:
     graph = block_graph(problem, block)
-    if graph is None or not is_relu_network(graph) or (block.classifies and graph.outputs > 1):
+    if graph is None or (block.classifies and graph.outputs > 1):
         return None
     try:
         return NetworkPlanes(graph, device)
@@ -185,6 +185,8 @@ def _priced_class(
         device = moves.device
         chosen = torch.as_tensor(asked, device=device)
         limit = torch.as_tensor(cutoff[asked], device=device)
+        dearest = (moves.abs() * group.domain.limit).sum(1)[chosen] + 1.0  # beyond it nothing is possible
+        limit = torch.minimum(limit, dearest)
         targets = Targets(
             group.planes,
             _ball(group.domain.take(chosen), moves[chosen], limit),

@@ -19,6 +19,7 @@ import torch
 from dovetail.bounds.whole_objective import next_step
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.methods.relu_branching.targets import is_relu_network
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.gap import optimality_gap
@@ -40,7 +41,9 @@ def one_network(context: SolveContext) -> CoupledProblem | None:
     if sum(block.samples for block in problem.blocks) != 1:
         return None
     found = CoupledProblem.of(problem, context.device or "cpu", loose=False)
-    return found if found is not None and found.h.size == 0 else None
+    if found is None or found.h.size > 0 or not is_relu_network(found.groups[0].planes.graph):
+        return None
+    return found
 
 
 def applies(context: SolveContext) -> bool:

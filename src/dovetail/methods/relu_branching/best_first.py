@@ -1,0 +1,147 @@
+"""Best-first branching for all targets side by side, whatever a node is.
+
+Every round takes the nodes with the lowest bounds, of each target in turn, and expands them in one batch. A
+target's bound is the least over its open nodes and over all that were put aside, at their own bounds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from dovetail.methods.relu_branching.targets import Targets
+from dovetail.run.budget import Budget
+
+
+class AnyNodes(Protocol):
+    """P nodes, as tensors."""
+
+    @property
+    def target(self) -> Tensor:
+        """(P,) whose tree each belongs to."""
+        ...
+
+    @property
+    def bound(self) -> Tensor:
+        """(P,) no point of the node has a lower value."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, chosen: Tensor) -> Self:
+        """Some of them, by index or mask."""
+        ...
+
+    def joined(self, other: Any) -> Self:
+        """Both."""
+        ...
+
+
+N = TypeVar("N", bound=AnyNodes)
+
+
+class BestFirst(ABC, Generic[N]):
+    """One search; `run` may be called again to go on."""
+
+    def __init__(self, targets: Targets, batch: int, most_nodes: int, tolerance: float) -> None:
+        self.targets, self.tolerance = targets, tolerance
+        self._batch, self._most_nodes = batch, most_nodes
+        like = targets.shift
+        self.best = torch.full_like(like, torch.inf)
+        """(K,) the least value of a point met."""
+        self.best_moves = torch.zeros_like(targets.costs)
+        self.met = torch.zeros_like(like, dtype=torch.bool)
+        """(K,) whether the best value is one of `best_moves`, not one that others have met."""
+        self._aside = torch.full_like(like, torch.inf)
+        self.nodes = 0
+        self._open = self._roots()
+
+    @abstractmethod
+    def _roots(self) -> N:
+        """The first nodes, with their bounds."""
+
+    @abstractmethod
+    def _expanded(self, taken: N, budget: Budget) -> N:
+        """What is open of some nodes when they have been split."""
+
+    def know(self, values: Tensor) -> None:
+        """(K,) values of points that others have met; infinity for none."""
+        self.best = torch.minimum(self.best, values.to(self.best))
+
+    @property
+    def reachable(self) -> Tensor:
+        """(K,) the most that `lower` can come to."""
+        return torch.minimum(self.targets.cutoff, self.best)
+
+    @property
+    def limit(self) -> Tensor:
+        """(K,) what a node's bound has to reach."""
+        return torch.minimum(self.targets.cutoff, self.best - self.tolerance)
+
+    @property
+    def lower(self) -> Tensor:
+        """(K,) no point has a lower value: proved; or the cutoff, where it is at least that."""
+        least = torch.minimum(self._aside, self.targets.cutoff)
+        return least.scatter_reduce(0, self._open.target, self._open.bound, "amin")
+
+    @property
+    def done(self) -> bool:
+        """Nothing is open."""
+        return len(self._open) == 0
+
+    def run(self, budget: Budget, enough: Callable[[Self], bool] = lambda search: False) -> str:
+        """Until nothing is open, the time is over, or it is `enough`; what ended it."""
+        while True:
+            self._prune()
+            if self.done:
+                return "closed"
+            if budget.over:
+                return "time"
+            if len(self._open) > self._most_nodes:
+                return f"{self._most_nodes:,} open nodes"
+            if enough(self):
+                return "enough"
+            chosen = self._lowest()
+            rest = torch.ones(len(self._open), dtype=torch.bool, device=chosen.device)
+            rest[chosen] = False
+            taken, self._open = self._open.take(chosen), self._open.take(rest)
+            self._open = self._open.joined(self._expanded(taken, budget))
+
+    def _try(self, target: Tensor, moves: Tensor) -> None:
+        """Keep the best value met of each target."""
+        value = self.targets.take(target).reached(moves)
+        least = self.best.scatter_reduce(0, target, value, "amin")
+        winner = (value == least[target]) & (value < self.best[target])
+        self.best_moves[target[winner]] = moves[winner]
+        self.met[target[winner]] = True
+        self.best = least
+
+    def _put_aside(self, target: Tensor, bound: Tensor) -> None:
+        self._aside = self._aside.scatter_reduce(0, target, bound, "amin")
+
+    def _prune(self) -> None:
+        """Put aside what reaches the limit, at its own bound."""
+        nodes = self._open
+        done = nodes.bound >= self.limit[nodes.target]
+        self._put_aside(nodes.target[done], nodes.bound[done])
+        self._keep(nodes, done)
+        self._open = nodes.take(~done)
+
+    def _keep(self, nodes: N, done: Tensor) -> None:
+        """Some nodes are put aside: for searches that keep a record of what they have proved."""
+
+    def _lowest(self) -> Tensor:
+        """The nodes to split: the lowest of each target first, then the second lowest, ..."""
+        nodes = self._open
+        if 2 * len(nodes) <= self._batch:
+            return torch.arange(len(nodes), device=nodes.target.device)
+        by_bound = nodes.bound.argsort(stable=True)
+        order = by_bound[nodes.target[by_bound].argsort(stable=True)]
+        target = nodes.target[order]
+        first = torch.searchsorted(target, target)
+        rank = torch.arange(len(order), device=order.device) - first
+        return order[rank.argsort(stable=True)[: self._batch // 2]]

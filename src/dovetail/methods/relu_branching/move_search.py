@@ -1,0 +1,198 @@
+"""Branching over the moves themselves: cells of a closed-form set, whatever the network is made of.
+
+Moves up and down of one input are one signed number: with costs on both, no best point uses both. A cell is a
+box of such numbers; over it the set is of the same kind, counted from the cell's own corner. Cells are cut by
+reduced costs (what is cut off reaches the limit) and split where the plane falls most. For networks of four
+and more layers, of few inputs, on a GPU: there are millions of cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+from dovetail.bounds.planes.domain import gamma
+from dovetail.bounds.planes.moves import Moves
+from dovetail.methods.relu_branching.best_first import BestFirst
+from dovetail.methods.relu_branching.targets import Targets
+from dovetail.run.budget import Budget
+
+TINY = 1e-9
+"""Widest number of a cell that is not split any more: it ends on its own bound."""
+WIDER = 1e-9
+"""Relative, and absolute: cuts leave so much more than they have to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """P of them."""
+
+    target: Tensor
+    bound: Tensor
+    low: Tensor
+    """(P, k) of signed moves."""
+    high: Tensor
+    choice: Tensor
+    """(P,) the signed move to split next."""
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def take(self, chosen: Tensor) -> Cells:
+        """Some of them, by index or mask."""
+        return Cells(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+    def joined(self, other: Cells) -> Cells:
+        """Both."""
+        return Cells(*(torch.cat([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+
+    def children(self) -> Cells:
+        """The lower half of every cell, then the upper one."""
+        rows = torch.arange(len(self), device=self.target.device)
+        middle = 0.5 * (self.low[rows, self.choice] + self.high[rows, self.choice])
+        low, high = self.low.clone(), self.high.clone()
+        high[rows, self.choice], low[rows, self.choice] = middle, middle
+        return replace(self, high=high).joined(replace(self, low=low))
+
+
+class SignedMoves:
+    """Moves as signed numbers: pairs in opposite directions, and single ones."""
+
+    def __init__(self, domain: Moves, costs: Tensor) -> None:
+        D, m = domain.directions, domain.directions.shape[1]
+        may_pair = bool((costs >= 0.0).all()) and not bool(domain.least.isfinite().any())
+        opposite = (D[:, :, None] + D[:, None, :] == 0.0).all(0) & (D != 0.0).any(0)[:, None]
+        plus, minus, used = [], [], set[int]()
+        table = opposite.cpu().tolist()
+        for j in range(m):
+            partner = next((i for i in range(j + 1, m) if may_pair and table[j][i] and i not in used), -1)
+            if j not in used:
+                plus.append(j)
+                minus.append(partner)
+                used.update({j, partner})
+        self.plus = torch.tensor(plus, device=D.device)
+        minus_of = torch.tensor(minus, device=D.device)
+        self._paired = minus_of >= 0
+        self._minus = minus_of[self._paired]
+
+    def whole(self, domain: Moves) -> tuple[Tensor, Tensor]:
+        """(K, k) the limits of all sets."""
+        high = domain.limit[:, self.plus]
+        low = torch.zeros_like(high)
+        low[:, self._paired] = -domain.limit[:, self._minus]
+        return low, high
+
+    def limits(self, low: Tensor, high: Tensor, moves: int) -> tuple[Tensor, Tensor]:
+        """(P, m) the limits of moves in cells."""
+        least, most = (low.new_zeros(len(low), moves) for _ in range(2))
+        least[:, self.plus], most[:, self.plus] = low.clamp(min=0.0), high.clamp(min=0.0)
+        least[:, self._minus] = (-high[:, self._paired]).clamp(min=0.0)
+        most[:, self._minus] = (-low[:, self._paired]).clamp(min=0.0)
+        return least, most
+
+    def cut(self, low: Tensor, high: Tensor, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
+        """Cells within new (P, m) limits of moves."""
+        up_least, up_most = least[:, self.plus], most[:, self.plus]
+        high = torch.where(high > 0.0, torch.minimum(high, up_most), high)
+        low = torch.where(up_least > 0.0, torch.maximum(low, up_least), low)
+        down_least, down_most = torch.zeros_like(low), torch.full_like(low, torch.inf)
+        down_least[:, self._paired], down_most[:, self._paired] = least[:, self._minus], most[:, self._minus]
+        low = torch.where(low < 0.0, torch.maximum(low, -down_most), low)
+        high = torch.where(down_least > 0.0, torch.minimum(high, -down_least), high)
+        return low, high
+
+
+class MoveSearch(BestFirst[Cells]):
+    """One search over cells."""
+
+    def __init__(
+        self, targets: Targets, batch: int = 512, most_nodes: int = 20_000_000, tolerance: float = 1e-7
+    ) -> None:
+        self._signed = SignedMoves(targets.domain, targets.costs)
+        super().__init__(targets, batch, most_nodes, tolerance)
+
+    def _roots(self) -> Cells:
+        low, high = self._signed.whole(self.targets.domain)
+        like = self.targets.shift
+        target = torch.arange(self.targets.count, device=like.device)
+        cells = Cells(target, torch.full_like(like, -torch.inf), low, high, torch.zeros_like(target))
+        return self._bounded(cells)
+
+    def _expanded(self, taken: Cells, budget: Budget) -> Cells:
+        tiny = (taken.high - taken.low).amax(1) < TINY
+        self._put_aside(taken.target[tiny], taken.bound[tiny])
+        return self._bounded(taken.take(~tiny).children())
+
+    def _bounded(self, cells: Cells) -> Cells:
+        """With bounds, cut, and the next split; points are tried as well."""
+        self.nodes += len(cells)
+        if not len(cells):
+            return cells
+        root = self.targets.take(cells.target)
+        least, most = self._signed.limits(cells.low, cells.high, root.costs.shape[1])
+        domain, empty = _within(root.domain, least, most)
+        spent = (root.costs * least).sum(1)
+        spent = spent - gamma(least.shape[1] + 4) * (root.costs.abs() * least).sum(1)
+        local = replace(root, domain=domain, cutoff=root.cutoff - spent)
+        ranges = root.planes.ranges(domain)
+        planes = root.planes.planes(root.rows[:, None], ranges)
+        slopes, offset = planes.slopes[:, 0], planes.offset[:, 0]
+        value = local.value_of(slopes, offset) + spent
+        bound = torch.fmax(cells.bound, value.nan_to_num(-torch.inf, torch.inf, -torch.inf))
+        bound = torch.where(empty, torch.inf, bound)
+        self._try(cells.target, least + local.guess(slopes, offset)[1])
+        if root.condition:  # what is cheapest is on the plane, a little short of the network's own edge
+            self._try(cells.target, least + domain.minimiser(slopes))
+        low, high = self._cut(cells, local, slopes, offset, least, most, spent)
+        bound = torch.where((low > high).any(1), torch.inf, bound)
+        along = (slopes @ root.domain.directions)[:, self._signed.plus].abs()
+        choice = (along * (high - low) + TINY * (high - low)).argmax(1)
+        return Cells(cells.target, bound, low, torch.maximum(low, high), choice)
+
+    def _cut(
+        self,
+        cells: Cells,
+        local: Targets,
+        slopes: Tensor,
+        offset: Tensor,
+        least: Tensor,
+        most: Tensor,
+        spent: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """By reduced costs: what is cut off has at least the limit's value, and is put aside at that."""
+        limit = self.limit[cells.target]
+        domain = local.domain
+        free = replace(domain, least=domain.least - torch.inf, most=domain.most + torch.inf)
+        shifted = offset + local.shift
+        price = torch.ones_like(offset)
+        if local.condition:
+            price = free.condition_price(slopes, shifted, local.costs).price
+        weighed = price[:, None] * slopes
+        value = free.minimum(weighed[:, None], (price * shifted)[:, None], local.costs)[:, 0] + spent
+        reduced = weighed @ domain.directions + local.costs
+        noise = gamma(slopes.shape[1] + 8) * (weighed.abs() @ domain.directions.abs() + local.costs.abs())
+        size = (reduced.abs() - noise).clamp(min=0.0)
+        room = (limit - value).clamp(min=0.0)[:, None] / torch.where(size > 0.0, size, 1.0)
+        room = torch.where((size > 0.0) & room.isfinite(), room * (1.0 + WIDER) + WIDER, torch.inf)
+        new_most = torch.where(reduced > 0.0, torch.minimum(most, least + room), most)
+        new_least = torch.where(reduced < 0.0, torch.maximum(least, most - room), least)
+        was_cut = ((new_most < most) | (new_least > least)).any(1)
+        self._put_aside(cells.target[was_cut], limit[was_cut])
+        return self._signed.cut(cells.low, cells.high, new_least, new_most)
+
+
+def _within(domain: Moves, least: Tensor, most: Tensor) -> tuple[Moves, Tensor]:
+    """The sets within cells, counted from their corners; and which of them are empty."""
+    D = domain.directions
+    noise = gamma(least.shape[1] + 8)
+    origin = domain.origin + least @ D.T
+    give = domain.give + noise * (domain.origin.abs() + least @ D.abs().T)
+    used = (domain.weights * least).sum(1)
+    room = noise * used
+    left = domain.most - used + room + noise * torch.where(domain.most.isfinite(), domain.most.abs(), 0.0)
+    inside = Moves.of(
+        D, origin, (most - least) * (1.0 + noise), domain.weights, domain.least - used - room, left, give
+    )
+    return inside, left < 0.0
