@@ -27,14 +27,17 @@ PROOFS = {"auto": (dt.Auto(effort=1), EXACT), "phases": (ProofPhases(), ACCEPTED
 for everything that the check accepts; engines, which `auto` asks as well, hold for exact rows."""
 
 
-def work(first: int, last: int, seconds: float, name: str) -> Count:
+def work(first: int, last: int, seconds: float, name: str, certifying: float) -> Count:
     """Instances of a range."""
     import torch
 
     torch.set_num_threads(1)
     count, (method, room) = Count(), PROOFS[name]
     for seed in range(first, last):
-        count.add(judge(make(seed), method, time_limit=seconds, room=room, deaf_only=name != "auto"))
+        alone = name != "auto"
+        count.add(
+            judge(make(seed), method, time_limit=seconds, room=room, deaf_only=alone, certifying=certifying)
+        )
     return count
 
 
@@ -44,13 +47,14 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first instance")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--seconds", type=float, default=2.0, help="time limit of one solve")
+    parser.add_argument("--certifying", type=float, default=2.0, help="seconds for a certificate, each")
     parser.add_argument("--method", choices=sorted(PROOFS), default="auto")
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     total, begin, last = Count(), time.perf_counter(), options.first + options.instances
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         tasks = [
-            pool.submit(work, k, min(k + CHUNK, last), options.seconds, options.method)
+            pool.submit(work, k, min(k + CHUNK, last), options.seconds, options.method, options.certifying)
             for k in range(options.first, last, CHUNK)
         ]
         for number, task in enumerate(as_completed(tasks), start=1):

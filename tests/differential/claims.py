@@ -16,6 +16,8 @@ from unittest.mock import patch
 import numpy as np
 
 import dovetail as dt
+from dovetail.certificates.proof import CertificateKind
+from dovetail.certifying.certify import certify
 from dovetail.run.incumbent import Incumbent
 
 from .proof_cases import Case
@@ -51,13 +53,15 @@ class Count:
     lines: int = 0
     claims: int = 0
     proved: int = 0
+    certified: int = 0
+    """Certificates of kind `checked` that were made and looked at again."""
     beyond_host: int = 0
     """Cases in which a bound was better than the first one, the host's own."""
     wrong: list[str] = field(default_factory=list)
 
     def add(self, other: Count) -> None:
         """Both together."""
-        for name in ("instances", "solves", "lines", "claims", "proved", "beyond_host"):
+        for name in ("instances", "solves", "lines", "claims", "proved", "certified", "beyond_host"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.wrong += other.wrong
 
@@ -65,7 +69,7 @@ class Count:
         return (
             f"{self.instances} instances, {self.solves} solves, {self.proved} proved, {self.beyond_host} "
             f"with a bound beyond the host's, {self.lines} trace lines, {self.claims} claims, "
-            f"{len(self.wrong)} wrong"
+            f"{self.certified} certificates, {len(self.wrong)} wrong"
         )
 
 
@@ -116,12 +120,18 @@ def listen(
 
 
 def judge(
-    case: Case, method: object, *, room: float = EXACT, time_limit: float = 5.0, deaf_only: bool = False
+    case: Case,
+    method: object,
+    *,
+    room: float = EXACT,
+    time_limit: float = 5.0,
+    deaf_only: bool = False,
+    certifying: float = 0.0,
 ) -> Count:
     """Solve a case in the ways there are, and count what is said and what of it is wrong.
 
     `room` is by how much the points that it is held against may miss rows: `ACCEPTED` for methods that
-    widen rows before they prove anything.
+    widen rows before they prove anything. `certifying` seconds are spent on a certificate of the first solve.
     """
     count = Count(instances=1)
     points = good_points(case, 1, room)
@@ -142,9 +152,33 @@ def judge(
         count.beyond_host += max(heard.bounds, default=-np.inf) > (heard.bounds or [np.inf])[0] + 1e-6
         said = faults(heard, points, case.problem.mip.sign, deaf=deaf) if room == EXACT else []
         said += _beyond_tolerance(heard, points if room != EXACT else [])
+        if certifying and way == ways[0][0]:
+            said += _certificate_faults(case, heard, points, certifying, count)
         name = f"case {case.seed} ({case.domain}, {', '.join(case.kinds)}) {way}"
         count.wrong += [f"{name}: {what}" for what in said]
     return count
+
+
+def _certificate_faults(
+    case: Case, heard: Heard, points: list[Point], seconds: float, count: Count
+) -> list[str]:
+    """A certificate must hold, and leave every point possible that the check accepts."""
+    result, mip = heard.result, case.problem.mip
+    if result is None or result.bound is None or result.x is None:
+        return []
+    made = certify(
+        case.problem, mip.sign * result.bound, heard.sources[int(np.argmax(heard.bounds))], seconds
+    )
+    if made is None or made.kind is not CertificateKind.CHECKED:
+        return []
+    found = dt.check(case.problem, result.x, certificate=made).verification
+    count.certified += 1
+    said = [] if found.holds else [f"its certificate does not hold: {found}"]
+    accepted = [*good_points(case, 2, ACCEPTED)[:1], *points[:1]]
+    best = min((point.worth for point in accepted), default=np.inf)
+    if found.bound is not None and mip.sign * found.bound > best + ABSOLUTE * (1.0 + abs(best)):
+        said.append(f"the checker proves {mip.sign * found.bound}, but {best} is accepted")
+    return said
 
 
 def _beyond_tolerance(heard: Heard, points: list[Point]) -> list[str]:

@@ -155,14 +155,14 @@ def make(seed: int) -> Case:
     most = 1 if case.domain == "coupled" else 4
     for _ in range(min(most, int(rng.choice([1, 2, 3, 4], p=[0.45, 0.3, 0.15, 0.1])))):
         _add_network(case, dtype, rng)
-    _state(case)
+    state(case)
     if rng.random() < 0.5 or case.domain == "coupled":
         _add_row_on_choices(case, rng)
     if rng.random() < 0.6:
         _add_row_on_outputs(case, rng)
     if rng.random() < 0.3:
         _add_slack(case, rng)
-    _state(case)
+    state(case)
     return case
 
 
@@ -216,7 +216,7 @@ def _add_network(case: Case, dtype: torch.dtype, rng: np.random.Generator) -> No
     samples = len(inputs)
     drawn = rng.random()
     classifies, q = drawn < 0.35, 3 if drawn < 0.1 or drawn > 0.9 else 1
-    _state(case)
+    state(case)
     z = case.completed(case.sample(300, rng))
     points = np.concatenate([z[:, columns] for columns in inputs])
     module = proof_modules.make(kind, points, q, dtype, rng)
@@ -235,7 +235,7 @@ def _add_network(case: Case, dtype: torch.dtype, rng: np.random.Generator) -> No
     case.tied.append(Tied(module, dtype, inputs, outputs, classifies))
 
 
-def _state(case: Case) -> None:
+def state(case: Case) -> None:
     """The problem as it is so far."""
     A = np.zeros((len(case.rows), len(case.cost)))
     for row, (entries, _, _) in zip(A, case.rows, strict=True):
