@@ -20,7 +20,7 @@ from dovetail.run.context import SolveContext
 MOST_INPUTS, MOST_SAMPLES = 4, 400
 """Inputs of one sample that can move: cells are as many as a power of it. Samples: their cuts fill the LP."""
 WIDE = 1e-5
-"""Inputs whose box is narrower are as good as fixed: a fixed one is off by 1e-6 either way in points that pass."""
+"""Inputs whose box is narrower are as good as fixed: a fixed one may be off by 1e-6 either way."""
 
 
 @dataclass(frozen=True, eq=False)
