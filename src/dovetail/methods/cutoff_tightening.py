@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import PAD, Box, tidy
+from dovetail.bounds.box import PAD, UNIT, Box, tidy
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
@@ -112,28 +112,31 @@ class CutoffTightening:
         self.plan, self.box = replace(self.plan if plan is None else plan, box=box), box
 
 
+def with_cutoff(mip: Mip, cutoff: float) -> Mip:
+    """A program in minimisation form with cost'x <= cutoff as its last row.
+
+    Costs too small for a row are left out; what they may add up to is added to the limit.
+    """
+    small = (mip.cost != 0.0) & (np.abs(mip.cost) < SMALLEST)
+    size = np.maximum(np.abs(mip.lower[small]), np.abs(mip.upper[small]))
+    limit = cutoff - mip.offset + float(np.abs(mip.cost[small]) @ size)
+    return replace(
+        mip,
+        A=sp.vstack([mip.A, sp.csr_array(np.where(small, 0.0, mip.cost)[None])], format="csr"),
+        row_lower=np.append(mip.row_lower, -np.inf),
+        row_upper=np.append(mip.row_upper, limit + UNIT * 8.0 * abs(limit)),
+        row_names=None,
+    )
+
+
 class _Extremes:
     """Least and largest values over the relaxation below the cutoff: proved, not believed."""
 
     def __init__(self, mip: Mip, host_rows: int, cutoff: float, settings: SolveContext) -> None:
         room = np.where(np.arange(mip.n_rows) < host_rows, TOLERANCE, 0.0)
-        cost = sp.csr_array(np.where(np.abs(mip.cost) >= SMALLEST, mip.cost, 0.0)[None, :])
-        lp = replace(
-            mip.relaxed(),
-            A=sp.vstack([mip.A, cost], format="csr"),
-            row_lower=np.append(mip.row_lower - room, -np.inf),
-            row_upper=np.append(mip.row_upper + room, cutoff - mip.offset + self._left_out(mip)),
-            row_names=None,
-        )
+        loose = replace(mip.relaxed(), row_lower=mip.row_lower - room, row_upper=mip.row_upper + room)
         self._columns = mip.n_columns
-        self._lp = SafeLp(lp, seed=settings.seed, threads=settings.threads)
-
-    @staticmethod
-    def _left_out(mip: Mip) -> float:
-        """What costs too small for a row may add up to."""
-        small = (mip.cost != 0.0) & (np.abs(mip.cost) < SMALLEST)
-        sizes = np.maximum(np.abs(mip.lower), np.abs(mip.upper))
-        return float(np.sum(np.abs(mip.cost[small]) * sizes[small]))
+        self._lp = SafeLp(with_cutoff(loose, cutoff), seed=settings.seed, threads=settings.threads)
 
     def range(
         self,

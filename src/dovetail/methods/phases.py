@@ -24,7 +24,7 @@ from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
-from dovetail.methods.planes_lp.method import PlanesLp, planes_plan
+from dovetail.methods.planes_lp import PlanesLp, planes_plan
 from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear

@@ -99,8 +99,9 @@ def test_it_is_below_every_point_met(seed):
 
 def test_what_is_alike_is_proved_once():
     problem = coupled(0, integer=False)
-    kinds = alike(problem, components(problem))
+    kinds = alike(problem, components(problem), 9)
     assert sorted(len(columns) for columns, _ in kinds) == [1, 3]
+    assert alike(problem, components(problem), 1) is None
     other = dt.Mip(
         cost=problem.mip.cost,
         A=problem.mip.A,
@@ -109,7 +110,7 @@ def test_what_is_alike_is_proved_once():
         lower=problem.mip.lower,
         upper=np.where(np.arange(12) == 2, 2.0, problem.mip.upper),
     )
-    assert len(alike(problem.derived(other, problem.blocks), components(problem))) == 3
+    assert len(alike(problem.derived(other, problem.blocks), components(problem), 9)) == 3
 
 
 def test_a_problem_of_one_piece_has_no_prices():

@@ -7,6 +7,7 @@ component's rows once, and again, at given prices, for points no dearer than the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -146,13 +147,11 @@ def _cut_out(problem: Problem, columns: IntArray, rows: IntArray) -> Problem:
     return problem.derived(own.loosened(), blocks)
 
 
-def component_columns(problem: Problem, parts: Components) -> list[IntArray]:
+def component_columns(problem: Problem, parts: Components) -> Iterator[IntArray]:
     """Each component's columns: its own, and those at which its samples' inputs are fixed."""
-    columns = []
     for c, mine in enumerate(parts.members):
         read = [block.inputs[_samples(block, parts, c)].ravel() for block in problem.blocks]
-        columns.append(np.union1d(mine, np.concatenate(read)))
-    return columns
+        yield np.union1d(mine, np.concatenate(read))
 
 
 def _samples(block: Block, parts: Components, c: int) -> IntArray:

@@ -17,8 +17,8 @@ from dovetail.core.problem import Problem
 from dovetail.methods.block_prices.block_program import component_columns
 
 
-def alike(problem: Problem, parts: Components) -> list[tuple[IntArray, IntArray]]:
-    """(members, columns) of each kind of component, and the rows of its first member.
+def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray, IntArray]] | None:
+    """(members, columns) of each kind of component, and the rows of its first; None: over `most` kinds.
 
     Columns are matched by their order in the problem: components that were written in different orders count
     as different, which costs time and nothing else.
@@ -29,6 +29,8 @@ def alike(problem: Problem, parts: Components) -> list[tuple[IntArray, IntArray]
         rows = np.flatnonzero(parts.row_owner == c)
         key = _key(problem, by_column, columns, rows)
         kinds.setdefault(key, ([], rows))[0].append(columns)
+        if len(kinds) > most:
+            return None
     return [(np.array(columns), rows) for columns, rows in kinds.values()]
 
 

@@ -42,7 +42,7 @@ PRICING_SHARE, PRICING_ROUNDS, STEPS = 0.1, 40, 12
 each. They take a hundredth of what a proof takes, and every column saves some of those."""
 TIGHTEN_SHARE = 0.05
 """Of the time, for LPs over each block's own rows, once."""
-PROOF_SHARE = 0.6
+PROOF_SHARE = 0.9
 """Of the time left, for the blocks at one set of prices: a proof that is cut short is still one. Where less
 is left than the last one took, another one would bring nothing."""
 SMOOTHING = 0.3
@@ -75,8 +75,8 @@ def priced_blocks(context: SolveContext) -> PricedBlocks | None:
     shared = np.flatnonzero(parts.shared)
     if parts.count < 2 or coupling.h.size == 0 or not np.all(context.once(tight_box).finite[shared]):
         return None
-    kinds = alike(problem, parts)
-    if len(kinds) > MOST_KINDS:
+    kinds = alike(problem, parts, MOST_KINDS)
+    if kinds is None:
         return None
     programs = []
     for columns, rows in kinds:
@@ -156,8 +156,7 @@ class _Run:
         prices = weight * self._prices + (1.0 - weight) * master.prices.rows
         before = budget.left
         if self._coupled is None:
-            share = max(PROOF_SHARE * before, min(before, 2.0 * self.proof_seconds))
-            bound = self._proved(prices, budget.part(share))
+            bound = self._proved(prices, budget.part(PROOF_SHARE * before))
         else:  # it grows all the time, and what it knows is lost with the prices
             bound = self._proved_by_signs(prices, budget)
         self.proofs, self.proof_seconds = self.proofs + 1, before - budget.left

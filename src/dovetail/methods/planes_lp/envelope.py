@@ -14,6 +14,7 @@ from dovetail.bounds.planes.domain import gamma
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import SMALLEST
 from dovetail.methods.planes_lp.cells import Cells
+from dovetail.methods.planes_lp.plan import WIDE
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
@@ -23,8 +24,6 @@ STEEPEST = 100.0
 likes, and engines like no steeper ones."""
 MORE = 8
 """Operations beside a sum itself."""
-THIN = 1e-9
-"""A side of the box that is thinner is a point: its input has no slope."""
 
 
 class Envelope:
@@ -34,8 +33,8 @@ class Envelope:
         self._cells = cells
         self._values = cells.above[:, output] if sign > 0 else -cells.below[:, output]
         width = cells.upper - cells.lower
-        self._width = np.where(width > THIN, width, 1.0)
-        self._moving = width > THIN
+        self._width = np.where(width > WIDE, width, 1.0)
+        self._moving = width > WIDE
         self._live: LoadedHighs | None = None
 
     def _loaded(self) -> LoadedHighs:

@@ -20,25 +20,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.block_graph import block_graph
-from dovetail.bounds.box import Box, propagate
-from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.bounds.box import propagate
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.class_rounding import block_slack
-from dovetail.core.errors import UnsupportedError
-from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
-from dovetail.core.problem import Problem
+from dovetail.core.mip import SMALLEST, Mip
+from dovetail.methods.cutoff_tightening import NothingLeft, with_cutoff
 from dovetail.methods.planes_lp.cells import Cells, cut
 from dovetail.methods.planes_lp.envelope import Envelope
+from dovetail.methods.planes_lp.plan import WIDE, PlanesPlan, Sample, planes_plan
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipStatus
 from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
-MOST_INPUTS, MOST_SAMPLES = 4, 400
-"""Inputs of one sample that can move: cells are as many as a power of it. Samples: their cuts fill the LP."""
 MOST_CELLS, FINEST = 600, 16
 """Of one sample, and along one input: half a second for thirty networks."""
 CUT_ROUNDS = 20
@@ -56,70 +51,8 @@ TRIAL = 8
 """LPs for boxes go on while the last so many boxes shrank by `WORTH`."""
 SHRINK_SHARE = 0.4
 """Of the time left, for LPs for boxes: the next cells and cuts need some too."""
-WIDE = 1e-7
-"""Inputs whose box is narrower are as good as fixed."""
 PAD = 1e-9
 """Relative to 1 + the bound: boxes from LPs are no tighter than that."""
-
-
-class NothingLeft(Exception):
-    """No point costs the cutoff or less: that is proved."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """One sample of a network that reads few inputs."""
-
-    planes: NetworkPlanes
-    inputs: IntArray
-    outputs: IntArray
-    slack: FloatArray
-    """(q,) how far the deployed network may be from its graph."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlanesPlan:
-    """What is known of a problem that can be bounded so."""
-
-    mip: Mip
-    """In minimisation form, as far out as the check accepts."""
-    box: Box
-    samples: tuple[Sample, ...]
-    inputs: IntArray
-    """Columns that some network reads."""
-
-
-def planes_plan(context: SolveContext) -> PlanesPlan | None:
-    """Whether and how planes can stand for the networks; made once (see `SolveContext.once`)."""
-    problem = context.relaxed or context.problem
-    if sum(block.samples for block in problem.blocks) > MOST_SAMPLES:
-        return None
-    mip = problem.mip.minimised().loosened()
-    box = propagate(mip)
-    samples: list[Sample] = []
-    for block in problem.blocks:
-        lower, upper = box.lower[block.inputs], box.upper[block.inputs]
-        moving = np.count_nonzero(upper - lower > WIDE, axis=1)
-        if block.classifies or not np.all(np.isfinite(upper - lower)) or np.max(moving) > MOST_INPUTS:
-            return None
-        slack = block_slack(block, lower, upper)
-        planes = _planes(problem, block.name)
-        if planes is None or not np.all(np.isfinite(slack)):
-            return None
-        for i in range(block.samples):
-            samples.append(Sample(planes, block.inputs[i], block.outputs[i], slack[i]))
-    if not samples:
-        return None
-    return PlanesPlan(mip, box, tuple(samples), problem.inputs)
-
-
-def _planes(problem: Problem, name: str) -> NetworkPlanes | None:
-    (block,) = (block for block in problem.blocks if block.name == name)
-    graph = block_graph(problem, block)
-    try:
-        return None if graph is None else NetworkPlanes(graph)
-    except UnsupportedError:
-        return None
 
 
 @dataclass(frozen=True)
@@ -192,30 +125,13 @@ class _Run:
         inputs = self._plan.inputs
         return float(np.mean(self._upper[inputs] - self._lower[inputs]))
 
-    def _cost_row(self) -> tuple[sp.csr_array, float]:
-        """cost'x <= cutoff as a row, without entries that a row cannot have."""
-        cost = self._mip.cost
-        small = (cost != 0.0) & (np.abs(cost) < SMALLEST)
-        size = np.maximum(np.abs(self._lower[small]), np.abs(self._upper[small]))
-        room = float(np.abs(cost[small]) @ size) + TOLERANCE * 1e-3
-        return sp.csr_array(np.where(small, 0.0, cost)[None]), self.cutoff - self._mip.offset + room
-
-    def _held(self, mip: Mip) -> Mip:
-        """A program within the boxes, with the cutoff as a row."""
-        row, limit = self._cost_row()
-        return replace(
-            mip,
-            A=sp.vstack([mip.A, row], format="csr"),
-            row_lower=np.append(mip.row_lower, -np.inf),
-            row_upper=np.append(mip.row_upper, limit),
-            row_names=None,
-            lower=self._lower,
-            upper=self._upper,
-        )
+    def _held(self) -> Mip:
+        """The host within the boxes, with the cutoff as a row."""
+        return with_cutoff(replace(self._mip, lower=self._lower, upper=self._upper), self.cutoff)
 
     def _propagate(self) -> None:
         """Rows and the cutoff, passed on to the boxes."""
-        box = propagate(self._held(self._mip))
+        box = propagate(self._held())
         self._lower, self._upper = box.lower.copy(), box.upper.copy()
 
     def _cut(self, sample: Sample) -> Cells:
@@ -236,7 +152,7 @@ class _Run:
         return cells
 
     def _loaded(self) -> SafeLp:
-        return SafeLp(self._held(self._mip), seed=self._context.seed, threads=self._context.threads)
+        return SafeLp(self._held(), seed=self._context.seed, threads=self._context.threads)
 
     def _cuts(self, lp: SafeLp, cells: list[Cells]) -> None:
         """Solve, cut off, solve again."""
