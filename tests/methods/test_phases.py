@@ -6,7 +6,10 @@ import pytest
 
 from dovetail.methods.phases import MANY_COMPONENTS, MANY_INTEGERS, PHASES, Facts, as_markdown
 
-NOTHING = {"integers": 0, "choices": 0, "components": 1, "priced": False, "unstable": 10**6}
+NOTHING = {
+    "integers": 0, "choices": 0, "components": 1, "priced": False, "joint_inputs": 0, "one_network": False,
+    "certified": False, "small_networks": 0, "exact_blocks": 0, "unstable": 10**6,
+}  # fmt: skip
 
 
 def planned(**facts):
@@ -29,6 +32,20 @@ def planned(**facts):
         ),
         ({"components": MANY_COMPONENTS + 1, "priced": True}, ["column generation", "last descents"]),
         ({"integers": MANY_INTEGERS + 1}, ["relaxation", "neighbourhoods"]),
+        ({"joint_inputs": 5, "one_network": True}, ["first descents", "input branching", "last descents"]),
+        ({"one_network": True}, ["first descents", "ReLU branching", "last descents"]),
+        (
+            {"integers": 9, "components": 9, "priced": True, "certified": True},
+            ["first descents", "column generation", "certified prices", "last descents"],
+        ),
+        (
+            {"components": 5, "exact_blocks": 5, "unstable": 200},
+            ["first descents", "middle descents", "block prices", "last descents"],
+        ),
+        (
+            {"integers": MANY_INTEGERS + 1, "small_networks": 24},
+            ["relaxation", "planes LP", "neighbourhoods"],
+        ),
     ],
 )
 def test_which_phases_apply(facts, names):

@@ -57,7 +57,7 @@ class Adversarial:
 def adversarial(
     network: str = "3x32",
     *,
-    budget: float = 2.0,
+    budget: float = 1.5,
     sample: int = 0,
     seed: int = 42,
     data: str | Path | None = None,
@@ -121,7 +121,7 @@ def formulate(
 
 
 def look_alike(seed: int, rows: int = 1800) -> tuple[FloatArray, FloatArray]:
-    """Made-up digits: every class a few strokes of its own, shifted by a pixel, dimmed and blurred by chance."""
+    """Made-up digits: every class a few strokes of its own, shifted by a pixel, dimmed and blurred."""
     rng = np.random.default_rng(seed)
     strokes = np.stack([_strokes(rng) for _ in range(CLASSES)])
     labels = rng.integers(CLASSES, size=rows)

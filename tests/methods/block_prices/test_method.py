@@ -7,7 +7,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.analysis.components import components
-from dovetail.methods.block_prices import BlockPrices, priced_blocks
+from dovetail.methods.block_prices import BlockPrices, method, priced_blocks
 from dovetail.methods.block_prices.kinds import alike
 from dovetail.methods.sequential_linear import SequentialLinear
 from tests.conftest import FULL
@@ -75,6 +75,17 @@ def test_it_is_never_above_the_optimum(seed, equal):
     incumbent = bounded(problem)
     assert incumbent.bound <= least + 1e-6 * (1.0 + abs(least))
     assert incumbent.bound >= least - 0.2 * (1.0 + abs(least))
+
+
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_by_signs_it_is_never_above_the_optimum(seed, equal, monkeypatch):
+    monkeypatch.setattr(method, "MIP_NEURONS", -1)
+    problem = coupled(seed, integer=True, equal=equal)
+    least = truth(problem)
+    incumbent = bounded(problem, 5.0)
+    assert np.isfinite(incumbent.bound)
+    assert incumbent.bound <= least + 1e-6 * (1.0 + abs(least))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

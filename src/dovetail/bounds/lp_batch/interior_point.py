@@ -8,8 +8,6 @@ multipliers grow until their bound is beyond any cutoff.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -23,6 +21,8 @@ NARROW = 1e-9
 """Least width of a scaled column: equations need an inside as well."""
 DONE = 1e-9
 """Average complementarity, relative to the largest cost, at which multipliers are good for eight digits."""
+FAR = 1e6
+"""Where rows that cannot be met are taken to begin, in units of their own width."""
 DECIDED = 1e-12
 """A row that moves by less than this part of itself within the box has nothing to say of a multiplier."""
 RIDGE = 1e-13
@@ -31,99 +31,119 @@ RIDGE = 1e-13
 
 def multipliers(programs: LinearPrograms, steps: int = STEPS) -> tuple[Tensor, Tensor]:
     """(N, m) multipliers and (N, n) points near the optimum."""
-    scaled = _Scaled(programs)
-    state = scaled.start()
-    for _ in range(steps):
-        state = scaled.step(state)
-        if bool((state.complementarity < DONE).all()):
-            break
-    y = state.y * scaled.unit_cost / scaled.row_size
-    return torch.where(scaled.decided, 0.0, y), scaled.point(state)
+    method = InteriorPoint(programs)
+    method.run(steps)
+    return method.multipliers, method.points
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    v: Tensor
-    """(N, n + m) columns and rows, between 0 and `width`."""
-    y: Tensor
-    below: Tensor
-    """(N, n + m) multipliers of the lower bounds; `above` of the upper ones."""
-    above: Tensor
-    complementarity: Tensor
-
-
-class _Scaled:
-    """Columns as parts of their width, rows and costs of size one."""
+class InteriorPoint:
+    """The method at work on N programs: columns as parts of their width, rows and costs of size one."""
 
     def __init__(self, p: LinearPrograms) -> None:
-        self.lower, self.span = p.lower, (p.upper - p.lower).clamp(min=0.0)
-        rows = p.rows * self.span[:, None, :]
+        self._lower, self._span = p.lower, (p.upper - p.lower).clamp(min=0.0)
+        rows = p.rows * self._span[:, None, :]
         size = rows.abs().amax(2)
         reach = torch.maximum(p.lower.abs(), p.upper.abs())
-        self.decided = size <= DECIDED * (p.rows.abs() * reach[:, None, :]).amax(2)
-        self.row_size = torch.where(self.decided, 1.0, size)
-        self.rows = rows / self.row_size[:, :, None]
+        self._decided = size <= DECIDED * (p.rows.abs() * reach[:, None, :]).amax(2)
+        self._row_size = torch.where(self._decided, 1.0, size)
+        self._rows = rows / self._row_size[:, :, None]
+        self._shift, row_width = self._row_sides(p)
+        self._width = torch.cat([torch.ones_like(self._span), row_width], 1)
+        cost = p.cost * self._span
+        self._unit_cost = cost.abs().amax(1, keepdim=True).clamp(min=1e-12)
+        self._cost = torch.cat([cost / self._unit_cost, torch.zeros_like(row_width)], 1)
+        self._n = p.rows.shape[2]
+        self._v = 0.5 * self._width
+        self._y = torch.zeros_like(self._row_size)
+        self._below = self._above = torch.ones_like(self._v)
+        self._complementarity = torch.ones_like(self._v[:, :1])
+
+    def _row_sides(self, p: LinearPrograms) -> tuple[Tensor, Tensor]:
+        """Where rows begin, and how wide they are, counted from the columns' lower bounds."""
         at_lower = (p.rows @ p.lower[:, :, None])[:, :, 0]
-        least = torch.minimum(self.rows, torch.zeros_like(self.rows)).sum(2)
-        most = self.rows.clamp(min=0.0).sum(2)
-        row_lower = torch.maximum((p.row_lower - at_lower) / self.row_size, least - 1.0)
-        row_upper = torch.minimum((p.row_upper - at_lower) / self.row_size, most + 1.0)
-        self.shift = row_lower.clamp(min=-1e6, max=1e6)
-        row_width = (row_upper.clamp(min=-1e6, max=1e6) - self.shift).clamp(min=NARROW)
-        self.width = torch.cat([torch.ones_like(self.span), row_width], 1)
-        cost = p.cost * self.span
-        self.unit_cost = cost.abs().amax(1, keepdim=True).clamp(min=1e-12)
-        self.cost = torch.cat([cost / self.unit_cost, torch.zeros_like(row_width)], 1)
-        self.n = p.rows.shape[2]
+        least, most = self._rows.clamp(max=0.0).sum(2), self._rows.clamp(min=0.0).sum(2)
+        begin = torch.maximum((p.row_lower - at_lower) / self._row_size, least - 1.0).clamp(-FAR, FAR)
+        end = torch.minimum((p.row_upper - at_lower) / self._row_size, most + 1.0).clamp(-FAR, FAR)
+        return begin, (end - begin).clamp(min=NARROW)
 
-    def start(self) -> _State:
-        """The middle, with multipliers that balance each other."""
-        v = 0.5 * self.width
-        y = torch.zeros_like(self.row_size)
-        ones = torch.ones_like(v)
-        return _State(v, y, ones, ones, torch.ones_like(v[:, 0]))
+    @property
+    def multipliers(self) -> Tensor:
+        """(N, m) of the rows as they were given."""
+        return torch.where(self._decided, 0.0, self._y * self._unit_cost / self._row_size)
 
-    def point(self, state: _State) -> Tensor:
-        """In the columns' own units."""
-        return self.lower + self.span * state.v[:, : self.n]
+    @property
+    def points(self) -> Tensor:
+        """(N, n)."""
+        return self._lower + self._span * self._v[:, : self._n]
+
+    @property
+    def gap(self) -> Tensor:
+        """(N,) about what is left between the bound by these multipliers and the optimum."""
+        return (self._complementarity * self._unit_cost)[:, 0] * (2 * self._v.shape[1])
+
+    def run(self, steps: int) -> None:
+        """So many steps, or fewer where all programs are solved."""
+        for _ in range(steps):
+            self._step()
+            if bool((self._complementarity < DONE).all()):
+                break
+
+    def take(self, chosen: Tensor) -> InteriorPoint:
+        """Some of the programs, as far as they are solved."""
+        other = object.__new__(InteriorPoint)
+        other.__dict__ = {
+            name: value[chosen] if isinstance(value, Tensor) else value for name, value in vars(self).items()
+        }
+        return other
+
+    def put(self, chosen: Tensor, part: InteriorPoint) -> None:
+        """What was done for a part of the programs since it was taken."""
+        for name in ("_v", "_y", "_below", "_above", "_complementarity"):
+            vars(self)[name] = vars(self)[name].index_copy(0, chosen, vars(part)[name])
 
     def _times(self, v: Tensor) -> Tensor:
         """rows z - t."""
-        return (self.rows @ v[:, : self.n, None])[:, :, 0] - v[:, self.n :]
+        return (self._rows @ v[:, : self._n, None])[:, :, 0] - v[:, self._n :]
 
     def _transposed(self, y: Tensor) -> Tensor:
-        return torch.cat([(y[:, None, :] @ self.rows)[:, 0], -y], 1)
+        return torch.cat([(y[:, None, :] @ self._rows)[:, 0], -y], 1)
 
-    def step(self, s: _State) -> _State:
+    def _step(self) -> None:
         """Where the step without centring would lead says how much centring is needed (Mehrotra)."""
-        low, high = s.v, self.width - s.v
-        weight = 1.0 / (s.below / low + s.above / high)
-        system = (self.rows * weight[:, None, : self.n]) @ self.rows.mT
-        diagonal = weight[:, self.n :] + RIDGE * system.diagonal(dim1=1, dim2=2).amax(1, keepdim=True) + 1e-30
-        system = system + torch.diag_embed(diagonal)
-        factor, _ = torch.linalg.cholesky_ex(system)
-        primal = self.shift - self._times(s.v)
-        dual = self.cost - self._transposed(s.y) - s.below + s.above
+        low, high, below, above = self._v, self._width - self._v, self._below, self._above
+        weight = 1.0 / (below / low + above / high)
+        factor = self._factor(weight)
+        primal = self._shift - self._times(self._v)
+        dual = self._cost - self._transposed(self._y) - below + above
 
         def direction(near: Tensor, far: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
             h = dual - near / low + far / high
             right = primal + self._times(weight * h)
-            dy = torch.cholesky_solve(right[:, :, None], factor)[:, :, 0]
+            dy = torch.cholesky_solve(right[:, :, None], factor)[:, :, 0].nan_to_num(0.0, 0.0, 0.0)
             dv = weight * (self._transposed(dy) - h)
-            return dv, dy, (near - s.below * dv) / low, (far + s.above * dv) / high
+            return dv, dy, (near - below * dv) / low, (far + above * dv) / high
 
-        gap_low, gap_high = s.below * low, s.above * high
-        count = 2 * s.v.shape[1]
+        gap_low, gap_high = below * low, above * high
+        count = 2 * low.shape[1]
         mean = (gap_low + gap_high).sum(1, keepdim=True) / count
         dv, _, dbelow, dabove = direction(-gap_low, -gap_high)
-        a, b = _length(dv, low, high), _length_dual(dbelow, dabove, s)
-        after = (s.below + b * dbelow) * (low + a * dv) + (s.above + b * dabove) * (high - a * dv)
+        a, b = _length(dv, low, high), _length_of_multipliers(dbelow, below, dabove, above)
+        after = (below + b * dbelow) * (low + a * dv) + (above + b * dabove) * (high - a * dv)
         centre = mean * (after.sum(1, keepdim=True) / count / mean).clamp(0.0, 1.0) ** 3
         dv, dy, dbelow, dabove = direction(centre - gap_low - dbelow * dv, centre - gap_high + dabove * dv)
-        a, b = _length(dv, low, high), _length_dual(dbelow, dabove, s)
-        return _kept(
-            s, _State(s.v + a * dv, s.y + b * dy, s.below + b * dbelow, s.above + b * dabove, mean[:, 0])
-        )
+        going = (self._complementarity >= DONE).to(low.dtype)  # what is solved stays as it is
+        a = going * _length(dv, low, high)
+        b = going * _length_of_multipliers(dbelow, below, dabove, above)
+        self._v, self._y = low + a * dv, self._y + b * dy
+        self._below, self._above = below + b * dbelow, above + b * dabove
+        self._complementarity = mean
+
+    def _factor(self, weight: Tensor) -> Tensor:
+        system = (self._rows * weight[:, None, : self._n]) @ self._rows.mT
+        diagonal = system.diagonal(dim1=1, dim2=2)
+        diagonal += weight[:, self._n :] + RIDGE * diagonal.amax(1, keepdim=True) + 1e-30
+        factor: Tensor = torch.linalg.cholesky_ex(system).L
+        return factor
 
 
 def _length(dv: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -132,21 +152,6 @@ def _length(dv: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return (TO_THE_WALL / fastest.clamp(min=1e-12)).clamp(max=1.0)
 
 
-def _length_dual(dbelow: Tensor, dabove: Tensor, s: _State) -> Tensor:
-    fastest = torch.maximum(-dbelow / s.below, -dabove / s.above).amax(1, keepdim=True)
+def _length_of_multipliers(dbelow: Tensor, below: Tensor, dabove: Tensor, above: Tensor) -> Tensor:
+    fastest = torch.maximum(-dbelow / below, -dabove / above).amax(1, keepdim=True)
     return (TO_THE_WALL / fastest.clamp(min=1e-12)).clamp(max=1.0)
-
-
-def _kept(before: _State, after: _State) -> _State:
-    """The step, but for programs in which numbers ran out."""
-    fine = torch.isfinite(after.v).all(1) & torch.isfinite(after.y).all(1)
-    fine = fine & torch.isfinite(after.below).all(1) & torch.isfinite(after.above).all(1)
-    fine = fine & (before.complementarity >= DONE)
-    here = fine[:, None]
-    return _State(
-        torch.where(here, after.v, before.v),
-        torch.where(here, after.y, before.y),
-        torch.where(here, after.below, before.below),
-        torch.where(here, after.above, before.above),
-        torch.where(fine, after.complementarity, torch.zeros_like(after.complementarity)),
-    )

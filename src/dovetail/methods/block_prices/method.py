@@ -24,6 +24,8 @@ from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.block_prices.block_program import BlockProgram
 from dovetail.methods.block_prices.kinds import alike
+from dovetail.methods.block_prices.sign_search import blocks_at
+from dovetail.methods.certified_prices.method import coupled_problem
 from dovetail.methods.column_generation.master import Master
 from dovetail.methods.column_generation.pool import CouplingRows, Pool
 from dovetail.methods.column_generation.pricing import Pricing
@@ -32,7 +34,9 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 
 MOST_KINDS, MOST_NEURONS = 8, 120
-"""Different blocks, and neurons of one that may change sign: engines close no more than that in a minute."""
+"""Different blocks, and neurons of one that may change sign: more come to nothing in a minute."""
+MIP_NEURONS = 50
+"""Engines close that many: with more, and a set that has a closed form, signs are branched over instead."""
 PRICING_SHARE, PRICING_ROUNDS, STEPS = 0.1, 40, 12
 """Descents for columns before a proof at the master's prices: of the time left, at most so many, and steps of
 each. They take a hundredth of what a proof takes, and every column saves some of those."""
@@ -118,6 +122,7 @@ class _Run:
         self._pool = Pool(known.scaled, parts, known.coupling)
         self._master, self._pricing = Master(context, self._pool), Pricing(context, known.scaled, parts)
         self._starts = Starts(context, known.scaled)
+        self._coupled = context.once(coupled_problem) if known.unstable > MIP_NEURONS else None
         budget = context.budget.part(TIGHTEN_SHARE * context.budget.left)
         with context.stopwatch.measure("engine"):
             self._programs = [program.tightened(context, budget) for program in known.programs]
@@ -150,9 +155,11 @@ class _Run:
         weight = SMOOTHING if np.isfinite(self.best) else 0.0
         prices = weight * self._prices + (1.0 - weight) * master.prices.rows
         before = budget.left
-        bound = self._proved(
-            prices, budget.part(max(PROOF_SHARE * before, min(before, 2.0 * self.proof_seconds)))
-        )
+        if self._coupled is None:
+            share = max(PROOF_SHARE * before, min(before, 2.0 * self.proof_seconds))
+            bound = self._proved(prices, budget.part(share))
+        else:  # it grows all the time, and what it knows is lost with the prices
+            bound = self._proved_by_signs(prices, budget)
         self.proofs, self.proof_seconds = self.proofs + 1, before - budget.left
         if bound > self.best:
             self.best, self._prices = bound, prices
@@ -204,6 +211,18 @@ class _Run:
         if not closed:
             self._engines.reverse()  # the other one may do better
         return total - 8.0 * UNIT * abs(total)
+
+    def _proved_by_signs(self, prices: FloatArray, budget: Budget) -> float:
+        """The same by branching over signs, where there are too many for a MIP."""
+        pool, coupled = self._pool, self._coupled
+        assert coupled is not None
+        known = np.full(self._scaled.parts.count, np.inf)
+        np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
+        with self._context.stopwatch.measure("nn"):
+            bound, z = blocks_at(self._context, coupled, prices, known, budget)
+        if z is not None:
+            self._add(z)
+        return bound
 
     def _cheapest(self, program: BlockProgram, cost: FloatArray) -> FloatArray | None:
         """The cheapest column of a kind of component, over its own columns."""

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dovetail.bounds.lp_batch.interior_point import multipliers
-from dovetail.bounds.lp_batch.linear_programs import proved
+from dovetail.bounds.lp_batch.interior_point import InteriorPoint
+from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved, proved
 from dovetail.methods.input_branching import shrinking
 from dovetail.methods.input_branching.plan import Plan, input_plan
 from dovetail.methods.input_branching.points import Points
 from dovetail.methods.input_branching.pool import Pool
-from dovetail.methods.input_branching.relaxation import Relaxation
-from dovetail.methods.input_branching.splitting import exact, scores, split
+from dovetail.methods.input_branching.relaxation import Relaxation, Separation
+from dovetail.methods.input_branching.splitting import exact, is_open, relaxation_error, scores, split
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.gap import optimality_gap
@@ -39,8 +39,14 @@ CELLS = 2**22
 """Numbers in the rows of one batch, at most (32 MB)."""
 MOST_BOXES = 4_000_000
 """Open boxes: beyond that memory is short and the end is not near."""
+PASSES = 3
+"""Over the rows of a box: planes bound an output, the host's rows another one, and that its inputs."""
 LEAF = 0.05
 """A box whose LP is this close to the truth, as a part of the gap that counts as closed, is not split."""
+NEAR = 100.0
+"""The same for boxes whose LP is worth solving to the end."""
+FIRST_STEPS, LAST_STEPS = 6, 9
+"""Of the interior-point method: most boxes are split whatever the last digits of their bound."""
 HALF = 0.5
 """Of that gap: boxes are closed within it, so that what is proved in the end is within the whole."""
 REPORT = 0.5
@@ -129,16 +135,16 @@ class _Tree:
         relaxation, target = self._relaxation, self._target
         self.boxes += len(lower)
         programs, apart = relaxation.programs(lower, upper)
-        for _ in range(2):
+        was_open = is_open(relaxation, programs).any(1)
+        for _ in range(PASSES):
             lower, upper = shrinking.by_rows(programs, relaxation.integer, target)
             kept = torch.nonzero((lower <= upper).all(1)).ravel()
             programs = programs.within(lower, upper).take(kept)
-            bound, apart = bound[kept], apart.take(kept)
+            bound, apart, was_open = bound[kept], apart.take(kept), was_open[kept]
         if len(kept) == 0:
             self._closed = min(self._closed, target)
             return
-        y, points = multipliers(programs)
-        proof = proved(programs, y)
+        proof, points = self._solved(programs, apart, target)
         bound = torch.maximum(bound, proof.bound)
         lower, upper = shrinking.by_reduced_costs(programs, proof, relaxation.integer, target)
         programs = programs.within(lower, upper)
@@ -146,17 +152,36 @@ class _Tree:
         self._closed = min(self._closed, target)
         score = scores(relaxation, programs, proof, points)
         done = exact(relaxation, programs, proof, apart, points, LEAF * self._gap)
-        leaf = kept & (done | (score.amax(1) <= 0.0))
+        leaf = kept & (done | ~was_open)
         self._points.offer(programs, points, bound, leaf)
         if bool(leaf.any()):
             self._closed = min(self._closed, float(bound[leaf].min()))
         self._split(programs.lower, programs.upper, bound, score, kept & ~leaf)
 
+    def _solved(self, programs: LinearPrograms, apart: Separation, target: float) -> tuple[Proved, Tensor]:
+        """What the LPs prove, and their points; only those that may decide something are solved well."""
+        method = InteriorPoint(programs)
+        method.run(FIRST_STEPS)
+        proof = proved(programs, method.multipliers)
+        near = relaxation_error(self._relaxation, programs, proof, apart, method.points) <= NEAR * self._gap
+        near |= (proof.bound < target) & (proof.bound + method.gap >= target)
+        near |= ~is_open(self._relaxation, programs).any(1)
+        chosen = torch.nonzero(near).ravel()
+        if len(chosen):
+            part = method.take(chosen)
+            part.run(LAST_STEPS)
+            method.put(chosen, part)
+            proof = proved(programs, method.multipliers)
+        return proof, method.points
+
     def _split(self, lower: Tensor, upper: Tensor, bound: Tensor, score: Tensor, kept: Tensor) -> None:
         lower, upper, bound, score = lower[kept], upper[kept], bound[kept], score[kept]
         if len(lower) == 0:
             return
-        while True:
+        shrunk = score.amax(1) <= 0.0  # to a point, which has better planes than the box it comes from
+        self._pool.add(lower[shrunk], upper[shrunk], bound[shrunk])
+        lower, upper, bound, score = lower[~shrunk], upper[~shrunk], bound[~shrunk], score[~shrunk]
+        while len(lower):
             lower, upper, score = split(lower, upper, score, self._relaxation.integer)
             bound = torch.cat([bound, bound])
             fine = (lower <= upper).all(1)

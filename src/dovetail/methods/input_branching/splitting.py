@@ -9,7 +9,7 @@ from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.input_branching.relaxation import Relaxation, Separation
 
-GAP_WEIGHT = 0.5
+GAP_WEIGHT = 2.0
 """Of the slopes between the planes below and above an output, beside those of the plane itself: planes that
 differ in a direction come together when it is split."""
 FRACTION, FIRST = 1e-3, 4.0
@@ -35,11 +35,17 @@ def scores(relaxation: Relaxation, programs: LinearPrograms, proof: Proved, poin
     of_integers = p.cost.abs() + (y[:, None, :] @ p.rows.abs())[:, 0]
     of_integers = of_integers * torch.where(fractional, FIRST, 1.0)
     width = p.upper - p.lower
-    open_ones = r.branched & (width > NARROW * (1.0 + torch.maximum(p.lower.abs(), p.upper.abs())))
     score = torch.where(r.integer & ~r.is_input, of_integers, slopes) * width
     relative = width / (r.root_upper - r.root_lower).clamp(min=1e-300)
     score = score + 1e-9 * relative * (1.0 + score.amax(1, keepdim=True))  # where nothing else decides
-    return torch.where(open_ones, score, 0.0)
+    return torch.where(is_open(r, p), score, 0.0)
+
+
+def is_open(relaxation: Relaxation, programs: LinearPrograms) -> Tensor:
+    """(N, columns) which columns may be split."""
+    p = programs
+    size = 1.0 + torch.maximum(p.lower.abs(), p.upper.abs())
+    return relaxation.branched & (p.upper - p.lower > NARROW * size)
 
 
 def _weights(relaxation: Relaxation, proof: Proved) -> Tensor:
@@ -47,6 +53,14 @@ def _weights(relaxation: Relaxation, proof: Proved) -> Tensor:
     r = relaxation
     of_bounds = torch.where(r.decides, 0.0, proof.reduced[:, r.column].abs())
     return proof.multipliers[:, len(r.host_rows) :].abs() + of_bounds
+
+
+def relaxation_error(
+    relaxation: Relaxation, programs: LinearPrograms, proof: Proved, apart: Separation, points: Tensor
+) -> Tensor:
+    """(N,) how much higher the cost may be at the LP's points, by the networks themselves."""
+    weight = _weights(relaxation, proof) + programs.cost.abs()[relaxation.column]
+    return (weight * apart.at(points).clamp(min=0.0)).sum(1)
 
 
 def exact(
@@ -64,7 +78,7 @@ def exact(
     """
     r, p = relaxation, programs
     between = apart.at(points).clamp(min=0.0)
-    cost = ((_weights(r, proof) + p.cost.abs()[r.column]) * between).sum(1)
+    cost = relaxation_error(r, p, proof, apart, points)
     activity = (p.rows @ points[:, :, None])[:, :, 0]
     size = (p.rows.abs() @ points[:, :, None].abs())[:, :, 0] + 1.0
     missed = torch.maximum(p.row_lower - activity, activity - p.row_upper) / size
