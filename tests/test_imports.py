@@ -23,7 +23,7 @@ ALLOWED = {
     "analysis": {"core", "run", "mip", "bounds"},
     "reformulations": {"core", "run", "bounds", "analysis"},
     "models": {"core"},
-    "certifying": {"core", "run", "bounds", "analysis", "certificates"},
+    "certifying": {"core", "run", "bounds", "analysis", "certificates", "methods"},
     "modelling": {
         "core",
         "run",

@@ -25,7 +25,7 @@ from .proof_points import ACCEPTED, EXACT, Point, good_points
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
 """A bound may be above a point by this much: as far as `optimal` goes."""
-EXACT_ROWS = ("host", "exact", "tables", "scip")
+EXACT_ROWS = ("host", "exact", "tables", "scip", "signs", "tightening")
 """Who proves bounds of exact rows: points that use up the check's tolerance are no matter of theirs."""
 WORSE = 1e-3
 """A point so much worse than the best, relative, is a cutoff that must not be proved."""

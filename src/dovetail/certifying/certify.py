@@ -21,6 +21,7 @@ from dovetail.certificates.checker.verification import verify
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import LARGEST_BYTES, CertificateKind, Part
 from dovetail.certifying.growing import grow
+from dovetail.certifying.sign_tree import sign_tree
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Graph
 from dovetail.core.mip import Mip
@@ -34,6 +35,10 @@ NEAR = 1e-5
 may fall short of it by so much and is still worth more than the engine's word."""
 ENGINES = {"exact": ("highspy", "pyscipopt"), "tables": ("highspy", "pyscipopt"), "scip": ("pyscipopt",)}
 """Packages whose search trees stand behind bounds, by who raised them."""
+MOST_INPUTS = 12
+"""Columns that networks read and that can move: beyond that a tree over them does not get anywhere."""
+SIGNS_SECONDS = 30.0
+"""For branching over signs of neurons."""
 MOST_CELLS = 400_000
 """Rows times columns of the problem: beyond that a leaf takes too long."""
 
@@ -47,7 +52,8 @@ def certify(problem: Problem, bound: float, source: str, seconds: float) -> Cert
     )
     found = [c for c in (mine.by_host(),) if c is not None]
     if not found or found[0].bound < mine.target:
-        found += [c for c in (mine.by_tree(),) if c is not None]
+        made = mine.by_signs() if _many_inputs(problem) else mine.by_tree()
+        found += [made] if made is not None else []
     best = max(found, key=lambda c: c.bound, default=None)
     engines = ENGINES.get(source, ())
     if engines and (best is None or best.bound < bound - NEAR * (1.0 + abs(bound))):
@@ -82,6 +88,21 @@ class _Making:
         value = self._problem.mip.sign * found
         return self._certificate(min(self.target, value), prices, ())
 
+    def by_signs(self) -> Certificate | None:
+        """By a tree over signs of neurons."""
+        mip = self._loose.mip
+        aim = self.target - 0.5 * NEAR * (1.0 + abs(self.target))  # the bound is of exact rows
+        found = sign_tree(self._problem, aim, SIGNS_SECONDS)
+        if found is None:
+            return None
+        columns, rows = np.arange(mip.n_columns), np.arange(mip.n_rows)
+        part = Part(columns, rows, found.tree, aim - mip.offset, found.defined, found.row)
+        tried = self._certificate(aim, np.zeros(mip.n_rows), (part,))
+        proved = verify(self._problem, tried, self._graphs).bound
+        if proved is None or tried.size > LARGEST_BYTES:
+            return None
+        return self._certificate(min(self.target, self._problem.mip.sign * proved), tried.prices, (part,))
+
     def by_tree(self) -> Certificate | None:
         """By a tree over all columns at once."""
         mip = self._loose.mip
@@ -113,6 +134,12 @@ class _Making:
     def _certificate(self, bound: float, prices: np.ndarray, parts: tuple[Part, ...]) -> Certificate:
         print_ = fingerprint(self._problem, self._graphs)
         return Certificate(CertificateKind.CHECKED, print_, float(bound), self._source, prices, parts)
+
+
+def _many_inputs(problem: Problem) -> bool:
+    """Whether networks read too many columns for a tree over these."""
+    read = np.setdiff1d(problem.inputs, problem.outputs)
+    return int(np.count_nonzero(problem.mip.upper[read] > problem.mip.lower[read])) > MOST_INPUTS
 
 
 def _host_prices(mip: Mip) -> np.ndarray | None:

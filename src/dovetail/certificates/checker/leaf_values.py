@@ -157,8 +157,12 @@ class PartValues:
         sides = np.stack([coefficients, -coefficients], axis=1) if both else coefficients[:, None]
         slopes, offset = self._planes.backward(len(self.joint.graph.steps), sides, ranges, known)
         total = slopes[:, 0] + self._columns.rows(rows)
-        variables = Region(*self._columns.box(box))
-        value = _least(total, self._columns.noise(rows, off, slopes[:, 0]), variables, self._classes.groups)
+        variables, noise = Region(*self._columns.box(box)), self._columns.noise(rows, off, slopes[:, 0])
+        value = _least(total, noise, variables, self._classes.groups)
+        if self._cut[0] is not None and np.all(np.isfinite(variables.size)):
+            cut = Region(variables.lower, variables.upper, *self._cut)
+            least = cut.least(total[:, None], np.zeros((len(total), 1)))[:, 0]
+            value = np.fmax(value, least - (1.0 + gamma(1)) * (noise * variables.size).sum(axis=1))
         terms = np.stack([value, constant, moved, offset[:, 0], self._columns.constant(rows, off)])
         value = terms.sum(axis=0) - gamma(len(terms)) * np.abs(terms).sum(axis=0)
         value = value - self._sizes(off, ranges)

@@ -1,0 +1,130 @@
+"""A tree over signs of neurons, for one ReLU network over a ball or a box of many inputs.
+
+Branching over signs is run once more, with the bound as its cutoff; its nodes, with the slopes and
+multipliers that closed them, are the leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dovetail.certificates.proof import Leaves, Tree
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
+from dovetail.methods.relu_branching.nodes import Nodes
+from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.methods.relu_branching.targets import Targets
+from dovetail.run.budget import Budget
+
+
+@dataclass(frozen=True, eq=False)
+class SignTree:
+    """The tree, and what of the part a checker has to know."""
+
+    tree: Tree
+    defined: IntArray
+    row: int
+
+
+class _Recorded(ReluSearch):
+    """Keeps the nodes that it puts aside."""
+
+    def __init__(self, targets: Targets, options: SearchOptions) -> None:
+        self.kept: list[Nodes] = []
+        super().__init__(targets, options)
+
+    def _prune(self) -> None:
+        self.kept.append(self._open.take(self._open.bound >= self.limit[self._open.target]))
+        super()._prune()
+
+    def every(self) -> Nodes:
+        """Those, and what is still open."""
+        total = self._open
+        for nodes in self.kept:
+            total = total.joined(nodes)
+        return total
+
+
+def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | None:
+    """For a bound in minimisation form; None where the problem is not one such network."""
+    if sum(block.samples for block in problem.blocks) != 1:
+        return None
+    whole = CoupledProblem.of(problem, "cpu")
+    if whole is None or whole.h.size:
+        return None
+    priced = whole.at(np.empty(0))
+    part = priced.parts[0]
+    if part.targets is None or part.targets.condition:
+        return None
+    with torch.inference_mode():
+        search = _Recorded(part.targets, SearchOptions(tolerance=0.0))
+        search.know(torch.tensor([target - priced.constant - float(part.base[0])]))
+        search.run(Budget(seconds))
+        nodes = search.every()
+    tree = _tree(nodes, problem.mip.n_columns, problem.mip.n_rows)
+    return None if tree is None else SignTree(tree, *_region(problem))
+
+
+def _tree(nodes: Nodes, columns: int, rows: int) -> Tree | None:
+    """From the signs of all leaves; None where they do not make up a tree."""
+    signs = nodes.sign.numpy().astype(float)
+    variable: list[int] = []
+    children: list[list[int]] = []
+    waiting: list[tuple[IntArray, int, int]] = [(np.arange(len(signs)), -1, 0)]
+    while waiting:
+        which, parent, side = waiting.pop()
+        number = -1 - int(which[0]) if which.size == 1 else len(variable)
+        if parent >= 0:
+            children[parent][side] = number
+        if which.size == 1:
+            continue
+        here = signs[which]
+        splits = np.flatnonzero((here != 0.0).all(axis=0) & (here.min(axis=0) < here.max(axis=0)))
+        if splits.size == 0:
+            return None
+        neuron = int(splits[0])
+        variable.append(columns + neuron)
+        children.append([0, 0])
+        waiting.append((which[here[:, neuron] < 0.0], number, 0))
+        waiting.append((which[here[:, neuron] > 0.0], number, 1))
+    leaves = Leaves(
+        np.ones(len(signs)),
+        np.zeros((len(signs), rows)),
+        slopes=nodes.slope.numpy().astype(float),
+        signs=nodes.multiplier.numpy().astype(float),
+    )
+    made = np.array(children, dtype=np.int64).reshape(-1, 2)
+    return Tree(np.array(variable, dtype=np.int64), np.zeros(len(variable)), made, leaves)
+
+
+def _region(problem: Problem) -> tuple[IntArray, int]:
+    """Inputs that equality rows define by other columns, and the row that all of those share, or -1."""
+    mip = problem.mip
+    tied = np.zeros(mip.n_columns, dtype=bool)
+    tied[problem.inputs] = True
+    tied[problem.outputs] = True
+    defined: list[tuple[int, int]] = []
+    taken = np.zeros(mip.n_columns, dtype=bool)
+    for i in np.flatnonzero(mip.row_lower == mip.row_upper):
+        columns, entries = _entries(mip, int(i))
+        own = columns[tied[columns]]
+        if own.size != 1 or columns.size == 1 or taken[own[0]] or own[0] not in problem.inputs:
+            continue
+        if abs(entries[columns == own[0]][0]) == 1.0:
+            defined.append((int(own[0]), int(i)))
+            taken[own[0]] = True
+    used = {row for _, row in defined}
+    rows = [i for i in range(mip.n_rows) if i not in used and np.isfinite(mip.row_upper[i])]
+    rows = [i for i in rows if not np.any(np.isin(_entries(mip, i)[0], problem.outputs))]
+    widest = max(rows, key=lambda i: _entries(mip, i)[0].size, default=-1)
+    return np.array(defined, dtype=np.int64).reshape(-1, 2), widest
+
+
+def _entries(mip: Mip, i: int) -> tuple[IntArray, FloatArray]:
+    span = slice(mip.A.indptr[i], mip.A.indptr[i + 1])
+    return mip.A.indices[span], mip.A.data[span]
