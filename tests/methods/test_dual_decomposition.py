@@ -14,6 +14,9 @@ from tests.conftest import FULL
 from tests.small import Parabola, bowl, knapsack, linear_net, random_mlp
 from tests.tanh import problem_of, tanh_net
 
+LONG = 600.0
+"""Seconds, where iterations are to decide, however busy the machine is."""
+
 
 def test_the_loop_is_one_short_function_in_the_papers_order():
     source = inspect.getsource(DualDecomposition.solve)
@@ -51,7 +54,7 @@ def epigraph() -> dt.Problem:
 def test_both_forms_reach_a_convex_optimum(copies):
     """The nearest point of the half-plane is 0.4 / sqrt(2) away."""
     method = dt.DualDecomposition(iterations=300, copies=copies, patience=None)
-    result = dt.solve(epigraph(), method, log=False)
+    result = dt.solve(epigraph(), method, time_limit=LONG, log=False)
     assert result.objective == pytest.approx(0.08, abs=2e-3)
     kinds = {residual.kind for row in result.trace for residual in row.residuals}
     assert kinds == ({"inputs"} if copies == "rows" else {"inputs", "outputs"})
@@ -144,7 +147,7 @@ def mixed_problem():
 @pytest.mark.parametrize("solver", [dt.ProjectedGradient(), dt.LogBarrier()], ids=["pgd", "barrier"])
 def test_several_different_networks_in_both_forms(solver, engine):
     method = dt.DualDecomposition(nn_solver=solver, engine=engine, iterations=15 if FULL else 3)
-    result = dt.solve(mixed_problem(), method, log=False)
+    result = dt.solve(mixed_problem(), method, time_limit=LONG, log=False)
     assert result.violation.within()
     couplings = {(r.block, r.kind) for r in result.trace[0].residuals}
     assert couplings == {("judge", "inputs"), ("rate", "inputs"), ("want", "inputs"), ("want", "outputs")}
@@ -171,7 +174,9 @@ def test_chained_networks():
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0, -1.0]), [0, 1], [2], name="first")
     problem.add_predictor(Parabola([1.0]), [2], [3], name="second")
-    result = dt.solve(problem, dt.DualDecomposition(iterations=150, patience=None), log=False)
+    result = dt.solve(
+        problem, dt.DualDecomposition(iterations=150, patience=None), time_limit=LONG, log=False
+    )
     assert result.objective == pytest.approx(0.0, abs=1e-3)
 
 
