@@ -29,17 +29,17 @@ def solved(problem, seconds=30.0, start=None):
     return InputBranching().solve(context), context.incumbent
 
 
-def two_networks(width=8, seed=0, activation=torch.nn.ReLU):
-    """The least of one random network where another has a given value, over three inputs."""
+def two_networks(width=8, seed=0, activation=torch.nn.ReLU, inputs=3):
+    """The least of one random network where another has a given value."""
     torch.manual_seed(seed)
     pair = [
         torch.nn.Sequential(
-            torch.nn.Linear(3, width), activation(), torch.nn.Linear(width, width), activation(),
+            torch.nn.Linear(inputs, width), activation(), torch.nn.Linear(width, width), activation(),
             torch.nn.Linear(width, 1),
         ).double()
         for _ in range(2)
     ]  # fmt: skip
-    return formulate(3, 4.0, pair, [], pair[1](torch.ones(1, 3).double()).item())
+    return formulate(inputs, 4.0, pair, [], pair[1](torch.ones(1, inputs).double()).item())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -83,8 +83,8 @@ def test_points_of_boxes_reach_the_incumbent():
 
 @pytest.mark.parametrize("activation", [torch.nn.Tanh, torch.nn.Sigmoid, torch.nn.GELU])
 def test_smooth_networks(activation):
-    instance = two_networks(seed=1, activation=activation)
-    start = instance.problem.predict(np.array([1.0, 1.0, 1.0, 0.0, 0.0]))
+    instance = two_networks(width=5, seed=1, activation=activation, inputs=2)
+    start = instance.problem.predict(np.array([1.0, 1.0, 0.0, 0.0]))
     outcome, incumbent = solved(instance.problem, start=start)
     assert incumbent.bound >= incumbent.objective - CLOSE, outcome.message
 

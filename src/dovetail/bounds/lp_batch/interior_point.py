@@ -62,14 +62,18 @@ class InteriorPoint:
         """Where rows begin, and how wide they are, counted from the columns' lower bounds."""
         at_lower = (p.rows @ p.lower[:, :, None])[:, :, 0]
         least, most = self._rows.clamp(max=0.0).sum(2), self._rows.clamp(min=0.0).sum(2)
-        begin = torch.maximum((p.row_lower - at_lower) / self._row_size, least - 1.0).clamp(-FAR, FAR)
-        end = torch.minimum((p.row_upper - at_lower) / self._row_size, most + 1.0).clamp(-FAR, FAR)
+        begin, end = (p.row_lower - at_lower) / self._row_size, (p.row_upper - at_lower) / self._row_size
+        # a side that no point of the box reaches has no price, whatever is left of one by rounding
+        self._may_begin, self._may_end = begin > least, end < most
+        begin = torch.maximum(begin, least - 1.0).clamp(-FAR, FAR)
+        end = torch.minimum(end, most + 1.0).clamp(-FAR, FAR)
         return begin, (end - begin).clamp(min=NARROW)
 
     @property
     def multipliers(self) -> Tensor:
         """(N, m) of the rows as they were given."""
-        return torch.where(self._decided, 0.0, self._y * self._unit_cost / self._row_size)
+        y = torch.where(self._decided, 0.0, self._y * self._unit_cost / self._row_size)
+        return y.clamp(min=0.0) * self._may_begin + y.clamp(max=0.0) * self._may_end
 
     @property
     def points(self) -> Tensor:
