@@ -137,6 +137,15 @@ def test_cells_of_moves_close_in_on_the_optimum(kind, condition):
         assert ended == "closed" or seed, "the first of each kind is easy"
 
 
+@pytest.mark.parametrize("seed", [1037, 1078, 1270])
+def test_cells_that_a_row_ends_are_cut_from_where_it_ends_them(seed):
+    """Cut from the cell's own end, these were proved more than is true."""
+    instance = Instance(seed, "ball", hidden=(3, 2), inputs=3, condition=True)
+    search = MoveSearch(instance.targets(50.0), batch=256, tolerance=1e-3)
+    search.run(Budget(20), enough=lambda s: s.nodes > 4000)
+    assert search.lower[0] <= instance.optimum(0) + 1e-7
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_hold_at_every_moment(seed):
     """Rounds one by one; a cutoff below the optimum is what is claimed, and no more."""

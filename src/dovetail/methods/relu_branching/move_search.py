@@ -176,8 +176,9 @@ class MoveSearch(BestFirst[Cells]):
         size = (reduced.abs() - noise).clamp(min=0.0)
         room = (limit - value).clamp(min=0.0)[:, None] / torch.where(size > 0.0, size, 1.0)
         room = torch.where((size > 0.0) & room.isfinite(), room * (1.0 + WIDER) + WIDER, torch.inf)
+        end = least + domain.limit  # where the value was taken: the row may end a move before its cell does
         new_most = torch.where(reduced > 0.0, torch.minimum(most, least + room), most)
-        new_least = torch.where(reduced < 0.0, torch.maximum(least, most - room), least)
+        new_least = torch.where(reduced < 0.0, torch.maximum(least, end - room), least)
         was_cut = ((new_most < most) | (new_least > least)).any(1)
         self._put_aside(cells.target[was_cut], limit[was_cut])
         return self._signed.cut(cells.low, cells.high, new_least, new_most)
