@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dovetail as dt
+from dovetail.methods.relu_branching.method import ReluBranching
 from tests.conftest import FULL
 from tests.differential.claims import Count, Heard, faults, judge
 from tests.differential.proof_cases import make
@@ -68,3 +69,14 @@ def test_a_false_status_is_heard(known):
     best, sign = points[0].worth, case.problem.mip.sign
     assert "infeasible" in faults(heard_of(case, best, "infeasible"), points, sign)[0]
     assert "optimal" in faults(heard_of(case, best, "optimal"), points, sign, deaf=True)[0]
+
+
+SEEN = [(1232, ReluBranching())]
+"""Cases in which a bound was wrong once: a condition had a negative multiplier where moves pay."""
+
+
+@pytest.mark.parametrize(("seed", "method"), SEEN)
+def test_what_was_wrong_once(seed, method):
+    count = judge(make(seed), method, time_limit=5.0, deaf_only=True)
+    assert count.solves > 0
+    assert count.wrong == []

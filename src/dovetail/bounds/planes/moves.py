@@ -173,7 +173,7 @@ class Moves:
     def condition_price(self, slopes: Tensor, offsets: Tensor, costs: Tensor) -> ConditionPrice:
         """For min costs't where slopes x + offsets <= 0; slopes (N, d), offsets (N,).
 
-        The row is left out: any multiplier is sound in `minimum`, which knows it.
+        The row is left out: any multiplier that is not negative is sound in `minimum`, which knows it.
         """
         per_move, middle = self._per_move(slopes[:, None], None)
         gain, need = -per_move[:, 0], middle[:, 0] + offsets
@@ -189,6 +189,9 @@ class Moves:
         never = torch.where(short > 0.0, STEEPEST / short.clamp(min=1.0), 0.0)
         multiplier = torch.where(enough.any(1), order.values.gather(1, place)[:, 0], never)
         multiplier = torch.where(need > 0.0, multiplier, 0.0).nan_to_num(0.0, 0.0, 0.0)
+        multiplier = multiplier.clamp(
+            min=0.0
+        )  # where moves pay for themselves; a negative one proves nothing
         part = ((need[:, None] - (reached - reach)) / reach.clamp(min=1e-300)).clamp(0.0, 1.0)
         moves = torch.zeros_like(gain).scatter(1, order.indices, part * self.limit.gather(1, order.indices))
         return ConditionPrice(multiplier, torch.where(helps, moves, 0.0), enough.any(1) | (need <= 0.0))
