@@ -29,6 +29,8 @@ STEPS = 8
 """Adam's, per node: with 5 of them trees of 50 unstable neurons are three times as large."""
 CLOSED = 0.25
 """Of the gap that counts as optimal: nodes that come so near to the best point are put aside."""
+BATCH = 256
+"""Nodes bounded at a time, at most: more waste what the first ones would make needless."""
 REPORT = 0.5
 """Seconds from one row of the trace to the next."""
 OTHER = 1e-9
@@ -55,9 +57,6 @@ def applies(context: SolveContext) -> bool:
 class ReluBranching:
     """Proves a bound, and offers the points that it meets."""
 
-    batch: int = 256
-    """Nodes bounded at a time, at most: more waste what the first ones would make needless."""
-
     name = "relu-branching"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
@@ -68,22 +67,28 @@ class ReluBranching:
                 StopReason.STALLED, 0, "relu branching: the problem is not one ReLU network over such a set"
             )
         with torch.inference_mode():
-            return _Tree(context, whole, self.batch).run()
+            return context.once(_tree).run(context)
+
+
+def _tree(context: SolveContext) -> _Tree:
+    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
+    whole = context.once(one_network)
+    assert whole is not None
+    return _Tree(context, whole)
 
 
 class _Tree:
-    """One run."""
+    """The search over one problem."""
 
-    def __init__(self, context: SolveContext, whole: CoupledProblem, batch: int) -> None:
+    def __init__(self, context: SolveContext, whole: CoupledProblem) -> None:
         self._context, self._whole = context, whole
         self._at = whole.at(np.empty(0))
         self._part = self._at.parts[0]
-        self._progress = Progress(context)
         self._reported = time.perf_counter()
         self._offered = np.inf
         targets, self._search = self._part.targets, None
         if targets is not None:
-            options = SearchOptions(batch=batch, steps=STEPS, tolerance=CLOSED * self._gap)
+            options = SearchOptions(batch=BATCH, steps=STEPS, tolerance=CLOSED * self._gap)
             self._search = ReluSearch(targets, options)
 
     @property
@@ -91,9 +96,9 @@ class _Tree:
         mip, incumbent = self._context.problem.mip, self._context.incumbent
         return optimality_gap(mip, incumbent.objective) if incumbent.x is not None else 0.0
 
-    def run(self) -> MethodOutcome:
-        """The search, and what ended it."""
-        context, search = self._context, self._search
+    def run(self, context: SolveContext) -> MethodOutcome:
+        """Go on with the search; what ended it."""
+        self._context, self._progress, search = context, Progress(context), self._search
         if search is None:
             self._raise()
             return MethodOutcome(
