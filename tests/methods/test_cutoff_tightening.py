@@ -12,7 +12,7 @@ from dovetail.reformulations.relu_big_m import relu_plan
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
 from tests.conftest import FULL
-from tests.contexts import best_of, breach, choices, context_of
+from tests.contexts import best_of, breach, by_scipy, choices, context_of
 from tests.reformulations.test_relu_big_m import KINDS
 
 SEEDS = range(40 if FULL else 2)
@@ -50,6 +50,8 @@ def test_every_point_up_to_the_cutoff_stays(kind, seed):
         goal = Quadratic.linear(mip.cost, mip.offset)
         answer = HighsEngine().load(mip, nothing).solve(goal, budget=Budget(60.0), gap=1e-9)
         assert answer.value == pytest.approx(least, abs=1e-5)
+        objective, _ = by_scipy(written.problem.mip)  # other tolerances than ours
+        assert problem.mip.sign * objective == pytest.approx(least, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS[:1], ids=lambda kind: kind.__name__)
