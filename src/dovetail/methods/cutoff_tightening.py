@@ -33,6 +33,10 @@ ROUNDS = 2
 WORTH = 0.01
 """A round that shrinks what it asks about by less than this part is the last one."""
 
+ROOM = 1e-5
+"""Ranges are widened by this much, times max(1, |bound|): in programs whose ranges are a hair wide engines
+have been seen to lose the optimum (scipy's HiGHS, in 2 of 200 random ones at 1e-7)."""
+
 
 class NothingLeft(Exception):
     """No point costs the cutoff or less: that is proved."""
@@ -155,6 +159,6 @@ class _Extremes:
             if answer.status is MipStatus.INFEASIBLE:
                 raise NothingLeft
             if np.isfinite(answer.bound):
-                reached = sign * (answer.bound - PAD * max(1.0, abs(answer.bound)))
+                reached = sign * (answer.bound - ROOM * max(1.0, abs(answer.bound)))
                 found[side] = max(found[side], reached) if sign > 0 else min(found[side], reached)
         return (found[0], found[1]) if found[0] <= found[1] else known
