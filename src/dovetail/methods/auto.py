@@ -69,6 +69,8 @@ class _Plan:
         while waiting and not context.over:
             cut_short = []
             for number, (phase, share) in enumerate(waiting):
+                if share * context.budget.left < phase.least_seconds:
+                    continue
                 self._archive.keeps = any(later.needs_points for later, _ in waiting[number + 1 :])
                 outcome = self._solved(phase, share)
                 reason = context.over or outcome.stop_reason

@@ -50,6 +50,8 @@ COLUMNS_SHARE = 0.6
 """Of the time left; what it leaves goes to a proof, and comes back where there is none."""
 PRICES_SHARE = 0.6
 """Of the time left: a block's MIP takes seconds (wine), and half of them show only that more are needed."""
+BLOCK_SECONDS = 12.0
+"""One MIP of a wine's network takes five to twenty; a proof that is cut short long before is worth little."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
 MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.3, 0.5
@@ -166,6 +168,8 @@ class Phase:
     """The section line of the log, facts to be filled in."""
     rewritten: tuple[Reformulation, ...] = ()
     """What the problem is rewritten by for this phase, where it can be."""
+    least_seconds: float = 0.0
+    """With less than that it would come to nothing, and the others have more use for the time."""
     needs_points: bool = False
     """Whether it begins with the points that methods before it have been at."""
 
@@ -274,6 +278,7 @@ PHASES = (
         PRICES_SHARE,
         lambda options: BlockPrices(),
         "{exact_blocks} blocks share rows: prices on these, and each block's least cost by an exact MIP",
+        least_seconds=BLOCK_SECONDS,
         needs_points=True,
     ),
     Phase(
