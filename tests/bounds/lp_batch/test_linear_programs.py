@@ -1,4 +1,4 @@
-"""Many LPs at a time: what multipliers prove is never above the truth, and good multipliers prove nearly all."""
+"""Many LPs at a time: what multipliers prove is never above the truth, and good ones prove nearly all."""
 
 import numpy as np
 import pytest

@@ -150,7 +150,7 @@ class _Tree:
         programs = programs.within(lower, upper)
         kept = (bound < target) & (lower <= upper).all(1)
         self._closed = min(self._closed, target)
-        score = scores(relaxation, programs, proof, points)
+        score = scores(relaxation, programs, proof, apart, points)
         done = exact(relaxation, programs, proof, apart, points, LEAF * self._gap)
         leaf = kept & (done | ~was_open)
         self._points.offer(programs, points, bound, leaf)

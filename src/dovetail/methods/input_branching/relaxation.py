@@ -57,6 +57,11 @@ class Separation:
         """(N, planes) at one point per box."""
         return (self.slopes @ points[:, self.inputs, None])[:, :, 0] + self.offset
 
+    def most(self, programs: LinearPrograms) -> Tensor:
+        """(N, planes) at most, on the boxes of the programs."""
+        lower, upper = programs.lower[:, None, self.inputs], programs.upper[:, None, self.inputs]
+        return torch.maximum(self.slopes * lower, self.slopes * upper).sum(2) + self.offset
+
     def take(self, chosen: Tensor) -> Separation:
         """On some of the boxes."""
         return Separation(self.slopes[chosen], self.offset[chosen], self.inputs)

@@ -12,6 +12,8 @@ from dovetail.methods.input_branching.relaxation import Relaxation, Separation
 GAP_WEIGHT = 2.0
 """Of the slopes between the planes below and above an output, beside those of the plane itself: planes that
 differ in a direction come together when it is split."""
+UNPRICED = 0.01
+"""Weight of an output that some row reads and that has no price yet, as a part of the largest one."""
 FRACTION, FIRST = 1e-3, 4.0
 """An integer this far from a whole number counts as fractional, and its score so many times."""
 CLOSE = 0.1 * TOLERANCE
@@ -20,22 +22,27 @@ NARROW = 1e-9
 """A continuous column this narrow, relative to its size, is a point."""
 
 
-def scores(relaxation: Relaxation, programs: LinearPrograms, proof: Proved, points: Tensor) -> Tensor:
+def scores(
+    relaxation: Relaxation, programs: LinearPrograms, proof: Proved, apart: Separation, points: Tensor
+) -> Tensor:
     """(N, columns) what the relaxation may gain by a split of each column; 0 for those not to be split.
 
+    Of an input: how far apart planes are on the box, times their price, shared among the inputs by the slopes.
     Integers that are fractional in the LP's points come first: a class that is decided makes its row exact,
     and boxes along its boundary need not be small.
     """
     r, p = relaxation, programs
-    y = proof.multipliers.abs()
-    planes, weight = p.rows[:, len(r.host_rows) :], _weights(r, proof)[:, :, None]
-    apart = planes + planes[:, r.partner]
-    slopes = (weight * planes.abs()).sum(1) + GAP_WEIGHT * (weight * apart.abs()).sum(1)
-    fractional = (points - torch.round(points)).abs() > FRACTION
-    of_integers = p.cost.abs() + (y[:, None, :] @ p.rows.abs())[:, 0]
-    of_integers = of_integers * torch.where(fractional, FIRST, 1.0)
     width = p.upper - p.lower
-    score = torch.where(r.integer & ~r.is_input, of_integers, slopes) * width
+    rows = p.rows[:, len(r.host_rows) :]
+    steep = (rows.abs() + GAP_WEIGHT * (rows + rows[:, r.partner]).abs()) * (width * r.is_input)[:, None, :]
+    weight = _weights(r, proof)
+    weight = weight + UNPRICED * weight.amax(1, keepdim=True) * (r.sensitivity[r.column] > 0.0)
+    share = weight * apart.most(p).clamp(min=0.0) / steep.sum(2).clamp(min=1e-300)
+    of_inputs = (share[:, None, :] @ steep)[:, 0]
+    fractional = (points - torch.round(points)).abs() > FRACTION
+    of_integers = p.cost.abs() + (proof.multipliers.abs()[:, None, :] @ p.rows.abs())[:, 0]
+    of_integers = of_integers * width * torch.where(fractional, FIRST, 1.0)
+    score = torch.where(r.integer & ~r.is_input, of_integers, of_inputs)
     relative = width / (r.root_upper - r.root_lower).clamp(min=1e-300)
     score = score + 1e-9 * relative * (1.0 + score.amax(1, keepdim=True))  # where nothing else decides
     return torch.where(is_open(r, p), score, 0.0)
