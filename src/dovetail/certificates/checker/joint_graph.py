@@ -90,7 +90,8 @@ def _sample(block: Block, graph: Graph | None, i: int, lower: FloatArray, upper:
     else:
         if not np.all(np.isfinite(slack)):
             raise UnsupportedError(f"the rounding of {block.name} has no bound")
-        ranges = Planes(graph).ranges(Region(low, high), Known())
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not known is infinite
+            ranges = Planes(graph).ranges(Region(low, high), Known())
         least, most = down(ranges.lower[-1][0] - slack), up(ranges.upper[-1][0] + slack)
     lower[outputs] = np.maximum(lower[outputs], least)
     upper[outputs] = np.minimum(upper[outputs], most)
