@@ -27,7 +27,7 @@ def scores(
 ) -> Tensor:
     """(N, columns) what the relaxation may gain by a split of each column; 0 for those not to be split.
 
-    Of an input: how far apart planes are on the box, times their price, shared among the inputs by the slopes.
+    Of an input: how far apart planes are on the box, times their price, shared out by the slopes.
     Integers that are fractional in the LP's points come first: a class that is decided makes its row exact,
     and boxes along its boundary need not be small.
     """
