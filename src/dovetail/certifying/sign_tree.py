@@ -11,14 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dovetail.certificates.proof import Leaves, Tree
+from dovetail.certificates.proof import LARGEST_BYTES, Leaves, Tree
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.relu_branching.nodes import Nodes
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
-from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
 
 
@@ -32,20 +31,14 @@ class SignTree:
 
 
 class _Recorded(ReluSearch):
-    """Keeps the nodes that it puts aside."""
+    """Keeps the nodes that it closes."""
 
-    def __init__(self, targets: Targets, options: SearchOptions) -> None:
-        self.kept: list[Nodes] = []
-        super().__init__(targets, options)
-
-    def _prune(self) -> None:
-        self.kept.append(self._open.take(self._open.bound >= self.limit[self._open.target]))
-        super()._prune()
-
-    def every(self) -> Nodes:
-        """Those, and what is still open."""
+    def every(self) -> Nodes | None:
+        """Those, and what is still open; None where they are too many."""
+        if self.records is None:
+            return None
         total = self._open
-        for nodes in self.kept:
+        for nodes in self.records:
             total = total.joined(nodes)
         return total
 
@@ -62,11 +55,11 @@ def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | Non
     if part.targets is None or part.targets.condition:
         return None
     with torch.inference_mode():
-        search = _Recorded(part.targets, SearchOptions(tolerance=0.0))
+        search = _Recorded(part.targets, SearchOptions(tolerance=0.0, record_bytes=LARGEST_BYTES))
         search.know(torch.tensor([target - priced.constant - float(part.base[0])]))
         search.run(Budget(seconds))
         nodes = search.every()
-    tree = _tree(nodes, problem.mip.n_columns, problem.mip.n_rows)
+    tree = None if nodes is None else _tree(nodes, problem.mip.n_columns, problem.mip.n_rows)
     return None if tree is None else SignTree(tree, *_region(problem))
 
 
