@@ -57,8 +57,6 @@ REPORT = 0.5
 class InputBranching:
     """Proves a bound, and finds what the search has missed, where networks read few inputs."""
 
-    most_boxes: int = MOST_BOXES
-
     name = "input-branching"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
@@ -68,14 +66,21 @@ class InputBranching:
             return MethodOutcome(StopReason.STALLED, 0, f"input branching: {plan}")
         context.monitor.say(f"  proof: input branching over {plan.describe()}")
         with torch.inference_mode():
-            return _Tree(context, plan, self.most_boxes).run()
+            return context.once(_tree).run(context)
+
+
+def _tree(context: SolveContext) -> _Tree:
+    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
+    plan = context.once(input_plan)
+    assert isinstance(plan, Plan)
+    return _Tree(context, plan)
 
 
 class _Tree:
-    """One run."""
+    """The open boxes of one problem, and what was proved of the others."""
 
-    def __init__(self, context: SolveContext, plan: Plan, most_boxes: int) -> None:
-        self._context, self._most_boxes = context, most_boxes
+    def __init__(self, context: SolveContext, plan: Plan) -> None:
+        self._context = context
         device = context.device or "cpu"
         self._relaxation = r = Relaxation(plan.mip, plan.network, plan.lower, plan.upper, device)
         self._pool = Pool(
@@ -90,13 +95,12 @@ class _Tree:
         self._batch = max(FEW, min(most, CELLS // (cells * self._relaxation.n_columns)))
         self._points = Points(context, r, plan.mip.n_columns)
         self.boxes = 0
-        self._progress = Progress(context)
-        self._reported = self._began = time.perf_counter()
+        self._reported = time.perf_counter()
 
-    def run(self) -> MethodOutcome:
-        """The loop."""
-        context, pool = self._context, self._pool
-        while len(pool) and not context.over and len(pool) <= self._most_boxes:
+    def run(self, context: SolveContext) -> MethodOutcome:
+        """The loop, from where it was."""
+        self._context, self._progress, pool = context, Progress(context), self._pool
+        while len(pool) and not context.over and len(pool) <= MOST_BOXES:
             self._closed = min(self._closed, pool.drop(self._target))
             if not len(pool):
                 break
