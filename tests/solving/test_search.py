@@ -37,12 +37,13 @@ LIES = {
 @pytest.mark.parametrize("make", [knapsack, bowl])
 def test_a_lie_never_becomes_a_wrong_point_or_bound(lie, make, monkeypatch):
     problem = make()
+    truth = dt.solve(problem, log=False, time_limit=5.0).objective
     monkeypatch.setattr(LoadedHighs, "run", lying(LIES[lie]))
     result = dt.solve(problem, log=False)
     if result.x is not None:
         assert dt.check(problem, result.x).within()
-        # SCIP, asked after a HiGHS that gets nowhere, does not lie: what it proves is the optimum
-        assert result.status != "optimal" or (make is knapsack and result.objective == -4.0)
+        # what others prove, after a HiGHS that gets nowhere, is the optimum
+        assert result.status != "optimal" or result.objective == pytest.approx(truth, abs=1e-5)
     else:
         assert result.status in ("no_solution", "error", "infeasible")
     assert result.bound is None or result.bound <= result.objective + 1e-9
@@ -52,10 +53,10 @@ def test_infeasible_is_not_believed_at_once(monkeypatch):
     """One wrong "infeasible" is caught by asking again in another way."""
     answers = iter([True])
 
-    def once(self, budget, gap):
+    def once(self, *asked):
         if next(answers, False):
             return MipStatus.INFEASIBLE, None, -np.inf
-        return TRUE_RUN(self, budget, gap)
+        return TRUE_RUN(self, *asked)
 
     monkeypatch.setattr(LoadedHighs, "run", once)
     result = dt.solve(knapsack(), "dual-decomposition", log=False)
