@@ -143,7 +143,7 @@ def test_a_small_objective_or_a_large_offset_proves_nothing(offset):
     size = 1e-8 if offset == 0.0 else 1.0
     p = problem_of([0.0, -size], lower=[0.0, -2.0], upper=[1.0, 2.0], offset=offset)
     p.add_predictor(tanh_net(), [0], [1])
-    result = dt.solve(p, log=False)
+    result = dt.solve(p, dt.Auto(exact=False), log=False)
     assert result.status == "feasible"
     assert result.value(1) == pytest.approx(
         tanh_net()(torch.ones(1, 1, dtype=torch.float64)).item(), abs=1e-3

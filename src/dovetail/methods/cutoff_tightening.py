@@ -79,7 +79,7 @@ class CutoffTightening:
         lower, upper = self.box.lower.copy(), self.box.upper.copy()
         for j in self.given.problem.inputs:
             width = upper[j] - lower[j]
-            if budget.over or width <= PAD:
+            if budget.over or not np.isfinite(width) or width <= PAD:
                 continue
             lower[j], upper[j] = ask.range(np.array([j]), np.ones(1), 0.0, (lower[j], upper[j]), budget)
             shrunk.append(float((upper[j] - lower[j]) / width))

@@ -143,7 +143,7 @@ class MethodSuite:
         )
         problem = Problem(mip)
         problem.add_predictor(random_mlp(2, seed=3), ["a", "b"], ["y"])
-        result = self.solve_briefly(problem)
+        result = self.solve_briefly(problem, time_limit=5.0)
         assert result.status == "no_solution"
         assert result.x is None
         assert result.objective is None

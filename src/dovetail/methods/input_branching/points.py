@@ -25,6 +25,8 @@ RADII = (1.0, 0.3, 0.1, 0.03, 0.01, 0.001)
 """How far a step may go, as parts of the box it began in: all at once, they cost as much as one."""
 NEAR = 4.0 * TOLERANCE
 """Planes farther apart than that, in units of a row, leave little hope that the row is met."""
+HALF = 0.5
+"""Of a class's margin: what an LP's own tolerance may take."""
 OFFERED = 2
 """Points that are checked per step."""
 SHARE = 0.1
@@ -67,15 +69,26 @@ class Points:
             torch.minimum(r.root_upper, centre + radius),
         )
         programs, apart = r.programs(torch.minimum(lower, upper), upper)
-        _, found = multipliers(self._tightened(programs, apart, centre.expand(len(RADII), -1)))
+        _, lead = incumbent.rounding(point[: self._n].cpu().numpy())
+        margin = torch.as_tensor(lead, device=point.device)[r.column] + MARGIN
+        programs = self._tightened(programs, apart, centre.expand(len(RADII), -1), margin)
+        _, found = multipliers(programs)
         before = incumbent.x
-        for place in self._promising(apart, found):
+        for place in self._promising(apart, found, self._decided(programs, found, margin)):
             incumbent.offer(found[place, : self._n].cpu().numpy().copy(), "boxes")
         if incumbent.x is None or incumbent.x is before:
             return None
         return torch.cat([torch.as_tensor(incumbent.x, device=point.device), point[self._n :]])
 
-    def _promising(self, apart: Separation, found: Tensor) -> list[int]:
+    def _decided(self, programs: LinearPrograms, found: Tensor, margin: Tensor) -> Tensor:
+        """Which points keep half of the margin at least: an LP may have none that keeps it."""
+        r = self._relaxation
+        host = len(r.host_rows)
+        activity = (programs.rows @ found[:, :, None])[:, host:, 0]
+        short = programs.row_lower[:, host:] - activity
+        return (~r.decides | (short <= HALF * margin)).all(1)
+
+    def _promising(self, apart: Separation, found: Tensor, decided: Tensor) -> list[int]:
         """The places of the cheapest points at which planes are close enough for the check, best first."""
         r, incumbent = self._relaxation, self._context.incumbent
         near = torch.where(r.decides, torch.inf, NEAR / r.sensitivity[r.column])
@@ -84,15 +97,17 @@ class Points:
             value = torch.where(
                 value < self._context.problem.mip.sign * incumbent.objective, value, torch.inf
             )
-        value = torch.where((apart.at(found) <= near).all(1), value, torch.inf)
+        value = torch.where(decided & (apart.at(found) <= near).all(1), value, torch.inf)
         best = torch.argsort(value)[:OFFERED]
         return [int(place) for place in best if bool(torch.isfinite(value[place]))]
 
-    def _tightened(self, p: LinearPrograms, apart: Separation, points: Tensor) -> LinearPrograms:
-        """Back from what the check accepts to the host itself."""
+    def _tightened(
+        self, p: LinearPrograms, apart: Separation, points: Tensor, margin: Tensor
+    ) -> LinearPrograms:
+        """Back from what the check accepts to the host itself; classes are decided by a margin."""
         r = self._relaxation
         host = len(r.host_rows)
-        asked = torch.where(r.decides, apart.at(points).clamp(min=0.0) + r.slack + MARGIN, 0.0)
+        asked = torch.where(r.decides, apart.at(points).clamp(min=0.0) + r.slack + margin, 0.0)
         row_lower = torch.cat([p.row_lower[:, :host] + TOLERANCE, p.row_lower[:, host:] + asked], 1)
         row_upper = torch.cat([p.row_upper[:, :host] - TOLERANCE, p.row_upper[:, host:]], 1)
         crossed = row_lower > row_upper  # an equation
