@@ -49,12 +49,14 @@ PLANES_SHARE = 0.4
 COLUMNS_SHARE = 0.6
 """Of the time left; what it leaves goes to a proof, and comes back where there is none."""
 PRICES_SHARE = 0.6
-"""Of the time left: a block's MIP takes seconds (wine), and half of them show only that more are needed."""
-BLOCK_SECONDS = 12.0
+"""Of the time left: its bound rises fast and then stands (water)."""
+BLOCKS_SHARE = 0.85
+"""Of the time left: a block's MIP takes ten seconds and more (wine), and is worth little before it closes."""
+BLOCK_SECONDS = 20.0
 """One MIP of a wine's network takes five to twenty; a proof that is cut short long before is worth little."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
-MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.3, 0.5
+MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.2, 0.5
 """What comes after may bring as much; a proof, more."""
 
 
@@ -275,7 +277,7 @@ PHASES = (
         "block prices",
         "components that share rows, of few kinds, each small enough for an exact MIP",
         lambda facts: facts.exact_blocks > 0,
-        PRICES_SHARE,
+        BLOCKS_SHARE,
         lambda options: BlockPrices(),
         "{exact_blocks} blocks share rows: prices on these, and each block's least cost by an exact MIP",
         least_seconds=BLOCK_SECONDS,
