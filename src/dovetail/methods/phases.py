@@ -46,10 +46,11 @@ BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
 PLANES_SHARE = 0.4
 """Of the time left: its boxes shrink most in the first rounds (dispatch)."""
-COLUMNS_SHARE = 0.6
-"""Of the time left; what it leaves goes to a proof, and comes back where there is none."""
-PRICES_SHARE = 0.6
-"""Of the time left: its bound rises fast and then stands (water)."""
+COLUMNS_SHARE = 0.75
+"""Of the time left; what it leaves goes to a proof, and comes back where there is none. With 0.6 a search of 20 s
+ended one or two samples short (water)."""
+PRICES_SHARE = 0.9
+"""Of the time left: columns have had most of it, and descents find little after them."""
 BLOCKS_SHARE = 0.85
 """Of the time left: a block's MIP takes ten seconds and more (wine), and is worth little before it closes."""
 BLOCK_SECONDS = 20.0
