@@ -47,8 +47,8 @@ BRANCHING_SHARE = 0.5
 PLANES_SHARE = 0.4
 """Of the time left: its boxes shrink most in the first rounds (dispatch)."""
 COLUMNS_SHARE = 0.75
-"""Of the time left; what it leaves goes to a proof, and comes back where there is none. With 0.6 a search of 20 s
-ended one or two samples short (water)."""
+"""Of the time left; what it leaves goes to a proof, and comes back where there is none. With 0.6 a search of
+20 s ended one or two samples short (water)."""
 PRICES_SHARE = 0.9
 """Of the time left: columns have had most of it, and descents find little after them."""
 BLOCKS_SHARE = 0.85
