@@ -1,6 +1,7 @@
 """Modules as programs: the same values, a graph of the same, planes that hold, rounding that is bounded."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from dovetail.core.program_graph import graph_of
 from dovetail.core.program_rounding import program_errors
 from dovetail.core.rounding import FLOAT32
 from dovetail.predictors.torch.module import TorchPredictor
+from dovetail.predictors.torch.program import recorded_program
 from tests.bounds.planes.sampling import boxes, outside, points_of, violation
 from tests.predictors.torch.networks import FEATURES, NETWORKS, network
 
@@ -146,3 +148,15 @@ def test_what_is_changed_in_place_is_changed_for_all_views():
 
     module, X = Following(forward), np.random.default_rng(0).normal(size=(20, FEATURES))
     np.testing.assert_allclose(program_of(module).values(X), TorchPredictor(module).predict(X), rtol=1e-5)
+
+
+def test_threads_that_record_at_once_leave_torch_as_it_was():
+    """Recurrent layers are asked for step by step, by a setting that is the whole process's."""
+    module = nn.LSTM(3, 4, batch_first=True).eval()
+
+    def record(_):
+        return recorded_program("lstm", lambda row: module(row[:, None])[0][:, -1], 3, torch.float32, "cpu")
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(list(pool.map(record, range(16)))) == 16
+    assert torch._C._get_mkldnn_enabled() and torch.backends.mha.get_fastpath_enabled()

@@ -7,6 +7,7 @@ One row is enough: rows that influence each other were refused when the predicto
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,11 +28,25 @@ RULES = (traced_affine, traced_functions, traced_groups, traced_views)
 def recorded_program(
     name: str, run: Callable[[Tensor], Any], features: int, dtype: torch.dtype, device: str
 ) -> Program:
-    """What `run` does with one row; an `UnsupportedError` says what cannot be followed."""
+    """What `run` does with one row; an `UnsupportedError` says what cannot be followed.
+
+    Attention and recurrent layers may be one operation of torch's, which says nothing of what is in it. Only
+    where that is so are they asked for step by step: that setting is the whole process's.
+    """
+    try:
+        return _recorded(name, run, features, dtype, device)
+    except UnsupportedError:
+        with _step_by_step():
+            return _recorded(name, run, features, dtype, device)
+
+
+def _recorded(
+    name: str, run: Callable[[Tensor], Any], features: int, dtype: torch.dtype, device: str
+) -> Program:
     recording = Recording(features)
     row = Traced(torch.arange(features)[None], recording, dtype, torch.device(device))
     try:
-        with torch.no_grad(), _no_whole_layers(), Constants(row):
+        with torch.no_grad(), Constants(row):
             outputs = as_table(run(row), 1)
     except UnsupportedError as reason:
         raise UnsupportedError(f"{name} has no bound: {reason}") from reason
@@ -42,14 +57,19 @@ def recorded_program(
     return recording.program(as_traced(outputs, row).flat.copy())
 
 
+_one_at_a_time = threading.Lock()
+"""Two threads that save and restore the same settings would leave them changed."""
+
+
 @contextmanager
-def _no_whole_layers() -> Iterator[None]:
+def _step_by_step() -> Iterator[None]:
     """Within it torch carries attention and recurrent layers out step by step, not as one operation."""
-    fast, one_dnn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    torch._C._set_mkldnn_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
-        torch._C._set_mkldnn_enabled(one_dnn)
+    with _one_at_a_time:
+        fast, one_dnn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
+        torch._C._set_mkldnn_enabled(False)
+        try:
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
+            torch._C._set_mkldnn_enabled(one_dnn)
