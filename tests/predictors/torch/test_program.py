@@ -19,6 +19,12 @@ from tests.bounds.planes.sampling import boxes, outside, points_of, violation
 from tests.predictors.torch.networks import FEATURES, NETWORKS, network
 
 
+@pytest.fixture(autouse=True)
+def one_dnn():
+    """torch switches it off for good where a bfloat16 product fails, which other tests let happen."""
+    torch._C._set_mkldnn_enabled(True)
+
+
 def program_of(module):
     return TorchPredictor(module).program(FEATURES)
 
