@@ -10,7 +10,7 @@ from dovetail.core.program import Recording
 from dovetail.core.program_graph import graph_of
 
 
-def same(recording, outputs, rng):
+def assert_same_values(recording, outputs, rng):
     program, X = recording.program(outputs), rng.normal(size=(30, recording.inputs))
     graph = graph_of(program)
     np.testing.assert_allclose(graph.values(X), program.values(X), atol=1e-12)
@@ -22,13 +22,13 @@ def same(recording, outputs, rng):
 def test_softmax_of_rows(count, logarithm):
     recording = Recording(2 * count)
     outputs = recording.shares(np.arange(2 * count).reshape(2, count), logarithm=logarithm)
-    same(recording, outputs, np.random.default_rng(0))
+    assert_same_values(recording, outputs, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6])
 def test_maxima(count):
     recording = Recording(count)
-    same(recording, recording.maxima(np.arange(count)[None]), np.random.default_rng(0))
+    assert_same_values(recording, recording.maxima(np.arange(count)[None]), np.random.default_rng(0))
 
 
 def test_sums_are_multiplied_out_and_what_nothing_reads_is_left_out():
@@ -38,19 +38,19 @@ def test_sums_are_multiplied_out_and_what_nothing_reads_is_left_out():
         grid = np.indices((3, 3)).reshape(2, -1)
         numbers = recording.sums(grid[0], numbers[grid[1]], rng.normal(size=9), rng.normal(size=3))
     recording.functions("exp", numbers)
-    graph = same(recording, numbers, rng)
+    graph = assert_same_values(recording, numbers, rng)
     assert len(graph.steps) == 1 and isinstance(graph.steps[0].operation, Affine)
 
 
 def test_outputs_may_be_inputs_or_constants():
     rng, recording = np.random.default_rng(0), Recording(3)
     constants = recording.constants(np.array([4.0]))
-    same(recording, np.array([2, 0]), rng)
-    same(recording, np.concatenate([constants, [1]]), rng)
-    same(recording, constants, rng)
+    assert_same_values(recording, np.array([2, 0]), rng)
+    assert_same_values(recording, np.concatenate([constants, [1]]), rng)
+    assert_same_values(recording, constants, rng)
     powers = recording.functions("exp", np.arange(3))
     recording.functions("tanh", powers)
-    same(recording, powers, rng)  # not the last step
+    assert_same_values(recording, powers, rng)  # not the last step
 
 
 def test_what_two_steps_read_is_made_once():
@@ -58,13 +58,13 @@ def test_what_two_steps_read_is_made_once():
     grid = np.indices((2, 2)).reshape(2, -1)
     z = recording.sums(grid[0], grid[1], rng.normal(size=4), rng.normal(size=2))
     outputs = recording.products(z, recording.functions("sigmoid", z))
-    assert len(same(recording, outputs, rng).steps) == 3
+    assert len(assert_same_values(recording, outputs, rng).steps) == 3
 
 
 def test_normalised_rows():
     recording = Recording(6)
     outputs = recording.normalised(np.arange(6).reshape(2, 3), 1e-5)
-    same(recording, outputs, np.random.default_rng(0))
+    assert_same_values(recording, outputs, np.random.default_rng(0))
 
 
 def test_too_large(monkeypatch):

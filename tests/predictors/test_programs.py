@@ -25,7 +25,7 @@ from tests.predictors.torch.networks import FEATURES, network
 X = np.random.default_rng(0).normal(size=(40, FEATURES))
 
 
-def require_program(given, arithmetic):
+def assert_true_program(given, arithmetic):
     predictor = as_predictor(given)
     program = predictor.describe(X[:16]).program(FEATURES)
     own = predictor.predict(X)
@@ -36,7 +36,7 @@ def require_program(given, arithmetic):
 
 @pytest.mark.parametrize("name", ["conv2d", "residual", "GELU", "softmax", "layer_norm", "lstm", "attention"])
 def test_onnx(name):
-    require_program(exported(network(name), (FEATURES,), torch.float32), FLOAT32)
+    assert_true_program(exported(network(name), (FEATURES,), torch.float32), FLOAT32)
 
 
 def test_scikit_learn():
@@ -47,12 +47,12 @@ def test_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator.fit(features, classes)
-    require_program(estimator, FLOAT64)
+    assert_true_program(estimator, FLOAT64)
 
 
 def test_skorch():
     net = NeuralNetRegressor(nn.Sequential(nn.Linear(FEATURES, 8), nn.GELU(), nn.Linear(8, 1)))
-    require_program(net.initialize(), FLOAT32)
+    assert_true_program(net.initialize(), FLOAT32)
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -64,4 +64,4 @@ def test_keras(kind):
         "lstm": [layers.Reshape((3, 2)), layers.LSTM(4)],
         "conv": [layers.Reshape((6, 1)), layers.Conv1D(3, 3, activation="relu"), layers.Flatten()],
     }
-    require_program(keras.Sequential([layers.Input((FEATURES,)), *inner[kind], layers.Dense(1)]), FLOAT32)
+    assert_true_program(keras.Sequential([layers.Input((FEATURES,)), *inner[kind], layers.Dense(1)]), FLOAT32)
