@@ -64,20 +64,24 @@ class _Plan:
 
         A phase whose share of the time was over goes on, in turn with the others, after the last one.
         """
-        context, reason = self._context, StopReason.STALLED
+        context, last, short = self._context, StopReason.STALLED, False
         waiting = [(phase, phase.share) for phase in self._phases]
         while waiting and not context.over:
             cut_short = []
             for number, (phase, share) in enumerate(waiting):
                 if share * context.budget.left < phase.least_seconds:
+                    short = True
                     continue
                 self._archive.keeps = any(later.needs_points for later, _ in waiting[number + 1 :])
                 outcome = self._solved(phase, share)
-                reason = context.over or outcome.stop_reason
+                last = outcome.stop_reason
                 if context.over:
                     break
-                cut_short += [phase] if outcome.stop_reason is StopReason.TIME else []
+                cut_short += [phase] if last is StopReason.TIME else []
             waiting = [(phase, 1.0 / (len(cut_short) - turn)) for turn, phase in enumerate(cut_short)]
+        reason = context.over or (
+            StopReason.TIME if short else last
+        )  # short of time for a phase: the time, too
         return MethodOutcome(reason, len(context.monitor.trace), "; ".join(self._notes))
 
     def _solved(self, phase: Phase, share: float) -> MethodOutcome:
