@@ -87,7 +87,7 @@ def halvings(values, depth, width):
 def certificate_of(problem, tree, value, **options):
     mip = problem.mip
     part = Part(np.arange(mip.n_columns), np.arange(mip.n_rows), tree, value, **options)
-    print_ = fingerprint(problem, graphs_of(problem))
+    print_ = fingerprint(problem)
     return Certificate(
         CertificateKind.CHECKED,
         print_,

@@ -58,7 +58,7 @@ def certify(problem: Problem, bound: float, source: str, seconds: float) -> Cert
     engines = ENGINES.get(source, ())
     if engines and (best is None or best.bound < bound - NEAR * (1.0 + abs(bound))):
         said = " and ".join(filter(None, map(_version, engines)))
-        return Certificate(CertificateKind.SOLVER, fingerprint(problem, graphs), bound, said)
+        return Certificate(CertificateKind.SOLVER, fingerprint(problem), bound, said)
     return best
 
 
@@ -132,7 +132,7 @@ class _Making:
         return found if found.size <= LARGEST_BYTES else None
 
     def _certificate(self, bound: float, prices: np.ndarray, parts: tuple[Part, ...]) -> Certificate:
-        print_ = fingerprint(self._problem, self._graphs)
+        print_ = fingerprint(self._problem)
         return Certificate(CertificateKind.CHECKED, print_, float(bound), self._source, prices, parts)
 
 

@@ -58,7 +58,7 @@ def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Grap
     """Look at every leaf again; the networks are these graphs, by the blocks' names."""
     if certificate.kind is not CertificateKind.CHECKED:
         return Verification(None, False, f"not re-verified (solver: {certificate.source})")
-    if certificate.problem != fingerprint(problem, graphs):
+    if certificate.problem != fingerprint(problem):
         return Verification(None, False, "it belongs to another problem, or the networks have changed")
     try:
         value = _Looking(problem, certificate, graphs).value()
