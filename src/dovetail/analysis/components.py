@@ -11,8 +11,10 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
-from dovetail.core.arrays import BoolArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 
 NOBODY = -1
@@ -37,6 +39,14 @@ class Components:
     def private_rows(self) -> BoolArray:
         """Rows that touch one component and nothing else."""
         return np.asarray(self.row_owner != NOBODY)
+
+    def coupling(self, mip: Mip) -> tuple[sp.csr_array, FloatArray]:
+        """Rows of a program over these columns that are nobody's, as G z <= h: upper sides, then lower."""
+        open_rows = self.row_owner == NOBODY
+        above = np.flatnonzero(open_rows & np.isfinite(mip.row_upper))
+        below = np.flatnonzero(open_rows & np.isfinite(mip.row_lower))
+        G = sp.csr_array(sp.vstack([mip.A[above], -mip.A[below]], format="csr"))
+        return G, np.concatenate([mip.row_upper[above], -mip.row_lower[below]])
 
     @property
     def members(self) -> list[IntArray]:

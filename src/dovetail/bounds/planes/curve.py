@@ -17,7 +17,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from dovetail.bounds.planes.domain import UNIT
+from dovetail.bounds.box import UNIT
 from dovetail.bounds.planes.relaxation import Between, Relaxation
 
 PAD = 64.0 * UNIT

@@ -8,8 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-UNIT = 2.0**-53
-"""A float64 operation is off by at most this much, relative to its result."""
+from dovetail.bounds.box import UNIT
+
 MORE = 4
 """Operations beside a sum: the middle, the half, the offset."""
 

@@ -16,7 +16,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from dovetail.bounds.planes.domain import UNIT, gamma
+from dovetail.bounds.box import UNIT
+from dovetail.bounds.planes.domain import gamma
 
 OUTWARD = 1.0 + 4.0 * UNIT
 """A quotient that must not come out too small."""

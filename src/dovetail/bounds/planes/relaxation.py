@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dovetail.bounds.planes.domain import UNIT
+from dovetail.bounds.box import UNIT
 
 OUTWARD = 8.0 * UNIT
 """Relative: slopes and offsets of lines are computed in a few operations, and must not come out inside."""

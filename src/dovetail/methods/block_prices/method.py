@@ -18,8 +18,9 @@ from importlib.util import find_spec
 import numpy as np
 
 from dovetail.analysis.boxes import tight_box
-from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.mip import TOLERANCE
+from dovetail.bounds.box import UNIT, propagate
+from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
+from dovetail.core.arrays import FloatArray
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.block_prices.block_program import BlockProgram
@@ -49,8 +50,6 @@ SMOOTHING = 0.3
 """Weight of the prices with the best bound so far: the master's own jump about."""
 ENOUGH = 1e-4
 """Relative: what is left between the bound and the master's value is not worth another proof."""
-UNIT = 2.0**-53
-"""A float64 operation is off by at most this much, relative to its result."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +127,10 @@ class _Run:
             self._programs = [program.tightened(context, budget) for program in known.programs]
         self._engines = ["highs", "scip"] if find_spec("pyscipopt") is not None else ["highs"]
         self._prices = np.zeros(known.coupling.h.size)
+        self._loose = (context.relaxed or context.problem).mip.minimised().loosened()
+        self._box = propagate(self._loose)
+        self._size = np.maximum(np.abs(self._box.lower), np.abs(self._box.upper))
+        self._rows, self._limits = parts.coupling(self._loose)
         self.best, self.proofs, self.proof_seconds = -np.inf, 0, 0.0
         for z in (*context.archive.points, context.incumbent.x, self._starts.cheapest()):
             if z is not None:
@@ -188,11 +191,11 @@ class _Run:
 
     def _proved(self, prices: FloatArray, budget: Budget) -> float:
         """The bound at these prices; the blocks' cheapest points become columns."""
-        context, problem = self._context, self._context.relaxed or self._context.problem
-        mip, G = problem.mip.minimised(), self._coupling.G
-        cost = mip.cost + G.T @ prices
-        total = mip.offset - float(prices @ self._limits(problem.mip.minimised().row_lower, mip.row_upper))
-        total += self._shared(cost) - self._noise(mip.cost, prices)
+        context, cost = self._context, priced_cost(self._loose, self._rows, prices)
+        shared = self._scaled.parts.shared
+        total = lagrangian_constant(
+            self._loose, self._rows, self._limits, prices, shared, self._box, self._size
+        )
         z = self._scaled.ranges.middle.copy()
         closed = True
         for turn, program in enumerate(self._programs):
@@ -235,33 +238,3 @@ class _Run:
         z = np.clip(0.0, self._scaled.host.lower, self._scaled.host.upper)  # what is fixed, where it is fixed
         z[pool.members[component]] = pool.points[mine[int(np.argmin(prices_of))]]
         return np.asarray(z[first])
-
-    def _limits(self, row_lower: FloatArray, row_upper: FloatArray) -> FloatArray:
-        """h of the coupling rows, as far out as the check accepts; in the order of `CouplingRows`."""
-        open_rows = ~self._scaled.parts.private_rows
-        host = self._scaled.host
-        upper = open_rows & np.isfinite(host.row_upper)
-        lower = open_rows & np.isfinite(host.row_lower)
-        return np.concatenate([row_upper[upper], -row_lower[lower]]) + TOLERANCE
-
-    def _shared(self, cost: FloatArray) -> float:
-        """The least cost of the columns that are nobody's, within their box."""
-        box, shared = self._context.once(tight_box), self._shared_columns
-        low, high = box.lower[shared] - TOLERANCE, box.upper[shared] + TOLERANCE
-        return float(np.sum(np.minimum(cost[shared] * low, cost[shared] * high)))
-
-    @property
-    def _shared_columns(self) -> IntArray:
-        return np.flatnonzero(self._scaled.parts.shared)
-
-    def _noise(self, cost: FloatArray, prices: FloatArray) -> float:
-        """What the rounding of priced costs, and of sums of them, can make of the bound."""
-        box, G = self._context.once(tight_box), self._coupling.G
-        size = np.maximum(np.abs(box.lower), np.abs(box.upper)) + TOLERANCE
-        priced = np.abs(G).T @ prices
-        terms = np.bincount(G.indices, minlength=cost.size) + 4
-        off = np.where(priced > 0.0, terms * UNIT * (np.abs(cost) + priced), 0.0)
-        used = off > 0.0
-        return 4.0 * float(
-            off[used] @ size[used] + (prices @ np.abs(self._coupling.h)) * self._coupling.h.size * UNIT
-        )

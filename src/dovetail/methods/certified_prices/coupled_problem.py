@@ -1,9 +1,4 @@
-"""The Lagrangian bound of a problem whose components only coupling rows G z <= h tie together.
-
-    cost'z  >=  offset - prices'h + sum over components of min (cost + G'prices)'z_c, shared columns likewise
-
-for any prices >= 0 (weak duality): it rests on the components' minima alone, not on where prices come from.
-"""
+"""The Lagrangian bound (`bounds/lagrangian.py`) of components that only coupling rows tie together."""
 
 from __future__ import annotations
 
@@ -13,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.components import NOBODY, Components, components
+from dovetail.analysis.components import Components, components
 from dovetail.analysis.host import class_limits
 from dovetail.bounds.box import UNIT, Box, propagate
+from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
 from dovetail.bounds.whole_objective import objective_step
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE, Mip
@@ -54,41 +50,19 @@ class CoupledProblem:
         if found is None:
             return None
         lower, upper, integer = class_limits(problem, box.lower, box.upper)
-        open_rows = parts.row_owner == NOBODY
-        above = np.flatnonzero(open_rows & np.isfinite(mip.row_upper))
-        below = np.flatnonzero(open_rows & np.isfinite(mip.row_lower))
-        return cls(
-            mip,
-            parts,
-            box,
-            found,
-            sp.csr_array(sp.vstack([mip.A[above], -mip.A[below]], format="csr")),
-            np.concatenate([mip.row_upper[above], -mip.row_lower[below]]),
-            lower,
-            upper,
-            _sizes(box, found),
-            objective_step(mip, integer),
-        )
+        G, h = parts.coupling(mip)
+        step = objective_step(mip, integer)
+        return cls(mip, parts, box, found, G, h, lower, upper, _sizes(box, found), step)
 
     def at(self, prices: FloatArray) -> PricedProblem:
         """With (R,) prices on the coupling rows; negative ones count as 0."""
         prices = np.where(np.isfinite(prices), np.maximum(prices, 0.0), 0.0)
-        cost = self.mip.cost + self.G.T @ prices
+        cost = priced_cost(self.mip, self.G, prices)
         parts = [priced(group, cost, self.lower, self.upper) for group in self.groups]
-        return PricedProblem(self, parts, self._constant(prices, cost))
-
-    def _constant(self, prices: FloatArray, cost: FloatArray) -> float:
-        """What is the same whatever components do: the rows' sides, shared columns, and all rounding here."""
-        shared = self.parts.shared & (cost != 0.0)
-        side = np.where(cost > 0.0, self.box.lower, self.box.upper)[shared]
-        terms = [self.mip.offset, *(-prices * self.h).tolist(), *(cost[shared] * side).tolist()]
-        if not np.all(np.isfinite(terms)):
-            return -math.inf
-        spread = np.abs(self.mip.cost) + abs(self.G).T @ prices  # what made up each cost
-        used = spread > 0.0
-        entries = np.diff(sp.csc_array(self.G).indptr)[used] + 4
-        slip = 2.0 * UNIT * float((entries * spread[used]) @ self.size[used])
-        return math.fsum(terms) - slip - 4.0 * UNIT * float(np.abs(terms).sum())
+        constant = lagrangian_constant(
+            self.mip, self.G, self.h, prices, self.parts.shared, self.box, self.size
+        )
+        return PricedProblem(self, parts, constant)
 
 
 def _sizes(box: Box, made: list[Group]) -> FloatArray:

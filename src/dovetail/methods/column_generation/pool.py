@@ -38,12 +38,7 @@ class CouplingRows:
     @classmethod
     def of(cls, scaled: ScaledProblem, components: Components) -> CouplingRows:
         """Upper and lower sides of the rows that are nobody's."""
-        host = scaled.host
-        open_rows = components.row_owner == NOBODY
-        upper = np.flatnonzero(open_rows & np.isfinite(host.row_upper))
-        lower = np.flatnonzero(open_rows & np.isfinite(host.row_lower))
-        G = sp.csr_array(sp.vstack([host.A[upper], -host.A[lower]], format="csr"))
-        h = np.concatenate([host.row_upper[upper], -host.row_lower[lower]])
+        G, h = components.coupling(scaled.host)
         typical = np.sqrt(G.multiply(G) @ np.minimum(scaled.width, WIDEST) ** 2)
         if_zero = np.where(np.abs(h) < HAIR, np.maximum(typical, SMALLEST_SCALE), 0.0)
         return cls(G, h, np.maximum(np.abs(h), if_zero))
