@@ -50,6 +50,7 @@ HOUSE_LP = {
     "methods/column_generation/master.py",
     "methods/column_generation/restricted_master.py",
     "methods/planes_lp/envelope.py",
+    "methods/template_pricing/core_choice.py",
 }
 """The files that use HiGHS directly, as the house LP; `mip/loaded_highs.py` says why there is no protocol."""
 

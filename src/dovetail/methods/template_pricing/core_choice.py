@@ -1,7 +1,7 @@
 """The last few: a MIP over the blocks that are nearest to indifference, all others as they were chosen.
 
 With few coupling rows nearly all blocks have one best column at the right prices; what a choice by order of
-gain loses, it loses among those that have two. It also mends choices that miss a row (equations, lower limits).
+gain loses, it loses among those with two. It also mends choices that miss a row (equations, lower limits).
 """
 
 from __future__ import annotations

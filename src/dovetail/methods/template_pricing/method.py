@@ -6,8 +6,8 @@
     choice:       one column per block, in order of gain, as many as the rows hold        -> a candidate
 
 Idea: with few coupling rows all but a few blocks have one best column at the right prices (Shapley, Folkman),
-so that the gap between prices and choice does not grow with the number of blocks. Weakness: pricing is local, so
-that the dual's value is an estimate and no bound; a handful of blocks is better served by exact choices.
+so that the gap between prices and choice does not grow with the number of blocks. Weakness: pricing is local,
+so that the dual's value is an estimate and no bound; a handful of blocks is better served by exact choices.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 
 SAMPLE, SAMPLE_ROUNDS = 2000, 3
-"""Blocks that find the first prices, where there are many more: in a tenth of the time that all would take."""
+"""Blocks that find the first prices, where there are many more: a tenth of the time that all would take."""
 NOISE = (0.5, 0.15)
 """Standard deviation of the logarithm of prices in the first and the last round: far ones make columns that
 differ, near ones good ones."""
@@ -96,6 +96,7 @@ class _Run:
             outcome = progress.record(value + context.problem.mip.minimised().offset)
             if outcome is not None or ended:
                 break
+        self._hand_on()
         said = f"template pricing: {self._plan.count:,} blocks, {progress.done} rounds"
         reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)
@@ -152,9 +153,23 @@ class _Run:
             part = self._context.budget.part(min(CORE_SECONDS, CORE_SHARE * self._context.budget.left))
             with self._context.stopwatch.measure("engine"):
                 improve(self._shards, choices, self.prices, self._limit, part, self._context.seed)
+        self._context.incumbent.offer(self._point([choice.place for choice in choices]), "templates")
+
+    def _point(self, places: list[IntArray]) -> FloatArray:
+        """All columns of the host, outputs as they were found."""
         z = self._plan.others.copy()
-        for shard, choice in zip(self._shards, choices, strict=True):
-            everyone = np.arange(shard.count)
-            moves, _ = shard.column(everyone, choice.place)
-            z[shard.program.template.columns] = shard.program.points(everyone, moves)
-        self._context.incumbent.offer(z, "templates")
+        for shard, place in zip(self._shards, places, strict=True):
+            everyone, template = np.arange(shard.count), shard.program.template
+            moves, outputs = shard.column(everyone, place)
+            z[template.columns] = shard.program.points(everyone, moves)
+            z[template.columns[:, shard.program.output_columns]] = outputs
+        return z
+
+    def _hand_on(self) -> None:
+        """The columns, for methods that begin with points: one of every block each, the first where it has no
+        more."""
+        archive = self._context.archive
+        if not archive.keeps:
+            return
+        for place in range(max(shard.pool.cost.shape[1] for shard in self._shards)):
+            archive.add(self._point([shard.nth(place) for shard in self._shards]))

@@ -179,6 +179,12 @@ class Shard:
         cold = torch.zeros((n, len(COLD), k), device=self.data.device)
         return torch.cat([cold, self.pool.moves[which, 1 : 1 + WARM]], dim=1)
 
+    def nth(self, place: int) -> IntArray:
+        """(N,) this place where a block has so many columns, else the first."""
+        if place >= self.pool.cost.shape[1]:
+            return np.zeros(self.count, dtype=np.int64)
+        return np.where(torch.isfinite(self.pool.cost[:, place]).cpu().numpy(), place, 0)
+
     def column(self, which: IntArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
         """Moves and claimed outputs of one column of each block, in float64."""
         at = (self._tensor(which), self._tensor(place))
