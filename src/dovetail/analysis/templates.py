@@ -2,8 +2,9 @@
 
 Two components are of one template where their samples belong to the same blocks, their columns play the same
 parts, and their private rows and their places in coupling rows have the same pattern: numbers may differ.
-Columns are put in one order for all (as networks read and write them, then by their place in the host), so
-that row i of every array here is component i.
+Columns are put in one order for all (as networks read and write them, then by their place in the host; where
+that makes too many templates, by the part they play, see `colours`), so that row i of every array here is
+component i.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from dovetail.analysis.colours import colours
 from dovetail.analysis.components import NOBODY, Components
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.problem import Problem
 
 FIXED = -1
 """In the place of a local column: an input that is a number, the same or another for each component."""
+
+
+FEW = 2
+"""Templates of a problem that was written down in an orderly way, mostly one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,19 +78,35 @@ class Template:
 
 def templates(problem: Problem, parts: Components) -> list[Template]:
     """All of them, the largest first; each component is in exactly one."""
-    found = _Reading(problem, parts)
-    groups = [found.template(members) for same in found.alike() for members in found.split(same)]
-    return sorted(groups, key=lambda template: -template.count)
+    reading = _Reading(problem, parts, by_colour=False)
+    groups = reading.groups()
+    if len(groups) > FEW:
+        coloured = _Reading(problem, parts, by_colour=True)
+        again = coloured.groups()
+        if len(again) < len(groups):
+            reading, groups = coloured, again
+    return sorted((reading.template(group) for group in groups), key=lambda template: -template.count)
 
 
 class _Reading:
     """The problem's arrays in the order of components."""
 
-    def __init__(self, problem: Problem, parts: Components) -> None:
+    def __init__(self, problem: Problem, parts: Components, *, by_colour: bool) -> None:
         self._problem, self._parts = problem, parts
         self._samples()
-        self._order_columns()
-        self._order_rows()
+        self._order_columns(np.zeros(problem.mip.n_columns, dtype=np.int64))
+        rows = np.zeros(problem.mip.n_rows, dtype=np.int64)
+        if by_colour:
+            tied = np.concatenate([problem.inputs, problem.outputs])
+            seed = np.zeros(problem.mip.n_columns, dtype=np.int64)
+            seed[tied] = 1 + self.local[tied]
+            columns, rows = colours(problem, parts, seed)
+            self._order_columns(columns)
+        self._order_rows(rows)
+
+    def groups(self) -> list[IntArray]:
+        """Components of one template each."""
+        return [members for same in self.alike() for members in self.split(same)]
 
     def _samples(self) -> None:
         """(component, block, sample) of every sample, by component, in the order of the problem."""
@@ -96,14 +118,15 @@ class _Reading:
         self.samples = table[np.argsort(table[:, 0], kind="stable")]
         self.first_sample = np.searchsorted(self.samples[:, 0], np.arange(self._parts.count + 1))
 
-    def _order_columns(self) -> None:
+    def _order_columns(self, colour: IntArray) -> None:
         """Columns by component; within one as networks have them, then by their place in the host."""
         owner = self._parts.owner
-        place = np.arange(len(owner)) + sum(b.inputs.size + b.outputs.size for b in self._problem.blocks)
+        last = sum(b.inputs.size + b.outputs.size for b in self._problem.blocks)
+        place = np.full(len(owner), last)
         tied = [np.concatenate([b.inputs, b.outputs], axis=1).ravel() for b in self._problem.blocks]
         named = np.concatenate(tied)
         np.minimum.at(place, named, np.arange(named.size))
-        self.columns = np.lexsort((place, owner))
+        self.columns = np.lexsort((np.arange(len(owner)), colour, place, owner))
         self.first_column = np.searchsorted(owner[self.columns], np.arange(self._parts.count + 1))
         self.local = np.full(len(owner), FIXED)
         sizes = np.diff(self.first_column)
@@ -112,12 +135,17 @@ class _Reading:
             self.first_column[:-1] - self.first_column[0], sizes
         )
 
-    def _order_rows(self) -> None:
-        """Private rows and entries of coupling rows, by component."""
+    def _order_rows(self, colour: IntArray) -> None:
+        """Private rows and entries of coupling rows, by component; entries by local column."""
         parts, A = self._parts, self._problem.mip.A
-        self.rows = np.argsort(parts.row_owner, kind="stable")
+        self.rows = np.lexsort((np.arange(len(colour)), colour, parts.row_owner))
         self.first_row = np.searchsorted(parts.row_owner[self.rows], np.arange(parts.count + 1))
-        self.private = sp.csr_array(A[self.rows[self.first_row[0] :]])
+        private = sp.csr_array(A[self.rows[self.first_row[0] :]])
+        row = np.repeat(np.arange(private.shape[0]), np.diff(private.indptr))
+        order = np.lexsort((self.local[private.indices], row))
+        self.private = sp.csr_array(
+            (private.data[order], private.indices[order], private.indptr), private.shape
+        )
         shared = np.flatnonzero(parts.row_owner == NOBODY)
         open_part = sp.coo_array(A[shared])
         of = parts.owner[open_part.coords[1]]

@@ -85,7 +85,7 @@ class Oracle:
         best = Found(state.moves, state.outputs, torch.where(state.lack <= 0.0, state.cost, torch.inf))
         for _ in range(self._steps):
             size = radius[:, None] * data.scale
-            size = torch.where(data.whole, size.clamp(min=1.0), size)
+            size = torch.where(data.whole, size.round(), size)  # at last they stay, and the others go on
             low, high = torch.maximum(lower, state.moves - size), torch.minimum(upper, state.moves + size)
             right, left = part_costs[:, :k], part_costs[:, k : 2 * k]
             if state.slope is not None:

@@ -43,7 +43,7 @@ def template_plan(context: SolveContext) -> TemplatePlan | None:
     if parts.count < FEWEST_BLOCKS or not _others_fixed(problem, parts):
         return None
     found = templates(problem, parts)
-    sides = _sides(problem, parts)
+    sides = coupling_sides(problem, parts)
     if len(found) > MOST_TEMPLATES or sides.count == 0:
         return None
     programs = [block_program(template, sides) for template in found]
@@ -59,7 +59,7 @@ def _others_fixed(problem: Problem, parts: Components) -> bool:
     return bool(np.all(problem.mip.lower[shared] == problem.mip.upper[shared]))
 
 
-def _sides(problem: Problem, parts: Components) -> CouplingSides:
+def coupling_sides(problem: Problem, parts: Components) -> CouplingSides:
     """Of rows that belong to no block, with what fixed columns use of them taken off."""
     mip = problem.mip
     rows = np.flatnonzero(parts.row_owner == NOBODY)

@@ -32,6 +32,8 @@ ROWS = 1 << 14
 HOPELESS = 1.0
 """In units of a usual column's cost: a block whose best other column costs so much more than its first is not
 asked again."""
+FAR = 8.0
+"""Integers begin no farther from rest than that."""
 MOST_WHOLE = 32
 """Combinations of integers that are all looked at, where a block has no other coordinates."""
 
@@ -58,6 +60,7 @@ class Shard:
         self._oracle = Oracle(self.data, networks, 0 if self.whole is not None else options.steps)
         places = options.places if self.whole is None else 1 + len(self.whole)
         self.pool = Pool(self.data, places, len(program.output_columns))
+        self._random = torch.Generator().manual_seed(0)
         self._begin()
         spread = networks.values(*self._some(2048)).std(dim=0, correction=0)
         self._spread = torch.where(spread > 0.0, spread, 1.0)
@@ -177,7 +180,18 @@ class Shard:
             lowest = of(self.data.lower, which)
             return lowest.expand(n, k)[:, None, :] + self._floats(self.whole)
         cold = torch.zeros((n, len(COLD), k), device=self.data.device)
+        if bool(self.data.whole.any()):
+            cold = torch.where(self.data.whole, self._whole_starts(which, len(COLD)), cold)
         return torch.cat([cold, self.pool.moves[which, 1 : 1 + WARM]], dim=1)
+
+    def _whole_starts(self, which: Tensor, count: int) -> Tensor:
+        """(n, count, k) whole numbers by chance, the first at rest: no slope leads from one to the next."""
+        lower = of(self.data.lower, which).clamp(min=-FAR)[:, None, :]
+        upper = of(self.data.upper, which).clamp(max=FAR)[:, None, :]
+        chance = torch.rand((len(which), count, self.data.coordinates), generator=self._random)
+        moves = torch.floor(lower + chance.to(lower) * (upper - lower + 1.0)).clamp(max=upper)
+        moves[:, 0] = 0.0
+        return moves
 
     def nth(self, place: int) -> IntArray:
         """(N,) this place where a block has so many columns, else the first."""
