@@ -1,9 +1,9 @@
 """Colours of columns and rows: equal ones play the same part in components that are built alike.
 
 A refinement of colours as for graphs (Weisfeiler and Leman): a row's colour is made of the colours and signs
-of its entries, a column's of the rows it is in; a few turns tell apart what a template has to tell apart. Sums
-of mixed 64-bit words, which do not depend on any order; two that are equal by chance cost a template, not the
-truth, since patterns are compared afterwards.
+of its entries, a column's of the rows it is in; a few turns tell apart what a template has to. Sums of mixed
+64-bit words, which do not depend on any order; two that are equal by chance cost a template, not the truth,
+since patterns are compared afterwards.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def test_whole_numbers_against_enumeration(seed, sides):
     "problem", [offers(70, continuous=True), blends(60), treated(80), shuffled(treated(80), 3)]
 )
 def test_no_worse_than_what_it_stands_in_for(problem):
-    """A second or two against ten of the other phases: at least nine tenths of what they gain over the start."""
+    """A second or two against ten of the other phases: not worse by more than a tenth."""
     mine = dt.solve(problem, TemplatePricing(), log=False, time_limit=30.0)
     other = dt.solve(
         problem, dt.Auto(template_pricing=False, exact=False, effort=1), log=False, time_limit=10.0

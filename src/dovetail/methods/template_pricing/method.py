@@ -99,8 +99,8 @@ class _Run:
         self._hand_on()
         mip = context.problem.mip
         limit = mip.sign * (value + mip.minimised().offset)
-        said = f"template pricing: {self._plan.count:,} blocks, {progress.done} rounds; no choice of the columns "
-        said += f"found is beyond {limit:.8g} (an estimate: other columns may be)"
+        said = f"template pricing: {self._plan.count:,} blocks, {progress.done} rounds; no choice of the "
+        said += f"columns found is beyond {limit:.8g} (an estimate: other columns may be)"
         reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)
 
