@@ -123,7 +123,7 @@ def test_ctrl_c_ends_the_demo_with_its_best_point_and_exit_code_130():
         "from dovetail.cli import main; main()",
         "demo",
         "--samples",
-        "100",
+        "400",
     ]
     with subprocess.Popen(
         [*command, "--network", "2x16"], stdout=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
