@@ -59,10 +59,22 @@ class TemplatePricing:
         if plan is None:
             return MethodOutcome(StopReason.STALLED, 0, "no blocks that are the same up to their data")
         with torch.no_grad():
-            return _Run(context, plan, self).solve()
+            run = TemplateRun(context, plan, self)
+            context.keep(template_prices, run)
+            return run.solve()
 
 
-class _Run:
+def template_prices(context: SolveContext) -> TemplateRun:
+    """The last run of a solve, or a whole one (see `SolveContext.once`): prices that are worth a proof."""
+    plan = context.once(template_plan)
+    assert plan is not None
+    run = TemplateRun(context, plan, TemplatePricing())
+    with torch.no_grad():
+        run.solve()
+    return run
+
+
+class TemplateRun:
     """Shards, prices and rounds of one problem."""
 
     def __init__(self, context: SolveContext, plan: TemplatePlan, options: TemplatePricing) -> None:
@@ -74,7 +86,7 @@ class _Run:
         self._limit = plan.sides.limit
         self._unit = sum(s.count * s.stake for s in self._shards) / plan.count
         usual = np.sum([s.count * s.usual_use for s in self._shards], axis=0) / plan.count
-        self.prices: FloatArray = np.where(usual > 0.0, self._unit / np.maximum(usual, 1e-300), 0.0)
+        self._prices: FloatArray = np.where(usual > 0.0, self._unit / np.maximum(usual, 1e-300), 0.0)
 
     def solve(self) -> MethodOutcome:
         """All of it; rows of the trace are rounds over all blocks."""
@@ -85,7 +97,7 @@ class _Run:
         value, outcome = np.inf, None
         for number in range(rounds):
             which = [
-                s.undecided(self.prices, self._unit) if number else np.arange(s.count) for s in self._shards
+                s.undecided(self._prices, self._unit) if number else np.arange(s.count) for s in self._shards
             ]
             self._price(which, NOISE[0] * (NOISE[1] / NOISE[0]) ** (number / max(rounds - 1, 1)))
             self._find_prices([None] * len(self._shards), self._limit)
@@ -104,6 +116,24 @@ class _Run:
         reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)
 
+    def known_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) what the cheapest column of each component costs at these prices."""
+        known = np.full(self._plan.count, np.inf)
+        for shard in self._shards:
+            price = torch.as_tensor(prices, device=shard.data.device)
+            known[shard.program.template.component] = (
+                shard.pool.priced(price).min(dim=1).values.double().cpu()
+            )
+        return known
+
+    def prices(self) -> FloatArray | None:
+        """On the coupling sides."""
+        return self._prices
+
+    def add(self, z: FloatArray) -> int:
+        """Points that a proof met come too late to change the prices."""
+        return 0
+
     def _sample(self) -> None:
         """Prices of some blocks under their share of the rows."""
         share = SAMPLE / self._plan.count
@@ -118,7 +148,7 @@ class _Run:
     def _price(self, which: list[IntArray], noise: float) -> None:
         with self._context.stopwatch.measure("nn"):
             for shard, mine in zip(self._shards, which, strict=True):
-                shard.price(mine, self.prices, noise, self._unit, self._rng, self._context.budget)
+                shard.price(mine, self._prices, noise, self._unit, self._rng, self._context.budget)
 
     def _find_prices(self, which: list[IntArray] | list[None], limit: FloatArray) -> None:
         def of_blocks(prices: FloatArray, tau: float, second: bool) -> Smoothed:
@@ -128,11 +158,13 @@ class _Run:
             ]
             return sum(parts[1:], start=parts[0])
 
-        self.prices = best_prices(of_blocks, limit, self.prices, self._unit)
+        self._prices = best_prices(of_blocks, limit, self._prices, self._unit)
 
     def _value(self) -> float:
         """Of the dual over all columns: an estimate of what no point can be below, in minimisation form."""
-        return sum(exact_value(s.pool, self.prices) for s in self._shards) - float(self.prices @ self._limit)
+        return sum(exact_value(s.pool, self._prices) for s in self._shards) - float(
+            self._prices @ self._limit
+        )
 
     def _offer(self, *, last: bool) -> None:
         """A choice within the rows: each shard in its share of the room, then in what others left.
@@ -143,11 +175,11 @@ class _Run:
         if not all(choice.complete for choice in choices):
             return
         wanted = [
-            smoothed(s.pool, self.prices, 1e-6 * self._unit, None, second=False).use for s in self._shards
+            smoothed(s.pool, self._prices, 1e-6 * self._unit, None, second=False).use for s in self._shards
         ]
         left = self._limit - np.sum(wanted, axis=0)
         for shard, choice, use in zip(self._shards, choices, wanted, strict=True):
-            choice.serve(self.prices, use + left * (shard.count / self._plan.count))
+            choice.serve(self._prices, use + left * (shard.count / self._plan.count))
         for choice in choices:
             others = np.sum([c.use for c in choices if c is not choice], axis=0)
             choice.fill(self._limit - others)
@@ -155,7 +187,7 @@ class _Run:
         if last or missed:
             part = self._context.budget.part(min(CORE_SECONDS, CORE_SHARE * self._context.budget.left))
             with self._context.stopwatch.measure("engine"):
-                improve(self._shards, choices, self.prices, self._limit, part, self._context.seed)
+                improve(self._shards, choices, self._prices, self._limit, part, self._context.seed)
         self._context.incumbent.offer(self._point([choice.place for choice in choices]), "templates")
 
     def _point(self, places: list[IntArray]) -> FloatArray:
