@@ -6,7 +6,6 @@ min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b
 from __future__ import annotations
 
 import operator
-from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -20,12 +19,12 @@ from dovetail.core.block import Block
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.mip import Mip
 from dovetail.core.predictor import as_predictor
+from dovetail.core.stages import Stage, stages
 from dovetail.core.training_range import TrainingRange
 
 OutputType = Literal["regression", "classification"]
 
-Stage = tuple[tuple[Block, IntArray], ...]
-"""Samples (by block) whose inputs depend on earlier stages only, so that they can be evaluated together."""
+NOBODY = -1
 
 
 class Problem:
@@ -46,7 +45,8 @@ class Problem:
             )
         self.mip = mip
         self.blocks: tuple[Block, ...] = ()
-        self._writer: dict[int, str] = {}
+        self._writer = np.full(mip.n_columns, NOBODY, dtype=np.int64)
+        """(columns,) the number of the block that writes each."""
         self._read = np.zeros(mip.n_columns, dtype=bool)
 
     def add_predictor(
@@ -101,9 +101,9 @@ class Problem:
         self._require_single_writer(block)
         blocks = (*self.blocks, block)
         if self._may_close_a_cycle(block):
-            _stages(self.mip, blocks)  # refuses a cycle before the block is kept
+            stages(self.mip, blocks)  # refuses a cycle before the block is kept
         self.blocks = blocks
-        self._writer.update(dict.fromkeys(block.outputs.ravel().tolist(), block.name))
+        self._writer[block.outputs] = len(blocks) - 1
         self._read[block.inputs] = True
         self.__dict__.pop("stages", None)
         return block
@@ -115,6 +115,7 @@ class Problem:
         first = self.mip.n_columns
         self.mip = self.mip.with_columns(lower, upper, integer, names)
         self._read = np.concatenate([self._read, np.zeros(len(names), dtype=bool)])
+        self._writer = np.concatenate([self._writer, np.full(len(names), NOBODY, dtype=np.int64)])
         return np.arange(first, self.mip.n_columns)
 
     def remove_predictor(self, name: str) -> None:
@@ -129,8 +130,8 @@ class Problem:
         """Another problem over blocks that were accepted here, in whole or in part."""
         other = Problem(mip)
         other.blocks = blocks
-        for block in blocks:
-            other._writer.update(dict.fromkeys(block.outputs.ravel().tolist(), block.name))
+        for number, block in enumerate(blocks):
+            other._writer[block.outputs] = number
             other._read[block.inputs] = True
         return other
 
@@ -151,17 +152,17 @@ class Problem:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The samples of all blocks in topological order."""
-        return _stages(self.mip, self.blocks)
+        return stages(self.mip, self.blocks)
 
     @property
     def inputs(self) -> IntArray:
         """All columns that some block reads, sorted."""
-        return _union([block.inputs for block in self.blocks])
+        return np.flatnonzero(self._read)
 
     @property
     def outputs(self) -> IntArray:
         """All columns that some block writes, sorted."""
-        return _union([block.outputs for block in self.blocks])
+        return np.flatnonzero(self._writer != NOBODY)
 
     def predict(self, x: FloatArray) -> FloatArray:
         """`x` with every output column set to what its own predictor says, in topological order."""
@@ -184,73 +185,18 @@ class Problem:
         return self.mip.resolve(what, np.atleast_2d(array))
 
     def _require_single_writer(self, block: Block) -> None:
-        for j, count in Counter(block.outputs.ravel().tolist()).items():
-            other = self._writer.get(j)
-            if count > 1 or other is not None:
-                where = f"{block.name} and {other}" if other else f"two places of {block.name}"
-                raise PredictorError(
-                    f"column {self.mip.column_name(j)} is an output of {where}; "
-                    "a column can be written by one predictor only."
-                )
-
-
-def _union(arrays: list[IntArray]) -> IntArray:
-    if not arrays:
-        return np.empty(0, dtype=np.int64)
-    return np.unique(np.concatenate([array.ravel() for array in arrays]))
-
-
-def _stages(mip: Mip, blocks: tuple[Block, ...]) -> tuple[Stage, ...]:
-    """Group samples by the length of the longest chain of predictors that leads to them."""
-    writer = {
-        int(j): (b, i)
-        for b, block in enumerate(blocks)
-        for i in range(block.samples)
-        for j in block.outputs[i]
-    }
-    written = np.zeros(mip.n_columns, dtype=bool)
-    written[list(writer)] = True
-    needs: dict[tuple[int, int], set[tuple[int, int]]] = {}
-    for b, block in enumerate(blocks):
-        chained = written[block.inputs]
-        for i in range(block.samples):
-            needs[b, i] = {writer[int(j)] for j in block.inputs[i][chained[i]]}
-    return tuple(_gather(blocks, level) for level in _levels(mip, blocks, needs))
-
-
-def _levels(
-    mip: Mip, blocks: tuple[Block, ...], needs: dict[tuple[int, int], set[tuple[int, int]]]
-) -> list[list[tuple[int, int]]]:
-    feeds: dict[tuple[int, int], list[tuple[int, int]]] = {sample: [] for sample in needs}
-    waiting = {sample: len(sources) for sample, sources in needs.items()}
-    for sample, sources in needs.items():
-        for source in sources:
-            feeds[source].append(sample)
-    ready = deque(sample for sample, count in waiting.items() if count == 0)
-    levels: list[list[tuple[int, int]]] = []
-    done = 0
-    while ready:
-        levels.append(sorted(ready))
-        following: deque[tuple[int, int]] = deque()
-        for sample in ready:
-            done += 1
-            for fed in feeds[sample]:
-                waiting[fed] -= 1
-                if waiting[fed] == 0:
-                    following.append(fed)
-        ready = following
-    if done < len(needs):
-        b, i = next(sample for sample, count in waiting.items() if count > 0)
-        column = mip.column_name(int(blocks[b].outputs[i][0]))
-        raise PredictorError(
-            f"{blocks[b].name} (sample {i}, output {column}) depends on its own output through a "
-            "cycle of predictors; break the cycle with a separate column and a row that ties the two."
-        )
-    return levels
-
-
-def _gather(blocks: tuple[Block, ...], level: list[tuple[int, int]]) -> Stage:
-    samples: dict[int, list[int]] = {}
-    for b, i in level:
-        samples.setdefault(b, []).append(i)
-    return tuple((blocks[b], np.array(rows, dtype=np.int64)) for b, rows in samples.items())
+        columns = block.outputs.ravel()
+        _, place, count = np.unique(columns, return_inverse=True, return_counts=True)
+        twice = np.flatnonzero((count[place] > 1) | (self._writer[columns] != NOBODY))
+        if twice.size:
+            j = int(columns[twice[0]])
+            other = self._writer[j]
+            where = (
+                f"two places of {block.name}"
+                if other == NOBODY
+                else f"{block.name} and {self.blocks[other].name}"
+            )
+            raise PredictorError(
+                f"column {self.mip.column_name(j)} is an output of {where}; "
+                "a column can be written by one predictor only."
+            )

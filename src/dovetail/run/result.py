@@ -145,7 +145,7 @@ class Result:
             raise DovetailError(f"there is no point to read: the status is {self.status.value}.")
         if self.origin is not None:
             return self.origin.value(columns, self.x)
-        picked = self.x[resolve("value()", columns, self.x.size, self._index)]
+        picked = self.x[resolve("value()", columns, self.x.size, lambda: self._index)]
         return float(picked) if np.ndim(picked) == 0 else picked
 
     @cached_property

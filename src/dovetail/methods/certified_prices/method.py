@@ -19,11 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from dovetail.analysis.boxes import tight_box
+from dovetail.analysis.components import components
 from dovetail.bounds.whole_objective import next_step
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, PricedProblem
 from dovetail.methods.certified_prices.price_source import PriceSource, column_prices
-from dovetail.methods.certified_prices.priced_components import Priced
+from dovetail.methods.certified_prices.priced_components import Priced, first_ones_fit
 from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network
@@ -40,6 +42,10 @@ DEVICE_BATCH = 32768
 """Nodes bounded at a time on a GPU: 2 GB for the widest layers of a 6x64 network."""
 FEW_NEURONS = 64
 """On a GPU: with more of them cells of moves are better than signs of neurons (measured: 2x16 and 4x32)."""
+MOST_COMPONENTS = 3000
+"""No proof of more of them ends in minutes."""
+BEGINNING_SECONDS, BEGINNING_SHARE = 1.5e-3, 0.3
+"""What it takes to begin with one component (water), and the most of the time left that all may take."""
 LOOK, REPORT = 0.25, 1.0
 """Seconds from one look at the bound to the next, and from one row of the trace to the next."""
 
@@ -53,9 +59,14 @@ def coupled_problem(context: SolveContext) -> CoupledProblem | None:
 
 
 def applies(context: SolveContext) -> bool:
-    """Whether every component is a sample whose least cost can be proved, and rows couple them."""
-    coupled = context.once(coupled_problem)
-    return coupled is not None and coupled.parts.count > 1 and coupled.h.size > 0
+    """Whether components look like samples whose least cost can be proved, and rows couple them.
+
+    All of them are looked at when a proof begins: thousands take seconds, which it may never get.
+    """
+    problem = context.relaxed or context.problem
+    parts = components(problem)
+    coupled = not np.all(parts.private_rows) and 1 < parts.count <= MOST_COMPONENTS
+    return coupled and first_ones_fit(problem, parts, context.once(tight_box), context.device or "cpu")
 
 
 @dataclass(frozen=True)
@@ -71,8 +82,11 @@ class CertifiedPrices:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Passes of prices and proofs until the time is over or they bring nothing."""
+        samples = sum(block.samples for block in context.problem.blocks)
+        if BEGINNING_SECONDS * samples > BEGINNING_SHARE * context.budget.left:
+            return MethodOutcome(StopReason.STALLED, 0, "certified prices: too many components for the time")
         coupled = context.once(coupled_problem)
-        if coupled is None or not applies(context):
+        if coupled is None or coupled.parts.count < 2 or coupled.h.size == 0:
             return MethodOutcome(
                 StopReason.STALLED, 0, "certified prices: components are no closed-form sets"
             )
