@@ -40,6 +40,7 @@ _PUBLIC = {
     "Result": "dovetail.run.result",
     "Status": "dovetail.run.result",
     "StopReason": "dovetail.run.budget",
+    "SweepResult": "dovetail.sweeping.sweep_result",
     "Trace": "dovetail.run.trace",
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
@@ -52,6 +53,7 @@ _PUBLIC = {
     "register_method": "dovetail.methods",
     "register_predictor": "dovetail.core.predictor",
     "solve": "dovetail.solving.solve",
+    "sweep": "dovetail.sweeping.sweep",
 }
 """Where the public names are that stand in no table of parts."""
 _PUBLIC |= METHODS.public_names() | SUB_SOLVERS.public_names()
@@ -117,3 +119,5 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.run.result import Status as Status
     from dovetail.run.trace import Trace as Trace
     from dovetail.solving.solve import solve as solve
+    from dovetail.sweeping.sweep import sweep as sweep
+    from dovetail.sweeping.sweep_result import SweepResult as SweepResult
