@@ -29,7 +29,7 @@ def build(budget: float, machines: int) -> tuple[dt.Problem, dict[str, float]]:
 
 
 if __name__ == "__main__":
-    grid = {"budget": [0.5, 1.0, 2.0], "machines": [1, 3]}
+    grid = {"budget": [1.0, 2.0], "machines": [1, 3]}
     with tempfile.TemporaryDirectory() as folder:  # a file that stays could be gone on with
         table = dt.sweep(build, grid, out=Path(folder) / "plans.jsonl", n_jobs=2)
     for row in table:
