@@ -30,7 +30,15 @@ def test_numbered_names():
         "up[1,2]",
     ]
     assert list(NumberedNames("budget", ())) == ["budget"]
+    for shape in ((), (3,), (2, 3)):
+        names = NumberedNames("up", shape)
+        assert list(names) == [names[k] for k in range(len(names))]
     assert label_of("up[0,1]") == label_of("up") == "up"
+
+
+def test_more_names_behind_lazy_ones():
+    names = LazyNames(("a",), NumberedNames("x", (2,))).with_names(["a", "x[1]", "x", "b"])
+    assert tuple(names) == ("a", "x[0]", "x[1]", "a#3", "x[1]#4", "x#5", "b")
 
 
 def test_lazy_names_are_read_like_a_tuple():

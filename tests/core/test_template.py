@@ -21,13 +21,19 @@ def test_columns_are_family_by_family_behind_what_was_there():
     assert np.arange(11.0)[template["sold"]].tolist() == [[8.0], [9.0], [10.0]]
 
 
+def test_it_says_what_it_is():
+    template = shops(name="shops")
+    assert repr(template) == "<Template 'shops': 3 blocks of stock (2), sold (1)>"
+    assert repr(template["stock"]) == "<FamilyColumns: stock (3, 2)>"
+
+
 def test_values_by_family_are_views():
     template, x = shops(dt.Problem(dt.Mip([1.0]))), np.arange(10.0)
     values = template.values(x)
     assert values["stock"].tolist() == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
     assert values["sold"].tolist() == [[7.0], [8.0], [9.0]]
     assert np.shares_memory(values["stock"], x)
-    for wrong in (np.arange(9.0), np.ones((2, 10))):
+    for wrong in (np.arange(9.0), np.ones((2, 10)), None):
         with pytest.raises(dt.ModelError, match="a number for every column"):
             template.values(wrong)
 
@@ -84,6 +90,14 @@ def test_removed_predictors_leave_their_families():
     problem.remove_predictor(block.name)
     assert problem.families_of(block) is None
     problem.add_predictor(linear_net([1.0, 2.0]), template["stock"], template["sold"])
+
+
+def test_the_drop_in_verb_takes_families_too():
+    problem = dt.Problem()
+    template = shops(problem)
+    constr = dt.add_predictor_constr(problem, linear_net([1.0, 2.0]), template["stock"], template["sold"])
+    result = dt.solve(problem, time_limit=2, log=False)
+    assert np.array_equal(constr.output_values, result.value(template["sold"]))
 
 
 def test_some_columns_of_a_family_may_have_a_network_of_their_own():

@@ -91,7 +91,7 @@ def test_it_is_solved_as_it_is_by_hand_and_read_again():
     assert dt.check(problem, result.x).within()
     assert dt.check(other, result.x).within()
     discount = result.value(customers["discount"])
-    assert np.array_equal(discount, customers.values(result.x)["discount"])
+    assert np.array_equal(discount, customers.values(result)["discount"])
     assert discount.shape == (6, 1)
     assert result.value("discount[3]") == discount[3, 0]
     again = dt.Result.from_json(result.to_json())

@@ -217,6 +217,8 @@ class Mip:
 
     def _with_names(self, names: Sequence[str]) -> Sequence[str]:
         assert self.names is not None
+        if isinstance(self.names, LazyNames):
+            return self.names.with_names(names)
         taken = set(self.names)
         fresh = [
             name if name not in taken else f"{name}#{self.n_columns + k}" for k, name in enumerate(names)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import overload
 
 import numpy as np
@@ -45,7 +45,15 @@ class NumberedNames:
         return f"{self.label}[{','.join(map(str, np.unravel_index(k, self.shape)))}]"
 
     def __iter__(self) -> Iterator[str]:
-        return (self[k] for k in range(len(self)))
+        if not self.shape:
+            return iter((self.label,))
+        return (
+            f"{self.label}[{','.join(place)}]" for place in product(*(_digits(size) for size in self.shape))
+        )
+
+
+def _digits(size: int) -> list[str]:
+    return [str(k) for k in range(size)]
 
 
 class LazyNames(Sequence[str]):
@@ -74,6 +82,16 @@ class LazyNames(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return (name for part in self.parts for name in part)
+
+    def with_names(self, names: Sequence[str]) -> LazyNames:
+        """More names behind these; those that might be here already get a number."""
+        given = {name for part in self.parts if isinstance(part, tuple) for name in part}
+        labels = {part.label for part in self.parts if isinstance(part, NumberedNames)}
+        fresh = (
+            name if name not in given and label_of(name) not in labels else f"{name}#{len(self) + k}"
+            for k, name in enumerate(names)
+        )
+        return LazyNames(*self.parts, tuple(fresh))
 
 
 def label_of(name: str) -> str:

@@ -107,18 +107,14 @@ class Problem:
     ) -> Block:
         """Tie `outputs` to `inputs` through `predictor`, one row per sample.
 
-        `inputs` (n, d) and `outputs` (n, q) hold column indices or names; a vector is one
-        sample. The predictor is evaluated at a few points of the inputs' box before it is
+        `inputs` (n, d) and `outputs` (n, q) hold column indices or names, or are families of a template; a
+        vector is one sample. The predictor is evaluated at a few points of the inputs' box before it is
         accepted. `threshold` belongs to a one-column classification: without it, it is
         0.5 for a predictor seen to end in a sigmoid and 0 (a logit) otherwise. `epsilon` is
         the margin the search keeps from a class boundary; answers are judged without it.
         `data` may hold the (m, d) training inputs: the result then names what lies outside their range.
         """
-        if not isinstance(name, str):
-            raise PredictorError(f"name is {name!r}; give a string.")
-        name = name or f"block{len(self.blocks)}"
-        if name in (block.name for block in self.blocks):
-            raise PredictorError(f"there is already a block called {name!r}; give another name=.")
+        name = self._new_name(name)
         if not isinstance(output_type, str) or output_type not in ("regression", "classification"):
             raise PredictorError(
                 f"{name}: output_type is {output_type!r}; give 'regression' or 'classification'."
@@ -156,6 +152,15 @@ class Problem:
         self._read[block.inputs] = True
         self.__dict__.pop("stages", None)
         return block
+
+    def _new_name(self, said: Any) -> str:
+        """The name of the next block."""
+        if not isinstance(said, str):
+            raise PredictorError(f"name is {said!r}; give a string.")
+        name = said or f"block{len(self.blocks)}"
+        if name in (block.name for block in self.blocks):
+            raise PredictorError(f"there is already a block called {name!r}; give another name=.")
+        return name
 
     def add_columns(
         self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]

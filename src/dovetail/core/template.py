@@ -59,16 +59,18 @@ class Template:
             raise ModelError(f"name a family: {', '.join(self.families)}.")
         return FamilyColumns(self, names)
 
-    def values(self, x: Any) -> dict[str, FloatArray]:
-        """A point (a value for every column of the problem) by family: (count, width) views of it."""
-        point = np.asarray(x, dtype=np.float64)
-        if point.ndim != 1 or point.size < self.first_column + self.n_columns:
+    def values(self, point: Any) -> dict[str, FloatArray]:
+        """A `Result`, or a value for every column of the problem, by family: (count, width) views of it."""
+        x = np.asarray(getattr(point, "x", point), dtype=np.float64)
+        if x.ndim != 1 or x.size < self.first_column + self.n_columns:
             raise ModelError(
-                f"values() takes a number for every column, such as result.x, not shape {point.shape}."
+                f"values() takes a number for every column, such as result.x, not shape {x.shape}."
             )
-        return {
-            name: point[self._span(family)].reshape(self.count, -1) for name, family in self.families.items()
-        }
+        return {name: x[self._span(family)].reshape(self.count, -1) for name, family in self.families.items()}
+
+    def __repr__(self) -> str:
+        families = ", ".join(f"{name} ({family.width})" for name, family in self.families.items())
+        return f"<Template {self.name!r}: {self.count} blocks of {families}>"
 
     def _span(self, family: FamilyArrays) -> slice:
         first = self.first_column + family.first
@@ -105,6 +107,9 @@ class FamilyColumns:
         return np.concatenate(
             [np.arange(span.start, span.stop).reshape(template.count, -1) for span in spans], axis=1
         )
+
+    def __repr__(self) -> str:
+        return f"<FamilyColumns: {', '.join(self.families)} {self.shape}>"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> IntArray:
         return self.columns if dtype is None else self.columns.astype(dtype)
