@@ -9,7 +9,7 @@ SMALL = {"load": dt.Family(upper=2.0)}
 
 
 def test_the_program_is_made_once():
-    problem = dt.Problem()
+    problem = dt.Problem(sense="min")
     problem.add_template(2, SMALL)
     assert problem.mip is problem.mip
     assert "mip" not in problem.add_template(2, SMALL, name="more").__dict__
@@ -52,7 +52,7 @@ def test_labels_that_are_taken(host, families, rows, culprit):
 
 
 def test_two_templates_of_the_same_families_need_names():
-    problem = dt.Problem()
+    problem = dt.Problem(sense="min")
     problem.add_template(2, SMALL)
     with pytest.raises(dt.ModelError, match="family 'load': there is already"):
         problem.add_template(2, SMALL)

@@ -9,7 +9,7 @@ from tests.small import linear_net
 
 def shops(problem=None, **said):
     given = {"stock": dt.Family(upper=5.0, width=2), "sold": dt.Family(lower=-9.0)}
-    return (problem or dt.Problem()).add_template(3, said.pop("families", given), **said)
+    return (problem or dt.Problem(sense="min")).add_template(3, said.pop("families", given), **said)
 
 
 def test_columns_are_family_by_family_behind_what_was_there():
@@ -46,7 +46,7 @@ def test_some_blocks_alone():
 
 
 def test_a_network_over_families_writes_nothing_out(monkeypatch):
-    problem = dt.Problem()
+    problem = dt.Problem(sense="min")
     template = shops(problem)
     monkeypatch.setattr("dovetail.core.stated_program.expanded", None)
     first = problem.add_predictor(linear_net([1.0, 2.0]), template["stock"], template["sold"], name="sales")
@@ -58,7 +58,7 @@ def test_a_network_over_families_writes_nothing_out(monkeypatch):
 
 
 def test_two_networks_in_each_block():
-    problem = dt.Problem()
+    problem = dt.Problem(sense="min")
     template = problem.add_template(2, {name: dt.Family(lower=-9.0, upper=9.0) for name in "xyz"})
     problem.add_predictor(linear_net([2.0]), template["x"], template["y"])
     problem.add_predictor(linear_net([1.0, 1.0]), template["x", "y"], template["z"])
@@ -71,7 +71,7 @@ def test_two_networks_in_each_block():
 
 
 def test_a_network_trained_again_is_described_again():
-    problem, net = dt.Problem(), linear_net([1.0, 2.0]).double()
+    problem, net = dt.Problem(sense="min"), linear_net([1.0, 2.0]).double()
     template = shops(problem)
     problem.add_predictor(net, template["stock"], template["sold"])
     net.float()
@@ -84,7 +84,7 @@ def test_a_network_trained_again_is_described_again():
 
 
 def test_removed_predictors_leave_their_families():
-    problem = dt.Problem()
+    problem = dt.Problem(sense="min")
     template = shops(problem)
     block = problem.add_predictor(linear_net([1.0, 2.0]), template["stock"], template["sold"])
     problem.remove_predictor(block.name)
@@ -93,7 +93,7 @@ def test_removed_predictors_leave_their_families():
 
 
 def test_the_drop_in_verb_takes_families_too():
-    problem = dt.Problem()
+    problem = dt.Problem(sense="min")
     template = shops(problem)
     constr = dt.add_predictor_constr(problem, linear_net([1.0, 2.0]), template["stock"], template["sold"])
     result = dt.solve(problem, time_limit=2, log=False)
@@ -102,7 +102,7 @@ def test_the_drop_in_verb_takes_families_too():
 
 def test_some_columns_of_a_family_may_have_a_network_of_their_own():
     """By index, as any other columns; they are no whole families then."""
-    problem = dt.Problem()
+    problem = dt.Problem(sense="min")
     template = shops(problem)
     block = problem.add_predictor(
         linear_net([1.0, 2.0]), template["stock"].columns[:1], template["sold"].columns[:1]
@@ -136,7 +136,7 @@ def test_some_columns_of_a_family_may_have_a_network_of_their_own():
     ],
 )
 def test_statements_that_are_refused(said, culprit):
-    problem = dt.Problem()
+    problem = dt.Problem(sense="min")
     with pytest.raises(dt.ModelError, match=culprit):
         shops(problem, **said)
     assert problem.templates == ()
@@ -146,7 +146,7 @@ def test_statements_that_are_refused(said, culprit):
 
 def test_counts_and_senses_that_cannot_be():
     with pytest.raises(dt.OptionError, match="count .* is 0"):
-        dt.Problem().add_template(0, {"a": dt.Family()})
+        dt.Problem(sense="min").add_template(0, {"a": dt.Family()})
     with pytest.raises(dt.OptionError, match="sense is 'most'"):
         dt.Problem(sense="most")
     with pytest.raises(dt.ModelError, match="a Mip has its own"):

@@ -178,7 +178,7 @@ def test_a_predictor_is_probed_where_it_would_be():
 
 
 def test_without_rows():
-    problem = dt.Problem()
+    problem = dt.Problem(sense="min")
     template = problem.add_template(2, {"a": dt.Family(upper=1.0, cost=-1.0), "b": dt.Family(upper=9.0)})
     problem.add_predictor(linear_net([3.0]), template["a"], template["b"])
     assert problem.mip.A.shape == (0, 4)

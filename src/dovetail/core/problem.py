@@ -45,11 +45,12 @@ class Problem:
     """
 
     def __init__(self, mip: Mip | None = None, *, sense: Literal["min", "max"] | None = None) -> None:
-        """A problem over the columns of `mip`; without one, `add_template` says what its columns are."""
-        if mip is not None and not isinstance(mip, Mip):
+        """A problem over the columns of `mip`; with only a sense, over those of its templates."""
+        if not isinstance(mip, Mip) and (mip is not None or sense is None):
             raise ModelError(
                 f"Problem takes a dovetail.Mip, not {type(mip).__module__}.{type(mip).__qualname__}; "
-                "build one from arrays with dovetail.Mip(...), or read a file with dovetail.read(path)."
+                "build one from arrays with dovetail.Mip(...), or read a file with dovetail.read(path). A "
+                'problem of templates alone has a sense instead: Problem(sense="max").'
             )
         if mip is not None and sense is not None:
             raise ModelError("sense= is for a problem without a Mip: a Mip has its own.")

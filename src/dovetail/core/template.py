@@ -51,7 +51,7 @@ class Template:
 
     def __getitem__(self, families: str | tuple[str, ...]) -> FamilyColumns:
         """Columns of a family, or of several beside each other: what predictors and `Result.value` take."""
-        names = (families,) if isinstance(families, str) else tuple(families)
+        names = families if isinstance(families, tuple) else (families,)
         for name in names:
             if name not in self.families:
                 raise ModelError(f"there is no family {name!r}; there are {', '.join(self.families)}.")

@@ -9,6 +9,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
+
 from dovetail.core.errors import OptionError
 from dovetail.core.options import require_count
 from dovetail.run.budget import Budget
@@ -57,6 +59,8 @@ def sweep(
     cases = cases_of(grid, COLUMNS)
     function = BuildFunction.checked(build, cases)
     require_count("n_jobs", n_jobs, at_least=1)
+    if not isinstance(keep_results, (bool, np.bool_)):
+        raise OptionError(f"keep_results is {keep_results!r}; give True or False.")
     if cluster is not None:
         raise OptionError(f"cluster is {cluster!r}; cases run on this machine's cores: leave it out.")
     monitor = Monitor(Budget(inf), log_file(log))
