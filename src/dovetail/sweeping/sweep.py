@@ -111,9 +111,9 @@ class _Sweep:
         return self._result()
 
     def _take(self, row: SweepRow) -> None:
+        self._done[key_of(row.case)] = row  # first: a full disk does not take it away
         if self._file is not None:
             self._file.add(row)
-        self._done[key_of(row.case)] = row
 
     def _result(self) -> SweepResult:
         rows = tuple(self._done[key] for key in self._keys if key in self._done)
