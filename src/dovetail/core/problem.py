@@ -24,7 +24,7 @@ from dovetail.core.mip import Mip
 from dovetail.core.options import require_choice
 from dovetail.core.predictor import as_predictor
 from dovetail.core.stated_program import StatedProgram
-from dovetail.core.template import FamilyColumns, Template, read_template
+from dovetail.core.template import FamilyColumns, Template, read_template, whole_families
 from dovetail.core.template_expansion import few_blocks
 from dovetail.core.training_range import TrainingRange
 
@@ -127,7 +127,7 @@ class Problem:
                 f"{name}: inputs has {len(into)} samples (shape {into.shape}) but outputs has "
                 f"{len(out)} (shape {out.shape}); give one row of each per sample."
             )
-        families = _whole_families(inputs, outputs)
+        families = whole_families(inputs, outputs)
         mip, seen = (self.mip, (into, out)) if families is None else few_blocks(*families)
         block = probe.accept(
             name=name,
@@ -273,12 +273,6 @@ class Problem:
                     f"column {self.mip.column_name(j)} is an output of {where}; "
                     "a column can be written by one predictor only."
                 )
-
-
-def _whole_families(inputs: Any, outputs: Any) -> tuple[FamilyColumns, FamilyColumns] | None:
-    """Inputs and outputs that are families of one template."""
-    both = isinstance(inputs, FamilyColumns) and isinstance(outputs, FamilyColumns)
-    return (inputs, outputs) if both and inputs.template is outputs.template else None
 
 
 def _union(arrays: list[IntArray]) -> IntArray:

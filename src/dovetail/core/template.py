@@ -115,6 +115,12 @@ class FamilyColumns:
         return self.columns if dtype is None else self.columns.astype(dtype)
 
 
+def whole_families(inputs: Any, outputs: Any) -> tuple[FamilyColumns, FamilyColumns] | None:
+    """Inputs and outputs of a predictor that are families of one template; None for other columns."""
+    both = isinstance(inputs, FamilyColumns) and isinstance(outputs, FamilyColumns)
+    return (inputs, outputs) if both and inputs.template is outputs.template else None
+
+
 def read_template(
     name: Any,
     count: Any,
