@@ -112,6 +112,11 @@ def test_rows_that_cannot_be(coefficients, said, culprit):
         row(coefficients, **said)
 
 
+def test_a_column_of_the_host_is_named_once():
+    with pytest.raises(dt.ModelError, match="row limit names column 'works' twice"):
+        row({"a": 1.0, "plant": 1.0, "works": 2.0}, lambda row, key: 7)
+
+
 def test_limits_of_coupling_rows_are_not_per_block():
     with pytest.raises(dt.ModelError, match=r"upper of row limit has shape \(1, 4\)"):
         row({"a": 1.0}, host, upper=np.ones(N))

