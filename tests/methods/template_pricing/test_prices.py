@@ -39,14 +39,15 @@ def lp(pool: Columns, limit: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("many_rows", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_dual_s_value_is_the_linear_program_s(seed, many_rows, monkeypatch):
+@pytest.mark.parametrize("first", [0.0, 1.0, 100.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dual_s_value_is_the_linear_program_s(seed, first, many_rows, monkeypatch):
     """Never above it (weak duality), and hardly below it; by Newton and by first order."""
     if many_rows:
         monkeypatch.setattr(module, "MANY_ROWS", 0)
-    pool, limit = Columns(120, 5, 4, seed), np.full(4, 15.0)
+    pool, limit, start = Columns(120, 5, 4, seed), np.full(4, 15.0), np.full(4, first)
     found = best_prices(
-        lambda p, tau, second: smoothed(pool, p, tau, None, second=second), limit, np.ones(4), 1.0
+        lambda p, tau, second: smoothed(pool, p, tau, None, second=second), limit, start, 1.0, np.ones(4)
     )
     assert np.all(found >= 0.0)
     value = exact_value(pool, torch.as_tensor(found).numpy()) - found @ limit

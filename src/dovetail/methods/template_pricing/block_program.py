@@ -3,8 +3,9 @@
 A block's point is given by its *moves* m, one per coordinate, between `lower` and `upper`; 0 is the quietest
 point. A coordinate is a host column, or a pair of columns (up, down) that only one private row reads, with
 opposite signs: its move to the right is the one, its move to the left the other, and neither is both.
-Columns that a private equation defines by such coordinates (x = w + up - down) are put in. So all that a
-block costs, and all that it uses of the coupling rows, is linear in its *parts*
+Columns that a private equation defines by such coordinates (x = w + up - down), or by outputs as well (spend
+= price times sold), are put in. So all that a block costs, and all that it uses of the coupling rows, is
+linear in its *parts*
 
     [max(m, 0), max(-m, 0), y, 1]
 
@@ -50,6 +51,19 @@ class NetworkReading:
 
 
 @dataclass(frozen=True, eq=False)
+class Gain:
+    """What a local column gains by one unit of a part: (1,) the same in all blocks, or (N,)."""
+
+    column: int
+    part: int
+    amount: FloatArray
+
+    def of(self, which: IntArray) -> FloatArray:
+        """In some blocks."""
+        return self.amount if len(self.amount) == 1 else self.amount[which]
+
+
+@dataclass(frozen=True, eq=False)
 class CouplingSides:
     """Rows that blocks share, side by side: sign times the host's row `row` is at most `limit`."""
 
@@ -85,19 +99,21 @@ class BlockProgram:
     conditions: Conditions
     networks: tuple[NetworkReading, ...]
     rest: FloatArray
-    """(N, c) values of all local columns at m = 0; outputs at 0."""
-    by_parts: FloatArray
-    """(c, 2 k) what columns gain by parts of moves."""
+    """(N, c) values of all local columns where moves and outputs are 0."""
+    gains: tuple[Gain, ...]
 
     @property
     def coordinates(self) -> int:
         """How many."""
         return int(self.lower.shape[1])
 
-    def points(self, which: IntArray, moves: FloatArray) -> FloatArray:
-        """(n, c) columns of some blocks at (n, k) moves; outputs are left to their predictors."""
-        sides = np.concatenate([np.maximum(moves, 0.0), np.maximum(-moves, 0.0)], axis=1)
-        return np.asarray(self.rest[which] + sides @ self.by_parts.T)
+    def points(self, which: IntArray, moves: FloatArray, outputs: FloatArray) -> FloatArray:
+        """(n, c) columns of some blocks at (n, k) moves and (n, q) outputs."""
+        parts = np.concatenate([np.maximum(moves, 0.0), np.maximum(-moves, 0.0), outputs], axis=1)
+        z = self.rest[which]
+        for gain in self.gains:
+            z[:, gain.column] += parts[:, gain.part] * gain.of(which)
+        return z
 
 
 def block_program(template: Template, sides: CouplingSides) -> BlockProgram | None:
@@ -106,22 +122,20 @@ def block_program(template: Template, sides: CouplingSides) -> BlockProgram | No
 
 
 class _Reduction:
-    """From columns and rows to moves and conditions."""
+    """Which columns are defined, and which are two sides of one coordinate."""
 
     def __init__(self, template: Template, sides: CouplingSides) -> None:
         self._template, self._sides = template, sides
-        c = template.columns.shape[1]
-        self._dense = np.zeros((template.row_lower.shape[1], c))
-        """Private rows of the first block: definitions must be the same in all."""
+        rows, c = template.row_lower.shape[1], template.columns.shape[1]
         private = template.private
-        self._dense[private.row, private.column] = private.entry[0]
-        self._same = np.zeros(self._dense.shape, dtype=bool)
-        self._same[private.row, private.column] = np.all(private.entry == private.entry[0], axis=0)
-        self._output = np.zeros(c, dtype=bool)
+        self._entry = {
+            (int(row), int(column)): private.entry[:, number]
+            for number, (row, column) in enumerate(zip(private.row, private.column, strict=True))
+        }
+        self._members = [[j for i, j in self._entry if i == row] for row in range(rows)]
+        self._output, self._read = np.zeros(c, dtype=bool), np.zeros(c, dtype=bool)
         for network in template.networks:
             self._output[network.outputs] = True
-        self._read = np.zeros(c, dtype=bool)
-        for network in template.networks:
             self._read[network.inputs[network.inputs != FIXED]] = True
 
     def program(self) -> BlockProgram | None:
@@ -130,37 +144,52 @@ class _Reduction:
             return None  # chained networks: a move goes through two of them
         defined = self._definitions()
         pairs = self._pairs(defined)
-        return _Assembly(self._template, self._sides, self._dense, self._output, defined, pairs).program()
+        return _Assembly(self._template, self._sides, self._entry, self._output, defined, pairs).program()
 
     def _definitions(self) -> dict[int, int]:
-        """Column -> the row that defines it: an equation over coordinates, with the same numbers in all."""
-        template, defined, taken = self._template, dict[int, int](), set[int]()
+        """Column -> the equation that defines it; no defined column is in another's."""
+        template, defined, spoken_for = self._template, dict[int, int](), set[int]()
         equal = np.all(template.row_lower == template.row_upper, axis=0)
         for row in np.flatnonzero(equal).tolist():
-            members = np.flatnonzero(self._dense[row]).tolist()
-            if not np.all(self._same[row, members]) or np.any(self._output[members]):
-                continue
+            members = self._members[row]
             if any(j in defined for j in members):
                 continue
-            free = [j for j in members if self._read[j] and not template.integer[j] and j not in taken]
-            rest_known = [j for j in free if not (set(members) - {j}) & set(defined)]
-            if rest_known:
-                defined[rest_known[0]] = row
-                taken |= set(members)
+            found = next(
+                (j for j in sorted(members, key=self._rank) if self._may_be(j, row, spoken_for)), None
+            )
+            if found is not None:
+                defined[found] = row
+                spoken_for |= set(members)
         return defined
+
+    def _rank(self, column: int) -> int:
+        """What a network reads is defined before what nobody reads."""
+        return 0 if self._read[column] else 1
+
+    def _may_be(self, column: int, row: int, spoken_for: set[int]) -> bool:
+        """A network's input must follow from moves alone, by the same numbers in every block."""
+        if self._output[column] or self._template.integer[column] or column in spoken_for:
+            return False
+        if not np.all(self._entry[row, column]):
+            return False
+        if not self._read[column]:
+            return True
+        return all(not self._output[j] and _same(self._entry[row, j]) for j in self._members[row])
 
     def _pairs(self, defined: dict[int, int]) -> dict[int, int]:
         """Column -> its opposite in a definition: both rest at a bound below, and no other row has them."""
         template, pairs = self._template, dict[int, int]()
-        alone = np.count_nonzero(self._dense, axis=0) == 1
+        rows_of = np.zeros(len(self._output), dtype=int)
+        for _, j in self._entry:
+            rows_of[j] += 1
         for column, row in defined.items():
-            others = [j for j in np.flatnonzero(self._dense[row]).tolist() if j != column]
-            if len(others) != 2 or template.integer[others].any() or not alone[others].all():
+            others = [j for j in self._members[row] if j != column]
+            if len(others) != 2 or template.integer[others].any() or np.any(rows_of[others] != 1):
                 continue
-            if self._read[others].any() or not np.isfinite(template.lower[:, others]).all():
+            if (self._read | self._output)[others].any() or not np.isfinite(template.lower[:, others]).all():
                 continue
-            one, other = others
-            if self._dense[row, one] == -self._dense[row, other]:
+            one, other = sorted(others)
+            if np.array_equal(self._entry[row, one], -self._entry[row, other]):
                 pairs[one] = other
         return pairs
 
@@ -172,70 +201,74 @@ class _Assembly:
         self,
         template: Template,
         sides: CouplingSides,
-        dense: FloatArray,
+        entry: dict[tuple[int, int], FloatArray],
         output: BoolArray,
         defined: dict[int, int],
         pairs: dict[int, int],
     ) -> None:
-        self._template, self._sides, self._dense = template, sides, dense
+        self._template, self._sides, self._entry = template, sides, entry
         self._defined, self._pairs = defined, pairs
         behind = set(defined) | set(pairs.values())
-        self._right = np.array(
-            [j for j in range(len(output)) if not output[j] and j not in behind], dtype=np.int64
-        )
-        self._left = np.array([pairs.get(int(j), NONE) for j in self._right], dtype=np.int64)
+        right = [j for j in range(len(output)) if not output[j] and j not in behind]
+        self._right = np.array(right, dtype=np.int64)
+        self._left = np.array([pairs.get(j, NONE) for j in right], dtype=np.int64)
         self._outputs = np.flatnonzero(output)
-        self._k = len(self._right)
+        self._k = len(right)
         self._classes = {
             int(j) for network in template.networks if network.classifies for j in network.outputs
         }
+        self._rest, self._gains = self._columns()
 
     def program(self) -> BlockProgram:
         """Everything."""
         template = self._template
-        rest, by_parts = self._columns()
-        lower, upper = self._ranges(rest)
-        cost, use = self._linear(template.cost, rest, by_parts), self._use(rest, by_parts)
+        lower, upper = self._ranges()
         return BlockProgram(
-            template, lower, upper, template.integer[self._right], self._outputs, cost, *use,
-            self._sides, self._conditions(rest, by_parts), self._networks(rest, by_parts), rest, by_parts,
+            template, lower, upper, template.integer[self._right], self._outputs, self._linear(template.cost),
+            *self._use(), self._sides, self._conditions(), self._networks(), self._rest, tuple(self._gains),
         )  # fmt: skip
 
-    def _columns(self) -> tuple[FloatArray, FloatArray]:
-        """Columns at rest, and what they gain by parts of moves."""
-        template, k = self._template, self._k
+    def _columns(self) -> tuple[FloatArray, list[Gain]]:
+        """Columns at rest, and what they gain by parts."""
+        template, k, one = self._template, self._k, np.ones(1)
         quiet = np.clip(0.0, template.lower, template.upper)
         paired = self._left != NONE
         for side in (self._right[paired], self._left[paired]):
             quiet[:, side] = template.lower[:, side]
         quiet[:, self._outputs] = 0.0
         quiet[:, list(self._defined)] = 0.0
-        by_parts = np.zeros((template.columns.shape[1], 2 * k))
-        for number, (right, left) in enumerate(zip(self._right, self._left, strict=True)):
-            by_parts[right, number] = 1.0
-            by_parts[right if left == NONE else left, k + number] = -1.0 if left == NONE else 1.0
+        gains = []
+        for number, (right, left) in enumerate(zip(self._right.tolist(), self._left.tolist(), strict=True)):
+            gains.append(Gain(right, number, one))
+            gains.append(Gain(right, k + number, -one) if left == NONE else Gain(left, k + number, one))
+        gains += [Gain(int(j), 2 * k + number, one) for number, j in enumerate(self._outputs)]
         for column, row in self._defined.items():
-            scale = self._dense[row, column]
-            others = self._dense[row].copy()
-            others[column] = 0.0
-            quiet[:, column] = (template.row_lower[:, row] - quiet @ others) / scale
-            by_parts[column] = -(others @ by_parts) / scale
-        return quiet, by_parts
+            scale = self._entry[row, column]
+            others = {j: entry for (i, j), entry in self._entry.items() if i == row and j != column}
+            taken = sum((quiet[:, j] * entry for j, entry in others.items()), start=np.zeros(template.count))
+            quiet[:, column] = (template.row_lower[:, row] - taken) / scale
+            for gain in [gain for gain in gains if gain.column in others]:
+                amount = -gain.amount * others[gain.column] / scale
+                gains.append(Gain(column, gain.part, amount[:1] if _same(amount) else amount))
+        return quiet, gains
 
-    def _ranges(self, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
-        template, right, left = self._template, self._right, self._left
+    def _ranges(self) -> tuple[FloatArray, FloatArray]:
+        template, right, left, rest = self._template, self._right, self._left, self._rest
         upper = template.upper[:, right] - rest[:, right]
         lower = template.lower[:, right] - rest[:, right]
         paired = left != NONE
         lower[:, paired] = -(template.upper[:, left[paired]] - rest[:, left[paired]])
         return lower, upper
 
-    def _linear(self, weights: FloatArray, rest: FloatArray, by_parts: FloatArray) -> FloatArray:
+    def _linear(self, weights: FloatArray) -> FloatArray:
         """(N, parts) of a linear form over all local columns."""
-        constant = np.sum(weights * rest, axis=1, keepdims=True)
-        return np.concatenate([weights @ by_parts, weights[:, self._outputs], constant], axis=1)
+        linear = np.zeros((self._template.count, 2 * self._k + len(self._outputs) + 1))
+        for gain in self._gains:
+            linear[:, gain.part] += weights[:, gain.column] * gain.amount
+        linear[:, -1] = np.sum(weights * self._rest, axis=1)
+        return linear
 
-    def _use(self, rest: FloatArray, by_parts: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+    def _use(self) -> tuple[FloatArray, IntArray, IntArray]:
         """Entries of sides on parts: (N, m) numbers, (m,) sides, (m,) parts."""
         coupling, columns = self._template.coupling, self._template.columns.shape[1]
         numbers, sides, parts = [], [], []
@@ -245,7 +278,7 @@ class _Assembly:
                 continue
             weights = np.zeros((self._template.count, columns))
             weights[:, coupling.column[mine]] = coupling.entry[:, mine]
-            linear = sign * self._linear(weights, rest, by_parts)
+            linear = sign * self._linear(weights)
             touched = np.flatnonzero(np.any(linear != 0.0, axis=0))
             numbers.append(linear[:, touched])
             sides.append(np.full(touched.size, side))
@@ -254,19 +287,19 @@ class _Assembly:
         ints = [np.concatenate([np.zeros(0, dtype=np.int64), *of]) for of in (sides, parts)]
         return np.concatenate([nothing, *numbers], axis=1), ints[0], ints[1]
 
-    def _conditions(self, rest: FloatArray, by_parts: FloatArray) -> Conditions:
+    def _conditions(self) -> Conditions:
         """Private rows that define nothing, and bounds of outputs and defined columns, side by side."""
         template, n, c = self._template, self._template.count, self._template.columns.shape[1]
         forms: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-        private = template.private
         for row in range(template.row_lower.shape[1]):
             if row in self._defined.values():
                 continue
-            mine = private.row == row
             weights = np.zeros((n, c))
-            weights[:, private.column[mine]] = private.entry[:, mine]
+            for (i, j), entry in self._entry.items():
+                if i == row:
+                    weights[:, j] = entry
             forms.append((weights, template.row_lower[:, row], template.row_upper[:, row]))
-        for column in (*self._outputs, *self._defined):
+        for column in (*self._outputs.tolist(), *self._defined):
             if column in self._classes and self._any_class(column):
                 continue
             weights = np.zeros((n, c))
@@ -275,7 +308,7 @@ class _Assembly:
         k = self._k
         rows: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         for weights, lower, upper in forms:
-            linear = self._linear(weights, rest, by_parts)
+            linear = self._linear(weights)
             for sign, side in ((1.0, lower), (-1.0, -upper)):
                 if np.any(np.isfinite(side)):
                     least = np.where(np.isfinite(side), side, -np.inf) - sign * linear[:, -1]
@@ -290,12 +323,19 @@ class _Assembly:
             np.all((self._template.lower[:, column] <= 0.0) & (self._template.upper[:, column] >= 1.0))
         )
 
-    def _networks(self, rest: FloatArray, by_parts: FloatArray) -> tuple[NetworkReading, ...]:
+    def _networks(self) -> tuple[NetworkReading, ...]:
         readings = []
         for network in self._template.networks:
             local = network.inputs
-            at_rest = np.where(local == FIXED, network.data, rest[:, local])
-            by_moves = np.where(local[:, None] == FIXED, 0.0, by_parts[local, : self._k])
+            at_rest = np.where(local == FIXED, network.data, self._rest[:, local])
+            by_moves = np.zeros((len(local), self._k))
+            for gain in self._gains:
+                if gain.part < self._k:
+                    by_moves[local == gain.column, gain.part] += gain.amount[0]
             places = np.searchsorted(self._outputs, network.outputs)
             readings.append(NetworkReading(network.block, at_rest, by_moves, places))
         return tuple(readings)
+
+
+def _same(numbers: FloatArray) -> bool:
+    return bool(np.all(numbers == numbers[0]))

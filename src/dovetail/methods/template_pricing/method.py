@@ -86,7 +86,8 @@ class TemplateRun:
         self._limit = plan.sides.limit
         self._unit = sum(s.count * s.stake for s in self._shards) / plan.count
         usual = np.sum([s.count * s.usual_use for s in self._shards], axis=0) / plan.count
-        self._prices: FloatArray = np.where(usual > 0.0, self._unit / np.maximum(usual, 1e-300), 0.0)
+        self._usual_prices: FloatArray = np.where(usual > 0.0, self._unit / np.maximum(usual, 1e-300), 0.0)
+        self._prices = self._usual_prices
 
     def solve(self) -> MethodOutcome:
         """All of it; rows of the trace are rounds over all blocks."""
@@ -158,7 +159,7 @@ class TemplateRun:
             ]
             return sum(parts[1:], start=parts[0])
 
-        self._prices = best_prices(of_blocks, limit, self._prices, self._unit)
+        self._prices = best_prices(of_blocks, limit, self._prices, self._unit, self._usual_prices)
 
     def _value(self) -> float:
         """Of the dual over all columns: an estimate of what no point can be below, in minimisation form."""
@@ -196,8 +197,7 @@ class TemplateRun:
         for shard, place in zip(self._shards, places, strict=True):
             everyone, template = np.arange(shard.count), shard.program.template
             moves, outputs = shard.column(everyone, place)
-            z[template.columns] = shard.program.points(everyone, moves)
-            z[template.columns[:, shard.program.output_columns]] = outputs
+            z[template.columns] = shard.program.points(everyone, moves, outputs)
         return z
 
     def _hand_on(self) -> None:

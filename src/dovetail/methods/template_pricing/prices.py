@@ -16,17 +16,19 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.methods.template_pricing.pool import Pool
 
 SMOOTHING = (0.08, 0.02, 0.005)
 """tau in units of a usual column's cost: from far off the first converges in a few steps, the last is within
 a thousandth of the LP."""
-STEPS, HALVINGS = 12, 12
+STEPS, HALVINGS = 20, 12
 MANY_ROWS = 200
 """With more coupling rows the Hessian costs more than it saves: first order then (L-BFGS-B)."""
 RIDGE = 1e-9
 """Relative, on the Hessian: rows that nobody uses have none."""
+LONGEST = 4.0
+"""Times a price, or a usual one: the longest step."""
 ENOUGH = 1e-7
 """Relative: a step that promises less is the last at its tau."""
 CHUNK = 1 << 16
@@ -84,33 +86,31 @@ Sum = Callable[[FloatArray, float, bool], Smoothed]
 """Over all blocks, wherever they are: at prices, for a tau, with or without second derivatives."""
 
 
-def best_prices(of_blocks: Sum, h: FloatArray, start: FloatArray, unit: float) -> FloatArray:
-    """From `start`; `unit` is what a usual column costs."""
+def best_prices(
+    of_blocks: Sum, h: FloatArray, start: FloatArray, unit: float, usual: FloatArray
+) -> FloatArray:
+    """From `start`; `unit` is what a usual column costs, `usual` the price at which its use costs as much."""
     prices = start
     if len(h) == 0:
         return prices
     for tau in SMOOTHING:
-        step = _first_order if len(h) > MANY_ROWS else _newton
-        prices = step(of_blocks, h, prices, tau * unit)
+        if len(h) > MANY_ROWS:
+            prices = _first_order(of_blocks, h, prices, tau * unit)
+        else:
+            prices = _newton(of_blocks, h, prices, tau * unit, usual)
     return prices
 
 
-def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float) -> FloatArray:
+def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float, usual: FloatArray) -> FloatArray:
     """Projected: rows at price 0 that want less stay there."""
     now = of_blocks(prices, tau, True)
     value = float(prices @ h) - now.value
     for _ in range(STEPS):
-        assert now.spread is not None
         gradient = h - now.use
         free = (prices > 0.0) | (gradient < 0.0)
         if not free.any():
             return prices
-        step = np.zeros_like(prices)
-        hessian = now.spread[np.ix_(free, free)]
-        ridge = RIDGE * max(float(np.trace(hessian)) / free.sum(), 1e-300)
-        step[free] = np.linalg.lstsq(hessian + ridge * np.eye(int(free.sum())), -gradient[free], rcond=None)[
-            0
-        ]
+        step = _damped(now, gradient, free, prices, usual)
         length, moved = 1.0, False
         for _ in range(HALVINGS):
             trial = np.maximum(prices + length * step, 0.0)
@@ -127,6 +127,27 @@ def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float) -> Fl
         if gained <= ENOUGH * (1.0 + abs(value)):
             return prices
     return prices
+
+
+def _damped(
+    now: Smoothed, gradient: FloatArray, free: BoolArray, prices: FloatArray, usual: FloatArray
+) -> FloatArray:
+    """Newton's step, in units of usual prices. Where blocks agree the dual is flat and the step has no size:
+    the ridge grows until none is much longer than prices are, or usually are (Levenberg)."""
+    assert now.spread is not None
+    scale = np.maximum(usual, np.where(usual > 0.0, 0.0, 1.0))[free]
+    hessian = now.spread[np.ix_(free, free)] * np.outer(scale, scale)
+    slope = gradient[free] * scale
+    most = LONGEST * np.maximum(1.0, prices[free] / scale)
+    ridge = RIDGE * max(float(np.trace(hessian)) / len(scale), float(np.abs(slope).max()) * RIDGE, 1e-300)
+    while True:
+        step = -np.linalg.solve(hessian + ridge * np.eye(len(scale)), slope)
+        if np.all(np.abs(step) <= most):
+            break
+        ridge *= 10.0
+    whole = np.zeros_like(prices)
+    whole[free] = step * scale
+    return whole
 
 
 def _first_order(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float) -> FloatArray:
