@@ -41,25 +41,28 @@ def propagate(mip: Mip) -> Box:
     """Bounds implied by single rows, passed on from row to row for a few rounds."""
     lower, upper = mip.lower.copy(), mip.upper.copy()
     row_lower, row_upper = mip.sides_as_checked
-    filled = np.flatnonzero((np.diff(mip.A.indptr) > 0) & (np.isfinite(row_lower) | np.isfinite(row_upper)))
-    rows, rounds = filled, 0
-    while rows.size and rounds < ROUNDS:
+    says = (np.diff(mip.A.indptr) > 0) & (np.isfinite(row_lower) | np.isfinite(row_upper))
+    rows = whole = _Rows.of(mip, np.flatnonzero(says))
+    rounds = 0
+    while rows.number.size and rounds < ROUNDS:
         rounds += 1
         before = (lower.copy(), upper.copy())
-        part = _Rows.of(mip, rows)
-        ends = (before[0][part.column], before[1][part.column])
-        _pass_on(part, part.a, row_upper[rows], ends, lower, upper)
-        _pass_on(part, -part.a, -row_lower[rows], ends, lower, upper)
+        ends = (before[0][rows.column], before[1][rows.column])
+        _pass_on(rows, rows.a, row_upper[rows.number], ends, lower, upper)
+        _pass_on(rows, -rows.a, -row_lower[rows.number], ends, lower, upper)
         tidy(mip, lower, upper)
-        if _converged(before, (lower, upper)):
+        moved = (before[0] != lower) | (before[1] != upper)
+        if not _far(before, (lower, upper), np.flatnonzero(moved)):
             break
-        rows = _touched(mip, filled, (before[0] != lower) | (before[1] != upper))
+        rows = whole.touching(moved)
     return Box(lower, upper)
 
 
 class _Rows(NamedTuple):
-    """Some rows of a program, entry by entry."""
+    """Some rows of a program, none of them empty, entry by entry."""
 
+    number: IntArray
+    """Of each row in the program."""
     a: FloatArray
     column: IntArray
     row: IntArray
@@ -69,21 +72,27 @@ class _Rows(NamedTuple):
 
     @classmethod
     def of(cls, mip: Mip, rows: IntArray) -> _Rows:
-        """None of them empty."""
+        """Those with these numbers."""
         begin, end = mip.A.indptr[rows], mip.A.indptr[rows + 1]
         entries = joined_ranges(begin, end) if rows.size < mip.n_rows else slice(None)
         lengths = end - begin
-        column = mip.A.indices[entries].astype(np.intp)
-        return cls(
-            mip.A.data[entries],
-            column,
-            np.repeat(np.arange(rows.size), lengths),
-            np.cumsum(lengths) - lengths,
-        )
+        row, first = np.repeat(np.arange(rows.size), lengths), np.cumsum(lengths) - lengths
+        return cls(rows, mip.A.data[entries], mip.A.indices[entries].astype(np.intp), row, first)
+
+    def touching(self, moved: BoolArray) -> _Rows:
+        """Those that have an entry in a column whose bounds moved: no other says anything new."""
+        chosen = np.logical_or.reduceat(moved[self.column], self.first)
+        if np.all(chosen):
+            return self
+        kept = chosen[self.row]
+        row = (np.cumsum(chosen) - 1)[self.row[kept]]
+        lengths = np.diff(self.first, append=self.a.size)[chosen]
+        first = np.cumsum(lengths) - lengths
+        return _Rows(self.number[chosen], self.a[kept], self.column[kept], row, first)
 
 
 def _pass_on(
-    part: _Rows,
+    rows: _Rows,
     a: FloatArray,
     side: FloatArray,
     ends: tuple[FloatArray, FloatArray],
@@ -97,23 +106,17 @@ def _pass_on(
     least = a * np.where(a > 0.0, *ends)
     endless = np.isinf(least)
     finite = np.where(endless, 0.0, least)
-    total, size = np.add.reduceat(finite, part.first), np.add.reduceat(np.abs(finite), part.first)
-    entries = np.diff(part.first, append=a.size)
+    total, size = np.add.reduceat(finite, rows.first), np.add.reduceat(np.abs(finite), rows.first)
+    entries = np.diff(rows.first, append=a.size)
     noise = 2.0 * UNIT * (entries + 2) * size
-    others_endless = np.add.reduceat(endless, part.first, dtype=np.int64)[part.row] - endless
-    useful = np.flatnonzero((others_endless == 0) & np.isfinite(side)[part.row])
-    a, row, column = a[useful], part.row[useful], part.column[useful]
+    others_endless = np.add.reduceat(endless, rows.first, dtype=np.int64)[rows.row] - endless
+    useful = np.flatnonzero((others_endless == 0) & np.isfinite(side)[rows.row])
+    a, row, column = a[useful], rows.row[useful], rows.column[useful]
     limit = (side[row] - (total[row] - finite[useful])) / a
     room = PAD * np.maximum(1.0, np.abs(limit)) + noise[row] / np.abs(a)
     above = a > 0.0
     np.minimum.at(upper, column[above], (limit + room)[above])
     np.maximum.at(lower, column[~above], (limit - room)[~above])
-
-
-def _touched(mip: Mip, rows: IntArray, moved: BoolArray) -> IntArray:
-    """Those of the rows that have an entry in a column whose bounds moved: no other says anything new."""
-    part = _Rows.of(mip, rows)
-    return rows[np.logical_or.reduceat(moved[part.column], part.first)]
 
 
 def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:
@@ -139,10 +142,12 @@ def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> None:
     lower[crossed], upper[crossed] = mip.lower[crossed], mip.upper[crossed]
 
 
-def _converged(before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray]) -> bool:
-    with np.errstate(invalid="ignore"):
-        moved = [
-            np.abs(new - old) > MOVED * np.maximum(1.0, np.abs(new))
+def _far(
+    before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray], moved: IntArray
+) -> bool:
+    """Whether a bound of the columns that moved did so by more than is not worth another pass."""
+    with np.errstate(invalid="ignore"):  # the other bound may be as infinite as it was
+        return any(
+            bool(np.any(np.abs(new[moved] - old[moved]) > MOVED * np.maximum(1.0, np.abs(new[moved]))))
             for old, new in zip(before, after, strict=True)
-        ]
-    return not any(bool(np.any(change)) for change in moved)
+        )
