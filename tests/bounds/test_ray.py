@@ -12,7 +12,7 @@ from dovetail.bounds.ray import improving_ray
 from tests.conftest import FULL
 from tests.tanh import problem_of, tanh_net
 
-SEEDS = range(2000 if FULL else 60)
+SEEDS = range(2000 if FULL else 30)
 
 
 def plane(seed):

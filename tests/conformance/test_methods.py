@@ -19,9 +19,11 @@ def brief(name):
     method = METHODS.make(name)
     if FULL or name in ("big-m", "single-step-gradient"):
         return method
-    return replace(
-        method, **({"iterations": 12} if isinstance(method, dt.DualDecomposition) else {"patience": 8})
-    )
+    if isinstance(method, dt.DualDecomposition):
+        return replace(method, iterations=12)
+    if isinstance(method, dt.Auto):
+        return replace(method, patience=8, effort=4)  # each of its phases has its turn all the same
+    return replace(method, patience=8)
 
 
 def endless(name):

@@ -78,14 +78,6 @@ def test_what_cannot_be_registered(part, culprit):
         small_table().add(part)
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.family)
-def test_every_part_is_where_its_line_says(table, monkeypatch):
-    monkeypatch.setenv("KERAS_BACKEND", "torch")
-    for part in table.values():
-        assert part.load() is not None
-        assert part.text and "\n" not in part.text
-
-
 def test_asking_for_the_tables_imports_no_part():
     modules = ["methods", "mip", "nn", "models", "predictors", "problems", "experiments"]
     code = "import sys; " + "; ".join(f"import dovetail.{name}" for name in modules)

@@ -11,7 +11,7 @@ import torch
 import dovetail as dt
 
 from .instances import Instance
-from .truth import Truth, truth
+from .truth import Truth, truth, unbeatable
 
 RANDOM_POINTS = 100
 CLOSE = 1e-4
@@ -149,7 +149,7 @@ def _as_good(instance: Instance, value: float, optimum: float, close: float = CL
 
 def _cuts(instance: Instance, facts: Truth) -> bool:
     """Whether the rows on outputs matter: without them the optimum is another."""
-    free = truth(instance.without_output_rows()).unbeatable
+    free = unbeatable(instance.without_output_rows())
     return free is None or abs(free - facts.unbeatable) > 1e-6
 
 

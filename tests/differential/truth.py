@@ -29,13 +29,19 @@ class Truth:
 
 def truth(instance: Instance) -> Truth:
     """Both optima of an instance."""
-    if np.all(instance.integer[instance.decisions]):
-        best = _enumerate(instance)
+    best = unbeatable(instance)
+    if _whole(instance) or not any(net.classifies for net in instance.nets):
         return Truth(best, best)
-    unbeatable = _big_m(instance, -HAIR)
-    if not any(net.classifies for net in instance.nets):
-        return Truth(unbeatable, unbeatable)
-    return Truth(unbeatable, _big_m(instance, MARGIN))
+    return Truth(best, _big_m(instance, MARGIN))
+
+
+def unbeatable(instance: Instance) -> float | None:
+    """The first of the two alone, in half the time."""
+    return _enumerate(instance) if _whole(instance) else _big_m(instance, -HAIR)
+
+
+def _whole(instance: Instance) -> bool:
+    return bool(np.all(instance.integer[instance.decisions]))
 
 
 def _enumerate(instance: Instance) -> float | None:

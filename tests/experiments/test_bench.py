@@ -85,7 +85,7 @@ def rows_of(folder: Path) -> dict[str, dict]:
 def quick(tmp_path_factory):
     """One whole quick bench, shared by the tests that look at it."""
     folder = tmp_path_factory.mktemp("bench")
-    limit = "2" if FULL else "0.2"
+    limit = "2" if FULL else "0.1"
     command = [*QUICK, "bench", "all", "--quick", "--time-limit", limit, "--out", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=900, check=False)
     return folder, done

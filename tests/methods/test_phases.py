@@ -4,16 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.methods.phases import MANY_COMPONENTS, MANY_INTEGERS, PHASES, Facts, as_markdown
+from dovetail.methods.phases import (
+    MANY_BLOCKS,
+    MANY_COMPONENTS,
+    MANY_INTEGERS,
+    PHASES,
+    Facts,
+    as_markdown,
+    planned,
+)
 
 NOTHING = {
-    "integers": 0, "choices": 0, "components": 1, "priced": False, "joint_inputs": 0, "one_network": False,
-    "certified": False, "small_networks": 0, "exact_blocks": 0, "unstable": 10**6,
+    "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False, "joint_inputs": 0,
+    "one_network": False, "certified": False, "small_networks": 0, "exact_blocks": 0, "unstable": 10**6,
 }  # fmt: skip
 
 
-def planned(**facts):
-    return [phase.name for phase in PHASES if phase.applies(Facts(**{**NOTHING, **facts}))]
+def names_of(**facts):
+    return [phase.name for phase in planned(Facts(**{**NOTHING, **facts}))]
 
 
 @pytest.mark.parametrize(
@@ -43,13 +51,21 @@ def planned(**facts):
             ["first descents", "middle descents", "block prices", "last descents"],
         ),
         (
+            {"blocks": MANY_BLOCKS + 1, "components": MANY_BLOCKS + 1, "priced": True},
+            ["many blocks", "certified template prices"],
+        ),
+        (
+            {"blocks": 400, "components": 400, "priced": True},
+            ["template pricing", "column generation", "last descents"],
+        ),
+        (
             {"integers": MANY_INTEGERS + 1, "small_networks": 24},
             ["relaxation", "planes LP", "neighbourhoods"],
         ),
     ],
 )
 def test_which_phases_apply(facts, names):
-    assert planned(**facts) == names
+    assert names_of(**facts) == names
 
 
 def test_the_documentation_has_the_table():

@@ -27,6 +27,7 @@ from dovetail.core.arrays import (
     vector,
 )
 from dovetail.core.errors import ModelError
+from dovetail.core.names import LazyNames
 from dovetail.core.sparse import row_of_entries, times
 
 INFINITY = 1e20
@@ -77,8 +78,8 @@ class Mip:
     integer: BoolArray
     sense: Literal["min", "max"] = "min"
     offset: float = 0.0
-    names: tuple[str, ...] | None = None
-    row_names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = None
+    row_names: Sequence[str] | None = None
 
     def __init__(
         self,
@@ -124,16 +125,10 @@ class Mip:
         _require_usable_entries(self)
 
     def _round_integer_bounds(self) -> None:
-        """Bounds of integers become whole, inwards: HiGHS's presolve draws false conclusions from others.
-
-        A column between whose bounds no whole number lies keeps them: it makes the program infeasible,
-        which is for a solve to say.
-        """
-        low = np.where(self.integer, np.ceil(self.lower - TOLERANCE), self.lower)
-        high = np.where(self.integer, np.floor(self.upper + TOLERANCE), self.upper)
-        empty = low > high
-        for name, rounded, own in (("lower", low, self.lower), ("upper", high, self.upper)):
-            limits = np.where(empty, own, rounded)
+        """Bounds of integers become whole: HiGHS's presolve draws false conclusions from others."""
+        low, high = whole_bounds(self.lower, self.upper)
+        for name, whole, own in (("lower", low, self.lower), ("upper", high, self.upper)):
+            limits = np.where(self.integer, whole, own)
             limits.flags.writeable = False
             object.__setattr__(self, name, limits)
 
@@ -235,8 +230,10 @@ class Mip:
             names=None if self.names is None else self._with_names(names),
         )
 
-    def _with_names(self, names: Sequence[str]) -> tuple[str, ...]:
+    def _with_names(self, names: Sequence[str]) -> Sequence[str]:
         assert self.names is not None
+        if isinstance(self.names, LazyNames):
+            return self.names.with_names(names)
         taken = set(self.names)
         fresh = [
             name if name not in taken else f"{name}#{self.n_columns + k}" for k, name in enumerate(names)
@@ -255,6 +252,18 @@ class Mip:
     def _minimised(self) -> Mip:
         """Made once: everything that searches or proves asks for it."""
         return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
+
+
+def whole_bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bounds of integers, made whole inwards.
+
+    Those between which no whole number lies are kept: that is infeasible, which is for a solve to say.
+    """
+    low, high = np.ceil(lower - TOLERANCE), np.floor(upper + TOLERANCE)
+    empty = low > high
+    if not np.any(empty):
+        return low, high
+    return np.where(empty, lower, low), np.where(empty, upper, high)
 
 
 def _offset(offset: Any) -> float:
@@ -309,8 +318,8 @@ def _limits(what: str, values: ArrayLike, size: int) -> FloatArray:
     return array
 
 
-def _names(what: str, names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
-    if names is None or (isinstance(names, _Distinct) and len(names) == size):
+def _names(what: str, names: Sequence[str] | None, size: int) -> Sequence[str] | None:
+    if names is None or (isinstance(names, _Distinct | LazyNames) and len(names) == size):
         return names
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ModelError(f"{what} is {names!r}; give one name per entry.")

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from dovetail.analysis.boxes import tight_box
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.exact_mip import ExactMip
-from dovetail.methods.phases import PHASES, AutoOptions, Facts, Phase
+from dovetail.methods.phases import AutoOptions, Facts, Phase, planned
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.reformulated import Reformulated, reformulate
@@ -56,7 +56,7 @@ class _Plan:
         self._context = replace(context, archive=self._archive)
         self._measure(self._context)
         self._facts = Facts.of(self._context, options)
-        self._phases = [phase for phase in PHASES if phase.applies(self._facts)]
+        self._phases = planned(self._facts)
         self._enumerated: SolveContext | None = None
 
     def run(self) -> MethodOutcome:

@@ -28,6 +28,9 @@ from dovetail.methods.planes_lp import PlanesLp, planes_plan
 from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear
+from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.methods.template_pricing.method import template_prices
+from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.reformulated import Reformulation
 from dovetail.run.context import Method, SolveContext
@@ -37,6 +40,13 @@ MANY_INTEGERS = 2000
 MANY_COMPONENTS = 200
 """With more of them columns come first: a MILP step over all their classes takes longer than ten pricings
 (water, n = 400)."""
+MANY_BLOCKS = 2000
+"""With more blocks that are the same up to their data, nothing that takes them one by one is tried: an LP
+over all of them takes minutes from 10,000 on (water)."""
+MOST_CERTIFIED = 20_000
+"""With more of them the sets that they move in are not written down before a minute is over."""
+TEMPLATES_SHARE = 0.25
+"""Of the time left, with fewer of them: its columns are where column generation begins."""
 EASY_NEURONS, MOST_NEURONS = 64, 400
 """Neurons that may change sign. Up to the first HiGHS mostly closes the MIP in seconds, so that it comes
 early; far beyond the second SCIP finds no point in two minutes (docs/results.md, E1)."""
@@ -71,6 +81,7 @@ class AutoOptions:
     """Starts in a row that may end in a local optimum known before; then the search ends early."""
     tables: bool = True
     exact: bool = True
+    template_pricing: bool = True
     column_generation: bool = True
     integer_search: bool = True
     enumeration: bool = True
@@ -86,13 +97,24 @@ class AutoOptions:
         require_count("Auto: patience", self.patience, at_least=1)
         require_count("Auto: bundle", self.bundle, at_least=0)
         require_choice("Auto: scaling", self.scaling, ("box", "none"))
-        require_flags("Auto", self, "tables", "exact", "column_generation", "integer_search", "enumeration")
+        require_flags(
+            "Auto",
+            self,
+            "tables",
+            "exact",
+            "template_pricing",
+            "column_generation",
+            "integer_search",
+            "enumeration",
+        )
 
 
 @dataclass(frozen=True)
 class Facts:
     """What the choice of phases rests on."""
 
+    blocks: int
+    """That are the same up to their data and share rows; 0 where they are not."""
     integers: int
     """Integer columns that can move, classes among them."""
     choices: int
@@ -115,7 +137,11 @@ class Facts:
 
     @classmethod
     def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
-        """Measured once, before the first phase."""
+        """Measured once, before the first phase; where blocks are many, nothing else is."""
+        templates = context.once(template_plan) if options.template_pricing else None
+        blocks = 0 if templates is None else templates.count
+        if blocks > MANY_BLOCKS:
+            return cls(blocks, 0, 0, 0, False, 0, False, False, 0, 0, MOST_NEURONS + 1)
         scaled = context.once(scaled_problem)
         integers = int(np.count_nonzero(scaled.free_integers))
         parts, classes = scaled.parts, scaled.networks.classes
@@ -123,6 +149,7 @@ class Facts:
         plan = context.once(writing_plan) if options.exact and integers <= MANY_INTEGERS else None
         inputs = context.once(input_plan) if options.exact else None
         return cls(
+            blocks,
             integers,
             integers - int(classes.sum()) if options.integer_search else 0,
             parts.count,
@@ -134,6 +161,11 @@ class Facts:
             parts.count if coupled and options.exact and context.once(priced_blocks) is not None else 0,
             MOST_NEURONS + 1 if plan is None else plan.unstable,
         )
+
+    @property
+    def many_blocks(self) -> bool:
+        """Too many for all that takes them one by one."""
+        return self.blocks > MANY_BLOCKS
 
     @property
     def many(self) -> bool:
@@ -175,6 +207,8 @@ class Phase:
     """With less than that it would come to nothing, and the others have more use for the time."""
     needs_points: bool = False
     """Whether it begins with the points that methods before it have been at."""
+    of_blocks: bool = False
+    """Whether it takes all blocks at once, so that it holds with many of them."""
 
 
 def _descents(options: AutoOptions) -> SequentialLinear:
@@ -191,6 +225,32 @@ def _integer_search(options: AutoOptions) -> Method:
 
 
 PHASES = (
+    Phase(
+        "many blocks",
+        f"more than {MANY_BLOCKS:,} blocks, the same up to their data, that share rows; nothing else then",
+        lambda facts: facts.many_blocks,
+        1.0,
+        lambda options: TemplatePricing(),
+        "{blocks} blocks that are the same up to their data: all priced at once",
+        of_blocks=True,
+    ),
+    Phase(
+        "certified template prices",
+        f"after it, up to {MOST_CERTIFIED:,} blocks",
+        lambda facts: MANY_BLOCKS < facts.blocks <= MOST_CERTIFIED,
+        1.0,
+        lambda options: CertifiedPrices(source=lambda context: context.once(template_prices)),
+        "each block's least cost at the prices, proved by branch and bound over signs",
+        of_blocks=True,
+    ),
+    Phase(
+        "template pricing",
+        "50 such blocks or more",
+        lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
+        TEMPLATES_SHARE,
+        lambda options: TemplatePricing(),
+        "{blocks} blocks that are the same up to their data: all priced at once",
+    ),
     Phase(
         "relaxation",
         f"more than {MANY_INTEGERS:,} integers",
@@ -318,6 +378,11 @@ PHASES = (
         "neighbourhoods of the best point",
     ),
 )
+
+
+def planned(facts: Facts) -> list[Phase]:
+    """The phases of a problem, in their order; with many blocks only what takes all of them at once."""
+    return [phase for phase in PHASES if phase.applies(facts) and (phase.of_blocks or not facts.many_blocks)]
 
 
 def as_markdown() -> str:

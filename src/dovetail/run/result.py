@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -109,7 +109,7 @@ class Result:
     profile: Profile = field(default_factory=Profile)
     engine: str = ""
     """What solved the MIP steps, by name; "" for none or several."""
-    names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = None
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
     written: WrittenModel | None = None
@@ -185,7 +185,7 @@ class Result:
             "message": self.message,
             "profile": asdict(self.profile),
             "engine": self.engine,
-            "names": self.names,
+            "names": None if self.names is None else list(self.names),
             "outside": [asdict(where) for where in self.extrapolations],
             "written": None if self.written is None else asdict(self.written),
         }

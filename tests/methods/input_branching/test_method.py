@@ -14,7 +14,7 @@ from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.differential.instances import make
 from tests.differential.judging import as_problem
-from tests.differential.truth import truth
+from tests.differential.truth import unbeatable
 
 SEEDS = range(300) if FULL else range(10)
 CLOSE = 1e-5
@@ -49,7 +49,7 @@ def test_bounds_are_true_and_tight(seed):
     instance = make(seed)
     problem = as_problem(instance)
     outcome, incumbent = solved(problem)
-    optimum = truth(instance).unbeatable
+    optimum = unbeatable(instance)
     if optimum is None:
         assert incumbent.x is None
         assert "closed" in outcome.message or "empty" in outcome.message
@@ -103,12 +103,14 @@ def test_a_plane_that_is_too_high_is_heard(monkeypatch):
     wrong = 0
     for seed in range(12):
         instance = make(seed)
-        optimum, problem = truth(instance).unbeatable, as_problem(instance)
+        optimum, problem = unbeatable(instance), as_problem(instance)
         if optimum is not None:
             value = problem.mip.sign * optimum
             _, incumbent = solved(problem, seconds=3.0)
             wrong += incumbent.bound > value + HAIR * (1.0 + abs(value))
-    assert wrong >= 3
+        if wrong == 3:
+            return
+    pytest.fail(f"it was heard {wrong} times")
 
 
 def test_a_float32_network_gets_a_bound_that_allows_for_its_rounding():

@@ -13,6 +13,7 @@ lose against convex combinations of them, the bound never gets back.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +24,8 @@ from dovetail.analysis.components import components
 from dovetail.bounds.whole_objective import next_step
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, PricedProblem
+from dovetail.methods.certified_prices.price_source import PriceSource, column_prices
 from dovetail.methods.certified_prices.priced_components import Priced, first_ones_fit
-from dovetail.methods.column_generation.master import Master
-from dovetail.methods.column_generation.method import ColumnGenerationRun, column_run
 from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network
@@ -75,6 +75,8 @@ class CertifiedPrices:
 
     batch: int = 1024
     """Nodes bounded at a time, on the CPU."""
+    source: Callable[[SolveContext], PriceSource | None] = column_prices
+    """Whose prices are proved."""
 
     name = "certified-prices"
 
@@ -88,8 +90,11 @@ class CertifiedPrices:
             return MethodOutcome(
                 StopReason.STALLED, 0, "certified prices: components are no closed-form sets"
             )
+        source = self.source(context)
+        if source is None:
+            return MethodOutcome(StopReason.STALLED, 0, "certified prices: there are no prices")
         context.monitor.say(f"  proof: prices on {coupled.h.size} rows, {coupled.parts.count} components")
-        certification = _Certification(context, coupled, context.once(column_run), self.batch)
+        certification = _Certification(context, coupled, source, self.batch)
         ended = ""
         while not ended:
             ended = context.over or certification.once()
@@ -105,21 +110,20 @@ class _Certification:
     """Passes over one problem."""
 
     def __init__(
-        self, context: SolveContext, coupled: CoupledProblem, run: ColumnGenerationRun, batch: int
+        self, context: SolveContext, coupled: CoupledProblem, source: PriceSource, batch: int
     ) -> None:
-        self._context, self._coupled, self._run, self._batch = context, coupled, run, batch
-        self._master = Master(context, run.pool)
+        self._context, self._coupled, self._source, self._batch = context, coupled, source, batch
         self._progress = Progress(context)
         self.best, self.nodes, self.passes = -np.inf, 0, 0
 
     def once(self) -> str:
         """One set of prices, proved; why there is no use in another one, or nothing."""
         context = self._context
-        master = self._master.solve(context.budget)
-        if master is None or master.prices.rows.size != self._coupled.h.size:
+        prices = self._source.prices()
+        if prices is None or prices.size != self._coupled.h.size:
             return "there are no prices"
-        at = self._coupled.at(master.prices.rows)
-        known = self._known_costs(master.prices.rows)
+        at = self._coupled.at(prices)
+        known = self._source.known_costs(prices)
         reachable = at.bound([_known(part, known) for part in at.parts])
         if self.stepped(reachable) <= max(self.best, context.incumbent.bound):
             return "no prices prove more"
@@ -158,13 +162,6 @@ class _Certification:
         self._context.incumbent.raise_bound(value, "prices")
         self._progress.record(value)
 
-    def _known_costs(self, prices: FloatArray) -> FloatArray:
-        """(C,) what the cheapest column of each component costs at these prices."""
-        pool = self._run.pool
-        known = np.full(self._coupled.parts.count, np.inf)
-        np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
-        return known
-
     def _search(self, part: Priced, known: FloatArray, tolerance: float) -> Search | None:
         if part.targets is None:
             return None
@@ -185,7 +182,7 @@ class _Certification:
 
     def _add_columns(self, at: PricedProblem, searches: list[Search | None]) -> int:
         """The cheapest points met, all components at once; how many columns are new."""
-        run, mip, before = self._run, self._context.problem.mip, self._run.pool.size
+        mip = self._context.problem.mip
         z = self._context.incumbent.x
         if z is None:
             return 0
@@ -197,8 +194,7 @@ class _Certification:
             for k in np.flatnonzero(search.met.cpu().numpy()):
                 one = part.group.sets[part.asked[k]]
                 z[one.inputs], z[one.columns] = one.values((1.0 + NUDGE) * moves[k], mip)
-        run.add(z)
-        return run.pool.size - before
+        return self._source.add(z)
 
 
 class _Watch:

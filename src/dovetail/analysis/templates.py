@@ -1,0 +1,254 @@
+"""Templates: components of a problem that are the same up to their data, found by signature, held as arrays.
+
+Two components are of one template where their samples belong to the same blocks, their columns play the same
+parts, and their private rows and their places in coupling rows have the same pattern: numbers may differ.
+Columns are put in one order for all (as networks read and write them, then by their place in the host; where
+that makes too many templates, by the part they play, see `colours`), so that row i of every array here is
+component i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.analysis.colours import colours
+from dovetail.analysis.components import NOBODY, Components
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.problem import Problem
+
+FIXED = -1
+"""In the place of a local column: an input that is a number, the same or another for each component."""
+
+
+FEW = 2
+"""Templates of a problem that was written down in an orderly way, mostly one."""
+
+
+@dataclass(frozen=True, eq=False)
+class TemplateNetwork:
+    """One sample of a block in every component."""
+
+    block: int
+    """Its number in the problem."""
+    inputs: IntArray
+    """(d,) local columns; FIXED where the host has fixed it."""
+    data: FloatArray
+    """(N, d) values of inputs that are fixed, 0 elsewhere."""
+    outputs: IntArray
+    """(q,) local columns."""
+    classifies: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Entries of rows, the same places in every component: (e,) rows and local columns, (N, e) numbers."""
+
+    row: IntArray
+    column: IntArray
+    entry: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """N components that are the same up to their data; `cost` in minimisation form."""
+
+    component: IntArray
+    """(N,) numbers of the components."""
+    columns: IntArray
+    """(N, c) host columns."""
+    cost: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    integer: BoolArray
+    """(c,)."""
+    networks: tuple[TemplateNetwork, ...]
+    private: Pattern
+    row_lower: FloatArray
+    """(N, r) sides of the private rows."""
+    row_upper: FloatArray
+    coupling: Pattern
+    """Rows are numbers of host rows."""
+
+    @property
+    def count(self) -> int:
+        """How many components."""
+        return len(self.columns)
+
+
+def templates(problem: Problem, parts: Components) -> list[Template]:
+    """All of them, the largest first; each component is in exactly one."""
+    reading = _Reading(problem, parts, by_colour=False)
+    groups = reading.groups()
+    if len(groups) > FEW:
+        coloured = _Reading(problem, parts, by_colour=True)
+        again = coloured.groups()
+        if len(again) < len(groups):
+            reading, groups = coloured, again
+    return sorted((reading.template(group) for group in groups), key=lambda template: -template.count)
+
+
+class _Reading:
+    """The problem's arrays in the order of components."""
+
+    def __init__(self, problem: Problem, parts: Components, *, by_colour: bool) -> None:
+        self._problem, self._parts = problem, parts
+        self._samples()
+        self._order_columns(np.zeros(problem.mip.n_columns, dtype=np.int64))
+        rows = np.zeros(problem.mip.n_rows, dtype=np.int64)
+        if by_colour:
+            tied = np.concatenate([problem.inputs, problem.outputs])
+            seed = np.zeros(problem.mip.n_columns, dtype=np.int64)
+            seed[tied] = 1 + self.local[tied]
+            columns, rows = colours(problem, parts, seed)
+            self._order_columns(columns)
+        self._order_rows(rows)
+
+    def groups(self) -> list[IntArray]:
+        """Components of one template each."""
+        return [members for same in self.alike() for members in self.split(same)]
+
+    def _samples(self) -> None:
+        """(component, block, sample) of every sample, by component, in the order of the problem."""
+        owner, where = self._parts.owner, []
+        for number, block in enumerate(self._problem.blocks):
+            mine = owner[block.outputs[:, 0]]
+            where.append(np.stack([mine, np.full(block.samples, number), np.arange(block.samples)], axis=1))
+        table = np.concatenate(where)
+        self.samples = table[np.argsort(table[:, 0], kind="stable")]
+        self.first_sample = np.searchsorted(self.samples[:, 0], np.arange(self._parts.count + 1))
+
+    def _order_columns(self, colour: IntArray) -> None:
+        """Columns by component; within one as networks have them, then by their place in the host."""
+        owner = self._parts.owner
+        last = sum(b.inputs.size + b.outputs.size for b in self._problem.blocks)
+        place = np.full(len(owner), last)
+        tied = [np.concatenate([b.inputs, b.outputs], axis=1).ravel() for b in self._problem.blocks]
+        named = np.concatenate(tied)
+        np.minimum.at(place, named, np.arange(named.size))
+        self.columns = np.lexsort((np.arange(len(owner)), colour, place, owner))
+        self.first_column = np.searchsorted(owner[self.columns], np.arange(self._parts.count + 1))
+        self.local = np.full(len(owner), FIXED)
+        sizes = np.diff(self.first_column)
+        owned = self.columns[self.first_column[0] :]
+        self.local[owned] = np.arange(len(owned)) - np.repeat(
+            self.first_column[:-1] - self.first_column[0], sizes
+        )
+
+    def _order_rows(self, colour: IntArray) -> None:
+        """Private rows and entries of coupling rows, by component; entries by local column."""
+        parts, A = self._parts, self._problem.mip.A
+        self.rows = np.lexsort((np.arange(len(colour)), colour, parts.row_owner))
+        self.first_row = np.searchsorted(parts.row_owner[self.rows], np.arange(parts.count + 1))
+        private = sp.csr_array(A[self.rows[self.first_row[0] :]])
+        row = np.repeat(np.arange(private.shape[0]), np.diff(private.indptr))
+        order = np.lexsort((self.local[private.indices], row))
+        self.private = sp.csr_array(
+            (private.data[order], private.indices[order], private.indptr), private.shape
+        )
+        shared = np.flatnonzero(parts.row_owner == NOBODY)
+        open_part = sp.coo_array(A[shared])
+        of = parts.owner[open_part.coords[1]]
+        order = np.lexsort((shared[open_part.coords[0]], self.local[open_part.coords[1]], of))
+        order = order[of[order] != NOBODY]
+        self.coupling = (
+            shared[open_part.coords[0]][order], self.local[open_part.coords[1]][order], open_part.data[order],
+        )  # fmt: skip
+        self.first_coupling = np.searchsorted(of[order], np.arange(parts.count + 1))
+
+    def alike(self) -> list[IntArray]:
+        """Components with equally many of everything."""
+        first = self.first_row - self.first_row[0]
+        entries = np.diff(self.private.indptr[first])
+        sizes = [
+            np.diff(a) for a in (self.first_sample, self.first_column, self.first_row, self.first_coupling)
+        ]
+        return _groups(np.stack([*sizes, entries], axis=1))
+
+    def split(self, members: IntArray) -> list[IntArray]:
+        """Those of them whose patterns are the same."""
+        blocks = self.samples[_spans(self.first_sample, members), 1]
+        inputs, outputs = self._network_columns(members) if np.all(blocks == blocks[0]) else (None, None)
+        columns = self.columns[_spans(self.first_column, members)]
+        rows, where, _ = self._private_entries(members)
+        coupled = _spans(self.first_coupling, members)
+        marks = [blocks, self._problem.mip.integer[columns], self._equalities(members), rows, where]
+        marks += [self.coupling[0][coupled], self.coupling[1][coupled]]
+        if inputs is not None and outputs is not None:
+            return [members[group] for group in _groups(np.concatenate([*marks, *inputs, *outputs], axis=1))]
+        different = [members[group] for group in _groups(blocks)]
+        return [part for group in different for part in self.split(group)]
+
+    def template(self, members: IntArray) -> Template:
+        """Of components that are known to be the same."""
+        mip = self._problem.mip
+        columns = self.columns[_spans(self.first_column, members)]
+        rows = self.rows[_spans(self.first_row, members)]
+        at, where, entry = self._private_entries(members)
+        coupled = _spans(self.first_coupling, members)
+        coupling = Pattern(
+            self.coupling[0][coupled[0]], self.coupling[1][coupled[0]], self.coupling[2][coupled]
+        )
+        return Template(
+            members,
+            columns, mip.sign * mip.cost[columns], mip.lower[columns], mip.upper[columns],
+            mip.integer[columns[0]], self._networks(members), Pattern(at[0], where[0], entry),
+            mip.row_lower[rows], mip.row_upper[rows], coupling,
+        )  # fmt: skip
+
+    def _network_columns(self, members: IntArray) -> tuple[list[IntArray], list[IntArray]]:
+        """Local inputs (N, d) and outputs (N, q) of each sample of components with the same blocks."""
+        samples = self.samples[_spans(self.first_sample, members)]
+        inputs, outputs = [], []
+        for number in range(samples.shape[1]):
+            block = self._problem.blocks[int(samples[0, number, 1])]
+            inputs.append(self.local[block.inputs[samples[:, number, 2]]])
+            outputs.append(self.local[block.outputs[samples[:, number, 2]]])
+        return inputs, outputs
+
+    def _networks(self, members: IntArray) -> tuple[TemplateNetwork, ...]:
+        samples = self.samples[_spans(self.first_sample, members)]
+        inputs, outputs = self._network_columns(members)
+        networks = []
+        for number, (reads, writes) in enumerate(zip(inputs, outputs, strict=True)):
+            which = int(samples[0, number, 1])
+            block = self._problem.blocks[which]
+            host = block.inputs[samples[:, number, 2]]
+            data = np.where(reads == FIXED, self._problem.mip.lower[host], 0.0)
+            networks.append(TemplateNetwork(which, reads[0], data, writes[0], block.classifies))
+        return tuple(networks)
+
+    def _private_entries(self, members: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """(N, e) local rows, local columns and numbers."""
+        first = self.first_row - self.first_row[0]
+        span = _spans(self.private.indptr[first], members)
+        row = np.repeat(np.arange(self.private.shape[0]), np.diff(self.private.indptr))
+        return (
+            row[span] - first[members][:, None],
+            self.local[self.private.indices[span]],
+            self.private.data[span],
+        )
+
+    def _equalities(self, members: IntArray) -> IntArray:
+        """(N, r) which sides a row has: two that are equal, above, below."""
+        rows, mip = self.rows[_spans(self.first_row, members)], self._problem.mip
+        below, above = mip.row_lower[rows], mip.row_upper[rows]
+        return np.asarray(np.isfinite(below) + 2 * np.isfinite(above) + 4 * (below == above))
+
+
+def _spans(first: IntArray, members: IntArray) -> IntArray:
+    """(N, k) first[i], first[i] + 1, ... of members that have equally many."""
+    size = int(first[members[0] + 1] - first[members[0]])
+    return np.asarray(first[members][:, None] + np.arange(size))
+
+
+def _groups(marks: IntArray) -> list[IntArray]:
+    """Which rows are the same."""
+    if len(marks) == 0 or bool(np.all(marks == marks[0])):
+        return [np.arange(len(marks))]  # the usual case, and a hundred times faster than sorting
+    _, kind = np.unique(marks, axis=0, return_inverse=True)
+    kind = kind.ravel()
+    order = np.argsort(kind, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)

@@ -1,0 +1,158 @@
+"""A block program as tensors: what blocks cost at prices, use of the coupling rows, and must satisfy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.block import Block
+from dovetail.methods.template_pricing.block_program import BlockProgram
+
+MOST_TARGETS = 8
+"""Combinations of classes that are aimed at one by one; with more of them none is."""
+CLEARANCE = 2e-4
+"""Of a logit beyond its threshold, in units of how logits differ between blocks: float32 is off by less."""
+FLOAT_ROOM = 2e-6
+"""Relative: conditions on numbers are met with so much to spare, since float32 has seven digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """One class for every class output, and what holds then: on_values v + on_moves m >= least."""
+
+    classes: Tensor
+    """(q,) 0 or 1; 0 for numbers."""
+    on_values: Tensor
+    """(N or 1, C, q)."""
+    on_moves: Tensor
+    """(N or 1, C, k)."""
+    least: Tensor
+    """(N or 1, C)."""
+
+
+class BlockData:
+    """The arrays of a template on a device, in the format of the search."""
+
+    def __init__(self, program: BlockProgram, blocks: list[Block], device: str) -> None:
+        self.dtype, self.device = torch.float32, device
+        self.count, self.coordinates = program.template.count, program.coordinates
+        self.lower, self.upper = self._tensor(program.lower), self._tensor(program.upper)
+        self.whole = torch.as_tensor(program.whole, device=device)
+        self.cost = self._tensor(program.cost)
+        """(N or 1, parts)."""
+        self.use = self._tensor(program.use)
+        self.use_side = torch.as_tensor(program.use_side, device=device)
+        self.use_part = torch.as_tensor(program.use_part, device=device)
+        self.sides = program.sides.count
+        self.scale = self._tensor(_scales(program)[None])[0]
+        """(k,) what a move of usual size is, coordinate by coordinate."""
+        self.classifies = torch.zeros(len(program.output_columns), dtype=torch.bool, device=device)
+        self.class_groups = []
+        for reading in program.networks:
+            if blocks[reading.block].classifies:
+                self.classifies[reading.outputs] = True
+                self.class_groups.append(reading.outputs)
+        self._program, self._blocks = program, blocks
+
+    def _tensor(self, array: FloatArray) -> Tensor:
+        """One row where all are the same."""
+        if len(array) > 1 and bool(np.all(array == array[0])):
+            array = array[:1]
+        return torch.as_tensor(array, dtype=self.dtype, device=self.device)
+
+    def zeros(self, *shape: int) -> Tensor:
+        """In the format of the search."""
+        return torch.zeros(shape, dtype=self.dtype, device=self.device)
+
+    def part_costs(self, which: Tensor, prices: Tensor) -> Tensor:
+        """(n or 1, parts) what one unit of each part costs at (R,) prices."""
+        priced = of(self.use, which) * prices[self.use_side]
+        cost = of(self.cost, which)
+        total = cost.expand(max(len(cost), len(priced)), -1).clone()
+        return total.index_add_(1, self.use_part, priced.expand(len(total), -1))
+
+    def parts(self, moves: Tensor, outputs: Tensor) -> Tensor:
+        """(n, 2 k + q + 1)."""
+        one = torch.ones_like(moves[:, :1])
+        return torch.cat([moves.clamp(min=0.0), (-moves).clamp(min=0.0), outputs, one], dim=1)
+
+    def uses(self, which: Tensor, parts: Tensor) -> Tensor:
+        """(n, R) of the coupling rows."""
+        taken = of(self.use, which) * parts[:, self.use_part]
+        return torch.zeros((len(parts), self.sides), dtype=parts.dtype, device=parts.device).index_add_(
+            1, self.use_side, taken
+        )
+
+    def costs(self, which: Tensor, parts: Tensor) -> Tensor:
+        """(n,) in minimisation form, without prices."""
+        return (of(self.cost, which) * parts).sum(dim=1)
+
+    def targets(self, spread: Tensor) -> list[Target]:
+        """All combinations of classes; `spread` (q,) is how far apart decision values usually are."""
+        combinations: list[list[tuple[int, float]]] = [[]]
+        for group in self.class_groups:
+            one_hot = [[(int(j), float(j == hot)) for j in group] for hot in group]
+            choices = one_hot if len(group) > 1 else [[(int(group[0]), 0.0)], [(int(group[0]), 1.0)]]
+            combinations = [left + right for left in combinations for right in choices]
+        return [self._target(dict(combination), spread) for combination in combinations[:MOST_TARGETS]]
+
+    def _target(self, classes: dict[int, float], spread: Tensor) -> Target:
+        program, q = self._program, len(self._program.output_columns)
+        y = np.zeros(q)
+        y[list(classes)] = list(classes.values())
+        numbers = ~self.classifies.cpu().numpy()
+        conditions = program.conditions
+        least = conditions.least - conditions.on_outputs @ y
+        least = least + FLOAT_ROOM * (1.0 + np.where(np.isfinite(least), np.abs(least), 0.0))
+        decided = [row for group in self.class_groups for row in self._class_rows(group, classes, q)]
+        room = [CLEARANCE * float(spread[int(np.argmax(np.abs(row)))]) for row in decided]
+        n, k, extra = self.count, self.coordinates, len(decided)
+        on_values = np.concatenate(
+            [
+                conditions.on_outputs * numbers,
+                np.broadcast_to(np.array(decided).reshape(1, extra, q), (n, extra, q)),
+            ],
+            axis=1,
+        )
+        on_moves = np.concatenate([conditions.on_moves, np.zeros((n, extra, k))], axis=1)
+        limits = np.concatenate(
+            [least, np.broadcast_to(np.array(room).reshape(1, extra), (n, extra))], axis=1
+        )
+        return Target(
+            torch.as_tensor(y, dtype=self.dtype, device=self.device),
+            self._tensor(on_values), self._tensor(on_moves), self._tensor(limits),
+        )  # fmt: skip
+
+    def _class_rows(self, group: np.ndarray, classes: dict[int, float], q: int) -> list[np.ndarray]:
+        """Combinations of decision values that must not be negative."""
+        if len(group) == 1:
+            row = np.zeros(q)
+            row[group[0]] = 1.0 if classes[int(group[0])] else -1.0
+            return [row]
+        hot = next(int(j) for j in group if classes[int(j)])
+        rows = []
+        for other in group:
+            if other != hot:
+                row = np.zeros(q)
+                row[hot], row[other] = 1.0, -1.0
+                rows.append(row)
+        return rows
+
+
+def of(array: Tensor, which: Tensor) -> Tensor:
+    """Rows of some blocks, or the one row that all have."""
+    return array if len(array) == 1 else array[which]
+
+
+def _scales(program: BlockProgram) -> FloatArray:
+    """Half of what a coordinate can move; where that has no limit, how far inputs differ between blocks."""
+    width = np.median(program.upper - program.lower, axis=0)
+    spread = np.zeros(program.coordinates)
+    for reading in program.networks:
+        spread = np.maximum(spread, np.abs(reading.by_moves).T @ reading.at_rest.std(axis=0))
+    free = np.where(spread > 0.0, spread, 1.0)
+    return np.asarray(np.where(np.isfinite(width) & (width > 0.0), 0.5 * width, free))

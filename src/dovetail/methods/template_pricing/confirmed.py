@@ -1,0 +1,43 @@
+"""Columns as the owners' own predictors see them: what the search found in float32 has to hold there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.methods.template_pricing.block_program import BlockProgram
+
+HAIR = 1e-9
+"""Relative: sums of conditions are rounded."""
+
+
+def confirmed(
+    program: BlockProgram, blocks: list[Block], which: IntArray, moves: FloatArray, claimed: FloatArray | None
+) -> tuple[BoolArray, FloatArray]:
+    """(n,) whether classes are as claimed and conditions met, and the true (n, q) outputs."""
+    outputs = np.empty((len(which), len(program.output_columns)))
+    holds = np.ones(len(which), dtype=bool)
+    for reading in program.networks:
+        block = blocks[reading.block]
+        u = reading.at_rest[which] + moves @ reading.by_moves.T
+        outputs[:, reading.outputs] = block.decode(block.predictor.predict(u))
+        if block.classifies and claimed is not None:
+            holds &= np.all(np.abs(outputs - claimed)[:, reading.outputs] < 0.5, axis=1)
+    conditions = program.conditions
+    if conditions.least.shape[1]:
+        value = np.einsum("nck,nk->nc", conditions.on_moves[which], moves)
+        value += np.einsum("ncq,nq->nc", conditions.on_outputs[which], outputs)
+        least = conditions.least[which]
+        holds &= np.all(value >= least - HAIR * (1.0 + np.abs(value)), axis=1)
+    return holds, outputs
+
+
+def used(program: BlockProgram, which: IntArray, moves: FloatArray, outputs: FloatArray) -> FloatArray:
+    """(n, R) what columns use of the coupling sides, in float64."""
+    one = np.ones((len(which), 1))
+    parts = np.concatenate([np.maximum(moves, 0.0), np.maximum(-moves, 0.0), outputs, one], axis=1)
+    total = np.zeros((len(which), program.sides.count))
+    for entry, (side, part) in enumerate(zip(program.use_side, program.use_part, strict=True)):
+        total[:, side] += program.use[which, entry] * parts[:, part]
+    return total

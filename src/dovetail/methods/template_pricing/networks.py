@@ -1,0 +1,144 @@
+"""A template's networks for many blocks at once: values, and gradients of any combination of them by moves.
+
+Dense networks of ReLUs are carried out by hand in float32 (forward, then backward through the masks, no
+autograd: three times faster for small ones); all others by their owners' float64 copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from dovetail.core.block import Block
+from dovetail.core.layers import Activation, Dense
+from dovetail.methods.template_pricing.block_program import BlockProgram, NetworkReading
+from dovetail.run.network_step import decision_values, ends_in_probability
+
+if TYPE_CHECKING:
+    from dovetail.core.predictor import Forward
+
+Pull = Callable[[Tensor], Tensor]
+"""(n, q) weights of values -> (n, d) gradient of the weighted sum by inputs."""
+
+ROWS = 1 << 16
+"""Rows per call: a layer of 512 neurons takes 128 MB in float32."""
+
+
+class TemplateNetworks:
+    """All networks of a template: raw decision values (logits relative to their threshold, or numbers)."""
+
+    def __init__(self, program: BlockProgram, blocks: list[Block], device: str, dtype: torch.dtype) -> None:
+        self._readings = [_Reading(blocks[r.block], r, device, dtype) for r in program.networks]
+        self._places = [torch.as_tensor(r.outputs, device=device) for r in program.networks]
+        self._outputs, self._dtype = len(program.output_columns), dtype
+
+    def values(self, which: Tensor, moves: Tensor) -> Tensor:
+        """(n, q) of blocks `which` at their moves."""
+        return self.linearised(which, moves, gradients=False)[0]
+
+    def linearised(self, which: Tensor, moves: Tensor, *, gradients: bool = True) -> tuple[Tensor, Pull]:
+        """Values (n, q), and what pulls weights of them back to moves (n, k)."""
+        values = moves.new_empty((len(moves), self._outputs))
+        pulls = []
+        for reading, places in zip(self._readings, self._places, strict=True):
+            values[:, places], pull = reading.linearised(which, moves, gradients)
+            pulls.append((places, pull))
+
+        def pulled(weights: Tensor) -> Tensor:
+            gradient = torch.zeros_like(moves)
+            for places, pull in pulls:
+                gradient += pull(weights[:, places])
+            return gradient
+
+        return values, pulled
+
+
+class _Reading:
+    def __init__(self, block: Block, reading: NetworkReading, device: str, dtype: torch.dtype) -> None:
+        self._block = block
+        self._at_rest = torch.as_tensor(reading.at_rest, dtype=dtype, device=device)
+        by_moves = torch.as_tensor(reading.by_moves, dtype=dtype, device=device)
+        self._by_moves = None if _is_eye(by_moves) else by_moves
+        self._layers = _dense_layers(block, device, dtype)
+        self._forward: Forward | None = None if self._layers else block.predictor.snapshot(device)
+
+    def linearised(self, which: Tensor, moves: Tensor, gradients: bool) -> tuple[Tensor, Pull]:
+        """Values of one network, and its pull."""
+        moved = moves if self._by_moves is None else moves @ self._by_moves.T
+        u = self._at_rest[which] + moved
+        values, pull = self._by_hand(u) if self._layers else self._by_autograd(u, gradients)
+
+        def pulled(weights: Tensor) -> Tensor:
+            gradient = pull(weights)
+            return gradient if self._by_moves is None else gradient @ self._by_moves
+
+        return values, pulled
+
+    def _by_hand(self, u: Tensor) -> tuple[Tensor, Pull]:
+        assert self._layers is not None
+        masks, x = [], u
+        for weight, bias, rectified in self._layers:
+            x = torch.addmm(bias, x, weight.T)
+            if rectified:
+                x = x.clamp_(min=0.0)
+                masks.append(x)
+        layers = self._layers
+
+        def pull(weights: Tensor) -> Tensor:
+            gradient, left = weights, list(masks)
+            for weight, _, rectified in reversed(layers):
+                if rectified:
+                    gradient = torch.where(left.pop() > 0.0, gradient, 0.0)
+                gradient = gradient @ weight
+            return gradient
+
+        return x, pull
+
+    def _by_autograd(self, u: Tensor, gradients: bool) -> tuple[Tensor, Pull]:
+        assert self._forward is not None
+        forward, block, dtype = self._forward, self._block, u.dtype
+        with torch.set_grad_enabled(gradients):
+            inputs = u.double().requires_grad_(gradients)
+            values = decision_values(block, forward(inputs))
+
+        def pull(weights: Tensor) -> Tensor:
+            if not values.requires_grad:
+                return torch.zeros_like(u)
+            (gradient,) = torch.autograd.grad(
+                values, inputs, weights.double(), retain_graph=True, allow_unused=True
+            )
+            return torch.zeros_like(u) if gradient is None else gradient.to(dtype)
+
+        return values.detach().to(dtype), pull
+
+
+def _dense_layers(block: Block, device: str, dtype: torch.dtype) -> list[tuple[Tensor, Tensor, bool]] | None:
+    """(weight, bias, whether a ReLU follows), the threshold taken off; None for any other network."""
+    layers = block.description.layers_if_known()
+    if not layers or (block.classifies and ends_in_probability(block)):
+        return None
+    found: list[tuple[Tensor, Tensor, bool]] = []
+    for layer in layers:
+        if isinstance(layer, Dense):
+            found.append((_tensor(layer.weight, device, dtype), _tensor(layer.bias, device, dtype), False))
+        elif isinstance(layer, Activation) and layer.kind == "relu" and found:
+            found[-1] = (*found[-1][:2], True)
+        else:
+            return None
+    if not found or (block.classifies and found[-1][2]):
+        return None
+    if block.classifies and block.outputs.shape[1] == 1:
+        weight, bias, rectified = found[-1]
+        found[-1] = (weight, bias - block.threshold, rectified)
+    return found
+
+
+def _tensor(array: object, device: str, dtype: torch.dtype) -> Tensor:
+    return torch.as_tensor(array, dtype=dtype, device=device)
+
+
+def _is_eye(matrix: Tensor) -> bool:
+    return matrix.shape[0] == matrix.shape[1] and bool(torch.equal(matrix, torch.eye(len(matrix)).to(matrix)))

@@ -1,0 +1,224 @@
+"""Some blocks of one template with their columns: all that pricing, the dual and the choice ask of them.
+
+Blocks of a shard are nobody else's. What travels between shards is prices one way, and sums over blocks the
+other: a few numbers per coupling row, whatever the number of blocks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.methods.template_pricing.block_data import BlockData, Target, of
+from dovetail.methods.template_pricing.block_program import BlockProgram
+from dovetail.methods.template_pricing.confirmed import confirmed, used
+from dovetail.methods.template_pricing.networks import TemplateNetworks
+from dovetail.methods.template_pricing.oracle import Oracle
+from dovetail.methods.template_pricing.pool import Pool
+from dovetail.run.budget import Budget
+
+COLD = (0.4, 0.12, 1.2, 0.8)
+"""Trust regions of descents from rest, in usual moves: they end in different places."""
+WARM, WARM_RADIUS = 4, 0.12
+"""Descents from the best columns so far."""
+ROWS = 1 << 14
+"""Descents at a time: their arrays stay in a core's cache."""
+HOPELESS = 1.0
+"""In units of a usual column's cost: a block whose best other column costs so much more than its first is not
+asked again."""
+FAR = 8.0
+"""Integers begin no farther from rest than that."""
+MOST_WHOLE = 32
+"""Combinations of integers that are all looked at, where a block has no other coordinates."""
+
+
+@dataclass(frozen=True)
+class PricingOptions:
+    """How thoroughly blocks are asked."""
+
+    places: int = 7
+    """Columns per block: the first, and six more; with one alone rounds go in circles."""
+    steps: int = 12
+
+
+class Shard:
+    """See above."""
+
+    def __init__(
+        self, program: BlockProgram, blocks: list[Block], options: PricingOptions, device: str
+    ) -> None:
+        self.program, self._blocks = program, blocks
+        self.data = BlockData(program, blocks, device)
+        self.whole = _combinations(program)
+        networks = TemplateNetworks(program, blocks, device, self.data.dtype)
+        self._oracle = Oracle(self.data, networks, 0 if self.whole is not None else options.steps)
+        places = options.places if self.whole is None else 1 + len(self.whole)
+        self.pool = Pool(self.data, places, len(program.output_columns))
+        self._random = torch.Generator().manual_seed(0)
+        self._begin()
+        spread = networks.values(*self._some(2048)).std(dim=0, correction=0)
+        self._spread = torch.where(spread > 0.0, spread, 1.0)
+        """(q,) how far apart values of blocks at rest usually are."""
+        self._targets = self.data.targets(self._spread)
+
+    @property
+    def count(self) -> int:
+        """How many blocks."""
+        return self.data.count
+
+    @property
+    def _sizes(self) -> Tensor:
+        """(parts,) what a usual move is, and how much a usual output varies."""
+        outputs = torch.where(self.data.classifies, 1.0, self._spread)
+        return torch.cat([self.data.scale, self.data.scale, outputs, torch.zeros_like(outputs[:1])])
+
+    @property
+    def stake(self) -> float:
+        """What a usual block has to win or lose by its outputs; by its moves where these cost nothing."""
+        k = self.data.coordinates
+        usual = (self.data.cost.abs() * self._sizes).mean(dim=0)
+        by_outputs = float(usual[2 * k :].sum())
+        return by_outputs if by_outputs > 0.0 else float(usual.sum()) or 1.0
+
+    @property
+    def usual_use(self) -> FloatArray:
+        """(R,) of the coupling sides by usual moves and outputs."""
+        taken = (self.data.use.abs() * self._sizes[self.data.use_part]).mean(dim=0)
+        total = torch.zeros(self.data.sides, device=self.data.device).index_add_(0, self.data.use_side, taken)
+        return total.double().cpu().numpy()
+
+    def _some(self, most: int) -> tuple[Tensor, Tensor]:
+        which = torch.arange(min(most, self.count), device=self.data.device)
+        return which, torch.zeros((len(which), self.data.coordinates), device=self.data.device)
+
+    def _begin(self) -> None:
+        """First columns: every block at rest, if that meets its conditions."""
+        everyone = np.arange(self.count)
+        rest = np.clip(0.0, self.program.lower, self.program.upper)
+        holds, outputs = confirmed(self.program, self._blocks, everyone, rest, None)
+        kept = np.flatnonzero(holds)
+        self.pool.rest(self._tensor(kept), self._floats(rest[kept]), self._floats(outputs[kept]))
+
+    def _tensor(self, which: IntArray) -> Tensor:
+        return torch.as_tensor(which, device=self.data.device)
+
+    def _floats(self, array: FloatArray) -> Tensor:
+        return torch.as_tensor(array, dtype=self.data.dtype, device=self.data.device)
+
+    def undecided(self, prices: FloatArray, unit: float) -> IntArray:
+        """Blocks that are worth asking again: their best other column is not hopeless at the prices."""
+        price = self._floats(prices)
+        best = torch.empty(self.count, device=self.data.device)
+        for part in torch.arange(self.count, device=self.data.device).split(ROWS):  # type: ignore[no-untyped-call]
+            priced = self.pool.priced(price, part)
+            first = torch.where(torch.isfinite(priced[:, 0]), priced[:, 0], torch.inf)
+            best[part] = priced[:, 1:].min(dim=1).values - first
+        return (torch.isnan(best) | (best < HOPELESS * unit)).nonzero().ravel().cpu().numpy()
+
+    def price(
+        self,
+        which: IntArray,
+        prices: FloatArray,
+        noise: float,
+        unit: float,
+        rng: np.random.Generator,
+        budget: Budget,
+    ) -> None:
+        """Ask blocks for columns: descents from rest and from their best ones, each at shaken prices."""
+        starts = len(COLD) + WARM if self.whole is None else len(self.whole)
+        shaken = prices * np.exp(noise * rng.standard_normal((starts, len(prices))))
+        size = max(1, ROWS // starts)
+        for target in self._targets:
+            asked = self._worth_asking(self._tensor(which), target)
+            for part in asked.split(size):  # type: ignore[no-untyped-call]
+                if budget.over:
+                    return
+                if len(part):
+                    self._price_some(part, target, self._floats(shaken), self._floats(prices), unit)
+
+    def _worth_asking(self, which: Tensor, target: Target) -> Tensor:
+        """A block at rest costs least in its class, where only classes and moves cost."""
+        if self._oracle.values_cost or target.on_values.shape[1] > len(self.data.class_groups):
+            return which
+        here = (self.pool.outputs[which, 0] == target.classes).all(dim=1) & torch.isfinite(
+            self.pool.cost[which, 0]
+        )
+        return which[~here]
+
+    def _price_some(self, which: Tensor, target: Target, shaken: Tensor, prices: Tensor, unit: float) -> None:
+        n, starts = len(which), self._starts(which)
+        count = starts.shape[1]
+        radius = torch.tensor([*COLD, *[WARM_RADIUS] * WARM][:count], device=self.data.device)
+        if len(radius) < count:
+            radius = torch.ones(count, device=self.data.device)
+        part_costs = torch.stack(
+            [self.data.part_costs(which, p).expand(n, -1) for p in shaken[:count]], dim=1
+        )
+        found = self._oracle.descend(
+            which.repeat_interleave(count),
+            starts.flatten(0, 1),
+            radius.repeat(n),
+            part_costs.flatten(0, 1),
+            target,
+        )
+        shape = (n, count, -1)
+        self.pool.merge(
+            which, found.moves.view(shape), found.outputs.view(shape),
+            torch.isfinite(found.cost).view(n, count), prices, unit,
+        )  # fmt: skip
+
+    def _starts(self, which: Tensor) -> Tensor:
+        """(n, S, k) moves: at rest, and the best columns."""
+        n, k = len(which), self.data.coordinates
+        if self.whole is not None:
+            lowest = of(self.data.lower, which)
+            return lowest.expand(n, k)[:, None, :] + self._floats(self.whole)
+        cold = torch.zeros((n, len(COLD), k), device=self.data.device)
+        if bool(self.data.whole.any()):
+            cold = torch.where(self.data.whole, self._whole_starts(which, len(COLD)), cold)
+        return torch.cat([cold, self.pool.moves[which, 1 : 1 + WARM]], dim=1)
+
+    def _whole_starts(self, which: Tensor, count: int) -> Tensor:
+        """(n, count, k) whole numbers by chance, the first at rest: no slope leads from one to the next."""
+        lower = of(self.data.lower, which).clamp(min=-FAR)[:, None, :]
+        upper = of(self.data.upper, which).clamp(max=FAR)[:, None, :]
+        chance = torch.rand((len(which), count, self.data.coordinates), generator=self._random)
+        moves = torch.floor(lower + chance.to(lower) * (upper - lower + 1.0)).clamp(max=upper)
+        moves[:, 0] = 0.0
+        return moves
+
+    def nth(self, place: int) -> IntArray:
+        """(N,) this place where a block has so many columns, else the first."""
+        if place >= self.pool.cost.shape[1]:
+            return np.zeros(self.count, dtype=np.int64)
+        return np.where(torch.isfinite(self.pool.cost[:, place]).cpu().numpy(), place, 0)
+
+    def column(self, which: IntArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Moves and claimed outputs of one column of each block, in float64."""
+        at = (self._tensor(which), self._tensor(place))
+        return self.pool.moves[at].double().cpu().numpy(), self.pool.outputs[at].double().cpu().numpy()
+
+    def confirm(self, which: IntArray, place: IntArray) -> tuple[np.ndarray, FloatArray]:
+        """(n,) whether columns hold by their owners' predictors, and (n, R) their use; others are struck."""
+        moves, claimed = self.column(which, place)
+        holds, outputs = confirmed(self.program, self._blocks, which, moves, claimed)
+        wrong = np.flatnonzero(~holds)
+        self.pool.cost[self._tensor(which[wrong]), self._tensor(place[wrong])] = torch.inf
+        return holds, used(self.program, which, moves, outputs)
+
+
+def _combinations(program: BlockProgram) -> FloatArray | None:
+    """All steps from the lowest integers, where nothing else can move and they are few."""
+    width = program.upper - program.lower
+    if not np.all(program.whole) or program.coordinates == 0 or not np.all(np.isfinite(width)):
+        return None
+    most = width.max(axis=0)
+    if np.prod(most + 1.0) > MOST_WHOLE:
+        return None
+    return np.array(list(itertools.product(*(np.arange(w + 1.0) for w in most))))

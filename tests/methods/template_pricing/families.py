@@ -1,0 +1,70 @@
+"""Problems of many equal blocks: with whole numbers and a worth each; with two networks and a floor."""
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+import dovetail as dt
+
+
+def network(d: int, seed: int, hidden: int = 8) -> nn.Module:
+    """A float64 network with values that differ."""
+    torch.manual_seed(seed)
+    made = nn.Sequential(nn.Linear(d, hidden), nn.ReLU(), nn.Linear(hidden, 1)).double()
+    with torch.no_grad():
+        made[2].weight *= 4.0
+    return made
+
+
+def offers(
+    n: int, seed: int = 0, *, sides: tuple[float, float] = (-np.inf, 0.3), continuous: bool = False
+) -> dt.Problem:
+    """Columns f (fixed), d in {0, ..., 3}, t in {0, 1} or [0, 1], y; sum of d / 4 + t within sides n."""
+    rng = np.random.default_rng(seed)
+    columns = np.arange(4 * n).reshape(n, 4)
+    feature = rng.standard_normal((n, 1))
+    cost = np.zeros((n, 4))
+    cost[:, 3] = rng.uniform(0.5, 2.0, n)
+    row = sp.csr_array(
+        (np.repeat([0.25, 1.0], n), (np.zeros(2 * n, dtype=int), columns[:, 1:3].T.ravel())), shape=(1, 4 * n)
+    )
+    mip = dt.Mip(
+        cost.ravel(),
+        row,
+        [sides[0] * n],
+        [sides[1] * n],
+        np.concatenate([feature, np.zeros((n, 2)), np.full((n, 1), -99.0)], axis=1).ravel(),
+        np.concatenate(
+            [feature, np.full((n, 1), 3.0), np.ones((n, 1)), np.full((n, 1), 99.0)], axis=1
+        ).ravel(),
+        np.tile([False, True, not continuous, False], n),
+        sense="max",
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(network(3, 3), columns[:, :3], columns[:, 3:])
+    return problem
+
+
+def blends(n: int, seed: int = 0) -> dt.Problem:
+    """Columns x0, x1, x2 in [-1, 1], quality, yield: quality has a floor of its own, sums of x a limit."""
+    rng = np.random.default_rng(seed)
+    columns = np.arange(5 * n).reshape(n, 5)
+    quality, profit = network(3, 11), network(3, 12)
+    with torch.no_grad():
+        floor = float(quality(torch.as_tensor(rng.uniform(-1, 1, (500, 3)))).quantile(0.5))
+    rows = np.concatenate([np.arange(n), np.repeat(n + np.arange(3), n)])
+    touched = np.concatenate([columns[:, 3], columns[:, :3].T.ravel()])
+    mip = dt.Mip(
+        np.tile([0.0, 0.0, 0.0, 0.0, 1.0], n) * np.repeat(rng.uniform(0.5, 2.0, n), 5),
+        sp.csr_array((np.ones(len(rows)), (rows, touched)), shape=(n + 3, 5 * n)),
+        np.concatenate([np.full(n, floor), np.full(3, -np.inf)]),
+        np.concatenate([np.full(n, np.inf), np.full(3, -0.1 * n)]),
+        np.tile([-1.0, -1.0, -1.0, -99.0, -99.0], n),
+        np.tile([1.0, 1.0, 1.0, 99.0, 99.0], n),
+        sense="max",
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(quality, columns[:, :3], columns[:, 3:4])
+    problem.add_predictor(profit, columns[:, :3], columns[:, 4:5])
+    return problem

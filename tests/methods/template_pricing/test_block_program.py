@@ -1,0 +1,67 @@
+"""A block's moves against the host: rows that define hold, costs and uses are the host's own."""
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.analysis.components import components
+from dovetail.analysis.templates import templates
+from dovetail.methods.template_pricing.block_program import block_program
+from dovetail.methods.template_pricing.plan import coupling_sides
+from tests.analysis.test_templates import shuffled, treated
+
+from .families import blends, offers
+
+
+def program_of(problem):
+    parts = components(problem)
+    (template,) = templates(problem, parts)
+    return block_program(template, coupling_sides(problem, parts))
+
+
+@pytest.mark.parametrize(
+    "problem", [treated(8), shuffled(treated(8), 1), offers(8), offers(8, sides=(0.1, 0.1)), blends(8)]
+)
+def test_costs_uses_and_definitions_are_the_host_s(problem):
+    program, mip, rng = program_of(problem), problem.mip, np.random.default_rng(0)
+    k, n = program.coordinates, program.template.count
+    moves = rng.uniform(np.maximum(program.lower, -1.0), np.minimum(program.upper, 1.0))
+    outputs = rng.random((n, len(program.output_columns)))
+    z = np.where(mip.lower == mip.upper, mip.lower, 0.0)
+    z[program.template.columns] = program.points(np.arange(n), moves, outputs)
+
+    parts = np.concatenate([np.maximum(moves, 0), np.maximum(-moves, 0), outputs, np.ones((n, 1))], axis=1)
+    assert parts.shape[1] == 2 * k + outputs.shape[1] + 1
+    assert np.sum(program.cost * parts) == pytest.approx(mip.sign * float(mip.cost @ z))
+    use = np.zeros(program.sides.count)
+    np.add.at(use, program.use_side, (program.use * parts[:, program.use_part]).sum(axis=0))
+    assert use == pytest.approx(program.sides.sign * (mip.A @ z)[program.sides.row])
+
+    conditions = program.conditions
+    value = np.einsum("nck,nk->nc", conditions.on_moves, moves)
+    value += np.einsum("ncq,nq->nc", conditions.on_outputs, outputs)
+    coupling = np.zeros(mip.n_rows, dtype=bool)
+    coupling[program.sides.row] = True
+    missed = np.maximum(mip.row_violation(z)[~coupling].max(initial=0.0), mip.bound_violation(z).max())
+    short = np.maximum(conditions.least - value, 0.0).max(initial=0.0)
+    assert short == pytest.approx(missed, abs=1e-9)  # what no condition sees, nothing misses
+    for reading in program.networks:
+        block = problem.blocks[reading.block]
+        u = reading.at_rest + moves @ reading.by_moves.T
+        assert sorted(map(tuple, u.round(9))) == sorted(map(tuple, z[block.inputs].round(9)))
+
+
+def test_pairs_of_moves_are_one_coordinate():
+    assert program_of(treated(8)).coordinates == 3
+
+
+def test_chained_networks_have_no_program():
+    problem = blends(8)
+    columns = np.arange(40).reshape(8, 5)
+    mip = problem.mip
+    chained = dt.Problem(
+        dt.Mip(mip.cost, mip.A, mip.row_lower, mip.row_upper, mip.lower, mip.upper, sense="max")
+    )
+    chained.add_predictor(problem.blocks[0].predictor, columns[:, :3], columns[:, 3:4])
+    chained.add_predictor(problem.blocks[1].predictor, columns[:, [0, 1, 3]], columns[:, 4:5])
+    assert program_of(chained) is None

@@ -1,0 +1,115 @@
+"""The method against optima by enumeration and a MIP of scipy, and against the methods it hands on to."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import LinearConstraint, milp
+
+import dovetail as dt
+from dovetail.methods.certified_prices.method import CertifiedPrices
+from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.methods.template_pricing.method import template_prices
+from dovetail.testing.problems import busy
+from tests.analysis.test_templates import shuffled, treated
+
+from .families import blends, offers
+
+
+def optimum(problem: dt.Problem, n: int) -> float:
+    """Of `offers`: all points of every block, then the best choice of one each."""
+    points = np.array(list(itertools.product(range(4), range(2))), dtype=float)
+    columns = np.arange(4 * n).reshape(n, 4)
+    mip, block = problem.mip, problem.blocks[0]
+    feature = mip.lower[columns[:, 0]]
+    rows = np.concatenate([np.repeat(feature, 8)[:, None], np.tile(points, (n, 1))], axis=1)
+    worth = np.repeat(mip.cost[columns[:, 3]], 8) * block.predictor.predict(rows).ravel()
+    use = np.tile(points @ [0.25, 1.0], n)
+    answer = milp(
+        -worth,
+        integrality=1,
+        bounds=(0, 1),
+        constraints=[
+            LinearConstraint(sp.kron(sp.eye_array(n), np.ones((1, 8))), 1, 1),
+            LinearConstraint(use[None], mip.row_lower, mip.row_upper),
+        ],
+        options={"mip_rel_gap": 1e-6},
+    )
+    return -answer.fun
+
+
+@pytest.mark.parametrize("sides", [(-np.inf, 0.3), (0.9, np.inf), (0.4, 0.4)])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_whole_numbers_against_enumeration(seed, sides):
+    """Upper and lower limits and equations: within a thousandth of the optimum, and never beyond it."""
+    n = 80
+    problem = offers(n, seed, sides=sides)
+    result = dt.solve(problem, TemplatePricing(), log=False, time_limit=30.0)
+    best = optimum(problem, n)
+    assert result.x is not None
+    assert dt.check(problem, result.x).within()
+    assert result.objective <= best + 1e-6
+    assert result.objective >= best - 1e-3 * abs(best) - 0.05
+
+
+@pytest.mark.parametrize(
+    "problem", [offers(70, continuous=True), blends(60), treated(80), shuffled(treated(80), 3)]
+)
+def test_no_worse_than_what_it_stands_in_for(problem):
+    """A second or two against ten of the other phases: not worse by more than a tenth."""
+    mine = dt.solve(problem, TemplatePricing(), log=False, time_limit=30.0)
+    other = dt.solve(
+        problem, dt.Auto(template_pricing=False, exact=False, effort=1), log=False, time_limit=10.0
+    )
+    assert mine.x is not None
+    assert dt.check(problem, mine.x).within()
+    assert mine.objective >= other.objective - 0.1 * abs(other.objective)
+
+
+def test_other_problems_are_left_alone():
+    """Few blocks; a column of nobody's that is free."""
+    few = dt.solve(busy(5), TemplatePricing(), log=False)
+    assert few.stop_reason == "stalled"
+    assert "the same up to their data" in few.message
+
+    n = 60
+    mip = offers(n).mip
+    shared = dt.Mip(
+        np.append(mip.cost, -1.0),
+        sp.hstack([mip.A, sp.csr_array([[-1.0]])]),
+        mip.row_lower,
+        mip.row_upper,
+        np.append(mip.lower, 0.0),
+        np.append(mip.upper, 5.0),
+        np.append(mip.integer, False),
+        sense="max",
+    )
+    problem = dt.Problem(shared)
+    columns = np.arange(4 * n).reshape(n, 4)
+    problem.add_predictor(offers(n).blocks[0].predictor, columns[:, :3], columns[:, 3:])
+    assert dt.solve(problem, TemplatePricing(), log=False).stop_reason == "stalled"
+
+
+def test_auto_begins_with_it_and_hands_its_columns_on():
+    result = dt.solve(treated(60), time_limit=4.0, log=False)
+    assert "60 blocks that are the same up to their data" in result.message
+    assert dt.check(treated(60), result.x).within()
+
+
+def test_its_prices_are_proved():
+    """The bound at them holds for the point that was found, and is far better than the host's own."""
+    problem = treated(60)
+    found = dt.solve(problem, TemplatePricing(), log=False)
+
+    class Both:
+        name = "both"
+
+        def solve(self, context):
+            TemplatePricing().solve(context)
+            return CertifiedPrices(source=lambda c: c.once(template_prices)).solve(context)
+
+    proved = dt.solve(problem, Both(), log=False, time_limit=20.0)
+    assert proved.objective <= proved.bound
+    assert proved.bound <= 1.1 * found.objective
+    assert found.bound == pytest.approx(60.0, abs=1e-3)
