@@ -20,9 +20,13 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
+from dovetail.core.sparse import entries_of
 
 NOISE = 16.0 * UNIT
 """Relative: what the few operations that make up a number here may be off by."""
+
+Entries = dict[int, float]
+"""A row, by column: components are small and many, so that dictionaries are quicker than matrices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +103,15 @@ def move_set(problem: Problem, part: Part, box: Box, room: float) -> MoveSet | N
     Its points miss rows by at most `room`, and lie in the box.
     """
     mip, inputs = problem.mip, part.block.inputs[part.sample]
-    own = part.members[~np.isin(part.members, part.block.outputs[part.sample])]
-    fixed = inputs[~np.isin(inputs, own)]  # columns that cannot move belong to nobody
-    if np.unique(inputs).size < inputs.size or np.any(mip.lower[fixed] < mip.upper[fixed]):
+    reads, outputs = inputs.tolist(), set(part.block.outputs[part.sample].tolist())
+    own = [j for j in part.members.tolist() if j not in outputs]
+    mine = set(own)
+    fixed = [j for j in reads if j not in mine]  # columns that cannot move belong to nobody
+    if len(set(reads)) < len(reads) or np.any(mip.lower[fixed] < mip.upper[fixed]):
         return None
-    local = sp.csr_array(mip.A[part.rows])
-    definition = _definitions(mip, local, part.rows, inputs, own)
-    columns = np.concatenate([own[~np.isin(own, list(definition))], fixed])
+    local = [_entries(mip.A, i) for i in part.rows.tolist()]
+    definition = _definitions(mip, local, part.rows, set(reads), mine)
+    columns = np.array([*(j for j in own if j not in definition), *fixed], dtype=np.int64)
     lower, upper = box.lower[columns], box.upper[columns]
     if not np.all(np.isfinite(lower) & np.isfinite(upper)):
         return None
@@ -144,17 +150,16 @@ def _with_row(
 
 
 def _definitions(
-    mip: Mip, local: sp.csr_array, rows: IntArray, inputs: IntArray, own: IntArray
+    mip: Mip, local: list[Entries], rows: IntArray, reads: set[int], mine: set[int]
 ) -> dict[int, int]:
     """For inputs with an equality of their own over other columns of the component: its place in `rows`."""
     found: dict[int, int] = {}
-    reads, mine = set(inputs.tolist()), set(own.tolist())
-    for k, row in enumerate(rows):
-        columns = local.indices[local.indptr[k] : local.indptr[k + 1]].tolist()
+    equal = (mip.row_lower[rows] == mip.row_upper[rows]).tolist()
+    for k, columns in enumerate(local):
         here = [j for j in columns if j in reads]
-        if mip.row_lower[row] != mip.row_upper[row] or len(here) != 1 or len(columns) < 2:
+        if not equal[k] or len(here) != 1 or len(columns) < 2:
             continue
-        if here[0] not in found and all(j in mine for j in columns):
+        if here[0] not in found and mine.issuperset(columns):
             found[here[0]] = k
     return found
 
@@ -194,7 +199,7 @@ class _Frame:
     def of(
         cls,
         mip: Mip,
-        local: sp.csr_array,
+        local: list[Entries],
         rows: IntArray,
         inputs: IntArray,
         columns: IntArray,
@@ -203,7 +208,7 @@ class _Frame:
         room: float,
     ) -> _Frame:
         """Each row of an input solved for it."""
-        place = {int(j): k for k, j in enumerate(columns)}
+        place = {j: k for k, j in enumerate(columns.tolist())}
         directions = np.zeros((inputs.size, columns.size))
         constant, tolerance = np.zeros(inputs.size), np.zeros(inputs.size)
         for i, j in enumerate(inputs.tolist()):
@@ -211,10 +216,10 @@ class _Frame:
                 directions[i, place[j]] = 1.0
                 continue
             k = definition[j]
-            entries = _entries(local, k)
-            own = entries.pop(j)
-            for other, entry in entries.items():
-                directions[i, place[other]] = -entry / own
+            own = local[k][j]
+            for other, entry in local[k].items():
+                if other != j:
+                    directions[i, place[other]] = -entry / own
             constant[i], tolerance[i] = mip.row_upper[rows[k]] / own, room / abs(own) * (1.0 + NOISE)
         origin = constant + directions @ lower
         size = np.abs(constant) + np.abs(directions) @ np.abs(lower)
@@ -223,11 +228,11 @@ class _Frame:
         spent = frozenset(definition.values())
         return cls(inputs, columns, defined, spent, directions, origin, give, lower, room)
 
-    def longest_row(self, mip: Mip, local: sp.csr_array, rows: IntArray, limit: FloatArray) -> _Row | None:
+    def longest_row(self, mip: Mip, local: list[Entries], rows: IntArray, limit: FloatArray) -> _Row | None:
         """Of those that define no input and touch nothing but moves and inputs."""
         known = {*self.columns.tolist(), *self.inputs.tolist()}
-        for k in np.argsort(-np.diff(local.indptr), kind="stable").tolist():
-            entries = _entries(local, k)
+        for k in sorted(range(len(local)), key=lambda k: -len(local[k])):
+            entries = local[k]
             if k in self.spent or not known.issuperset(entries):
                 continue
             on_moves = np.array([entries.get(j, 0.0) for j in self.columns.tolist()])
@@ -243,7 +248,6 @@ class _Frame:
         return None
 
 
-def _entries(local: sp.csr_array, k: int) -> dict[int, float]:
-    """A row, by column."""
-    span = slice(local.indptr[k], local.indptr[k + 1])
-    return dict(zip(local.indices[span].tolist(), local.data[span].tolist(), strict=True))
+def _entries(A: sp.csr_array, i: int) -> Entries:
+    columns, values = entries_of(A, i)
+    return dict(zip(columns.tolist(), values.tolist(), strict=True))

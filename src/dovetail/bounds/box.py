@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE, Mip
-from dovetail.core.sparse import row_of_entries
+from dovetail.core.sparse import joined_ranges
 
 ROUNDS = 10
 """Passes over the rows; later ones seldom move a bound any more."""
@@ -39,30 +40,83 @@ class Box:
 def propagate(mip: Mip) -> Box:
     """Bounds implied by single rows, passed on from row to row for a few rounds."""
     lower, upper = mip.lower.copy(), mip.upper.copy()
-    if mip.A.nnz == 0:
-        return Box(lower, upper)
-    a, column = mip.A.data, mip.A.indices
-    row = row_of_entries(mip.A)
-    sides = mip.sides_as_checked
-    for _ in range(ROUNDS):
+    row_lower, row_upper = mip.sides_as_checked
+    says = (np.diff(mip.A.indptr) > 0) & (np.isfinite(row_lower) | np.isfinite(row_upper))
+    rows = whole = _Rows.of(mip, np.flatnonzero(says))
+    rounds = 0
+    while rows.number.size and rounds < ROUNDS:
+        rounds += 1
         before = (lower.copy(), upper.copy())
-        with np.errstate(invalid="ignore"):
-            least = np.where(a > 0, a * lower[column], a * upper[column])
-            most = np.where(a > 0, a * upper[column], a * lower[column])
-            below, noise_below = _others(least, row, mip.n_rows)
-            above, noise_above = _others(most, row, mip.n_rows)
-            room_up, room_down = sides[1][row] - below, sides[0][row] - above
-            cap = np.where(a > 0, room_up, room_down) / a
-            floor = np.where(a > 0, room_down, room_up) / a
-        noise_up = np.where(a > 0, noise_below, noise_above) / np.abs(a)
-        noise_down = np.where(a > 0, noise_above, noise_below) / np.abs(a)
-        cap[np.isnan(cap)], floor[np.isnan(floor)] = np.inf, -np.inf
-        np.minimum.at(upper, column, cap + PAD * np.maximum(1.0, np.abs(cap)) + noise_up)
-        np.maximum.at(lower, column, floor - PAD * np.maximum(1.0, np.abs(floor)) - noise_down)
+        ends = (before[0][rows.column], before[1][rows.column])
+        _pass_on(rows, rows.a, row_upper[rows.number], ends, lower, upper)
+        _pass_on(rows, -rows.a, -row_lower[rows.number], ends, lower, upper)
         tidy(mip, lower, upper)
-        if _converged(before, (lower, upper)):
+        moved = (before[0] != lower) | (before[1] != upper)
+        if not _far(before, (lower, upper), np.flatnonzero(moved)):
             break
+        rows = whole.touching(moved)
     return Box(lower, upper)
+
+
+class _Rows(NamedTuple):
+    """Some rows of a program, none of them empty, entry by entry."""
+
+    number: IntArray
+    """Of each row in the program."""
+    a: FloatArray
+    column: IntArray
+    row: IntArray
+    """Of each entry: its row's place among these."""
+    first: IntArray
+    """Where the entries of each row begin."""
+
+    @classmethod
+    def of(cls, mip: Mip, rows: IntArray) -> _Rows:
+        """Those with these numbers."""
+        begin, end = mip.A.indptr[rows], mip.A.indptr[rows + 1]
+        entries = joined_ranges(begin, end) if rows.size < mip.n_rows else slice(None)
+        lengths = end - begin
+        row, first = np.repeat(np.arange(rows.size), lengths), np.cumsum(lengths) - lengths
+        return cls(rows, mip.A.data[entries], mip.A.indices[entries].astype(np.intp), row, first)
+
+    def touching(self, moved: BoolArray) -> _Rows:
+        """Those that have an entry in a column whose bounds moved: no other says anything new."""
+        chosen = np.logical_or.reduceat(moved[self.column], self.first)
+        if np.all(chosen):
+            return self
+        kept = chosen[self.row]
+        row = (np.cumsum(chosen) - 1)[self.row[kept]]
+        lengths = np.diff(self.first, append=self.a.size)[chosen]
+        first = np.cumsum(lengths) - lengths
+        return _Rows(self.number[chosen], self.a[kept], self.column[kept], row, first)
+
+
+def _pass_on(
+    rows: _Rows,
+    a: FloatArray,
+    side: FloatArray,
+    ends: tuple[FloatArray, FloatArray],
+    lower: FloatArray,
+    upper: FloatArray,
+) -> None:
+    """What rows a'x <= side leave to each column, given the least of all others; into the bounds, in place.
+
+    Large contributions that cancel leave rounding behind, which a small entry would multiply.
+    """
+    least = a * np.where(a > 0.0, *ends)
+    endless = np.isinf(least)
+    finite = np.where(endless, 0.0, least)
+    total, size = np.add.reduceat(finite, rows.first), np.add.reduceat(np.abs(finite), rows.first)
+    entries = np.diff(rows.first, append=a.size)
+    noise = 2.0 * UNIT * (entries + 2) * size
+    others_endless = np.add.reduceat(endless, rows.first, dtype=np.int64)[rows.row] - endless
+    useful = np.flatnonzero((others_endless == 0) & np.isfinite(side)[rows.row])
+    a, row, column = a[useful], rows.row[useful], rows.column[useful]
+    limit = (side[row] - (total[row] - finite[useful])) / a
+    room = PAD * np.maximum(1.0, np.abs(limit)) + noise[row] / np.abs(a)
+    above = a > 0.0
+    np.minimum.at(upper, column[above], (limit + room)[above])
+    np.maximum.at(lower, column[~above], (limit - room)[~above])
 
 
 def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:
@@ -77,21 +131,6 @@ def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:
     return total - 2.0 * UNIT * abs(total)
 
 
-def _others(contribution: FloatArray, row: IntArray, rows: int) -> tuple[FloatArray, FloatArray]:
-    """For each entry, the sum of its row's other contributions, which may be infinite, and its rounding.
-
-    Large contributions that cancel leave rounding behind that a small entry would multiply.
-    """
-    infinite = ~np.isfinite(contribution)
-    finite = np.where(infinite, 0.0, contribution)
-    total = np.bincount(row, finite, rows)[row] - finite
-    others_infinite = np.bincount(row, infinite, rows)[row] - infinite > 0
-    sign = np.sign(contribution[infinite][0]) if np.any(infinite) else 1.0
-    sizes = np.bincount(row, np.abs(finite), rows)
-    noise = 2.0 * UNIT * (np.bincount(row, minlength=rows) + 2) * sizes
-    return np.where(others_infinite, sign * np.inf, total), np.asarray(noise[row], dtype=np.float64)
-
-
 def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> None:
     """Integers get whole bounds; nothing gets looser than the host, and rounding never crosses bounds."""
     whole = mip.integer
@@ -103,10 +142,12 @@ def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> None:
     lower[crossed], upper[crossed] = mip.lower[crossed], mip.upper[crossed]
 
 
-def _converged(before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray]) -> bool:
-    with np.errstate(invalid="ignore"):
-        moved = [
-            np.abs(new - old) > MOVED * np.maximum(1.0, np.abs(new))
+def _far(
+    before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray], moved: IntArray
+) -> bool:
+    """Whether a bound of the columns that moved did so by more than is not worth another pass."""
+    with np.errstate(invalid="ignore"):  # the other bound may be as infinite as it was
+        return any(
+            bool(np.any(np.abs(new[moved] - old[moved]) > MOVED * np.maximum(1.0, np.abs(new[moved]))))
             for old, new in zip(before, after, strict=True)
-        ]
-    return not any(bool(np.any(change)) for change in moved)
+        )

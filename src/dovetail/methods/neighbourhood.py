@@ -111,10 +111,15 @@ class LargeNeighbourhoodSearch:
         best = None
         part = context.budget.part(RELAX_SHARE * context.budget.left)
         for k in range(RELAXED_STARTS):
+            if best is not None and part.over:
+                break
             z = self._starts.random() if k else self._starts.cheapest()
-            if z is not None and not (best is not None and part.over):
-                iterate = descent.run(z, DESCENT_RADIUS, part, "relaxed")
-                best = iterate if best is None or iterate.merit < best.merit else best
+            if z is None:
+                continue
+            if context.incumbent.x is None:  # of a large host nobody may have asked for a point yet
+                context.incumbent.offer(z, "cheapest")
+            iterate = descent.run(z, DESCENT_RADIUS, part, "relaxed")
+            best = iterate if best is None or iterate.merit < best.merit else best
         if best is None:
             return float("nan")
         integral = np.abs(best.z - np.round(best.z)) <= INTEGRAL

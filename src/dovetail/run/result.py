@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -224,6 +225,9 @@ def _sayable(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _sayable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
+        kinds = set(map(type, value))  # a million numbers or names that can all be said are not gone through
+        if kinds == {str} or (kinds == {float} and all(map(math.isfinite, value))):
+            return value
         return [_sayable(item) for item in value]
     return value
 

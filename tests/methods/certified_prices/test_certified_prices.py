@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 import dovetail as dt
+from dovetail.analysis.move_sets import move_set
 from dovetail.bounds.whole_objective import next_step, objective_step
-from dovetail.methods.certified_prices import CertifiedPrices, applies
+from dovetail.methods.certified_prices import CertifiedPrices, applies, method, priced_components
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.relu_branching.search import ReluSearch
@@ -92,6 +93,20 @@ def test_where_it_does_not_apply_it_says_so():
     context = context_of(problem, 5.0)
     assert not applies(context)
     assert "closed-form" in CertifiedPrices().solve(context).message
+
+
+def test_whether_it_applies_is_seen_from_the_first_components(monkeypatch):
+    problem = small_water(0, n=12)
+    seen = []
+    monkeypatch.setattr(priced_components, "move_set", lambda *given: seen.append(given) or move_set(*given))
+    assert applies(context_of(problem, 5.0))
+    assert len(seen) == priced_components.LOOKED_AT
+
+
+def test_too_many_components_for_the_time_are_left_alone(monkeypatch):
+    monkeypatch.setattr(method, "BEGINNING_SECONDS", 1.0)
+    monkeypatch.setattr(method, "coupled_problem", None)  # nobody asks
+    assert "too many" in CertifiedPrices().solve(context_of(small_water(0, n=12), 5.0)).message
 
 
 def test_steps_of_objectives():

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 import dovetail as dt
-from dovetail.methods.input_branching import relaxation
+from dovetail.methods.input_branching import plan, relaxation
 from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.input_branching.plan import Plan, input_plan
 from dovetail.problems.function import formulate
@@ -143,3 +144,11 @@ def test_it_ends_in_time():
     outcome, incumbent = solved(instance.problem, seconds=0.5)
     assert outcome.stop_reason in ("time", "proved")
     assert np.isfinite(incumbent.bound)
+
+
+def test_a_large_host_is_seen_before_anything_is_made_of_its_networks(monkeypatch):
+    mip = dt.Mip(np.zeros(700), sp.eye_array(400, 700), 0.0, 1.0, upper=1.0)
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X, [0], [1])
+    monkeypatch.setattr(plan, "joint_network", None)  # nobody asks
+    assert "too many rows and columns" in input_plan(context_of(problem))

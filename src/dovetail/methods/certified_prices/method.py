@@ -44,7 +44,7 @@ FEW_NEURONS = 64
 """On a GPU: with more of them cells of moves are better than signs of neurons (measured: 2x16 and 4x32)."""
 MOST_COMPONENTS = 3000
 """No proof of more of them ends in minutes."""
-BEGINNING_SECONDS, BEGINNING_SHARE = 1.5e-3, 0.3
+BEGINNING_SECONDS, BEGINNING_SHARE = 3e-4, 0.3
 """What it takes to begin with one component (water), and the most of the time left that all may take."""
 LOOK, REPORT = 0.25, 1.0
 """Seconds from one look at the bound to the next, and from one row of the trace to the next."""
