@@ -54,20 +54,20 @@ EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
 BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
-PLANES_SHARE = 0.4
+PLANES_SHARE = 0.5
 """Of the time left: its boxes shrink most in the first rounds (dispatch)."""
 COLUMNS_SHARE = 0.75
 """Of the time left; what it leaves goes to a proof, and comes back where there is none. With 0.6 a search of
 20 s ended one or two samples short (water)."""
 PRICES_SHARE = 0.9
 """Of the time left: columns have had most of it, and descents find little after them."""
-BLOCKS_SHARE = 0.85
-"""Of the time left: a block's MIP takes ten seconds and more (wine), and is worth little before it closes."""
+BLOCKS_SHARE = 0.9
+"""Of the time left: descents have had their part, and find little more (wine)."""
 BLOCK_SECONDS = 20.0
-"""One MIP of a wine's network takes five to twenty; a proof that is cut short long before is worth little."""
+"""A wine's network takes five to thirty; with less, descents have more use for the time."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
-MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.2, 0.5
+MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.15, 0.5
 """What comes after may bring as much; a proof, more."""
 
 
@@ -340,7 +340,7 @@ PHASES = (
         lambda facts: facts.exact_blocks > 0,
         BLOCKS_SHARE,
         lambda options: BlockPrices(),
-        "{exact_blocks} blocks share rows: prices on these, and each block's least cost by an exact MIP",
+        "{exact_blocks} blocks share rows: prices on these, and each block's least cost at them, proved",
         least_seconds=BLOCK_SECONDS,
         needs_points=True,
     ),

@@ -4,10 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
 from dovetail.analysis.components import components
 from dovetail.methods.block_prices import BlockPrices, method, priced_blocks
+from dovetail.methods.block_prices.block_program import BlockProgram
 from dovetail.methods.block_prices.kinds import alike
 from dovetail.methods.sequential_linear import SequentialLinear
 from tests.conftest import FULL
@@ -86,6 +88,40 @@ def test_by_signs_it_is_never_above_the_optimum(seed, equal, monkeypatch):
     incumbent = bounded(problem, 5.0)
     assert np.isfinite(incumbent.bound)
     assert incumbent.bound <= least + 1e-6 * (1.0 + abs(least))
+
+
+def test_mips_take_over_where_signs_leave_integers_out():
+    """Two networks |x - 1.5| over whole x: signs prove 0, and no whole point has less than 0.5."""
+    mip = dt.Mip(
+        cost=[0.0, 0.0, 1.0, 1.0],
+        A=[[1.0, 1.0, 0.0, 0.0]],
+        row_lower=[1.0],
+        row_upper=[np.inf],
+        upper=[3.0, 3.0, 9.0, 9.0],
+        integer=[True, True, False, False],
+    )
+    problem = dt.Problem(mip)
+    distance = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
+    weights = ([[1.0], [-1.0]], [-1.5, 1.5], [[1.0, 1.0]], [0.0])
+    for parameter, values in zip(distance.parameters(), weights, strict=True):
+        parameter.data = torch.tensor(values, dtype=torch.float64)
+    problem.add_predictor(distance, [[0], [1]], [[2], [3]])
+    assert bounded(problem).bound == pytest.approx(1.0, abs=1e-2)
+
+
+def test_signs_are_enough_where_they_leave_nothing_out(monkeypatch):
+    monkeypatch.setattr(BlockProgram, "least", None)
+    assert np.isfinite(bounded(coupled(0, integer=False), 5.0).bound)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_by_mips_alone_it_is_never_above_the_optimum(seed, monkeypatch):
+    monkeypatch.setattr(method, "coupled_problem", lambda context: None)
+    problem = coupled(seed, integer=True)
+    least = truth(problem)
+    incumbent = bounded(problem)
+    assert incumbent.bound <= least + 1e-6 * (1.0 + abs(least))
+    assert incumbent.bound >= least - 0.2 * (1.0 + abs(least))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -92,16 +92,16 @@ def test_smooth_networks(activation):
 
 def test_a_plane_that_is_too_high_is_heard(monkeypatch):
     """A planted fault: the tests above would not let it pass."""
-    own = relaxation.Relaxation.programs
+    own = relaxation.Relaxation._with_planes
 
-    def lifted(self, lower, upper):
-        programs, apart = own(self, lower, upper)
-        programs.row_lower[:, len(self.host_rows) :] += 1e-3
-        return programs, apart
+    def lifted(self, *args):
+        relaxed = own(self, *args)
+        relaxed.programs.row_lower[:, len(self.host_rows) :] += 1e-3
+        return relaxed
 
-    monkeypatch.setattr(relaxation.Relaxation, "programs", lifted)
+    monkeypatch.setattr(relaxation.Relaxation, "_with_planes", lifted)
     wrong = 0
-    for seed in range(12):
+    for seed in range(16):
         instance = make(seed)
         optimum, problem = unbeatable(instance), as_problem(instance)
         if optimum is not None:

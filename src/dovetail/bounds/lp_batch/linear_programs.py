@@ -64,6 +64,10 @@ class Proved:
     multipliers: Tensor
     """(N, m) those that were used."""
 
+    def take(self, chosen: Tensor) -> Proved:
+        """Of some of the programs, by index."""
+        return Proved(self.bound[chosen], self.reduced[chosen], self.multipliers[chosen])
+
 
 def proved(programs: LinearPrograms, multipliers: Tensor) -> Proved:
     """The bounds by these multipliers, whatever they are; those of missing sides are dropped."""

@@ -2,7 +2,8 @@
 
     repeat: take the open boxes of lowest bound, many at a time
             planes below and above every output on each box; rows and planes shrink the box
-            multipliers of its LP give a bound; reduced costs shrink the box; the rest is split in two
+            multipliers of its LP say which slopes of ReLUs make the planes best; new planes shrink it again
+            multipliers of the new LP give a bound; reduced costs shrink the box; the rest is split in two
 
 Idea: on a small box a network is nearly linear, and a box of five columns needs few splits to be small. Width
 and depth hardly matter, and smooth activations are as good as ReLUs. Weakness: the number of boxes grows with
@@ -13,18 +14,18 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from dovetail.bounds.lp_batch.interior_point import InteriorPoint
-from dovetail.bounds.lp_batch.linear_programs import LinearPrograms, Proved, proved
+from dovetail.bounds.lp_batch.linear_programs import Proved, proved
 from dovetail.methods.input_branching import shrinking
 from dovetail.methods.input_branching.plan import Plan, input_plan
 from dovetail.methods.input_branching.points import Points
 from dovetail.methods.input_branching.pool import Pool
-from dovetail.methods.input_branching.relaxation import Relaxation, Separation
+from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed
 from dovetail.methods.input_branching.splitting import exact, is_open, relaxation_error, scores, split
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -33,6 +34,9 @@ from dovetail.run.progress import Progress
 
 FEW = 32
 """Boxes that cost as much as one: fewer are split further before their planes are computed."""
+MOSTLY = 0.8
+"""Boxes of a batch that are split again without a look at their halves, where so many were left open: these
+would mostly be open as well."""
 BATCH, DEVICE_BATCH = 512, 16384
 """Boxes at a time, at most: larger batches waste boxes that the first ones would have made needless."""
 CELLS = 2**22
@@ -65,7 +69,7 @@ class InputBranching:
         if isinstance(plan, str):
             return MethodOutcome(StopReason.STALLED, 0, f"input branching: {plan}")
         context.monitor.say(f"  proof: input branching over {plan.describe()}")
-        with torch.inference_mode():
+        with torch.inference_mode(False), torch.no_grad():  # slopes are chosen by their gradients
             return context.once(_tree).run(context)
 
 
@@ -74,6 +78,23 @@ def _tree(context: SolveContext) -> _Tree:
     plan = context.once(input_plan)
     assert isinstance(plan, Plan)
     return _Tree(context, plan)
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Boxes that are at work."""
+
+    relaxed: Relaxed
+    bound: Tensor
+    was_open: Tensor
+    """Whether a box had anything to split when its planes were computed."""
+
+    def __len__(self) -> int:
+        return len(self.bound)
+
+    def take(self, chosen: Tensor) -> _Batch:
+        """Some of them, by index."""
+        return _Batch(self.relaxed.take(chosen), self.bound[chosen], self.was_open[chosen])
 
 
 class _Tree:
@@ -136,38 +157,58 @@ class _Tree:
     # ---- boxes
 
     def _process(self, lower: Tensor, upper: Tensor, bound: Tensor) -> None:
-        relaxation, target = self._relaxation, self._target
-        self.boxes += len(lower)
-        programs, apart = relaxation.programs(lower, upper)
-        was_open = is_open(relaxation, programs).any(1)
-        for _ in range(PASSES):
-            lower, upper = shrinking.by_rows(programs, relaxation.integer, target)
-            kept = torch.nonzero((lower <= upper).all(1)).ravel()
-            programs = programs.within(lower, upper).take(kept)
-            bound, apart, was_open = bound[kept], apart.take(kept), was_open[kept]
-        if len(kept) == 0:
-            self._closed = min(self._closed, target)
-            return
-        proof, points = self._solved(programs, apart, target)
-        bound = torch.maximum(bound, proof.bound)
-        lower, upper = shrinking.by_reduced_costs(programs, proof, relaxation.integer, target)
-        programs = programs.within(lower, upper)
-        kept = (bound < target) & (lower <= upper).all(1)
+        relaxation, target, taken = self._relaxation, self._target, len(lower)
+        self.boxes += taken
         self._closed = min(self._closed, target)
-        score = scores(relaxation, programs, proof, apart, points)
-        done = exact(relaxation, programs, proof, apart, points, LEAF * self._gap)
-        leaf = kept & (done | ~was_open)
-        self._points.offer(programs, points, bound, leaf)
+        relaxed = relaxation.relaxed(lower, upper)
+        batch = self._shrunk(_Batch(relaxed, bound, is_open(relaxation, relaxed.programs).any(1)))
+        if relaxation.has_slopes and len(batch):
+            batch = self._shrunk(self._steeper(batch))
+        if not len(batch):
+            return
+        proof, points = self._solved(batch.relaxed)
+        bound = torch.maximum(batch.bound, proof.bound)
+        programs = batch.relaxed.programs
+        lower, upper = shrinking.by_reduced_costs(programs, proof, relaxation.integer, target)
+        relaxed = batch.relaxed.within(lower, upper)
+        kept = (bound < target) & (lower <= upper).all(1)
+        score = scores(relaxation, relaxed, proof, points)
+        done = exact(relaxation, relaxed.programs, proof, relaxed.apart, points, LEAF * self._gap)
+        leaf = kept & (done | ~batch.was_open)
+        self._points.offer(relaxed.programs, points, bound, leaf)
         if bool(leaf.any()):
             self._closed = min(self._closed, float(bound[leaf].min()))
-        self._split(programs.lower, programs.upper, bound, score, kept & ~leaf)
+        kept &= ~leaf
+        times = 2 if int(kept.sum()) > MOSTLY * taken else 1
+        self._split(lower[kept], upper[kept], bound[kept], score[kept], times)
 
-    def _solved(self, programs: LinearPrograms, apart: Separation, target: float) -> tuple[Proved, Tensor]:
+    def _shrunk(self, batch: _Batch) -> _Batch:
+        """By single rows; boxes that are empty are left out."""
+        programs, integer, target = batch.relaxed.programs, self._relaxation.integer, self._target
+        for _ in range(PASSES):
+            programs = programs.within(*shrinking.by_rows(programs, integer, target))
+        kept = (programs.lower <= programs.upper).all(1) & (batch.bound < target)
+        relaxed = batch.relaxed.within(programs.lower, programs.upper)
+        return replace(batch, relaxed=relaxed).take(torch.nonzero(kept).ravel())
+
+    def _steeper(self, batch: _Batch) -> _Batch:
+        """With slopes that suit the prices of a first LP, where that one does not close the box itself."""
+        method = InteriorPoint(batch.relaxed.programs)
+        method.run(FIRST_STEPS)
+        proof = proved(batch.relaxed.programs, method.multipliers)
+        batch = replace(batch, bound=torch.maximum(batch.bound, proof.bound))
+        weak = torch.nonzero(batch.bound < self._target).ravel()
+        batch = batch.take(weak)
+        return replace(batch, relaxed=self._relaxation.steeper(batch.relaxed, proof.take(weak)))
+
+    def _solved(self, relaxed: Relaxed) -> tuple[Proved, Tensor]:
         """What the LPs prove, and their points; only those that may decide something are solved well."""
+        programs, target = relaxed.programs, self._target
         method = InteriorPoint(programs)
         method.run(FIRST_STEPS)
         proof = proved(programs, method.multipliers)
-        near = relaxation_error(self._relaxation, programs, proof, apart, method.points) <= NEAR * self._gap
+        error = relaxation_error(self._relaxation, programs, proof, relaxed.apart, method.points)
+        near = error <= NEAR * self._gap
         near |= (proof.bound < target) & (proof.bound + method.gap >= target)
         near |= ~is_open(self._relaxation, programs).any(1)
         chosen = torch.nonzero(near).ravel()
@@ -178,10 +219,8 @@ class _Tree:
             proof = proved(programs, method.multipliers)
         return proof, method.points
 
-    def _split(self, lower: Tensor, upper: Tensor, bound: Tensor, score: Tensor, kept: Tensor) -> None:
-        lower, upper, bound, score = lower[kept], upper[kept], bound[kept], score[kept]
-        if len(lower) == 0:
-            return
+    def _split(self, lower: Tensor, upper: Tensor, bound: Tensor, score: Tensor, times: int) -> None:
+        """So many times, or until there are a few."""
         shrunk = score.amax(1) <= 0.0  # to a point, which has better planes than the box it comes from
         self._pool.add(lower[shrunk], upper[shrunk], bound[shrunk])
         lower, upper, bound, score = lower[~shrunk], upper[~shrunk], bound[~shrunk], score[~shrunk]
@@ -190,7 +229,9 @@ class _Tree:
             bound = torch.cat([bound, bound])
             fine = (lower <= upper).all(1)
             lower, upper, bound, score = lower[fine], upper[fine], bound[fine], score[fine]
-            if len(lower) + len(self._pool) >= FEW or bool((score.amax(1) <= 0.0).any()):
+            times -= 1
+            enough = len(lower) + len(self._pool) >= FEW and times <= 0
+            if enough or bool((score.amax(1) <= 0.0).any()):
                 break
         self._pool.add(lower, upper, bound)
 

@@ -68,10 +68,11 @@ class Points:
             torch.maximum(r.root_lower, centre - radius),
             torch.minimum(r.root_upper, centre + radius),
         )
-        programs, apart = r.programs(torch.minimum(lower, upper), upper)
+        relaxed = r.relaxed(torch.minimum(lower, upper), upper)
+        apart = relaxed.apart
         _, lead = incumbent.rounding(point[: self._n].cpu().numpy())
         margin = torch.as_tensor(lead, device=point.device)[r.column] + MARGIN
-        programs = self._tightened(programs, apart, centre.expand(len(RADII), -1), margin)
+        programs = self._tightened(relaxed.programs, apart, centre.expand(len(RADII), -1), margin)
         _, found = multipliers(programs)
         before = incumbent.x
         for place in self._promising(apart, found, self._decided(programs, found, margin)):

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import propagate
-from dovetail.bounds.safe_lp import SafeLp
+from dovetail.bounds.safe_lp import LpAnswer, SafeLp
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.methods.cutoff_tightening import NothingLeft, with_cutoff
@@ -163,12 +163,12 @@ class _Run:
             for output in range(sample.outputs.size)
             for sign in (1.0, -1.0)
         ]
-        slow = 0
+        slow, reached = 0, -np.inf  # in this round: its first LPs know less than the last ones before
         for _ in range(CUT_ROUNDS):
-            before = self.best
-            x = self._solved(lp)
-            moved = self.best - before > CUT_WORTH * (self.cutoff - before) or not np.isfinite(before)
-            slow = 0 if moved else slow + 1
+            answer = self._solved(lp)
+            x, gap = answer.x, self.cutoff - reached
+            moved = answer.bound - reached > CUT_WORTH * gap or not np.isfinite(gap)
+            slow, reached = 0 if moved else slow + 1, max(reached, answer.bound)
             if x is None or self._context.over or slow == CUT_PATIENCE:
                 return
             entries: list[tuple[IntArray, FloatArray, float]] = []
@@ -183,17 +183,18 @@ class _Run:
                 return
             lp.add_rows(*_rows(entries, self._mip.n_columns))
 
-    def _solved(self, lp: SafeLp) -> FloatArray | None:
+    def _solved(self, lp: SafeLp) -> LpAnswer:
         answer = lp.minimise(self._mip.cost, self._mip.offset, self._context.budget)
         if answer.status is MipStatus.INFEASIBLE:
             raise NothingLeft
         self.claim(answer.bound)
-        return answer.x
+        return answer
 
     def _shrink(self, lp: SafeLp, budget: Budget) -> None:
-        """Least and largest value of inputs over the LP with its cuts, in any order, while it pays."""
+        """Least and largest value of inputs over the LP with its cuts, the widest first, while it pays."""
         left: list[float] = []
-        for j in np.random.default_rng(self._context.seed + self.rounds).permutation(self._plan.inputs):
+        inputs = self._plan.inputs
+        for j in inputs[np.argsort(self._lower[inputs] - self._upper[inputs], kind="stable")]:
             wide = self._upper[j] - self._lower[j]
             paid = len(left) < TRIAL or np.mean(left[-TRIAL:]) < 1.0 - WORTH
             if budget.over or self._context.over or not paid:

@@ -31,21 +31,22 @@ from dovetail.run.progress import Progress
 
 SAMPLE, SAMPLE_ROUNDS = 2000, 3
 """Blocks that find the first prices, where there are many more: a tenth of the time that all would take."""
-NOISE = (0.5, 0.15)
-"""Standard deviation of the logarithm of prices in the first and the last round: far ones make columns that
-differ, near ones good ones."""
+NOISE, NOISE_ROUNDS = (0.5, 0.15), 8
+"""Standard deviation of the logarithm of prices in the first round and after so many: far ones make columns
+that differ, near ones good ones."""
 CORE_SECONDS, CORE_SHARE = 4.0, 0.1
 """For the MIP over the last few blocks; no more than a share of the time left."""
-GAINED = 4e-4
-"""Relative: a round that lowers the dual's value by less is the last."""
+GAINED, SMALL = 4e-4, 1e-2
+"""Relative: a round that lowers the dual's value by less has brought little. What all blocks have at stake
+counts so much, lest an objective near 0 is never done."""
 
 
 @dataclass(frozen=True)
 class TemplatePricing:
     """Options of the method."""
 
-    rounds: int = 8
-    """Of pricing, at most; it ends earlier when columns bring little."""
+    rounds: int = 20
+    """Of pricing, at most; it ends earlier when columns bring little, twice in a row."""
     pricing: PricingOptions = field(default_factory=PricingOptions)
 
     name = "template-pricing"
@@ -95,15 +96,17 @@ class TemplateRun:
         progress = Progress(context, rounds)
         if self._plan.count > 2 * SAMPLE:
             self._sample()
-        value, outcome = np.inf, None
+        value, quiet, outcome = np.inf, 0, None
         for number in range(rounds):
             which = [
                 s.undecided(self._prices, self._unit) if number else np.arange(s.count) for s in self._shards
             ]
-            self._price(which, NOISE[0] * (NOISE[1] / NOISE[0]) ** (number / max(rounds - 1, 1)))
+            self._price(which, NOISE[0] * (NOISE[1] / NOISE[0]) ** min(number / NOISE_ROUNDS, 1.0))
             self._find_prices([None] * len(self._shards), self._limit)
             before, value = value, self._value()
-            ended = context.budget.over or before - value < GAINED * (1.0 + abs(value))
+            little = before - value < GAINED * (abs(value) + SMALL * self._unit * self._plan.count)
+            quiet = quiet + 1 if little else 0
+            ended = context.budget.over or quiet == 2
             if number == 0 or ended or number == rounds - 1:
                 self._offer(last=number > 0)
             outcome = progress.record(value + context.problem.mip.minimised().offset)

@@ -32,8 +32,8 @@ ROWS = 1 << 14
 HOPELESS = 1.0
 """In units of a usual column's cost: a block whose best other column costs so much more than its first is not
 asked again."""
-FAR = 8.0
-"""Integers begin no farther from rest than that."""
+FAR = 4.0
+"""Descents begin no farther from rest than that, in whole numbers or usual moves."""
 MOST_WHOLE = 32
 """Combinations of integers that are all looked at, where a block has no other coordinates."""
 
@@ -179,18 +179,25 @@ class Shard:
         if self.whole is not None:
             lowest = of(self.data.lower, which)
             return lowest.expand(n, k)[:, None, :] + self._floats(self.whole)
-        cold = torch.zeros((n, len(COLD), k), device=self.data.device)
-        if bool(self.data.whole.any()):
-            cold = torch.where(self.data.whole, self._whole_starts(which, len(COLD)), cold)
+        cold = self._anywhere(which) if self._roams else self.data.zeros(n, len(COLD), k)
         return torch.cat([cold, self.pool.moves[which, 1 : 1 + WARM]], dim=1)
 
-    def _whole_starts(self, which: Tensor, count: int) -> Tensor:
-        """(n, count, k) whole numbers by chance, the first at rest: no slope leads from one to the next."""
-        lower = of(self.data.lower, which).clamp(min=-FAR)[:, None, :]
-        upper = of(self.data.upper, which).clamp(max=FAR)[:, None, :]
-        chance = torch.rand((len(which), count, self.data.coordinates), generator=self._random)
-        moves = torch.floor(lower + chance.to(lower) * (upper - lower + 1.0)).clamp(max=upper)
+    @property
+    def _roams(self) -> bool:
+        """No slope leads from one whole number to the next, nor out of a number's local optimum; a class is
+        reached from where the block rests, or not at all."""
+        return self._oracle.values_cost or bool(self.data.whole.any())
+
+    def _anywhere(self, which: Tensor) -> Tensor:
+        """(n, starts, k) moves by chance, within limits and near enough to rest; the first two at rest."""
+        far = FAR * torch.where(self.data.whole, torch.ones_like(self.data.scale), self.data.scale)
+        lower = torch.maximum(of(self.data.lower, which), -far)[:, None, :]
+        upper = torch.minimum(of(self.data.upper, which), far)[:, None, :]
+        chance = torch.rand((len(which), len(COLD), self.data.coordinates), generator=self._random).to(lower)
+        whole = torch.floor(lower + chance * (upper - lower + 1.0)).clamp(max=upper)
+        moves = torch.where(self.data.whole, whole, lower + chance * (upper - lower))
         moves[:, 0] = 0.0
+        moves[:, 1] = torch.where(self.data.whole, moves[:, 1], 0.0)
         return moves
 
     def nth(self, place: int) -> IntArray:
