@@ -7,6 +7,7 @@ import dovetail as dt
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.run import lp_duration
 from tests.contexts import best_of, breach, choices, context_of
 from tests.linearised.test_descent import descent_of, roof
 from tests.small import linear_net, random_mlp
@@ -83,3 +84,14 @@ def test_a_descent_mixes_integers_and_reals():
         descent.descend(np.array(start), 0.2, context.budget, "test")
     assert context.incumbent.objective <= truth + 1e-9
     assert context.incumbent.objective >= truth - 0.02
+
+
+def test_no_milp_is_begun_that_would_not_end_in_time(monkeypatch):
+    mip = dt.Mip([1.0, -1.0], [[1.0, 0.0]], 0.0, 3.0, upper=[3.0, 9.0], integer=[True, False])
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X**2, [0], [1])
+    context = context_of(problem)
+    descent = MixedIntegerDescent(context, ScaledProblem.of(context), DescentOptions())
+    monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
+    monkeypatch.setattr(descent, "_outer_step", None)  # nobody asks
+    assert descent.descend(np.zeros(2), 0.2, context.budget, "test").z.tolist() == [0.0, 0.0]

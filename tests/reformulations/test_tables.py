@@ -12,7 +12,7 @@ from dovetail.bounds.box import propagate
 from dovetail.core.probe import probe_points
 from dovetail.reformulations import tables as tabulation
 from dovetail.reformulations.reformulated import Reformulated
-from dovetail.reformulations.tables import Tables
+from dovetail.reformulations.tables import Tables, may_have_tables
 from tests.conftest import FULL
 from tests.contexts import best_of, breach, by_scipy, choices
 from tests.small import linear_net, random_mlp
@@ -207,6 +207,27 @@ def test_without_a_table_there_is_nothing():
     problem = dt.Problem(mip)
     problem.add_predictor(linear_net([1.0, 1.0]), [0, 1], [2])
     assert tabulated(problem, propagate(mip)) is None
+
+
+@pytest.mark.parametrize(
+    ("integer", "lower", "expected"), [(True, 0.0, True), (False, 2.0, True), (False, 0.0, False)]
+)
+def test_whether_there_may_be_tables_is_seen_from_the_columns(integer, lower, expected):
+    mip = dt.Mip(
+        [1.0, 1.0, 1.0], lower=[0.0, lower, 0.0], upper=[1.0, 2.0, 9.0], integer=[True, integer, False]
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X.sum(axis=1), [0, 1], [2])
+    assert may_have_tables(problem) is expected
+    assert (Tables().apply(Reformulated.start(problem, propagate(mip))) is not None) is expected
+
+
+def test_a_network_that_reads_a_class_may_have_a_table():
+    problem = dt.Problem(dt.Mip([1.0, 1.0, 1.0], lower=0.0, upper=[1.0, 1.0, 9.0]))
+    problem.add_predictor(lambda X: X - 0.5, [0], [1], output_type="classification", threshold=0.0)
+    assert not may_have_tables(problem)
+    problem.add_predictor(lambda X: 2.0 * X, [1], [2])
+    assert may_have_tables(problem)
 
 
 def test_integers_without_bounds_are_left_alone():

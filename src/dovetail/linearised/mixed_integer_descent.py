@@ -17,6 +17,7 @@ from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.linearised.trust_region import Step, TrustRegionSubproblem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
+from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopping import over
 
 MIP_SECONDS = 2.5
@@ -27,6 +28,8 @@ INNER_RADIUS = 0.2
 """The most that an inner descent begins with: the outer step has gone the long way already."""
 PATIENCE = 8
 """Outer steps in a row that may bring nothing: a region may shrink and grow for ever."""
+MILP_LPS = 10.0
+"""What a MILP step takes at the least, in LPs (water, 2,000 samples: two seconds of presolving and root)."""
 OUTER_STEPS = 1000
 """More than any budget has time for: `PATIENCE` and the radius end it."""
 DECREASE = 1e-7
@@ -58,7 +61,7 @@ class MixedIntegerDescent:
         penalty, best = self._scaled.penalty, self._descent.evaluate(z, self._scaled.penalty, source)
         failures = 0
         for _ in range(steps):
-            if over(self._context.incumbent, budget) or failures > PATIENCE:
+            if over(self._context.incumbent, budget) or failures > PATIENCE or self._too_late(budget):
                 break
             failures += 1
             step = self._outer_step(best.z, radius, penalty, budget)
@@ -78,6 +81,10 @@ class MixedIntegerDescent:
             if radius < SMALLEST_RADIUS:
                 break
         return best
+
+    def _too_late(self, budget: Budget) -> bool:
+        """Whether no MILP would end in time: HiGHS looks at no clock before its first LPs are done."""
+        return MILP_LPS * least_seconds(self._scaled.host) > budget.left
 
     def _completed(self, iterate: Iterate, source: str) -> Iterate:
         """An iterate whose classes were not all reached, completed."""

@@ -15,7 +15,7 @@ from dovetail.methods.phases import AutoOptions, Facts, Phase, planned
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.reformulated import Reformulated, reformulate
-from dovetail.reformulations.tables import Tables
+from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.run.archive import Archive
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -37,8 +37,10 @@ class Auto(AutoOptions):
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Tables first; what is left goes to the methods that suit it."""
+        if not (self.tables and may_have_tables(context.problem)):
+            return _Plan(self, context).run()
         given = Reformulated.start(context.problem, context.once(tight_box))
-        tables = reformulate(given, (Tables(),) if self.tables else ())
+        tables = reformulate(given, (Tables(),))
         if tables.note:
             context.monitor.say(f"  tables: {tables.note}")
         if tables.problem.blocks:

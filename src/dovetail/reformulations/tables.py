@@ -61,6 +61,16 @@ class _Table:
         return k if k > 2 or (k == 2 and not self.binary) else 0
 
 
+def may_have_tables(problem: Problem) -> bool:
+    """Whether some sample reads nothing but whole and fixed columns: known before any box is."""
+    mip = problem.mip
+    whole = mip.integer | (mip.lower == mip.upper)
+    for block in problem.blocks:
+        if block.classifies:
+            whole[block.outputs] = True
+    return any(bool(np.any(np.all(whole[block.inputs], axis=1))) for block in problem.blocks)
+
+
 @dataclass(frozen=True)
 class Tables:
     """Every sample that allows it as a table."""
