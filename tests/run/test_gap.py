@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.run.gap import GapLimit
+from dovetail.run.context import MethodOutcome
+from dovetail.run.gap import GapLimit, explained
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,36 @@ from dovetail.run.gap import GapLimit
 )
 def test_either_is_enough(limit, objective, bound, met):
     assert limit.met(objective, bound) is met
+
+
+@pytest.mark.parametrize(
+    ("bound", "missed", "excused"),
+    [(2.0 + 5e-7, 6e-7, True), (2.0 + 5e-7, 0.0, False), (2.1, 9e-7, False), (2.0 + 1e-4, 9e-7, True)],
+)
+def test_missed_rows_excuse_a_little(bound, missed, excused):
+    assert explained(2.0, bound, missed) is excused
+
+
+@pytest.mark.parametrize("room", [5e-7, 0.0])
+def test_a_point_that_uses_the_tolerance_is_no_contradiction(room):
+    """The rows say 1, and the bound as well; a point at 1 - 5e-7 is accepted, and nothing more is proved."""
+    problem = dt.Problem(dt.Mip([1.0, 0.0], [[1.0, 0.0]], [1.0], [5.0], upper=9.0))
+
+    class Fixed:
+        name = "fixed"
+
+        def solve(self, context):
+            context.incumbent.raise_bound(1.0, "proof")
+            context.incumbent.offer(np.array([1.0 - room, 0.0]), "point")
+            assert context.incumbent.bound == 1.0 - room
+            context.incumbent.raise_bound(1.0, "proof")
+            return MethodOutcome(dt.StopReason.STALLED, 1)
+
+    problem.add_predictor(lambda X: X, [0], [1])
+    result = dt.solve(problem, Fixed(), log=False)
+    assert 1.0 - room - 1e-12 <= result.bound <= result.objective  # the end may move it onto its row
+    assert "contradicted" not in result.message
+    assert result.status == "optimal"
 
 
 def a_problem() -> dt.Problem:

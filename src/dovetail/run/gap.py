@@ -9,6 +9,9 @@ from dovetail.core.mip import Mip
 OPTIMALITY, HAIR = 1e-6, 1e-9
 """An objective meets a bound when they are this close: relative to the objective, or absolute."""
 
+DEAREST = 1e3
+"""The highest price of a row, relative to 1 + |objective|, that a missed row is excused by."""
+
 
 def optimality_gap(mip: Mip, objective: float) -> float:
     """How close a bound has to come: a constant in the objective does not make the two closer.
@@ -21,6 +24,15 @@ def optimality_gap(mip: Mip, objective: float) -> float:
 def meets(mip: Mip, objective: float, bound: float) -> bool:
     """Whether a bound proves an objective."""
     return abs(objective - bound) <= optimality_gap(mip, objective)
+
+
+def explained(value: float, bound: float, missed: float) -> bool:
+    """Whether a point may be so far beyond a bound of the rows as written, since it misses some by `missed`.
+
+    What rows are worth is not known here: by far most have prices below `DEAREST` times the objective. A
+    point that meets its rows explains nothing.
+    """
+    return missed > HAIR and bound - value <= DEAREST * missed * (1.0 + abs(value))
 
 
 @dataclass(frozen=True)

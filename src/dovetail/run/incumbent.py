@@ -24,7 +24,7 @@ from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
-from dovetail.run.gap import GapLimit, meets
+from dovetail.run.gap import GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
 
@@ -162,6 +162,16 @@ class Incumbent:
         """`source` proved that no point is below `bound`, in minimisation form."""
         if bound > self.bound:
             self.bound, self.bound_source = bound, source
+            self._reconcile()
+
+    def _reconcile(self) -> None:
+        """A point that misses rows within the tolerance may be beyond a bound of the rows as written: no more
+        is proved of accepted points than its own value, then."""
+        if self.x is None or self.violation is None:
+            return
+        value = self._problem.mip.sign * self.objective
+        if self.bound > value and explained(value, self.bound, self.violation.worst.amount):
+            self.bound = value
 
     def offer(self, candidate: FloatArray, source: str) -> float:
         """Complete and check a candidate, keep it if it is the best.
@@ -182,6 +192,7 @@ class Incumbent:
             objective = self._problem.mip.objective(x)
             if self._improves(objective):
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
+                self._reconcile()
             return x
 
     def _violation_of(self, x: FloatArray) -> Violation:
