@@ -111,12 +111,12 @@ class MethodSuite:
             if len(seen) == 3:
                 event.stop()
 
-        result = dt.solve(busy(60), self.method, callback=watch, log=False)
+        result = dt.solve(busy(40), self.method, callback=watch, log=False)
         assert seen == [1, 2, 3]
         assert result.stop_reason == "callback"
         assert result.iterations == 3
         assert result.x is not None
-        assert dt.check(busy(60), result.x).within()
+        assert dt.check(busy(40), result.x).within()
 
     def test_an_exception_in_the_callback_comes_out_with_the_best_point(self) -> None:
         """It is the user's own error, and costs nothing that was found."""
@@ -210,7 +210,7 @@ class MethodSuite:
         method, before = self.endless or self.method, signal.getsignal(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore Ctrl-C
         try:
-            result = dt.solve(busy(60), method, time_limit=120.0, callback=press, log=False)
+            result = dt.solve(busy(40), method, time_limit=120.0, callback=press, log=False)
         except KeyboardInterrupt:
             pytest.fail("Ctrl-C came out of the solve")
         finally:
@@ -218,7 +218,7 @@ class MethodSuite:
             signal.signal(signal.SIGINT, before)
         assert result.stop_reason == "interrupt"
         assert result.x is not None
-        assert dt.check(busy(60), result.x).within()
+        assert dt.check(busy(40), result.x).within()
 
     def test_it_runs_outside_the_main_thread(self) -> None:
         """Signals can be caught in the main thread only; a solve elsewhere goes without."""
