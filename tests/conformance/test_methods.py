@@ -45,7 +45,7 @@ def settings(name):
 
 class TestAuto(MethodSuite):
     method, brief, _ = settings("auto")
-    endless = dt.Auto(template_pricing=False)  # which proves the suite's 200 samples in a fraction of a second
+    endless = dt.Auto(template_pricing=False)  # it proves 200 samples in a moment
 
 
 class TestDualDecomposition(MethodSuite):
