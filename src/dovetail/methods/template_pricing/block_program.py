@@ -14,7 +14,7 @@ on_moves m + on_outputs y >= least.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,9 +65,8 @@ class CouplingSides:
 
 @dataclass(frozen=True, eq=False)
 class BlockProgram:
-    """See above; k coordinates, q outputs, 2 k + q + 1 parts."""
+    """See above; N blocks, k coordinates, q outputs, 2 k + q + 1 parts."""
 
-    template: Template
     lower: FloatArray
     """(N, k) of moves."""
     upper: FloatArray
@@ -88,6 +87,13 @@ class BlockProgram:
     """(N, c) values of all local columns at m = 0; outputs at 0."""
     by_parts: FloatArray
     """(c, 2 k) what columns gain by parts of moves."""
+    scale: FloatArray
+    """(k,) what a move of usual size is; of all blocks of the template, whatever part of them is here."""
+
+    @property
+    def count(self) -> int:
+        """How many blocks."""
+        return len(self.lower)
 
     @property
     def coordinates(self) -> int:
@@ -98,6 +104,23 @@ class BlockProgram:
         """(n, c) columns of some blocks at (n, k) moves; outputs are left to their predictors."""
         sides = np.concatenate([np.maximum(moves, 0.0), np.maximum(-moves, 0.0)], axis=1)
         return np.asarray(self.rest[which] + sides @ self.by_parts.T)
+
+    def part(self, first: int, last: int) -> BlockProgram:
+        """The program of some blocks: those from `first` to before `last`."""
+        some = slice(first, last)
+        conditions = self.conditions
+        return replace(
+            self,
+            lower=self.lower[some],
+            upper=self.upper[some],
+            cost=self.cost[some],
+            use=self.use[some],
+            conditions=Conditions(
+                conditions.on_moves[some], conditions.on_outputs[some], conditions.least[some]
+            ),
+            networks=tuple(replace(reading, at_rest=reading.at_rest[some]) for reading in self.networks),
+            rest=self.rest[some],
+        )
 
 
 def block_program(template: Template, sides: CouplingSides) -> BlockProgram | None:
@@ -196,9 +219,10 @@ class _Assembly:
         rest, by_parts = self._columns()
         lower, upper = self._ranges(rest)
         cost, use = self._linear(template.cost, rest, by_parts), self._use(rest, by_parts)
+        networks = self._networks(rest, by_parts)
         return BlockProgram(
-            template, lower, upper, template.integer[self._right], self._outputs, cost, *use,
-            self._sides, self._conditions(rest, by_parts), self._networks(rest, by_parts), rest, by_parts,
+            lower, upper, template.integer[self._right], self._outputs, cost, *use, self._sides,
+            self._conditions(rest, by_parts), networks, rest, by_parts, _scale(lower, upper, networks),
         )  # fmt: skip
 
     def _columns(self) -> tuple[FloatArray, FloatArray]:
@@ -299,3 +323,13 @@ class _Assembly:
             places = np.searchsorted(self._outputs, network.outputs)
             readings.append(NetworkReading(network.block, at_rest, by_moves, places))
         return tuple(readings)
+
+
+def _scale(lower: FloatArray, upper: FloatArray, networks: tuple[NetworkReading, ...]) -> FloatArray:
+    """Half of what a coordinate can move; where that has no limit, how far inputs differ between blocks."""
+    width = np.median(upper - lower, axis=0)
+    spread = np.zeros(lower.shape[1])
+    for reading in networks:
+        spread = np.maximum(spread, np.abs(reading.by_moves).T @ reading.at_rest.std(axis=0))
+    free = np.where(spread > 0.0, spread, 1.0)
+    return np.asarray(np.where(np.isfinite(width) & (width > 0.0), 0.5 * width, free))
