@@ -26,6 +26,8 @@ _PUBLIC = {
     "DovetailError": "dovetail.core.errors",
     "EngineError": "dovetail.core.errors",
     "Event": "dovetail.run.monitor",
+    "Family": "dovetail.core.families",
+    "FamilyRow": "dovetail.core.families",
     "FileLimits": "dovetail.core.file_limits",
     "FixedPenalty": "dovetail.coupling.penalty",
     "IncreasingPenalty": "dovetail.coupling.penalty",
@@ -40,6 +42,8 @@ _PUBLIC = {
     "Result": "dovetail.run.result",
     "Status": "dovetail.run.result",
     "StopReason": "dovetail.run.budget",
+    "SweepResult": "dovetail.sweeping.sweep_result",
+    "Template": "dovetail.core.template",
     "Trace": "dovetail.run.trace",
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
@@ -52,6 +56,7 @@ _PUBLIC = {
     "register_method": "dovetail.methods",
     "register_predictor": "dovetail.core.predictor",
     "solve": "dovetail.solving.solve",
+    "sweep": "dovetail.sweeping.sweep",
 }
 """Where the public names are that stand in no table of parts."""
 _PUBLIC |= METHODS.public_names() | SUB_SOLVERS.public_names()
@@ -86,10 +91,13 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.core.errors import OptionError as OptionError
     from dovetail.core.errors import PredictorError as PredictorError
     from dovetail.core.errors import UnsupportedError as UnsupportedError
+    from dovetail.core.families import Family as Family
+    from dovetail.core.families import FamilyRow as FamilyRow
     from dovetail.core.file_limits import FileLimits as FileLimits
     from dovetail.core.mip import Mip as Mip
     from dovetail.core.predictor import register_predictor as register_predictor
     from dovetail.core.problem import Problem as Problem
+    from dovetail.core.template import Template as Template
     from dovetail.coupling.penalty import BalancedPenalty as BalancedPenalty
     from dovetail.coupling.penalty import FixedPenalty as FixedPenalty
     from dovetail.coupling.penalty import IncreasingPenalty as IncreasingPenalty
@@ -117,3 +125,5 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.run.result import Status as Status
     from dovetail.run.trace import Trace as Trace
     from dovetail.solving.solve import solve as solve
+    from dovetail.sweeping.sweep import sweep as sweep
+    from dovetail.sweeping.sweep_result import SweepResult as SweepResult

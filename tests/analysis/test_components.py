@@ -1,6 +1,7 @@
 """Components: who owns which column and row, on problems small enough to know by heart."""
 
 import numpy as np
+import pytest
 
 import dovetail as dt
 from dovetail.analysis.components import NOBODY, components
@@ -74,6 +75,34 @@ def test_a_sample_of_nothing_but_fixed_inputs_is_a_component():
     parts = components(made([], 4, [([0], 2), ([1], 3)], fixed={0: 1.0}))
     assert parts.count == 2
     assert parts.owner[[1, 2, 3]].tolist() == [1, 0, 1]
+
+
+def one_by_one(owner, rows):
+    """Who owns what, by the rule itself: one row after the other, short ones first, while any adds some."""
+    waiting, grown = sorted(rows, key=len), True
+    while grown:
+        grown, later = False, []
+        for row in waiting:
+            owners = {owner[j] for j in row}
+            touched = owners - {NOBODY}
+            if not touched:
+                later.append(row)
+            elif len(touched) == 1 and len(owners) == 2:
+                for j in row:
+                    owner[j] = next(iter(touched))
+                grown = True
+        waiting = later
+    return owner
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rows_taken_at_once_give_what_they_give_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    columns, samples = 30, 4
+    rows = [sorted(rng.choice(columns, rng.integers(1, 5), replace=False).tolist()) for _ in range(24)]
+    problem = made(rows, columns, [([2 * k], 2 * k + 1) for k in range(samples)])
+    seeds = [k // 2 for k in range(2 * samples)] + [NOBODY] * (columns - 2 * samples)
+    assert components(problem).owner.tolist() == one_by_one(seeds, rows)
 
 
 def test_the_coupling_rows_of_water_are_its_budgets():

@@ -5,6 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.analysis.host import analyse_host
+from dovetail.run import lp_duration
 from dovetail.run.budget import Budget
 from tests.small import knapsack, linear_net
 
@@ -84,3 +85,32 @@ def test_no_time_proves_nothing():
     host = analyse_host(with_net(mip), Budget(0.0))
     assert not host.infeasible
     assert host.bound == -np.inf
+
+
+@pytest.fixture
+def slow_lps(monkeypatch):
+    """As if every LP took hours."""
+    monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
+
+
+def test_a_host_that_takes_too_long_is_bounded_by_its_box(slow_lps):
+    # the row makes x - z large, but only the rows' box bounds z at all
+    mip = dt.Mip(
+        cost=[0.0, 1.0, -2.0], A=[[1.0, 0.0, -1.0]], row_lower=[-3.0], row_upper=[9.0],
+        lower=[0.0, -1.0, 0.0], upper=[2.0, 4.0, np.inf],
+    )  # fmt: skip
+    host = analyse_host(with_net(mip), Budget(10.0))
+    assert (host.asked, host.bound_source, host.x) == (False, "box", None)
+    assert host.bound == pytest.approx(-1.0 - 2.0 * 5.0, abs=1e-5)
+    assert host.bound <= -11.0
+    asked = analyse_host(with_net(mip), Budget(10.0), at_any_size=True)
+    assert (asked.asked, asked.bound_source) == (True, "host")
+    assert asked.x is not None
+
+
+def test_where_nothing_limits_the_objective_the_host_is_asked_whatever_it_takes(slow_lps):
+    mip = dt.Mip(cost=[0.0, 1.0, -1.0], lower=[0.0, -1.0, 0.0], upper=[2.0, 4.0, np.inf], A=[[1.0, 1.0, 0.0]],
+                 row_lower=-9.0, row_upper=9.0)  # fmt: skip
+    host = analyse_host(with_net(mip), Budget(10.0))
+    assert host.asked
+    assert host.ray

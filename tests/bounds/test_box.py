@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 import dovetail as dt
-from dovetail.bounds.box import propagate
+from dovetail.bounds.box import least_cost, propagate
 from tests.conftest import FULL
 
 SEEDS = range(3000 if FULL else 200)
@@ -45,3 +45,22 @@ def test_what_cancels_leaves_room_for_its_rounding():
         for low, high in ((-np.inf, side), (np.nextafter(float(exact), -np.inf), np.inf)):
             box = propagate(dt.Mip(np.zeros(3), [row], [low], [high], *fixed))
             assert box.lower[2] <= x[2] <= box.upper[2], seed
+
+
+def test_the_least_cost_of_a_box_is_never_above_the_exact_one():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        cost, lower = rng.standard_normal(9) * 10.0 ** rng.integers(-6, 6, 9), -rng.random(9)
+        mip = dt.Mip(cost=cost, lower=lower, upper=1.0 / 3.0, offset=float(rng.standard_normal()))
+        exact = Fraction(mip.offset)
+        for c, low, high in zip(mip.cost.tolist(), mip.lower.tolist(), mip.upper.tolist(), strict=True):
+            exact += Fraction(c) * Fraction(low if c > 0.0 else high)
+        found = least_cost(mip, mip.lower, mip.upper)
+        assert Fraction(found) <= exact
+        assert found >= float(exact) - 1e-12 * float(np.abs(cost).sum())
+
+
+def test_a_box_without_a_limit_that_counts_has_no_least_cost():
+    mip = dt.Mip(cost=[1.0, 0.0], lower=[-np.inf, -np.inf])
+    assert least_cost(mip, mip.lower, mip.upper) == -np.inf
+    assert least_cost(mip, np.array([2.0, -np.inf]), mip.upper) <= 2.0

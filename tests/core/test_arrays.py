@@ -63,14 +63,21 @@ def test_flags_take_booleans_zeros_and_ones():
 
 def test_columns_by_index_and_by_name_keep_their_shape():
     index = {"a": 0, "b": 1}
-    assert resolve("inputs", [["b"], ["a"]], 2, index).tolist() == [[1], [0]]
-    assert resolve("inputs", np.array([1, 0], dtype=object), 2, None).tolist() == [1, 0]
+    assert resolve("inputs", [["b"], ["a"]], 2, lambda: index).tolist() == [[1], [0]]
+
+
+def test_names_are_looked_up_only_where_there_are_names():
+    def index():
+        raise AssertionError("nobody gave a name")
+
+    assert resolve("inputs", np.array([1, 0], dtype=object), 2, index).tolist() == [1, 0]
+    assert resolve("inputs", [[1], [0]], 2, index).tolist() == [[1], [0]]
 
 
 @pytest.mark.parametrize("references", [[2], [-1], [0.0], ["c"], [10**30]])
 def test_columns_that_are_not_there(references):
     with pytest.raises(dt.ModelError, match="inputs"):
-        resolve("inputs", references, 2, {"a": 0, "b": 1})
+        resolve("inputs", references, 2, lambda: {"a": 0, "b": 1})
 
 
 def test_rows_of_different_length_are_no_array():

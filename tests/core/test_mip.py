@@ -1,5 +1,7 @@
 """Mip: reads arrays, refuses what solvers would choke on, and names the culprit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -67,6 +69,16 @@ def test_a_mip_is_read_only():
     mip = dt.Mip([1.0], [[2.0]], 0.0, 1.0)
     with pytest.raises(ValueError, match="read-only"):
         mip.A.data[0] = np.nan
+
+
+def test_programs_made_of_each_other_share_what_is_the_same():
+    mip = build()
+    for other in (replace(mip, lower=-1.0), mip.minimised(), mip.loosened(), mip.relaxed()):
+        assert other.A is mip.A
+        assert other.names is mip.names
+    assert mip.as_checked() is mip  # no row that whole points cross in tiny steps
+    again = replace(mip, A=mip.A.copy())
+    assert again.A is not mip.A  # a copy that somebody may have changed is looked at
 
 
 def test_minimised_turns_the_sense_and_nothing_else():

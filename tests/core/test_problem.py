@@ -179,17 +179,17 @@ def test_many_blocks_are_added_in_time_that_grows_with_them():
     counts = {"stages": 0}
     import dovetail.core.problem as module
 
-    before = module._stages
+    before = module.stages
 
     def counted(*args):
         counts["stages"] += 1
         return before(*args)
 
-    module._stages = counted
+    module.stages = counted
     try:
         for k in range(40):
             p.add_predictor(lambda X: X.sum(axis=1), [f"c{3 * k}", f"c{3 * k + 1}"], [f"c{3 * k + 2}"])
     finally:
-        module._stages = before
+        module.stages = before
     assert counts["stages"] == 0
     assert len(p.stages) == 1

@@ -148,9 +148,7 @@ def mixed_problem():
 def test_several_different_networks_in_both_forms(solver, engine):
     # one weight is 250,000 and the others 10: SCIP's cuts end at a gap of 0.1 %, and more it does not prove
     gap = 1e-2 if engine == "scip" else 1e-3
-    method = dt.DualDecomposition(
-        nn_solver=solver, engine=engine, iterations=15 if FULL else 3, mip_gap=gap
-    )
+    method = dt.DualDecomposition(nn_solver=solver, engine=engine, iterations=15 if FULL else 3, mip_gap=gap)
     result = dt.solve(mixed_problem(), method, time_limit=LONG, log=False)
     assert result.violation.within()
     couplings = {(r.block, r.kind) for r in result.trace[0].residuals}

@@ -50,7 +50,10 @@ def names_of(**facts):
             {"components": 5, "exact_blocks": 5, "unstable": 200},
             ["first descents", "middle descents", "block prices", "last descents"],
         ),
-        ({"blocks": MANY_BLOCKS + 1, "components": MANY_BLOCKS + 1, "priced": True}, ["many blocks"]),
+        (
+            {"blocks": MANY_BLOCKS + 1, "components": MANY_BLOCKS + 1, "priced": True},
+            ["many blocks", "certified template prices"],
+        ),
         (
             {"blocks": 400, "components": 400, "priced": True},
             ["template pricing", "column generation", "last descents"],

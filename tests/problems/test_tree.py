@@ -13,7 +13,6 @@ from dovetail.problems.tree import SPECIES, look_alike, tree
 from tests.conftest import FULL
 
 
-
 @pytest.fixture(scope="module")
 def plot():
     return tree(2, "2x8", seed=3, epochs=10)
@@ -149,7 +148,8 @@ def test_it_is_the_papers_model(plot):
 
 def test_the_indicators_mean_what_they_say(plot):
     """s' is 0 where nothing is planted and at most s where something is."""
-    result = dt.solve(plot.problem, dt.DualDecomposition(iterations=8 if FULL else 4), time_limit=60, log=False)
+    method = dt.DualDecomposition(iterations=8 if FULL else 4)
+    result = dt.solve(plot.problem, method, time_limit=60, log=False)
     planted, counted = result.value(plot.planted), result.value(plot.counted)
     assert np.all(counted[planted < 0.5] < 1e-6)
     assert np.all((counted <= result.value(plot.survival) + 1e-6)[planted > 0.5])

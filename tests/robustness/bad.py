@@ -563,6 +563,93 @@ def of_json() -> Iterator[Case]:
     yield from each("from_json.text", texts, dt.Result.from_json, "to_json")
 
 
+# --- templates and sweeps --------------------------------------------------------------------------
+
+NO_DATA: list[Any] = ["x", ["a", "b"], {}, object(), [1j, 1.0], [[1.0], [1.0, 2.0]], [10**400] * 2, [1.0] * 3]
+"""No numbers for the two blocks of a template."""
+
+
+def of_templates() -> Iterator[Case]:
+    def template(count: Any = 2, families: Any = None, **more: Any) -> object:
+        given = {"a": dt.Family(upper=1.0), "b": dt.Family(width=3)} if families is None else families
+        return dt.Problem(mip(names=["p", "q", "r"])).add_template(count, given, **more)
+
+    yield from each("Problem.sense", ["most", 1, ["min"], b"min"], lambda v: dt.Problem(sense=v))
+    yield from each("template.count", [None, 0, -1, 2.5, "2", True, [2], nan], lambda v: template(v))
+    families = [{}, [], 3, "ab", {1: dt.Family()}, {"a": 3}, {"a": dt.Family}, {"a": None}, {"": dt.Family()}]
+    yield from each(
+        "template.families", [*families, {"a[0]": dt.Family()}], lambda v: template(families=v), "famil"
+    )
+    yield from each("template taken", [{"p": dt.Family()}], lambda v: template(families=v), "'p'")
+    yield from each("template.name", [None, 3, ["a"], b"a"], lambda v: template(name=v), "name")
+    for part in ("lower", "upper", "cost", "fixed"):
+        bad = [*NO_DATA, nan, [nan, 1.0], np.ones((2, 2, 2)), np.ones((3, 2))]
+        yield from each(
+            f"Family.{part}", bad, lambda v, p=part: template(families={"a": dt.Family(**{p: v})}), "family a"
+        )
+    yield from each(
+        "Family.integer", [None, 2, "x", [True]], lambda v: template(families={"a": dt.Family(integer=v)})
+    )
+    yield from each(
+        "Family.width", [0, -1, 1.5, "2", True], lambda v: template(families={"a": dt.Family(width=v)})
+    )
+    for kind in ("rows", "coupling"):
+        bad = [
+            None,
+            3,
+            [3],
+            [None],
+            [dt.FamilyRow],
+            [dt.FamilyRow(None)],
+            [dt.FamilyRow([1.0])],
+            [dt.FamilyRow({})],
+        ]
+        yield from each(f"template.{kind}", bad, lambda v, k=kind: template(**{k: v}), kind, "row")
+        numbers = [*NO_DATA, None, nan, inf, [1.0, nan], 1e-12, 1e16, np.ones((2, 2, 2))]
+        for values in numbers:
+            row = dt.FamilyRow({"a": values})
+            label = f"FamilyRow of {kind} {repr(values)[:40]}"
+            yield Case(label, ("coefficient of a",), lambda r=row, k=kind: template(**{k: [r]}))
+        for side in ("lower", "upper"):
+            for k, values in enumerate([*NO_DATA, None, nan, [[nan]]]):
+                row = dt.FamilyRow({"a": 1.0}, **{side: values})
+                label = f"FamilyRow.{side} of {kind} [{k}]"
+                yield Case(label, (f"of row {kind[:3]}",), lambda r=row, k=kind: template(**{k: [r]}))
+    strangers = ["s", 99, -1, 0.5, None, ("a", "b"), "p[0]"]
+    yield from each(
+        "coupling column",
+        strangers,
+        lambda v: template(coupling=[dt.FamilyRow({"a": 1.0, v: 1.0})]),
+        "coupling0",
+    )
+    yield from each("families asked for", ["c", 3, (), ("a", "c"), None], lambda v: template()[v], "famil")
+
+
+def of_sweep() -> Iterator[Case]:
+    from dovetail.testing.problems import busy
+
+    def sweep(build: Any = busy, grid: Any = None, **more: Any) -> object:
+        return dt.sweep(build, {"n": [2]} if grid is None else grid, **{"log": False, **more})
+
+    yield from each("sweep.build", [None, 3, "busy", lambda n: None, object()], lambda v: sweep(v))
+    grids = [3, "n", {}, [], {"n": []}, {"n": 2}, {"n": "ab"}, [3], [{1: 2}], {"n": [nan]}, {"n": [object()]}]
+    grids += [
+        {"n": [1j]},
+        {"n": [b"x"]},
+        {"n": [1, 1]},
+        {"m": [1]},
+        {"objective": [1]},
+        {"n": [{1: 2}]},
+        [None],
+    ]
+    yield from each("sweep.grid", grids, lambda v: sweep(grid=v))
+    yield from each("sweep.out", [3, 1.5, ["a"], "/dev/null/rows.jsonl", "/"], lambda v: sweep(out=v))
+    yield from each("sweep.n_jobs", [0, -1, 1.5, "2", True, None], lambda v: sweep(n_jobs=v))
+    yield from each("sweep.cluster", ["local", 3, object(), ""], lambda v: sweep(cluster=v))
+    yield from each("sweep.log", ["x.log", 3, None], lambda v: sweep(log=v))
+    yield from each("sweep.keep_results", [None, 3, "x"], lambda v: sweep(keep_results=v))
+
+
 def all_cases(folder: Path) -> list[Case]:
     """All of them; files are written to the folder."""
     return [
@@ -573,4 +660,6 @@ def all_cases(folder: Path) -> list[Case]:
         *of_drop_in(),
         *of_files(folder),
         *of_json(),
+        *of_templates(),
+        *of_sweep(),
     ]

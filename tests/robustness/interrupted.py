@@ -83,10 +83,10 @@ def interrupted(case: Case) -> Answer:
     line = out.strip().splitlines()[-1] if out.strip() else "{}"
     report = json.loads(line)
     answered = report.get("at", time.monotonic()) - (time.monotonic() - (time.perf_counter() - begin))
-    return Answer(answered, process.returncode, report, err, _left_over(process.pid))
+    return Answer(answered, process.returncode, report, err, left_over(process.pid))
 
 
-def _left_over(session: int) -> list[str]:
+def left_over(session: int) -> list[str]:
     """Processes of the session that are still there."""
     found = []
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():

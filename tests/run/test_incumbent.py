@@ -6,6 +6,7 @@ import torch
 
 import dovetail as dt
 from dovetail.mip.highs import HighsEngine
+from dovetail.run import lp_duration
 from dovetail.run.budget import Budget
 from dovetail.run.gap import meets
 from dovetail.run.incumbent import Incumbent
@@ -148,3 +149,18 @@ def test_a_small_objective_or_a_large_offset_proves_nothing(offset):
     assert result.value(1) == pytest.approx(
         tanh_net()(torch.ones(1, 1, dtype=torch.float64)).item(), abs=1e-3
     )
+
+
+def test_a_point_that_passes_is_made_cheaper_only_where_there_is_time(monkeypatch):
+    # x reads nothing and costs 1; the row lets it go down to 2
+    mip = dt.Mip(
+        cost=[0.0, 0.0, 1.0], A=[[0.0, 0.0, 1.0]], row_lower=2.0, row_upper=9.0, upper=[1.0, 9.0, 9.0]
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0]), [0], [1])
+    assert inner(problem).offer(np.array([0.0, 0.0, 5.0]), "test") == pytest.approx(2.0)
+    monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
+    hasty = inner(problem)
+    assert hasty.offer(np.array([0.0, 0.0, 5.0]), "test") == 5.0
+    # one that misses a row is repaired all the same
+    assert hasty.offer(np.array([0.0, 0.0, 0.0]), "test") == pytest.approx(2.0)

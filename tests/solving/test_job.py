@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import dovetail as dt
+from dovetail.run import lp_duration
 from dovetail.run.context import MethodOutcome
 from tests.small import bowl, knapsack, linear_net
 
@@ -63,3 +64,22 @@ def test_ctrl_c_in_the_last_moment_of_a_search_is_not_lost():
             return MethodOutcome(dt.StopReason.ITERATIONS, 1)
 
     assert dt.solve(knapsack(), AboutToEnd(), log=False).stop_reason == "interrupt"
+
+
+class _Nothing:
+    """Ends at once, without a point."""
+
+    name = "nothing"
+
+    def solve(self, context):
+        return MethodOutcome(dt.StopReason.STALLED, 1)
+
+
+def test_a_host_too_large_to_be_asked_first_is_asked_at_last(monkeypatch):
+    monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
+    limits = {"A": [[1.0, 0.0]], "row_lower": [5.0], "lower": 0.0}
+    for upper, status in ((1.0, "infeasible"), (9.0, "feasible")):
+        problem = dt.Problem(dt.Mip(cost=[1.0, 1.0], row_upper=[6.0], upper=upper, **limits))
+        problem.add_predictor(linear_net([1.0]), [0], [1])
+        result = dt.solve(problem, _Nothing(), log=False)
+        assert result.status == status

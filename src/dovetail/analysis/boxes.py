@@ -16,6 +16,7 @@ from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
+from dovetail.run.lp_duration import least_seconds
 
 LP_SHARE = 0.25
 """Part of the time left that the LPs may use."""
@@ -23,6 +24,8 @@ TIGHTEN_SHARE, TIGHTEN_SECONDS = 0.08, 2.0
 """The same where they only make finite boxes tighter."""
 TRIAL, WORTH = 8, 0.01
 """After so many inputs tightening goes on only if boxes shrank by this part."""
+FIRST_SHARE = 0.25
+"""Of the time for tightening: where the first input alone takes more, there is no use in beginning."""
 
 
 def input_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> Box:
@@ -50,6 +53,8 @@ def tightened_box(problem: Problem, budget: Budget, *, seed: int = 0, threads: i
     if loose.size == 0 or mip.n_rows == 0:
         return box
     part = budget.part(min(TIGHTEN_SHARE * budget.left, TIGHTEN_SECONDS))
+    if 2.0 * least_seconds(mip) > FIRST_SHARE * part.left:
+        return box
     order = np.random.default_rng(seed).permutation(loose)
     return _shrunk(mip, box, order, part, seed, threads)
 

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
+from dovetail.core.sparse import joined_ranges
 
 NOBODY = -1
 
@@ -61,10 +62,11 @@ def components(problem: Problem) -> Components:
     owner, count = _seeds(problem)
     A = problem.mip.A
     lengths = np.diff(A.indptr)
-    waiting = np.argsort(lengths, kind="stable")
-    owner = _grown(owner, A.indices, A.indptr, waiting)
-    row_owner = np.full(problem.mip.n_rows, NOBODY, dtype=np.int64)
     filled = np.flatnonzero(lengths)
+    order = filled[np.argsort(lengths[filled], kind="stable")]
+    groups = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if order.size else []
+    _grow(owner, A, groups)
+    row_owner = np.full(problem.mip.n_rows, NOBODY, dtype=np.int64)
     if filled.size:
         owners, first = owner[A.indices], A.indptr[:-1][filled]
         least, most = np.minimum.reduceat(owners, first), np.maximum.reduceat(owners, first)
@@ -72,25 +74,62 @@ def components(problem: Problem) -> Components:
     return Components(count, owner, row_owner)
 
 
-def _grown(owner: IntArray, indices: IntArray, pointer: IntArray, waiting: IntArray) -> IntArray:
-    """Owners with what rows of one component add; plain lists, since most rows have two or three entries."""
-    owned, columns, ends, rows = owner.tolist(), indices.tolist(), pointer.tolist(), waiting.tolist()
+def _grow(owner: IntArray, A: sp.csr_array, groups: list[IntArray]) -> None:
+    """Give owners, in place, the columns that rows of one component add; a group has rows of one length.
+
+    Rows of which nobody owns a column yet wait for the next pass: there is one while something is added.
+    """
+    claims = np.zeros(owner.size, dtype=np.int64)
     grown = True
     while grown:
         grown, later = False, []
-        for i in rows:
-            mine = columns[ends[i] : ends[i + 1]]
-            owners = {owned[j] for j in mine}
-            touched = owners - {NOBODY}
-            if not touched:
-                later.append(i)
-            elif len(touched) == 1 and len(owners) == 2:
-                (only,) = touched
-                for j in mine:
-                    owned[j] = only
-                grown = True
-        rows = later
-    return np.array(owned, dtype=np.int64)
+        for rows in groups:
+            length = A.indptr[rows[0] + 1] - A.indptr[rows[0]]
+            columns = A.indices[joined_ranges(A.indptr[rows], A.indptr[rows + 1])].reshape(-1, length)
+            added, untouched = _grow_by(owner, columns, claims)
+            grown |= added
+            later.append(rows[untouched])
+        groups = [rows for rows in later if rows.size]
+
+
+def _grow_by(owner: IntArray, columns: IntArray, claims: IntArray) -> tuple[bool, BoolArray]:
+    """What rows with these (k, length) columns add, as if one came after the other.
+
+    Whether they add anything, and which rows have to wait. Order matters only to rows that would take the
+    same column: those are gone through one by one, the others at once. `claims` is room to count in, all 0.
+    """
+    owners = owner[columns]
+    free = owners == NOBODY
+    most = owners.max(axis=1)
+    untouched = most == NOBODY
+    one = free.any(axis=1) & (np.where(free, most[:, None], owners).min(axis=1) == most) & ~untouched
+    free[~(one | untouched)] = False
+    wanted = columns[free]
+    np.add.at(claims, wanted, 1)
+    contested = np.zeros(columns.shape, dtype=bool)
+    contested[free] = claims[wanted] > 1
+    claims[wanted] = 0
+    in_turn = contested.any(axis=1)
+    at_once = one & ~in_turn
+    owner[columns[at_once]] = most[at_once, None]
+    added, untouched[in_turn] = _one_by_one(owner, columns[in_turn])
+    return added or bool(at_once.any()), untouched
+
+
+def _one_by_one(owner: IntArray, columns: IntArray) -> tuple[bool, list[bool]]:
+    """The same, in the order of the rows; in a plain dictionary: most rows have two or three entries."""
+    used = np.unique(columns)
+    owned = dict(zip(used.tolist(), owner[used].tolist(), strict=True))
+    added, untouched = False, []
+    for mine in columns.tolist():
+        owners = {owned[j] for j in mine}
+        touched = owners - {NOBODY}
+        untouched.append(not touched)
+        if len(touched) == 1 and len(owners) == 2:
+            owned.update(dict.fromkeys(mine, *touched))
+            added = True
+    owner[used] = [owned[j] for j in used.tolist()]
+    return added, untouched
 
 
 def _seeds(problem: Problem) -> tuple[IntArray, int]:
@@ -104,8 +143,8 @@ def _seeds(problem: Problem) -> tuple[IntArray, int]:
         column.append(tied.ravel())
         first += block.samples
     samples, columns = np.concatenate(sample), np.concatenate(column)
+    movable[problem.outputs] = True  # every output has an owner, even a fixed one
     kept = movable[columns]
-    kept[np.isin(columns, problem.outputs)] = True  # every output has an owner, even a fixed one
     samples, columns = samples[kept], columns[kept]
     used, component = np.unique(_joined(samples, columns, first, mip.n_columns), return_inverse=True)
     owner = np.full(mip.n_columns, NOBODY, dtype=np.int64)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
+from dovetail.bounds.box import least_cost, propagate
 from dovetail.bounds.confirmed import EngineSettings, confirmed
 from dovetail.bounds.ray import improving_ray
 from dovetail.bounds.safe_lp import SafeLp
@@ -22,9 +23,13 @@ from dovetail.core.errors import EngineError
 from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
+from dovetail.run.lp_duration import least_seconds
 
 SHARE, MOST_SECONDS = 0.2, 10.0
 """Of the time left, and no more than that: the host alone seldom decides, and the search needs the rest."""
+LPS, LPS_SHARE, UNNOTICED = 2.0, 0.02, 0.1
+"""HiGHS's own tree and ours take two LPs at the least. Where those would take a larger part of the time left
+(and more seconds than anybody notices), and bounds alone limit the objective, the search begins at once."""
 NO_POINT = "no point meets the rows, bounds and integers of the host, not even to within 1e-6"
 
 
@@ -39,17 +44,27 @@ class HostRelaxation:
     x: FloatArray | None = None
     """A point of the host, the cheapest found."""
     note: str = ""
+    asked: bool = True
+    """False where the host is too large for its time: the bound is that of the columns' bounds, and whether
+    there is a point at all nobody knows."""
+
+    @property
+    def bound_source(self) -> str:
+        """What the log calls the bound: of the whole host, or of the box that its bounds and rows make."""
+        return "host" if self.asked else "box"
 
 
-def analyse_host(problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1) -> HostRelaxation:
-    """Ask about the host alone, within a share of the time."""
+def analyse_host(
+    problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1, at_any_size: bool = False
+) -> HostRelaxation:
+    """Ask about the host alone, within a share of the time; `at_any_size`: within all of it."""
     try:
-        return _analyse(problem, budget, EngineSettings(seed, threads))
+        return _analyse(problem, budget, EngineSettings(seed, threads), at_any_size)
     except EngineError as trouble:
         return HostRelaxation(note=f"nothing is known about the host: {trouble}")
 
 
-def _analyse(problem: Problem, budget: Budget, settings: EngineSettings) -> HostRelaxation:
+def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_size: bool) -> HostRelaxation:
     """Without blocks the host is the whole problem, and gets all the time."""
     mip = problem.mip.minimised()
     lower, upper, integer = class_limits(problem, mip.lower, mip.upper)
@@ -57,7 +72,12 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings) -> Host
     if empty.size:
         return HostRelaxation(infeasible=True, note=_no_whole_number(problem, int(empty[0])))
     known = replace(mip.as_checked(), lower=lower, upper=upper, integer=integer)
-    part = budget.part(min(SHARE * budget.left, MOST_SECONDS)) if problem.blocks else budget
+    whole = at_any_size or not problem.blocks
+    if not whole and LPS * least_seconds(known) > max(LPS_SHARE * budget.left, UNNOTICED):
+        bound = _box_bound(known)
+        if np.isfinite(bound):
+            return HostRelaxation(bound=bound, asked=False)
+    part = budget if whole else budget.part(min(SHARE * budget.left, MOST_SECONDS))
     found = confirmed(known, settings, part)
     if found.infeasible:
         return HostRelaxation(infeasible=True, note=NO_POINT)
@@ -73,6 +93,15 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings) -> Host
         if found.x is not None:
             break
     return HostRelaxation(ray=ray, x=found.x, note=found.note)
+
+
+def _box_bound(mip: Mip) -> float:
+    """What no point within the columns' bounds costs less than; in the rows' box, where that is nothing."""
+    bound = least_cost(mip, mip.lower, mip.upper)
+    if np.isfinite(bound):
+        return bound
+    box = propagate(mip)
+    return least_cost(mip, box.lower, box.upper)
 
 
 def _no_whole_number(problem: Problem, j: int) -> str:

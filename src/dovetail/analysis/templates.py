@@ -55,6 +55,8 @@ class Pattern:
 class Template:
     """N components that are the same up to their data; `cost` in minimisation form."""
 
+    component: IntArray
+    """(N,) numbers of the components."""
     columns: IntArray
     """(N, c) host columns."""
     cost: FloatArray
@@ -190,6 +192,7 @@ class _Reading:
             self.coupling[0][coupled[0]], self.coupling[1][coupled[0]], self.coupling[2][coupled]
         )
         return Template(
+            members,
             columns, mip.sign * mip.cost[columns], mip.lower[columns], mip.upper[columns],
             mip.integer[columns[0]], self._networks(members), Pattern(at[0], where[0], entry),
             mip.row_lower[rows], mip.row_upper[rows], coupling,

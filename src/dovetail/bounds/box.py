@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,18 @@ def propagate(mip: Mip) -> Box:
         if _converged(before, (lower, upper)):
             break
     return Box(lower, upper)
+
+
+def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:
+    """What no point between these bounds costs less than, rows left aside; rounded outward."""
+    used = np.flatnonzero(mip.cost)
+    cost = mip.cost[used]
+    parts = cost * np.where(cost > 0.0, lower[used], upper[used])
+    if not np.all(np.isfinite(parts)):
+        return -math.inf
+    parts -= 2.0 * UNIT * np.abs(parts)  # each product is rounded once
+    total = math.fsum((*parts.tolist(), mip.offset))
+    return total - 2.0 * UNIT * abs(total)
 
 
 def _others(contribution: FloatArray, row: IntArray, rows: int) -> tuple[FloatArray, FloatArray]:

@@ -91,13 +91,15 @@ def flags(what: str, values: Any, size: int) -> BoolArray:
     return array
 
 
-def resolve(what: str, references: Any, columns: int, index: Mapping[str, int] | None) -> IntArray:
-    """Column indices for an array of indices or names, keeping its shape."""
+def resolve(
+    what: str, references: Any, columns: int, index: Callable[[], Mapping[str, int] | None]
+) -> IntArray:
+    """Column indices for an array of indices or names, keeping its shape; `index` makes columns by name."""
     array = as_array(what, references)
     if array.dtype == object and all(isinstance(entry, Integral) for entry in array.flat):
         array = _whole(what, array)
     if array.dtype.kind in "US" or array.dtype == object:
-        return _by_name(what, array, index)
+        return _by_name(what, array, index())
     if array.dtype.kind not in "iu":
         raise ModelError(f"{what} must hold column indices or names, not {array.dtype} values.")
     outside = array[(array < 0) | (array >= columns)]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +27,7 @@ from dovetail.core.arrays import (
     vector,
 )
 from dovetail.core.errors import ModelError
+from dovetail.core.names import LazyNames
 from dovetail.core.sparse import row_of_entries, times
 
 INFINITY = 1e20
@@ -39,6 +41,15 @@ FINE = 1e3 * TOLERANCE
 
 SMALLEST, LARGEST = 1e-9, 1e15
 """HiGHS drops matrix entries below the first with a mere warning and refuses those above the second."""
+
+_CHECKED: WeakValueDictionary[int, sp.csr_array] = WeakValueDictionary()
+"""Matrices of programs, by id: read-only, so that programs derived from each other share them unseen."""
+
+
+class _Distinct(tuple[str, ...]):
+    """Names that were found to differ: programs derived from each other need not compare them again."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +78,8 @@ class Mip:
     integer: BoolArray
     sense: Literal["min", "max"] = "min"
     offset: float = 0.0
-    names: tuple[str, ...] | None = None
-    row_names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = None
+    row_names: Sequence[str] | None = None
 
     def __init__(
         self,
@@ -114,16 +125,10 @@ class Mip:
         _require_usable_entries(self)
 
     def _round_integer_bounds(self) -> None:
-        """Bounds of integers become whole, inwards: HiGHS's presolve draws false conclusions from others.
-
-        A column between whose bounds no whole number lies keeps them: it makes the program infeasible,
-        which is for a solve to say.
-        """
-        low = np.where(self.integer, np.ceil(self.lower - TOLERANCE), self.lower)
-        high = np.where(self.integer, np.floor(self.upper + TOLERANCE), self.upper)
-        empty = low > high
-        for name, rounded, own in (("lower", low, self.lower), ("upper", high, self.upper)):
-            limits = np.where(empty, own, rounded)
+        """Bounds of integers become whole: HiGHS's presolve draws false conclusions from others."""
+        low, high = whole_bounds(self.lower, self.upper)
+        for name, whole, own in (("lower", low, self.lower), ("upper", high, self.upper)):
+            limits = np.where(self.integer, whole, own)
             limits.flags.writeable = False
             object.__setattr__(self, name, limits)
 
@@ -149,15 +154,20 @@ class Mip:
         Such a row (over integers alone, with an entry below `FINE`) has whole points within the check's
         tolerance of its limit. They count, so every search and every proof has to know them.
         """
+        small = np.abs(self.A.data) < FINE
+        if not np.any(small):
+            return self.row_lower, self.row_upper
         row = row_of_entries(self.A)
         mixed = np.bincount(row, ~self.integer[self.A.indices], self.n_rows) > 0
-        fine = np.bincount(row, np.abs(self.A.data) < FINE, self.n_rows) > 0
+        fine = np.bincount(row, small, self.n_rows) > 0
         room = np.where(fine & ~mixed, TOLERANCE - HAIR, 0.0)
         return self.row_lower - room, self.row_upper + room
 
     def as_checked(self) -> Mip:
         """The same program with `sides_as_checked`."""
         row_lower, row_upper = self.sides_as_checked
+        if row_lower is self.row_lower:
+            return self
         return replace(self, row_lower=row_lower, row_upper=row_upper)
 
     def loosened(self) -> Mip:
@@ -198,7 +208,7 @@ class Mip:
 
     def resolve(self, what: str, references: Any) -> IntArray:
         """Column indices for an array of indices or names, keeping its shape."""
-        return resolve(what, references, self.n_columns, self._index)
+        return resolve(what, references, self.n_columns, lambda: self._index)
 
     @cached_property
     def _index(self) -> dict[str, int] | None:
@@ -220,8 +230,10 @@ class Mip:
             names=None if self.names is None else self._with_names(names),
         )
 
-    def _with_names(self, names: Sequence[str]) -> tuple[str, ...]:
+    def _with_names(self, names: Sequence[str]) -> Sequence[str]:
         assert self.names is not None
+        if isinstance(self.names, LazyNames):
+            return self.names.with_names(names)
         taken = set(self.names)
         fresh = [
             name if name not in taken else f"{name}#{self.n_columns + k}" for k, name in enumerate(names)
@@ -234,9 +246,24 @@ class Mip:
 
     def minimised(self) -> Mip:
         """The same program as a minimisation."""
-        if self.sense == "min":
-            return self
+        return self if self.sense == "min" else self._minimised
+
+    @cached_property
+    def _minimised(self) -> Mip:
+        """Made once: everything that searches or proves asks for it."""
         return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
+
+
+def whole_bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bounds of integers, made whole inwards.
+
+    Those between which no whole number lies are kept: that is infeasible, which is for a solve to say.
+    """
+    low, high = np.ceil(lower - TOLERANCE), np.floor(upper + TOLERANCE)
+    empty = low > high
+    if not np.any(empty):
+        return low, high
+    return np.where(empty, lower, low), np.where(empty, upper, high)
 
 
 def _offset(offset: Any) -> float:
@@ -249,6 +276,9 @@ def _offset(offset: Any) -> float:
 def _matrix(A: Any, columns: int) -> sp.csr_array:
     if A is None:
         return sp.csr_array((0, columns))
+    known = _CHECKED.get(id(A))
+    if known is not None and known is A and known.shape[1] == columns:
+        return known
     try:
         if np.iscomplexobj(A):
             raise ValueError("it holds complex numbers")
@@ -264,6 +294,7 @@ def _matrix(A: Any, columns: int) -> sp.csr_array:
     matrix.eliminate_zeros()
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.flags.writeable = False
+    _CHECKED[id(matrix)] = matrix
     return matrix
 
 
@@ -287,19 +318,19 @@ def _limits(what: str, values: ArrayLike, size: int) -> FloatArray:
     return array
 
 
-def _names(what: str, names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
+def _names(what: str, names: Sequence[str] | None, size: int) -> Sequence[str] | None:
+    if names is None or (isinstance(names, _Distinct | LazyNames) and len(names) == size):
+        return names
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ModelError(f"{what} is {names!r}; give one name per entry.")
-    result = tuple(str(name) for name in names)
+    result = tuple(map(str, names))
     if len(result) != size:
         raise ModelError(f"{what} has {len(result)} entries, expected {size}.")
     if len(set(result)) != size:
         seen: set[str] = set()
         twice = next(name for name in result if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ModelError(f"{what} has {twice!r} twice; names must differ.")
-    return result
+    return _Distinct(result)
 
 
 def _require_usable_entries(mip: Mip) -> None:

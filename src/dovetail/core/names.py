@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, product
+from typing import overload
+
+import numpy as np
 
 
 def distinct(names: Iterable[str]) -> tuple[str, ...] | None:
@@ -20,3 +27,73 @@ def distinct(names: Iterable[str]) -> tuple[str, ...] | None:
             unique = f"{name}#{again[name] + 1}"
         result[unique] = None
     return tuple(result)
+
+
+@dataclass(frozen=True)
+class NumberedNames:
+    """Names made of a label and the indices of an array: ``spend[17]``, ``up[17,3]``."""
+
+    label: str
+    shape: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def __getitem__(self, k: int) -> str:
+        if not self.shape:
+            return self.label
+        return f"{self.label}[{','.join(map(str, np.unravel_index(k, self.shape)))}]"
+
+    def __iter__(self) -> Iterator[str]:
+        if not self.shape:
+            return iter((self.label,))
+        return (
+            f"{self.label}[{','.join(place)}]" for place in product(*(_digits(size) for size in self.shape))
+        )
+
+
+def _digits(size: int) -> list[str]:
+    return [str(k) for k in range(size)]
+
+
+class LazyNames(Sequence[str]):
+    """Names that are made when somebody asks for them: a million blocks need no million strings.
+
+    Whoever puts the parts together sees to it that no two labels are the same.
+    """
+
+    def __init__(self, *parts: NumberedNames | tuple[str, ...]) -> None:
+        self.parts = tuple(part for part in parts if len(part))
+        self._first = [0, *accumulate(map(len, self.parts))]
+
+    def __len__(self) -> int:
+        return self._first[-1]
+
+    @overload
+    def __getitem__(self, k: int) -> str: ...
+    @overload
+    def __getitem__(self, k: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, k: int | slice) -> str | tuple[str, ...]:
+        if isinstance(k, slice):
+            return tuple(self[j] for j in range(*k.indices(len(self))))
+        place = range(len(self))[k]  # negative ones count from the end, others are refused
+        part = bisect_right(self._first, place) - 1
+        return self.parts[part][place - self._first[part]]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for part in self.parts for name in part)
+
+    def with_names(self, names: Sequence[str]) -> LazyNames:
+        """More names behind these; those that might be here already get a number."""
+        given = {name for part in self.parts if isinstance(part, tuple) for name in part}
+        labels = {part.label for part in self.parts if isinstance(part, NumberedNames)}
+        fresh = (
+            name if name not in given and label_of(name) not in labels else f"{name}#{len(self) + k}"
+            for k, name in enumerate(names)
+        )
+        return LazyNames(*self.parts, tuple(fresh))
+
+
+def label_of(name: str) -> str:
+    """A name without its indices."""
+    return name.partition("[")[0]

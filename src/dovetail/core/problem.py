@@ -5,9 +5,9 @@ min or max  cost'[x; y]   over the host's rows, bounds and integers,   y_b = f_b
 
 from __future__ import annotations
 
+import copy
 import operator
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
@@ -18,14 +18,19 @@ from dovetail.core import probe
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import ModelError, PredictorError
+from dovetail.core.families import Family, FamilyRow
 from dovetail.core.mip import Mip
+from dovetail.core.options import require_choice
 from dovetail.core.predictor import as_predictor
+from dovetail.core.stages import Stage, stages
+from dovetail.core.stated_program import StatedProgram
+from dovetail.core.template import FamilyColumns, Template, read_template, whole_families
+from dovetail.core.template_expansion import few_blocks
 from dovetail.core.training_range import TrainingRange
 
 OutputType = Literal["regression", "classification"]
 
-Stage = tuple[tuple[Block, IntArray], ...]
-"""Samples (by block) whose inputs depend on earlier stages only, so that they can be evaluated together."""
+NOBODY = -1
 
 
 class Problem:
@@ -38,16 +43,56 @@ class Problem:
     array([2., 3., 6.])
     """
 
-    def __init__(self, mip: Mip) -> None:
-        if not isinstance(mip, Mip):
+    def __init__(self, mip: Mip | None = None, *, sense: Literal["min", "max"] | None = None) -> None:
+        """A problem over the columns of `mip`; with only a sense, over those of its templates."""
+        if not isinstance(mip, Mip) and (mip is not None or sense is None):
             raise ModelError(
                 f"Problem takes a dovetail.Mip, not {type(mip).__module__}.{type(mip).__qualname__}; "
-                "build one from arrays with dovetail.Mip(...), or read a file with dovetail.read(path)."
+                "build one from arrays with dovetail.Mip(...), or read a file with dovetail.read(path). A "
+                'problem of templates alone has a sense instead: Problem(sense="max").'
             )
-        self.mip = mip
+        if mip is not None and sense is not None:
+            raise ModelError("sense= is for a problem without a Mip: a Mip has its own.")
+        require_choice("sense", sense or "min", ("min", "max"))
+        self._program = StatedProgram(mip, sense or "min")
+        self.templates: tuple[Template, ...] = ()
         self.blocks: tuple[Block, ...] = ()
-        self._writer: dict[int, str] = {}
-        self._read = np.zeros(mip.n_columns, dtype=bool)
+        self._families: dict[str, tuple[FamilyColumns, FamilyColumns]] = {}
+        """Inputs and outputs of blocks, by name, that connect whole families of a template."""
+        self._writer = np.full(self._program.n_columns, NOBODY, dtype=np.int64)
+        """(columns,) the number of the block that writes each."""
+        self._read = np.zeros(self._program.n_columns, dtype=bool)
+
+    @property
+    def mip(self) -> Mip:
+        """The program over all columns; that of templates is made when it is first asked for."""
+        return self._program.mip
+
+    def add_template(
+        self,
+        count: int,
+        families: Mapping[str, Family],
+        *,
+        rows: Iterable[FamilyRow] = (),
+        coupling: Iterable[FamilyRow] = (),
+        name: str = "",
+    ) -> Template:
+        """The same block `count` times: families of columns, rows within each block, rows over all of them.
+
+        No matrix over all blocks is made until somebody asks for `mip`. What is returned says where columns
+        are: ``add_predictor(net, template["discount", "age"], template["buys"])`` puts every block
+        through one network. Messages call the columns ``buys[17]``, with `name` ``customers.buys[17]``.
+        """
+        first = self._program.n_columns
+        template = read_template(name, count, families, rows, coupling, first, self._program.column)
+        self._program = self._program.with_template(template)
+        self.templates = (*self.templates, template)
+        self._add_unread(template.n_columns)
+        return template
+
+    def families_of(self, block: Block) -> tuple[FamilyColumns, FamilyColumns] | None:
+        """Inputs and outputs of a block that connects whole families of a template."""
+        return self._families.get(block.name)
 
     def add_predictor(
         self,
@@ -63,18 +108,14 @@ class Problem:
     ) -> Block:
         """Tie `outputs` to `inputs` through `predictor`, one row per sample.
 
-        `inputs` (n, d) and `outputs` (n, q) hold column indices or names; a vector is one
-        sample. The predictor is evaluated at a few points of the inputs' box before it is
+        `inputs` (n, d) and `outputs` (n, q) hold column indices or names, or are families of a template; a
+        vector is one sample. The predictor is evaluated at a few points of the inputs' box before it is
         accepted. `threshold` belongs to a one-column classification: without it, it is
         0.5 for a predictor seen to end in a sigmoid and 0 (a logit) otherwise. `epsilon` is
         the margin the search keeps from a class boundary; answers are judged without it.
         `data` may hold the (m, d) training inputs: the result then names what lies outside their range.
         """
-        if not isinstance(name, str):
-            raise PredictorError(f"name is {name!r}; give a string.")
-        name = name or f"block{len(self.blocks)}"
-        if name in (block.name for block in self.blocks):
-            raise PredictorError(f"there is already a block called {name!r}; give another name=.")
+        name = self._new_name(name)
         if not isinstance(output_type, str) or output_type not in ("regression", "classification"):
             raise PredictorError(
                 f"{name}: output_type is {output_type!r}; give 'regression' or 'classification'."
@@ -86,36 +127,55 @@ class Problem:
                 f"{name}: inputs has {len(into)} samples (shape {into.shape}) but outputs has "
                 f"{len(out)} (shape {out.shape}); give one row of each per sample."
             )
+        families = whole_families(inputs, outputs)
+        mip, seen = (self.mip, (into, out)) if families is None else few_blocks(*families)
         block = probe.accept(
             name=name,
             predictor=as_predictor(predictor),
-            mip=self.mip,
-            inputs=into,
-            outputs=out,
+            mip=mip,
+            inputs=seen[0],
+            outputs=seen[1],
             classifies=output_type == "classification",
             threshold=threshold,
             epsilon=epsilon,
         )
+        block = replace(block, inputs=into, outputs=out)
         if data is not None:
             block = replace(block, training_range=TrainingRange.of(name, data, into.shape[1]))
         self._require_single_writer(block)
         blocks = (*self.blocks, block)
         if self._may_close_a_cycle(block):
-            _stages(self.mip, blocks)  # refuses a cycle before the block is kept
+            stages(self.mip, blocks)  # refuses a cycle before the block is kept
         self.blocks = blocks
-        self._writer.update(dict.fromkeys(block.outputs.ravel().tolist(), block.name))
+        if families is not None:
+            self._families[name] = families
+        self._writer[block.outputs] = len(blocks) - 1
         self._read[block.inputs] = True
         self.__dict__.pop("stages", None)
         return block
+
+    def _new_name(self, said: Any) -> str:
+        """The name of the next block."""
+        if not isinstance(said, str):
+            raise PredictorError(f"name is {said!r}; give a string.")
+        name = said or f"block{len(self.blocks)}"
+        if name in (block.name for block in self.blocks):
+            raise PredictorError(f"there is already a block called {name!r}; give another name=.")
+        return name
 
     def add_columns(
         self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]
     ) -> IntArray:
         """More columns, which cost nothing and are in no row; their indices."""
         first = self.mip.n_columns
-        self.mip = self.mip.with_columns(lower, upper, integer, names)
-        self._read = np.concatenate([self._read, np.zeros(len(names), dtype=bool)])
+        self._program = self._program.with_mip(self.mip.with_columns(lower, upper, integer, names))
+        self._add_unread(len(names))
         return np.arange(first, self.mip.n_columns)
+
+    def _add_unread(self, columns: int) -> None:
+        """More columns, which no block knows yet."""
+        self._read = np.concatenate([self._read, np.zeros(columns, dtype=bool)])
+        self._writer = np.concatenate([self._writer, np.full(columns, NOBODY, dtype=np.int64)])
 
     def remove_predictor(self, name: str) -> None:
         """Forget a block; its columns stay."""
@@ -123,14 +183,15 @@ class Problem:
             raise PredictorError(f"there is no block called {name!r}.")
         rest = self.derived(self.mip, tuple(block for block in self.blocks if block.name != name))
         self.blocks, self._writer, self._read = rest.blocks, rest._writer, rest._read
+        self._families.pop(name, None)
         self.__dict__.pop("stages", None)
 
     def derived(self, mip: Mip, blocks: tuple[Block, ...]) -> Problem:
-        """Another problem over blocks that were accepted here, in whole or in part."""
+        """Another problem over blocks that were accepted here, in whole or in part; it has no templates."""
         other = Problem(mip)
         other.blocks = blocks
-        for block in blocks:
-            other._writer.update(dict.fromkeys(block.outputs.ravel().tolist(), block.name))
+        for number, block in enumerate(blocks):
+            other._writer[block.outputs] = number
             other._read[block.inputs] = True
         return other
 
@@ -139,8 +200,25 @@ class Problem:
 
         One that does not fit any more is refused. What is left when it is `over` stays as it was.
         """
-        blocks = tuple(block if over() else probe.renewed(self.mip, block) for block in self.blocks)
-        return self if all(map(operator.is_, blocks, self.blocks)) else self.derived(self.mip, blocks)
+        blocks = tuple(block if over() else self._renewed(block) for block in self.blocks)
+        return self if all(map(operator.is_, blocks, self.blocks)) else self.with_predictors(blocks)
+
+    def _renewed(self, block: Block) -> Block:
+        families = self.families_of(block)
+        if families is None:
+            return probe.renewed(self.mip, block)
+        mip, (inputs, outputs) = few_blocks(*families)
+        few = replace(block, inputs=inputs, outputs=outputs)
+        again = probe.renewed(mip, few)
+        return block if again is few else replace(again, inputs=block.inputs, outputs=block.outputs)
+
+    def with_predictors(self, blocks: tuple[Block, ...]) -> Problem:
+        """The same problem, templates and all; its own blocks, by name and columns, with other predictors."""
+        other = copy.copy(self)
+        other.blocks, other._families = blocks, dict(self._families)
+        other._writer, other._read = self._writer.copy(), self._read.copy()
+        other.__dict__.pop("stages", None)
+        return other
 
     def _may_close_a_cycle(self, block: Block) -> bool:
         """Only a block that writes what is read (by itself, or before) can: others need no search."""
@@ -151,17 +229,17 @@ class Problem:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The samples of all blocks in topological order."""
-        return _stages(self.mip, self.blocks)
+        return stages(self.mip, self.blocks)
 
     @property
     def inputs(self) -> IntArray:
         """All columns that some block reads, sorted."""
-        return _union([block.inputs for block in self.blocks])
+        return np.flatnonzero(self._read)
 
     @property
     def outputs(self) -> IntArray:
         """All columns that some block writes, sorted."""
-        return _union([block.outputs for block in self.blocks])
+        return np.flatnonzero(self._writer != NOBODY)
 
     def predict(self, x: FloatArray) -> FloatArray:
         """`x` with every output column set to what its own predictor says, in topological order."""
@@ -173,6 +251,10 @@ class Problem:
         return x
 
     def _samples(self, what: str, references: Any) -> IntArray:
+        if isinstance(references, FamilyColumns):
+            if references.template not in self.templates:
+                raise PredictorError(f"{what} are columns of a template of another problem.")
+            return references.columns
         try:
             array = np.asarray(references)
         except ValueError as reason:
@@ -184,73 +266,18 @@ class Problem:
         return self.mip.resolve(what, np.atleast_2d(array))
 
     def _require_single_writer(self, block: Block) -> None:
-        for j, count in Counter(block.outputs.ravel().tolist()).items():
-            other = self._writer.get(j)
-            if count > 1 or other is not None:
-                where = f"{block.name} and {other}" if other else f"two places of {block.name}"
-                raise PredictorError(
-                    f"column {self.mip.column_name(j)} is an output of {where}; "
-                    "a column can be written by one predictor only."
-                )
-
-
-def _union(arrays: list[IntArray]) -> IntArray:
-    if not arrays:
-        return np.empty(0, dtype=np.int64)
-    return np.unique(np.concatenate([array.ravel() for array in arrays]))
-
-
-def _stages(mip: Mip, blocks: tuple[Block, ...]) -> tuple[Stage, ...]:
-    """Group samples by the length of the longest chain of predictors that leads to them."""
-    writer = {
-        int(j): (b, i)
-        for b, block in enumerate(blocks)
-        for i in range(block.samples)
-        for j in block.outputs[i]
-    }
-    written = np.zeros(mip.n_columns, dtype=bool)
-    written[list(writer)] = True
-    needs: dict[tuple[int, int], set[tuple[int, int]]] = {}
-    for b, block in enumerate(blocks):
-        chained = written[block.inputs]
-        for i in range(block.samples):
-            needs[b, i] = {writer[int(j)] for j in block.inputs[i][chained[i]]}
-    return tuple(_gather(blocks, level) for level in _levels(mip, blocks, needs))
-
-
-def _levels(
-    mip: Mip, blocks: tuple[Block, ...], needs: dict[tuple[int, int], set[tuple[int, int]]]
-) -> list[list[tuple[int, int]]]:
-    feeds: dict[tuple[int, int], list[tuple[int, int]]] = {sample: [] for sample in needs}
-    waiting = {sample: len(sources) for sample, sources in needs.items()}
-    for sample, sources in needs.items():
-        for source in sources:
-            feeds[source].append(sample)
-    ready = deque(sample for sample, count in waiting.items() if count == 0)
-    levels: list[list[tuple[int, int]]] = []
-    done = 0
-    while ready:
-        levels.append(sorted(ready))
-        following: deque[tuple[int, int]] = deque()
-        for sample in ready:
-            done += 1
-            for fed in feeds[sample]:
-                waiting[fed] -= 1
-                if waiting[fed] == 0:
-                    following.append(fed)
-        ready = following
-    if done < len(needs):
-        b, i = next(sample for sample, count in waiting.items() if count > 0)
-        column = mip.column_name(int(blocks[b].outputs[i][0]))
-        raise PredictorError(
-            f"{blocks[b].name} (sample {i}, output {column}) depends on its own output through a "
-            "cycle of predictors; break the cycle with a separate column and a row that ties the two."
-        )
-    return levels
-
-
-def _gather(blocks: tuple[Block, ...], level: list[tuple[int, int]]) -> Stage:
-    samples: dict[int, list[int]] = {}
-    for b, i in level:
-        samples.setdefault(b, []).append(i)
-    return tuple((blocks[b], np.array(rows, dtype=np.int64)) for b, rows in samples.items())
+        columns = block.outputs.ravel()
+        _, place, count = np.unique(columns, return_inverse=True, return_counts=True)
+        twice = np.flatnonzero((count[place] > 1) | (self._writer[columns] != NOBODY))
+        if twice.size:
+            j = int(columns[twice[0]])
+            other = self._writer[j]
+            where = (
+                f"two places of {block.name}"
+                if other == NOBODY
+                else f"{block.name} and {self.blocks[other].name}"
+            )
+            raise PredictorError(
+                f"column {self.mip.column_name(j)} is an output of {where}; "
+                "a column can be written by one predictor only."
+            )

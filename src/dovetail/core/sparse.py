@@ -18,6 +18,13 @@ def row_of_entries(matrix: sp.csr_array) -> IntArray:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
+def joined_ranges(first: IntArray, end: IntArray) -> IntArray:
+    """All numbers from first[i] up to, and without, end[i], one range after the other."""
+    lengths = end - first
+    before = np.cumsum(lengths) - lengths
+    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(first - before, lengths))
+
+
 def entries_of(matrix: sp.csr_array | sp.csc_array, i: int | np.integer[Any]) -> tuple[IntArray, FloatArray]:
     """Indices and values of one row of a csr array, or of one column of a csc array."""
     entries = slice(matrix.indptr[i], matrix.indptr[i + 1])

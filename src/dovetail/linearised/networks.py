@@ -56,7 +56,9 @@ class Networks:
             block.predictor.snapshot(own) for block, own in zip(problem.blocks, self._devices, strict=True)
         ]
         self._integer = problem.mip.integer.copy()
-        self._integer[[j for b in problem.blocks if b.classifies for j in b.outputs.ravel()]] = True
+        for block in problem.blocks:
+            if block.classifies:
+                self._integer[block.outputs] = True
         self._lower, self._upper = problem.mip.lower, problem.mip.upper
         nothing = np.empty(0, dtype=np.int64)
         self.outputs: IntArray = np.concatenate([nothing, *(b.outputs.ravel() for b in problem.blocks)])

@@ -41,6 +41,9 @@ def with_room(context: SolveContext) -> Problem:
     in_rows = AHEAD * (abs(mip.A) @ change)
     row_lower, row_upper = _modestly(mip.row_lower, mip.row_upper, in_rows)
     lower, upper = _modestly(mip.lower, mip.upper, AHEAD * change)
+    sides = ((row_lower, mip.row_lower), (row_upper, mip.row_upper), (lower, mip.lower), (upper, mip.upper))
+    if all(np.array_equal(moved, own) for moved, own in sides):
+        return problem.derived(mip, decided(problem, lead))
     room = replace(mip, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper)
     if not _has_points(room, context):
         room = mip

@@ -27,6 +27,7 @@ from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Quadratic
 from dovetail.run.incumbent import Incumbent
+from dovetail.run.lp_duration import least_seconds
 
 SECONDS = 0.5
 """The longest it takes, also after the end of the time."""
@@ -40,6 +41,8 @@ def clear(context: SolveContext, incumbent: Incumbent) -> None:
     """Put a point that holds however its predictors round in the place of an incumbent that may not."""
     if incumbent.x is None or all(block.description.is_float64 for block in context.problem.blocks):
         return
+    if 2.0 * least_seconds(context.problem.mip) > SECONDS:
+        return  # the LP that a descent begins with, over twice the columns, would not end
     if context.budget.stopped is StopReason.INTERRUPT or incumbent.steady:
         return  # who presses Ctrl-C wants the point as it is
     change, lead = incumbent.rounding(incumbent.x)

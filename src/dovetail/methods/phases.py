@@ -29,6 +29,7 @@ from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.methods.template_pricing.method import template_prices
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.reformulated import Reformulation
@@ -42,6 +43,8 @@ MANY_COMPONENTS = 200
 MANY_BLOCKS = 2000
 """With more blocks that are the same up to their data, nothing that takes them one by one is tried: an LP
 over all of them takes minutes from 10,000 on (water)."""
+MOST_CERTIFIED = 20_000
+"""With more of them the sets that they move in are not written down before a minute is over."""
 TEMPLATES_SHARE = 0.25
 """Of the time left, with fewer of them: its columns are where column generation begins."""
 EASY_NEURONS, MOST_NEURONS = 64, 400
@@ -229,6 +232,15 @@ PHASES = (
         1.0,
         lambda options: TemplatePricing(),
         "{blocks} blocks that are the same up to their data: all priced at once",
+        of_blocks=True,
+    ),
+    Phase(
+        "certified template prices",
+        f"after it, up to {MOST_CERTIFIED:,} blocks",
+        lambda facts: MANY_BLOCKS < facts.blocks <= MOST_CERTIFIED,
+        1.0,
+        lambda options: CertifiedPrices(source=lambda context: context.once(template_prices)),
+        "each block's least cost at the prices, proved by branch and bound over signs",
         of_blocks=True,
     ),
     Phase(

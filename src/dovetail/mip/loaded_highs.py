@@ -109,7 +109,7 @@ class LoadedHighs:
             ("mip_heuristic_run_feasibility_jump", False),
         ):
             self._demand(self._highs.setOptionValue(option, value), f"option {option}")
-        self._demand(self._highs.passModel(_as_highs_lp(program)), "the model")
+        self._demand(_pass(self._highs, program), "the model")
         if self.is_mip or program.A.nnz > LONG_LP:
             self._highs.cbMipInterrupt += self._check_interrupt
             self._highs.cbSimplexInterrupt += self._check_interrupt
@@ -260,17 +260,13 @@ class LoadedHighs:
             raise EngineError(f"HiGHS refused {what}.")
 
 
-def _as_highs_lp(program: Program) -> highspy.HighsLp:
-    model, A = highspy.HighsLp(), program.A
-    model.num_row_, model.num_col_ = A.shape
-    model.col_cost_ = np.zeros(program.lower.size)
-    model.col_lower_, model.col_upper_ = program.lower, program.upper
-    model.row_lower_, model.row_upper_ = program.row_lower, program.row_upper
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = A.indptr
-    model.a_matrix_.index_ = A.indices
-    model.a_matrix_.value_ = A.data
-    if np.any(program.integer):
-        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        model.integrality_ = [kinds[int(flag)] for flag in program.integer]
-    return model
+def _pass(highs: highspy.Highs, program: Program) -> highspy.HighsStatus:
+    """The program without costs, as arrays: a `HighsLp` takes them number by number, a second per million."""
+    A = program.A
+    rows, columns = A.shape
+    minimise, offset = 1, 0.0
+    return highs.passModel(
+        columns, rows, A.nnz, int(highspy.MatrixFormat.kRowwise), minimise, offset,
+        np.zeros(columns), program.lower, program.upper, program.row_lower, program.row_upper,
+        A.indptr, A.indices, A.data, program.integer.astype(np.int32),
+    )  # fmt: skip

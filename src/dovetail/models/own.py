@@ -15,6 +15,7 @@ import numpy as np
 from dovetail.core.errors import ModelError
 from dovetail.core.foreign import ObjectArray, Reading
 from dovetail.core.problem import Problem
+from dovetail.core.template import FamilyColumns
 from dovetail.models.containers import as_array
 
 
@@ -44,7 +45,7 @@ class OwnModel:
 
     def unpack(self, given: Any) -> ObjectArray:
         """Indices and names as columns."""
-        entries = as_array(given, lambda item: item)
+        entries = as_array(given, lambda item: item.columns if isinstance(item, FamilyColumns) else item)
         for place, entry in enumerate(entries.flat):
             if isinstance(entry, Integral) and not isinstance(entry, bool):
                 entries.flat[place] = Column(int(entry))

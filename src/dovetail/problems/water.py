@@ -144,7 +144,14 @@ def train(
     return Judge(net, training, X, labels, seed)
 
 
-def formulate(samples: FloatArray, network: nn.Module, training: Training, *, shared: bool = True) -> Water:
+def formulate(
+    samples: FloatArray,
+    network: nn.Module,
+    training: Training,
+    *,
+    shared: bool = True,
+    budget: float = BUDGET,
+) -> Water:
     """The paper's model for given standardised samples."""
     n, d = samples.shape
     size = n * d
@@ -173,7 +180,7 @@ def formulate(samples: FloatArray, network: nn.Module, training: Training, *, sh
         cost=np.repeat([1.0, 0.0], [n, 3 * size]),
         A=A,
         row_lower=np.concatenate([samples.ravel(), np.full(budgets, -np.inf)]),
-        row_upper=np.concatenate([samples.ravel(), np.full(budgets, BUDGET)]),
+        row_upper=np.concatenate([samples.ravel(), np.full(budgets, budget)]),
         lower=np.repeat([0.0, -np.inf, 0.0], [n, size, 2 * size]),
         upper=np.repeat([1.0, np.inf], [n, 3 * size]),
         integer=np.repeat([True, False], [n, 3 * size]),

@@ -82,7 +82,10 @@ def _tabulated(problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block,
     blocks = []
     planned = 0
     for block in problem.blocks:
-        tables = {i: _table(row, lower, upper, integer) for i, row in enumerate(block.inputs)}
+        low, high = lower[block.inputs], upper[block.inputs]
+        whole = (high <= low) | integer[block.inputs]
+        few = np.flatnonzero(np.all(whole & np.isfinite(high - low), axis=1))
+        tables = {int(i): _table(block.inputs[i], lower, upper) for i in few}
         chosen: dict[int, _Table] = {}
         for i, table in tables.items():
             if table is not None and planned + table.weights <= MOST_COLUMNS:
@@ -218,12 +221,10 @@ def _without(block: Block, written: IntArray) -> Block:
     return replace(block, inputs=block.inputs[left], outputs=block.outputs[left])
 
 
-def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, integer: BoolArray) -> _Table | None:
-    """The table of one sample, or None where an input is continuous or there are too many rows."""
+def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray) -> _Table | None:
+    """The table of one sample, whose inputs are whole or fixed; None where there are too many rows."""
     low, high = lower[inputs], upper[inputs]
     free = high > low
-    if np.any(free & ~integer[inputs]) or not np.all(np.isfinite(high - low)):
-        return None
     columns = np.unique(inputs[free])
     points = grid(columns, lower, upper, MOST_ROWS)
     if points is None:

@@ -49,7 +49,7 @@ class Guard:
             )
             for block in problem.blocks
         )
-        self.problem = problem.derived(problem.mip, blocks)
+        self.problem = problem.with_predictors(blocks)
         """The same problem, its predictors guarded."""
 
     def _guarded(self, predictor: Predictor) -> Predictor:

@@ -25,12 +25,15 @@ from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
 from dovetail.run.gap import GapLimit, meets
+from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
 
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
 MIP_SHARE = 0.1
 """Of the time left, and no more than that, for one such MIP."""
+IMPROVING_SHARE = 0.02
+"""Of the time left: a point that passes is made cheaper by an LP only where that takes no longer."""
 
 
 class IncumbentView(Protocol):
@@ -224,7 +227,7 @@ class Incumbent:
         x[host.integer] = np.round(x[host.integer])
         x = self._problem.predict(x)
         violation = self._violation_of(x)
-        if violation.within() and not self._improvable:
+        if violation.within() and not (self._improvable and self._has_time_to_improve):
             return x, violation
         if not self._settled(x):
             return x, violation
@@ -248,6 +251,10 @@ class Incumbent:
     def _improvable(self) -> bool:
         """Some column that the blocks and integers leave open carries cost."""
         return bool(np.any(self._host.cost[~self._fixed]))
+
+    @property
+    def _has_time_to_improve(self) -> bool:
+        return least_seconds(self._host) <= IMPROVING_SHARE * self._budget.left
 
     @cached_property
     def _closed_rows(self) -> BoolArray:

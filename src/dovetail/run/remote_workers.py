@@ -28,7 +28,7 @@ class CannotTravel(Exception):
 
 
 class Line(Protocol):
-    """To one worker. One letter at most is on its way; all but `end` raise `Lost` where the worker is gone."""
+    """To one worker, one letter at a time; all but `end` raise `Lost` where the worker is gone."""
 
     def begin(self) -> None:
         """Send the recipes; the reply is that of `Desk.make`."""

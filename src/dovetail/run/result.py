@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -108,7 +108,7 @@ class Result:
     profile: Profile = field(default_factory=Profile)
     engine: str = ""
     """What solved the MIP steps, by name; "" for none or several."""
-    names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = None
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
     written: WrittenModel | None = None
@@ -145,7 +145,7 @@ class Result:
             raise DovetailError(f"there is no point to read: the status is {self.status.value}.")
         if self.origin is not None:
             return self.origin.value(columns, self.x)
-        picked = self.x[resolve("value()", columns, self.x.size, self._index)]
+        picked = self.x[resolve("value()", columns, self.x.size, lambda: self._index)]
         return float(picked) if np.ndim(picked) == 0 else picked
 
     @cached_property
@@ -184,7 +184,7 @@ class Result:
             "message": self.message,
             "profile": asdict(self.profile),
             "engine": self.engine,
-            "names": self.names,
+            "names": None if self.names is None else list(self.names),
             "outside": [asdict(where) for where in self.extrapolations],
             "written": None if self.written is None else asdict(self.written),
         }

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dovetail.run.pandas_frame import frame
+
 
 @dataclass(frozen=True)
 class Residual:
@@ -100,10 +102,4 @@ class Trace:
 
     def to_frame(self) -> Any:
         """The trace as a pandas DataFrame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            from dovetail.core.errors import MissingDependencyError
-
-            raise MissingDependencyError("Trace.to_frame needs pandas: pip install pandas.") from None
-        return pd.DataFrame([row.flat() for row in self.rows])
+        return frame("Trace.to_frame", [row.flat() for row in self.rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,7 +90,7 @@ class Job:
             incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
             reason = budget.over or StopReason.TIME
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
-        incumbent.raise_bound(host.bound, "host")
+        incumbent.raise_bound(host.bound, host.bound_source)
         monitor.follow(incumbent)
         context = SolveContext(
             guard.problem, incumbent, budget, monitor, stopwatch, start, seed, threads, options.device
@@ -105,12 +106,28 @@ class Job:
         budget.reserve(min(2.0 * self.snapshot.asking_seconds, MOST_RESERVED * budget.left))
         try:
             outcome = self.ended or search(self.method, self.context, self.incumbent, self.host)
-            self.guard.armed = False  # the last check is done whatever the time
-            return self._told(self._packed(outcome, self._checked_again()), interrupts)
+            if not self.host.asked and self.incumbent.x is None and not budget.over:
+                return self._with_host_asked()._concluded(outcome, interrupts)
+            return self._concluded(outcome, interrupts)
         except BaseException as failure:
             if self.incumbent.x is not None and not hasattr(failure, "result"):
                 failure.result = self._rescued(outcome, failure)  # type: ignore[attr-defined]
             raise
+
+    def _with_host_asked(self) -> Job:
+        """A search that ended early without a point: there is time to ask whether the host has any."""
+        context = self.context
+        host = analyse_host(
+            context.problem, context.budget, seed=context.seed, threads=context.threads, at_any_size=True
+        )
+        if host.x is not None:
+            with suppress(OutOfTime):
+                self.incumbent.offer(host.x, "host")
+        return replace(self, host=host)
+
+    def _concluded(self, outcome: MethodOutcome, interrupts: Interrupts) -> Result:
+        self.guard.armed = False  # the last check is done whatever the time
+        return self._told(self._packed(outcome, self._checked_again()), interrupts)
 
     def _told(self, result: Result, interrupts: Interrupts) -> Result:
         """Told to the model, the log and the caller; raised again what a callback or predictor raised."""

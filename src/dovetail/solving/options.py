@@ -59,7 +59,7 @@ class SolveOptions:
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
         _require_device(device)
         limit = GapLimit(float(gap), float(absolute_gap))
-        return cls(chosen, time_limit, limit, int(seed), start, int(n_jobs), device, callback, _log_file(log))
+        return cls(chosen, time_limit, limit, int(seed), start, int(n_jobs), device, callback, log_file(log))
 
     @property
     def threads(self) -> int:
@@ -100,7 +100,8 @@ def _require_device(device: str | None) -> None:
         ) from None
 
 
-def _log_file(log: bool | TextIO) -> TextIO | None:
+def log_file(log: bool | TextIO) -> TextIO | None:
+    """Where `log=` says that the log goes; None for silence."""
     if isinstance(log, (bool, np.bool_)):
         return sys.stdout if log else None
     if not callable(getattr(log, "write", None)) or "b" in getattr(log, "mode", ""):

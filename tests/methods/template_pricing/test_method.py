@@ -8,7 +8,9 @@ import scipy.sparse as sp
 from scipy.optimize import LinearConstraint, milp
 
 import dovetail as dt
+from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.methods.template_pricing.method import template_prices
 from dovetail.testing.problems import busy
 from tests.analysis.test_templates import shuffled, treated
 
@@ -93,3 +95,21 @@ def test_auto_begins_with_it_and_hands_its_columns_on():
     result = dt.solve(treated(60), time_limit=4.0, log=False)
     assert "60 blocks that are the same up to their data" in result.message
     assert dt.check(treated(60), result.x).within()
+
+
+def test_its_prices_are_proved():
+    """The bound at them holds for the point that was found, and is far better than the host's own."""
+    problem = treated(60)
+    found = dt.solve(problem, TemplatePricing(), log=False)
+
+    class Both:
+        name = "both"
+
+        def solve(self, context):
+            TemplatePricing().solve(context)
+            return CertifiedPrices(source=lambda c: c.once(template_prices)).solve(context)
+
+    proved = dt.solve(problem, Both(), log=False, time_limit=20.0)
+    assert proved.objective <= proved.bound
+    assert proved.bound <= 1.1 * found.objective
+    assert found.bound == pytest.approx(60.0, abs=1e-3)

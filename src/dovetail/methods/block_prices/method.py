@@ -2,12 +2,13 @@
 
     columns    points of single components, from what was searched before and from pricing by descents
     master LP  the cheapest convex combination of columns within the coupling rows  ->  prices p >= 0
-    blocks     at these prices the least cost of each component, by its own exact MIP; of alike ones once
+    blocks     at these prices the least cost of each component; of alike ones once: by branching over signs
+               where its inputs are a closed-form set, by its own exact MIP where that leaves too much out
     bound      offset - p'h + sum of the blocks' bounds        (weak duality: true for any p)
     repeat     with the blocks' cheapest points as columns
 
-Idea: an engine sees nothing of a whole problem with several networks, and closes one network with its own
-rows in seconds. Weakness: what convex combinations gain over true points stays as a gap.
+Idea: an engine sees nothing of a whole problem with several networks; one network with its own rows is closed
+in seconds. Weakness: what convex combinations gain over true points stays as a gap.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dovetail.linearised.starts import Starts
 from dovetail.methods.block_prices.block_program import BlockProgram
 from dovetail.methods.block_prices.kinds import alike
 from dovetail.methods.block_prices.sign_search import blocks_at
+from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.certified_prices.method import coupled_problem
 from dovetail.methods.column_generation.master import Master
 from dovetail.methods.column_generation.pool import CouplingRows, Pool
@@ -37,7 +39,10 @@ from dovetail.run.progress import Progress
 MOST_KINDS, MOST_NEURONS = 8, 120
 """Different blocks, and neurons of one that may change sign: more come to nothing in a minute."""
 MIP_NEURONS = 50
-"""Engines close that many: with more, and a set that has a closed form, signs are branched over instead."""
+"""Engines close that many; with more, a MIP comes to nothing where signs have come to their end."""
+MOST_POINTS = 200
+"""Of those that were searched before, evenly spread, as first columns: descents leave thousands, which take
+longer to look at than the pricing that makes better ones (wine)."""
 PRICING_SHARE, PRICING_ROUNDS, STEPS = 0.1, 40, 12
 """Descents for columns before a proof at the master's prices: of the time left, at most so many, and steps of
 each. They take a hundredth of what a proof takes, and every column saves some of those."""
@@ -121,10 +126,9 @@ class _Run:
         self._pool = Pool(known.scaled, parts, known.coupling)
         self._master, self._pricing = Master(context, self._pool), Pricing(context, known.scaled, parts)
         self._starts = Starts(context, known.scaled)
-        self._coupled = context.once(coupled_problem) if known.unstable > MIP_NEURONS else None
-        budget = context.budget.part(TIGHTEN_SHARE * context.budget.left)
-        with context.stopwatch.measure("engine"):
-            self._programs = [program.tightened(context, budget) for program in known.programs]
+        self._coupled = context.once(coupled_problem)
+        self._writes = known.unstable <= MIP_NEURONS
+        self._programs, self._tightened = list(known.programs), False
         self._engines = ["highs", "scip"] if find_spec("pyscipopt") is not None else ["highs"]
         self._prices = np.zeros(known.coupling.h.size)
         self._loose = (context.relaxed or context.problem).mip.minimised().loosened()
@@ -132,7 +136,8 @@ class _Run:
         self._size = np.maximum(np.abs(self._box.lower), np.abs(self._box.upper))
         self._rows, self._limits = parts.coupling(self._loose)
         self.best, self.proofs, self.proof_seconds = -np.inf, 0, 0.0
-        for z in (*context.archive.points, context.incumbent.x, self._starts.cheapest()):
+        points = context.archive.points
+        for z in (*points[:: 1 + len(points) // MOST_POINTS], context.incumbent.x, self._starts.cheapest()):
             if z is not None:
                 self._add(z)
 
@@ -161,7 +166,7 @@ class _Run:
         if self._coupled is None:
             bound = self._proved(prices, budget.part(PROOF_SHARE * before))
         else:  # it grows all the time, and what it knows is lost with the prices
-            bound = self._proved_by_signs(prices, budget)
+            bound = self._proved_by_signs(prices, self._coupled, budget)
         self.proofs, self.proof_seconds = self.proofs + 1, before - budget.left
         if bound > self.best:
             self.best, self._prices = bound, prices
@@ -193,6 +198,7 @@ class _Run:
         """The bound at these prices; the blocks' cheapest points become columns."""
         context, cost = self._context, priced_cost(self._loose, self._rows, prices)
         shared = self._scaled.parts.shared
+        self._tighten(budget.part(TIGHTEN_SHARE * budget.left))
         total = lagrangian_constant(
             self._loose, self._rows, self._limits, prices, shared, self._box, self._size
         )
@@ -214,17 +220,32 @@ class _Run:
             self._engines.reverse()  # the other one may do better
         return total - 8.0 * UNIT * abs(total)
 
-    def _proved_by_signs(self, prices: FloatArray, budget: Budget) -> float:
-        """The same by branching over signs, where there are too many for a MIP."""
-        pool, coupled = self._pool, self._coupled
-        assert coupled is not None
+    def _tighten(self, budget: Budget) -> None:
+        """LPs over the blocks' own rows, before the first MIP."""
+        if not self._tightened:
+            self._tightened = True
+            with self._context.stopwatch.measure("engine"):
+                self._programs = [program.tightened(self._context, budget) for program in self._programs]
+
+    def _proved_by_signs(self, prices: FloatArray, coupled: CoupledProblem, budget: Budget) -> float:
+        """The same by branching over signs.
+
+        What it leaves out (integers, all rows but one, limits of outputs) may make points cheaper than any
+        column: where that is the end of it, MIPs take over.
+        """
+        pool = self._pool
         known = np.full(self._scaled.parts.count, np.inf)
         np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
         with self._context.stopwatch.measure("nn"):
-            bound, z = blocks_at(self._context, coupled, prices, known, budget)
-        if z is not None:
-            self._add(z)
-        return bound
+            found = blocks_at(self._context, coupled, prices, known, budget)
+        if found.z is not None:
+            self._add(found.z)
+        if found.closed and self._writes:
+            cheapest = np.full(known.size, np.inf)
+            np.minimum.at(cheapest, pool.owner, pool.cost + pool.activity @ prices)
+            if float(np.sum(cheapest - found.least)) > ENOUGH * (1.0 + abs(found.bound)):
+                self._coupled = None
+        return found.bound
 
     def _cheapest(self, program: BlockProgram, cost: FloatArray) -> FloatArray | None:
         """The cheapest column of a kind of component, over its own columns."""

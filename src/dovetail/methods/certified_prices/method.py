@@ -13,17 +13,19 @@ lose against convex combinations of them, the bound never gets back.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from dovetail.analysis.boxes import tight_box
+from dovetail.analysis.components import components
 from dovetail.bounds.whole_objective import next_step
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, PricedProblem
-from dovetail.methods.certified_prices.priced_components import Priced
-from dovetail.methods.column_generation.master import Master
-from dovetail.methods.column_generation.method import ColumnGenerationRun, column_run
+from dovetail.methods.certified_prices.price_source import PriceSource, column_prices
+from dovetail.methods.certified_prices.priced_components import Priced, first_ones_fit
 from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network
@@ -40,6 +42,10 @@ DEVICE_BATCH = 32768
 """Nodes bounded at a time on a GPU: 2 GB for the widest layers of a 6x64 network."""
 FEW_NEURONS = 64
 """On a GPU: with more of them cells of moves are better than signs of neurons (measured: 2x16 and 4x32)."""
+MOST_COMPONENTS = 3000
+"""No proof of more of them ends in minutes."""
+BEGINNING_SECONDS, BEGINNING_SHARE = 1.5e-3, 0.3
+"""What it takes to begin with one component (water), and the most of the time left that all may take."""
 LOOK, REPORT = 0.25, 1.0
 """Seconds from one look at the bound to the next, and from one row of the trace to the next."""
 
@@ -53,9 +59,14 @@ def coupled_problem(context: SolveContext) -> CoupledProblem | None:
 
 
 def applies(context: SolveContext) -> bool:
-    """Whether every component is a sample whose least cost can be proved, and rows couple them."""
-    coupled = context.once(coupled_problem)
-    return coupled is not None and coupled.parts.count > 1 and coupled.h.size > 0
+    """Whether components look like samples whose least cost can be proved, and rows couple them.
+
+    All of them are looked at when a proof begins: thousands take seconds, which it may never get.
+    """
+    problem = context.relaxed or context.problem
+    parts = components(problem)
+    coupled = not np.all(parts.private_rows) and 1 < parts.count <= MOST_COMPONENTS
+    return coupled and first_ones_fit(problem, parts, context.once(tight_box), context.device or "cpu")
 
 
 @dataclass(frozen=True)
@@ -64,18 +75,26 @@ class CertifiedPrices:
 
     batch: int = 1024
     """Nodes bounded at a time, on the CPU."""
+    source: Callable[[SolveContext], PriceSource | None] = column_prices
+    """Whose prices are proved."""
 
     name = "certified-prices"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Passes of prices and proofs until the time is over or they bring nothing."""
+        samples = sum(block.samples for block in context.problem.blocks)
+        if BEGINNING_SECONDS * samples > BEGINNING_SHARE * context.budget.left:
+            return MethodOutcome(StopReason.STALLED, 0, "certified prices: too many components for the time")
         coupled = context.once(coupled_problem)
-        if coupled is None or not applies(context):
+        if coupled is None or coupled.parts.count < 2 or coupled.h.size == 0:
             return MethodOutcome(
                 StopReason.STALLED, 0, "certified prices: components are no closed-form sets"
             )
+        source = self.source(context)
+        if source is None:
+            return MethodOutcome(StopReason.STALLED, 0, "certified prices: there are no prices")
         context.monitor.say(f"  proof: prices on {coupled.h.size} rows, {coupled.parts.count} components")
-        certification = _Certification(context, coupled, context.once(column_run), self.batch)
+        certification = _Certification(context, coupled, source, self.batch)
         ended = ""
         while not ended:
             ended = context.over or certification.once()
@@ -91,21 +110,20 @@ class _Certification:
     """Passes over one problem."""
 
     def __init__(
-        self, context: SolveContext, coupled: CoupledProblem, run: ColumnGenerationRun, batch: int
+        self, context: SolveContext, coupled: CoupledProblem, source: PriceSource, batch: int
     ) -> None:
-        self._context, self._coupled, self._run, self._batch = context, coupled, run, batch
-        self._master = Master(context, run.pool)
+        self._context, self._coupled, self._source, self._batch = context, coupled, source, batch
         self._progress = Progress(context)
         self.best, self.nodes, self.passes = -np.inf, 0, 0
 
     def once(self) -> str:
         """One set of prices, proved; why there is no use in another one, or nothing."""
         context = self._context
-        master = self._master.solve(context.budget)
-        if master is None or master.prices.rows.size != self._coupled.h.size:
+        prices = self._source.prices()
+        if prices is None or prices.size != self._coupled.h.size:
             return "there are no prices"
-        at = self._coupled.at(master.prices.rows)
-        known = self._known_costs(master.prices.rows)
+        at = self._coupled.at(prices)
+        known = self._source.known_costs(prices)
         reachable = at.bound([_known(part, known) for part in at.parts])
         if self.stepped(reachable) <= max(self.best, context.incumbent.bound):
             return "no prices prove more"
@@ -144,13 +162,6 @@ class _Certification:
         self._context.incumbent.raise_bound(value, "prices")
         self._progress.record(value)
 
-    def _known_costs(self, prices: FloatArray) -> FloatArray:
-        """(C,) what the cheapest column of each component costs at these prices."""
-        pool = self._run.pool
-        known = np.full(self._coupled.parts.count, np.inf)
-        np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
-        return known
-
     def _search(self, part: Priced, known: FloatArray, tolerance: float) -> Search | None:
         if part.targets is None:
             return None
@@ -171,7 +182,7 @@ class _Certification:
 
     def _add_columns(self, at: PricedProblem, searches: list[Search | None]) -> int:
         """The cheapest points met, all components at once; how many columns are new."""
-        run, mip, before = self._run, self._context.problem.mip, self._run.pool.size
+        mip = self._context.problem.mip
         z = self._context.incumbent.x
         if z is None:
             return 0
@@ -183,8 +194,7 @@ class _Certification:
             for k in np.flatnonzero(search.met.cpu().numpy()):
                 one = part.group.sets[part.asked[k]]
                 z[one.inputs], z[one.columns] = one.values((1.0 + NUDGE) * moves[k], mip)
-        run.add(z)
-        return run.pool.size - before
+        return self._source.add(z)
 
 
 class _Watch:

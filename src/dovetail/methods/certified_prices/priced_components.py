@@ -29,6 +29,9 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.problem import Problem
 from dovetail.methods.relu_branching.targets import Targets
 
+LOOKED_AT = 8
+"""Components that stand for all of them until a proof begins: mostly they are alike."""
+
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -66,6 +69,14 @@ class Priced:
         if values is not None:
             least[self.asked] = np.maximum(least[self.asked], values)
         return np.asarray(np.minimum(self.other, self.base + least))
+
+
+def first_ones_fit(problem: Problem, parts: Components, box: Box, device: str) -> bool:
+    """Whether `groups` would find some, by a few of the components: all of thousands take seconds."""
+    ones = parts_of_one_sample(problem, parts)
+    if ones is None or any(move_set(problem, part, box, 0.0) is None for part in ones[:LOOKED_AT]):
+        return False
+    return all(_planes(problem, block, device) is not None for block in problem.blocks)
 
 
 def groups(problem: Problem, parts: Components, box: Box, room: float, device: str) -> list[Group] | None:

@@ -39,6 +39,8 @@ class Plan:
 def input_plan(context: SolveContext) -> Plan | str:
     """How to branch, or why not; made once (see `SolveContext.once`)."""
     problem = context.relaxed or context.problem
+    if problem.mip.n_rows * problem.mip.n_columns > MOST_CELLS:
+        return _too_large(problem.mip, problem.mip.n_rows)  # before anything is made of its networks
     mip = problem.mip.minimised().loosened()
     loose = problem.derived(mip, problem.blocks)
     box = input_box(loose, context.budget, seed=context.seed, threads=context.threads)
@@ -52,7 +54,7 @@ def input_plan(context: SolveContext) -> Plan | str:
 def _planned(mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArray) -> Plan | str:
     rows = mip.n_rows + 2 * network.graph.outputs
     if rows * (mip.n_columns + network.slack.size) > MOST_CELLS:
-        return f"too many rows and columns for an LP per box ({rows} and {mip.n_columns})"
+        return _too_large(mip, rows)
     read = network.inputs[network.inputs < mip.n_columns]
     free = int(np.count_nonzero(upper[read] - lower[read] > 4.0 * TOLERANCE))
     if free > MOST_INPUTS:
@@ -71,3 +73,7 @@ def _planned(mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArr
         j = int(np.flatnonzero(~np.isfinite(upper - lower))[0])
         return f"{mip.column_name(j)} has no bound"
     return Plan(mip, network, lower, upper, free)
+
+
+def _too_large(mip: Mip, rows: int) -> str:
+    return f"too many rows and columns for an LP per box ({rows} and {mip.n_columns})"

@@ -68,8 +68,46 @@ class TemplatePricing:
         plan = context.once(template_plan)
         if plan is None:
             return MethodOutcome(StopReason.STALLED, 0, "no blocks that are the same up to their data")
-        with torch.no_grad(), shares_of(context, plan, self.pricing) as shares:
-            return _Run(context, plan, self, shares).solve()
+        outcome, prices = _solved(context, plan, self)
+        context.keep(template_prices, prices)
+        return outcome
+
+
+@dataclass(frozen=True, eq=False)
+class TemplatePrices:
+    """Of a run that has ended: prices that are worth a proof, and columns that were found (`PriceSource`)."""
+
+    at: FloatArray
+    known: FloatArray
+    """(C,) what the cheapest column of each component costs at them."""
+
+    def prices(self) -> FloatArray | None:
+        """On the coupling sides."""
+        return self.at
+
+    def known_costs(self, prices: FloatArray) -> FloatArray:
+        """At these prices only: the columns may be gone."""
+        assert prices is self.at
+        return self.known
+
+    def add(self, z: FloatArray) -> int:
+        """Points that a proof met come too late to change the prices."""
+        return 0
+
+
+def template_prices(context: SolveContext) -> TemplatePrices | None:
+    """Of the last run of a solve, or of a whole one (see `SolveContext.once`)."""
+    plan = context.once(template_plan)
+    return None if plan is None else _solved(context, plan, TemplatePricing())[1]
+
+
+def _solved(
+    context: SolveContext, plan: TemplatePlan, options: TemplatePricing
+) -> tuple[MethodOutcome, TemplatePrices | None]:
+    with torch.no_grad(), shares_of(context, plan, options.pricing) as shares:
+        run = _Run(context, plan, options, shares)
+        outcome = run.solve()
+        return outcome, TemplatePrices(run.prices, shares.least_costs(run.prices))
 
 
 class _Run:

@@ -1,7 +1,7 @@
 """A share of the blocks: a shard, and the choice among its columns. All that a run asks of it is here.
 
-Arguments and answers are small, whatever the number of blocks, but for the answer itself (`chosen`, `nth`):
-a share may live in another process.
+Arguments and answers are small, whatever the number of blocks, but for the answer itself (`chosen`, `nth`)
+and `least_costs`: a share may live in another process.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import torch
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
@@ -84,6 +85,11 @@ class Share:
     def value(self, prices: FloatArray) -> float:
         """The same, not smoothed."""
         return exact_value(self._shard.pool, prices)
+
+    def least_costs(self, prices: FloatArray) -> np.ndarray:
+        """(n,) what the cheapest column of each block costs at the prices."""
+        priced = self._shard.pool.priced(torch.as_tensor(prices, device=self._shard.data.device))
+        return np.asarray(priced.min(dim=1).values.cpu().numpy())
 
     def begin(self) -> tuple[FloatArray, bool]:
         """A new choice, every block at its first column: what it uses, and whether every block has one."""

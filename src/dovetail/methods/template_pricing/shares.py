@@ -104,6 +104,13 @@ class Shares:
         """Of all blocks."""
         return float(sum(self._same("value", prices)))
 
+    def least_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) by component: what the cheapest column of each block costs at the prices."""
+        known = np.full(self._plan.count, np.inf)
+        for mine, costs in zip(self._where, self._same("least_costs", prices), strict=True):
+            known[self._plan.templates[mine.template].component[mine.first : mine.last]] = costs
+        return known
+
     def begin(self) -> list[FloatArray] | None:
         """Uses of first columns; None where a block has none."""
         begun: list[tuple[FloatArray, bool]] = self._same("begin")

@@ -1,0 +1,147 @@
+"""Whole sweeps over processes: rows as they come, failures reported, gone on with, interrupted."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import dovetail as dt
+from dovetail.sweeping.results_file import ResultsFile
+from dovetail.sweeping.row import SweepRow
+from tests.processes import hear_ctrl_c
+from tests.robustness.interrupted import left_over
+from tests.sweeping.builds import plant
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.long
+def test_failures_are_rows_and_are_tried_again(tmp_path):
+    """A case that kills its process costs that case; what is in the file is not solved again."""
+    out, mended, log = tmp_path / "rows.jsonl", tmp_path / "mended", io.StringIO()
+    grid = [{"trouble": trouble, "mended": str(mended)} for trouble in ("kill", "", "raise", "exit")]
+    first = dt.sweep(plant, grid, out=out, log=log)
+    assert [row.case for row in first] == grid
+    assert first[1].result.objective == -4.0
+    errors = first.column("error")
+    assert errors[0] == "its process was killed by SIGKILL, perhaps for want of memory"
+    assert errors[1] == ""
+    assert errors[2].startswith("build: ValueError: no such plant")
+    assert errors[3] == "its process ended with exit code 3"
+    assert len(out.read_text().splitlines()) == 4
+    assert "4/4" in log.getvalue()
+
+    mended.touch()
+    with out.open("a") as file:
+        file.write('{"case": {"trou')
+    log = io.StringIO()
+    second = dt.sweep(plant, grid, out=out, log=log)
+    assert second.column("objective") == [-4.0] * 4
+    assert second.failed == ()
+    assert second[1].seconds == first[1].seconds  # read, not solved
+    assert f"the last line of {out} was cut off" in log.getvalue()
+    assert f"1 are in {out} already" in log.getvalue()
+
+
+def test_what_is_done_starts_no_process(tmp_path, monkeypatch):
+    out, log = tmp_path / "rows.jsonl", io.StringIO()
+    ResultsFile.open(out, "plant").add(SweepRow({"sense": "min"}, "plant", status="optimal"))
+    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", None)
+    table = dt.sweep(plant, {"sense": ["min"]}, out=out, n_jobs=10**6, log=log)
+    assert table.column("status") == ["optimal"]
+    assert f"{10**6} processes were asked for" in log.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("options", "culprit"),
+    [
+        ({"grid": []}, "grid is empty"),
+        ({"grid": {"sense": [{1}]}}, r"sense is \{1\}, which JSON"),
+        ({"grid": {"colour": ["red"]}}, "does not take case 0 of grid"),
+        ({"build": lambda sense: None}, "cannot be sent to another process"),
+        ({"n_jobs": 0}, "n_jobs is 0"),
+        ({"out": 3}, "out is 3"),
+        ({"out": __file__ + "/rows.jsonl"}, "cannot be written"),
+        ({"cluster": "local"}, "cluster is 'local'"),
+        ({"log": 3}, "log is 3"),
+    ],
+)
+def test_refuses_before_anything_starts(options, culprit, monkeypatch):
+    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", None)
+    given = {"build": plant, "grid": {"sense": ["min"]}, "log": False, **options}
+    with pytest.raises(dt.OptionError, match=culprit):
+        dt.sweep(given.pop("build"), given.pop("grid"), **given)
+
+
+def test_a_runner_that_fails_gives_the_rows_it_had(monkeypatch):
+    def rows(_, cases):
+        yield SweepRow(cases[0], "plant")
+        raise MemoryError("none left")
+
+    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", rows)
+    with pytest.raises(MemoryError) as raised:
+        dt.sweep(plant, {"sense": ["min", "max"]}, log=False)
+    assert raised.value.result.column("sense") == ["min"]
+
+
+PROGRAM = """
+import time
+import dovetail as dt
+
+def build(nap):
+    if nap:
+        print("asleep", flush=True)
+        time.sleep(nap)
+    from tests.small import knapsack
+    return knapsack()
+
+{guard}
+    table = dt.sweep(build, {{"nap": [0, 600]}})
+    print(table, flush=True)
+"""
+
+
+def started(tmp_path, guard):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(guard=guard))
+    return subprocess.Popen(
+        [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
+        preexec_fn=hear_ctrl_c, start_new_session=True,
+    )  # fmt: skip
+
+
+@pytest.mark.long
+def test_ctrl_c_returns_what_there_is(tmp_path):
+    """Sent to every process of the group, as a terminal does."""
+    with started(tmp_path, 'if __name__ == "__main__":') as process:
+        said = ""
+        while "asleep" not in said:
+            line = process.stdout.readline()
+            assert line, process.stderr.read()
+            said += line
+        os.killpg(process.pid, signal.SIGINT)
+        rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "1/2  nap 0: optimal" in said
+    assert "<SweepResult: 1 of 2 cases, 0 failed>" in rest
+    assert "Traceback" not in errors
+    ends = time.monotonic() + 20.0  # Python's own resource tracker ends a little after its owner
+    while (left := left_over(process.pid)) and time.monotonic() < ends:
+        time.sleep(0.1)
+    assert left == []
+
+
+@pytest.mark.long
+def test_a_program_without_a_guard_is_told(tmp_path):
+    with started(tmp_path, "if True:") as process:
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    last = errors.strip().splitlines()[-1]
+    assert "OptionError: a process for build 'build' ended with exit code 1 before it began" in last
+    assert '`if __name__ == "__main__":`' in last
