@@ -34,11 +34,12 @@ class Auto(AutoOptions):
     """
 
     name = "auto"
+    uses_cluster = True
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Tables first; what is left goes to the methods that suit it."""
         given = Reformulated.start(context.problem, context.once(tight_box))
-        tables = reformulate(given, (Tables(),) if self.tables else ())
+        tables = reformulate(given, (Tables(),) if self.tables and context.cluster is None else ())
         if tables.note:
             context.monitor.say(f"  tables: {tables.note}")
         if tables.problem.blocks:

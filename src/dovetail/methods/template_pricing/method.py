@@ -59,6 +59,7 @@ class TemplatePricing:
     pricing: PricingOptions = field(default_factory=PricingOptions)
 
     name = "template-pricing"
+    uses_cluster = True
 
     def __post_init__(self) -> None:
         require_count("TemplatePricing: rounds", self.rounds, at_least=1)
