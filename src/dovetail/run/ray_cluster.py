@@ -1,8 +1,8 @@
 """Ray: workers on the cores and GPUs of one machine or of many; the only file that imports it.
 
 Ray and not joblib or Dask: its actors keep what they were given from call to call, it places them where there
-is a free core or GPU, and a call to an actor takes a millisecond. Where nobody has started it, we start one
-on 127.0.0.1, with neither dashboard nor usage statistics, and end it; one that we did not start stays.
+is a free core or GPU, and a call to an actor takes two milliseconds. Where nobody has started it, we start
+one on 127.0.0.1, with neither dashboard nor usage statistics, and end it; one that we did not start stays.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from dovetail.core.errors import EngineError
@@ -61,12 +62,9 @@ class RemoteWorkers:
         try:
             self._lines.extend(opened() for opened in lines)  # all start while the first is told its recipe
             for line in self._lines:
-                line.begin()
+                _begin(line)
             for number in range(len(lines)):
-                self._settle(number, self._wait(number, budget))
-        except Lost as reason:
-            self.close()
-            raise EngineError(f"a worker ended before it began ({reason}).") from None
+                self._ready(number, budget)
         except BaseException:
             self.close()
             raise
@@ -137,17 +135,9 @@ class RemoteWorkers:
 
     def _replaced(self, number: int, call: str, letter: bytes, why: Lost, budget: Budget) -> Lost | None:
         """A new worker in the place of one that is gone, asked the same; why it is gone as well, if so."""
-        self._lost[number] += 1
-        if self._lost[number] > MOST_LOSSES:
-            raise EngineError(
-                f"worker {number + 1} of {self.count} was lost {self._lost[number]} times, the last time "
-                f"by {why}; perhaps its machine has too little memory for its share: use more workers."
-            )
-        self._lines[number].end()
+        self._reopen(number, why)
+        self._ready(number, budget)
         try:
-            self._lines[number] = line = self._open[number]()
-            line.begin()
-            self._settle(number, self._wait(number, budget))
             renewal = self._letters(*self._renewal).get(number) if self._renewal else None
             if renewal is not None:
                 self._send(number, "renewal", renewal)
@@ -156,6 +146,25 @@ class RemoteWorkers:
         except Lost as again:
             return again
         return None
+
+    def _ready(self, number: int, budget: Budget) -> None:
+        """Wait until a worker has made its objects; one that is lost before is replaced."""
+        while True:
+            try:
+                return self._settle(number, self._wait(number, budget))
+            except Lost as reason:
+                self._reopen(number, reason)
+
+    def _reopen(self, number: int, why: Lost) -> None:
+        self._lost[number] += 1
+        if self._lost[number] > MOST_LOSSES:
+            raise EngineError(
+                f"worker {number + 1} of {self.count} was lost {self._lost[number]} times, the last time "
+                f"by {why}; perhaps its machine has too little memory for its share: use more workers."
+            )
+        self._lines[number].end()
+        self._lines[number] = self._open[number]()
+        _begin(self._lines[number])
 
     def _wait(self, number: int, budget: Budget) -> bytes:
         while True:
@@ -185,3 +194,9 @@ class RemoteWorkers:
             return answer
         answer.add_note(f"raised by worker {number + 1} of {self.count}")
         raise answer
+
+
+def _begin(line: Line) -> None:
+    """A worker that is gone by now is missed when its reply is waited for."""
+    with suppress(Lost):
+        line.begin()
