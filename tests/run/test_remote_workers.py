@@ -89,6 +89,17 @@ def test_a_worker_that_is_lost_again_and_again_is_given_up():
         crew.ask("clear", [()] * 3, Budget())
 
 
+def test_without_anybody_to_replace_it_the_loss_is_said():
+    crew = workers(2)
+
+    def nobody():
+        raise Lost("no machine is left")
+
+    crew._open = [nobody, nobody]
+    with pytest.raises(EngineError, match=r"worker 2 of 2 was lost by signal 9, .*no machine is left"):
+        crew.ask("clear", [()] * 3, Budget())
+
+
 def test_trouble_in_a_worker_is_raised_here_with_its_number():
     crew = workers()
     with pytest.raises(ValueError, match="not in list") as caught:

@@ -17,7 +17,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from dovetail.run.budget import Budget
-from dovetail.run.remote_workers import CannotTravel, Lost, RemoteWorkers
+from dovetail.run.remote_workers import CannotTravel, Lost, RemoteWorkers, pickled
 from dovetail.run.workers import Recipe
 
 PROGRAM = "import sys; from dovetail.run.process_workers import serve; serve(int(sys.argv[1]))"
@@ -29,18 +29,14 @@ def process_workers(recipes: Sequence[Sequence[Recipe]], budget: Budget) -> Remo
     """A process for each list of recipes."""
     if os.name != "posix" or not sys.executable:
         raise CannotTravel("processes inherit no pipes on this system")
-    try:
-        letters = [pickle.dumps(mine) for mine in recipes]
-    except Exception as reason:
-        raise CannotTravel(f"{type(reason).__name__}: {reason}") from None
-    lines = [partial(_ProcessLine, letter) for letter in letters]
+    lines = [partial(_ProcessLine, list(mine)) for mine in recipes]
     return RemoteWorkers(lines, [len(mine) for mine in recipes], budget)
 
 
 class _ProcessLine:
     """See `Line`."""
 
-    def __init__(self, recipes: bytes) -> None:
+    def __init__(self, recipes: list[Recipe]) -> None:
         self._recipes = recipes
         self._pipe, there = Pipe()
         places = [place for place in sys.path if place]
@@ -54,8 +50,8 @@ class _ProcessLine:
         there.close()
 
     def begin(self) -> None:
-        """The recipes are the first letter."""
-        self.send(self._recipes)
+        """The recipes are the first letter, which is as large as the data: it is not kept."""
+        self.send(pickled(self._recipes, pickle.dumps))
 
     def send(self, letter: bytes) -> None:
         """Through the pipe."""

@@ -20,7 +20,7 @@ from typing import Any
 from dovetail.core.errors import MissingDependencyError, OptionError
 from dovetail.run.budget import Budget
 from dovetail.run.desk import Desk
-from dovetail.run.remote_workers import CannotTravel, Lost, RemoteWorkers
+from dovetail.run.remote_workers import Lost, RemoteWorkers, pickled
 from dovetail.run.workers import Recipe
 from dovetail.version import __version__
 
@@ -103,27 +103,24 @@ class RayCluster:
             )
 
     def hire(self, recipes: Sequence[Sequence[Recipe]], *, on_gpu: bool, budget: Budget) -> RemoteWorkers:
-        """Actors; their recipes stay in Ray's store."""
-        try:
-            letters = [ray.cloudpickle.dumps(list(mine)) for mine in recipes]
-        except Exception as reason:
-            raise CannotTravel(f"{type(reason).__name__}: {reason}") from None
-        lines = [partial(_RayLine, ray.put(letter), on_gpu) for letter in letters]
+        """Actors."""
+        lines = [partial(_RayLine, list(mine), on_gpu) for mine in recipes]
         return RemoteWorkers(lines, [len(mine) for mine in recipes], budget)
 
 
 class _RayLine:
     """See `Line`."""
 
-    def __init__(self, recipes: Any, on_gpu: bool) -> None:
+    def __init__(self, recipes: list[Recipe], on_gpu: bool) -> None:
         self._recipes = recipes
         options = {"num_cpus": 1, "num_gpus": 1 if on_gpu else 0, "max_restarts": 0}
-        self._actor = ray.remote(Desk).options(**options, scheduling_strategy="SPREAD").remote()
+        with _heard():
+            self._actor = ray.remote(Desk).options(**options, scheduling_strategy="SPREAD").remote()
         self._reply: Any = None
 
     def begin(self) -> None:
-        """The recipes come from Ray's store, again where an actor was lost."""
-        self._reply = self._actor.make.remote(self._recipes)
+        """What the caller's script defines itself travels as well."""
+        self._reply = self._actor.make.remote(pickled(self._recipes, ray.cloudpickle.dumps))
 
     def send(self, letter: bytes) -> None:
         """As an argument: it is small."""

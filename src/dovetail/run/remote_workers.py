@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dovetail.core.errors import EngineError
 from dovetail.run.budget import Budget, OutOfTime
-from dovetail.run.workers import Arguments, Traffic
+from dovetail.run.workers import Arguments, Recipe, Traffic
 from dovetail.version import __version__
 
 POLL_SECONDS = 0.05
@@ -28,8 +28,17 @@ class CannotTravel(Exception):
     """Recipes that cannot be pickled here, or read there."""
 
 
+def pickled(recipes: Sequence[Recipe], dumps: Callable[[Any], bytes]) -> bytes:
+    """The letter that makes objects elsewhere."""
+    try:
+        return dumps(recipes)
+    except Exception as reason:
+        raise CannotTravel(f"{type(reason).__name__}: {reason}") from None
+
+
 class Line(Protocol):
-    """To one worker, one letter at a time; all but `end` raise `Lost` where the worker is gone."""
+    """To one worker, one letter at a time; all but `end` raise `Lost` where the worker is gone, and opening a
+    line does where there can be none."""
 
     def begin(self) -> None:
         """Send the recipes; the reply is that of `Desk.make`."""
@@ -163,7 +172,13 @@ class RemoteWorkers:
                 f"by {why}; perhaps its machine has too little memory for its share: use more workers."
             )
         self._lines[number].end()
-        self._lines[number] = self._open[number]()
+        try:
+            self._lines[number] = self._open[number]()
+        except Lost as nobody:
+            raise EngineError(
+                f"worker {number + 1} of {self.count} was lost by {why}, and there is nobody to replace it "
+                f"({nobody})."
+            ) from None
         _begin(self._lines[number])
 
     def _wait(self, number: int, budget: Budget) -> bytes:
