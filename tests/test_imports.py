@@ -78,6 +78,7 @@ OPTIONAL = {
     "onnx": {"predictors/onnx/file.py"},
     "sklearn": {"predictors/scikit_learn/network.py", "predictors/scikit_learn/predictor.py"},
     "keras": {"predictors/keras_model.py"},
+    "ray": {"run/ray_cluster.py"},
     "pytest": {f"testing/{part}_suite.py" for part in ("engine", "method", "predictor", "sub_solver")},
 }
 """The only files that may import a library."""
@@ -151,7 +152,7 @@ def test_importing_dovetail_is_light():
 def test_solving_imports_no_optional_library():
     """All of dovetail's own names loaded, a problem solved: nothing that a user might not have."""
     optional = {"pyscipopt", "pyscipopt_ml", "gurobipy", "gurobi_ml", "pyomo", "linopy", "xarray", "pandas"}
-    optional |= {"onnx", "onnxruntime", "sklearn", "skorch", "keras", "joblib", "matplotlib"}
+    optional |= {"onnx", "onnxruntime", "sklearn", "skorch", "keras", "joblib", "matplotlib", "ray"}
     solve = (
         "import dovetail as dt; [getattr(dt, name) for name in dt.__all__]; "
         "p = dt.Problem(dt.Mip([1.0, 1.0], lower=-1.0, upper=1.0)); "

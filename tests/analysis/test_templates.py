@@ -38,7 +38,7 @@ def shuffled(problem: dt.Problem, seed: int) -> dt.Problem:
     return again
 
 
-def treated(n: int, seed: int = 0) -> dt.Problem:
+def treated(n: int, seed: int = 0, *, budget: float = 0.1) -> dt.Problem:
     """Samples x = w + up - down with a class each, and budgets for all moves: as `water` has them."""
     rng = np.random.default_rng(seed)
     d = 3
@@ -50,7 +50,7 @@ def treated(n: int, seed: int = 0) -> dt.Problem:
         cost=np.repeat([1.0, 0.0], [n, 3 * size]),
         A=A,
         row_lower=np.concatenate([w, np.full(d, -np.inf)]),
-        row_upper=np.concatenate([w, np.full(d, 0.1 * n)]),
+        row_upper=np.concatenate([w, np.full(d, budget * n)]),
         lower=np.repeat([0.0, -np.inf, 0.0], [n, size, 2 * size]),
         upper=np.repeat([1.0, np.inf], [n, 3 * size]),
         integer=np.repeat([True, False], [n, 3 * size]),

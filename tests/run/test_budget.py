@@ -1,5 +1,7 @@
 """Budget: deadlines nest, and a request to stop reaches everybody."""
 
+import pickle
+
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.memory_watch import MemoryWatch
 
@@ -31,3 +33,13 @@ def test_memory_ends_the_part_that_watches_it_and_its_parts_but_not_the_whole():
     assert whole.over is None and whole.part(10.0).over is None
     whole.stop(StopReason.INTERRUPT)
     assert part.over is StopReason.INTERRUPT  # what a person asks for comes first
+
+
+def test_what_travels_is_the_time_left():
+    whole = Budget(50.0)
+    there = pickle.loads(pickle.dumps(whole.part(20.0)))
+    assert 0.0 < there.left <= 20.0
+    whole.stop(StopReason.INTERRUPT)
+    assert there.over is None  # nobody can stop it there
+    assert pickle.loads(pickle.dumps(whole)).over is StopReason.TIME
+    assert pickle.loads(pickle.dumps(Budget())).over is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.run.budget import Budget, OutOfTime, StopReason
-from dovetail.run.guard import BEGIN, Guard
+from dovetail.run.guard import BEGIN, Guard, unguarded
 from tests.small import knapsack
 
 POINT = np.array([1.0, 0.0, 0.0, 1.0, 0.0])
@@ -46,6 +46,14 @@ def test_the_owner_s_predictor_is_not_guarded():
     problem = knapsack()
     Guard(problem, Late(100.0))
     assert problem.predict(POINT)[4] == -5.0
+
+
+def test_behind_the_guard_is_the_owner_s_predictor():
+    """For other processes; one that is not guarded is its owner's already."""
+    problem = knapsack()
+    predictor = problem.blocks[0].predictor
+    assert unguarded(Guard(problem, Budget()).problem.blocks[0].predictor) is predictor
+    assert unguarded(predictor) is predictor
 
 
 def test_out_of_time_is_not_taken_for_somebody_s_trouble():

@@ -34,10 +34,11 @@ class Auto(AutoOptions):
     """
 
     name = "auto"
+    uses_cluster = True
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Tables first; what is left goes to the methods that suit it."""
-        if not (self.tables and may_have_tables(context.problem)):
+        if context.cluster is not None or not (self.tables and may_have_tables(context.problem)):
             return _Plan(self, context).run()
         given = Reformulated.start(context.problem, context.once(tight_box))
         tables = reformulate(given, (Tables(),))

@@ -51,6 +51,10 @@ class Budget:
         self._stopped: StopReason | None = None
         self._stopped_at = math.inf
 
+    def __reduce__(self) -> tuple[type[Budget], tuple[float]]:
+        """What travels to another process is the time left; nobody can stop it there."""
+        return Budget, (0.0 if self.over else self.left,)
+
     def reserve(self, seconds: float) -> None:
         """Keep so much of the time back for what comes after the search: the last check of its point."""
         self._reserve = seconds

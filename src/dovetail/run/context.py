@@ -19,6 +19,7 @@ from dovetail.run.monitor import Monitor
 from dovetail.run.result import Multipliers
 from dovetail.run.stopping import over
 from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.workers import Cluster
 from dovetail.run.written_model import WrittenModel
 
 T = TypeVar("T")
@@ -45,6 +46,8 @@ class SolveContext:
     seed: int = 0
     threads: int = 1
     device: str | None = None
+    cluster: Cluster | None = None
+    """Where blocks may live besides this process."""
     relaxed: Problem | None = None
     """What bounds are proved of, over the same columns, if not of the problem itself (see `Reformulated`)."""
     archive: Archive | RestrictedArchive = field(default_factory=Archive)

@@ -23,6 +23,8 @@ from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
 from dovetail.run.result import Result
 from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.workers import Cluster
+from dovetail.solving.cluster import opened, require_blocks_for
 from dovetail.solving.options import SolveOptions
 from dovetail.solving.packing import pack
 from dovetail.solving.search import search
@@ -37,17 +39,18 @@ MOST_RESERVED = 0.5
 def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Result:
     """What `dovetail.solve` returns."""
     options.import_libraries()
-    budget = Budget(options.time_limit)  # the clock of the first solve in a process does not count imports
-    interrupts.stop(budget)
-    monitor = Monitor(budget, options.log, options.callback)
-    with threads(options.threads), gradients():
-        snapshot = take_snapshot(model, lambda: budget.over)
-        return Job.prepared(snapshot, options, budget, monitor).run(interrupts)
+    with opened(options.cluster, options.n_jobs) as cluster:
+        budget = Budget(options.time_limit)  # the clock counts neither imports nor the start of a cluster
+        interrupts.stop(budget)
+        monitor = Monitor(budget, options.log, options.callback)
+        with threads(options.threads), gradients():
+            snapshot = take_snapshot(model, lambda: budget.over)
+            return Job.prepared(snapshot, options, budget, monitor, cluster).run(interrupts)
 
 
 def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:
     monitor.tell(opening(problem, f"dovetail {__version__}, {options.method.name}, seed {options.seed}"))
-    if options.n_jobs > options.threads:
+    if options.n_jobs > options.threads and options.cluster is None:
         monitor.say(
             f"  n_jobs: {options.n_jobs} threads were asked for; {cores()} are used, one per core there is"
         )
@@ -73,6 +76,7 @@ class Job:
         options: SolveOptions,
         budget: Budget,
         monitor: Monitor,
+        cluster: Cluster | None,
     ) -> Job:
         """Ask what the host proves alone; put a guard before the predictors and an incumbent behind them."""
         start, problem = read_start(snapshot, options.start), snapshot.problem
@@ -93,8 +97,10 @@ class Job:
         incumbent.raise_bound(host.bound, host.bound_source)
         monitor.follow(incumbent)
         context = SolveContext(
-            guard.problem, incumbent, budget, monitor, stopwatch, start, seed, threads, options.device
-        )
+            guard.problem, incumbent, budget, monitor, stopwatch, start, seed, threads, options.device,
+            cluster,
+        )  # fmt: skip
+        require_blocks_for(context)
         return cls(
             snapshot, options.method, host, guard, incumbent, context, None if host.infeasible else ended
         )

@@ -15,6 +15,7 @@ from dovetail.run.context import Method, Prepared
 from dovetail.run.environment import cores
 from dovetail.run.gap import GapLimit
 from dovetail.run.monitor import Callback
+from dovetail.solving.cluster import require_cluster
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class SolveOptions:
     start: Any
     n_jobs: int
     device: str | None
+    cluster: object
     callback: Callback | None
     log: TextIO | None
     """Where the log goes; None for silence."""
@@ -44,6 +46,7 @@ class SolveOptions:
         start: Any,
         n_jobs: int,
         device: str | None,
+        cluster: object,
         callback: Callback | None,
         log: bool | TextIO,
     ) -> SolveOptions:
@@ -58,8 +61,11 @@ class SolveOptions:
         if callback is not None and not callable(callback):
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
         _require_device(device)
+        require_cluster(cluster, chosen)
         limit = GapLimit(float(gap), float(absolute_gap))
-        return cls(chosen, time_limit, limit, int(seed), start, int(n_jobs), device, callback, log_file(log))
+        return cls(
+            chosen, time_limit, limit, int(seed), start, int(n_jobs), device, cluster, callback, log_file(log)
+        )  # fmt: skip
 
     @property
     def threads(self) -> int:

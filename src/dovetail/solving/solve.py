@@ -23,6 +23,7 @@ def solve(
     start: Any = None,
     n_jobs: int = 1,
     device: str | None = None,
+    cluster: Any = None,
     callback: Callback | None = None,
     log: bool | TextIO = True,
 ) -> Result:
@@ -34,8 +35,11 @@ def solve(
     `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
     value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
     number of threads, at most one per core. `device="cuda"` moves the networks' gradients there; nothing
-    else moves, and answers are checked where the predictor lives. `callback` sees an `Event` after each
-    iteration and may call its `stop()`. `log=False` is silent; a file gets the log written to it.
+    else moves, and answers are checked where the predictor lives. `cluster` spreads blocks that are the same
+    up to their data over `n_jobs` workers of Ray (docs/cluster.md): "local" starts one here and ends it,
+    "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
+    sees an `Event` after each iteration and may call its `stop()`. `log=False` is silent; a file gets the
+    log written to it.
 
     `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
     `Result.gap` says), `absolute_gap` where it is within that of it; the stop reason is then "gap".
@@ -59,7 +63,7 @@ def solve(
 
             options = SolveOptions.checked(
                 method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, seed=seed, start=start,
-                n_jobs=n_jobs, device=device, callback=callback, log=log,
+                n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
             )  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
         return answers[0]

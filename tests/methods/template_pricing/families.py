@@ -68,3 +68,24 @@ def blends(n: int, seed: int = 0) -> dt.Problem:
     problem.add_predictor(quality, columns[:, :3], columns[:, 3:4])
     problem.add_predictor(profit, columns[:, :3], columns[:, 4:5])
     return problem
+
+
+def sales(n: int, seed: int = 0) -> dt.Problem:
+    """Columns effort in [0, 1], sold, paid: what is paid is a price of the block's own times what is sold."""
+    rng = np.random.default_rng(seed)
+    columns = np.arange(3 * n).reshape(n, 3)
+    rows = np.concatenate([np.repeat(np.arange(n), 2), np.full(n, n)])
+    touched = np.concatenate([columns[:, 1:].ravel(), columns[:, 0]])
+    entries = np.concatenate([np.stack([-rng.uniform(1.0, 3.0, n), np.ones(n)], axis=1).ravel(), np.ones(n)])
+    mip = dt.Mip(
+        np.tile([-0.1, 0.0, 1.0], n),
+        sp.csr_array((entries, (rows, touched)), shape=(n + 1, 3 * n)),
+        np.append(np.zeros(n), -np.inf),
+        np.append(np.zeros(n), 0.4 * n),
+        np.tile([0.0, -99.0, -999.0], n),
+        np.tile([1.0, 99.0, 999.0], n),
+        sense="max",
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(network(1, 21), columns[:, :1], columns[:, 1:2])
+    return problem

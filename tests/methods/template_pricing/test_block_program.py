@@ -10,25 +10,26 @@ from dovetail.methods.template_pricing.block_program import block_program
 from dovetail.methods.template_pricing.plan import coupling_sides
 from tests.analysis.test_templates import shuffled, treated
 
-from .families import blends, offers
+from .families import blends, offers, sales
 
 
 def program_of(problem):
     parts = components(problem)
     (template,) = templates(problem, parts)
-    return block_program(template, coupling_sides(problem, parts))
+    return template, block_program(template, coupling_sides(problem, parts))
 
 
 @pytest.mark.parametrize(
-    "problem", [treated(8), shuffled(treated(8), 1), offers(8), offers(8, sides=(0.1, 0.1)), blends(8)]
+    "problem",
+    [treated(8), shuffled(treated(8), 1), offers(8), offers(8, sides=(0.1, 0.1)), blends(8), sales(8)],
 )
 def test_costs_uses_and_definitions_are_the_host_s(problem):
-    program, mip, rng = program_of(problem), problem.mip, np.random.default_rng(0)
-    k, n = program.coordinates, program.template.count
+    (template, program), mip, rng = program_of(problem), problem.mip, np.random.default_rng(0)
+    k, n = program.coordinates, program.count
     moves = rng.uniform(np.maximum(program.lower, -1.0), np.minimum(program.upper, 1.0))
     outputs = rng.random((n, len(program.output_columns)))
     z = np.where(mip.lower == mip.upper, mip.lower, 0.0)
-    z[program.template.columns] = program.points(np.arange(n), moves, outputs)
+    z[template.columns] = program.points(np.arange(n), moves, outputs)
 
     parts = np.concatenate([np.maximum(moves, 0), np.maximum(-moves, 0), outputs, np.ones((n, 1))], axis=1)
     assert parts.shape[1] == 2 * k + outputs.shape[1] + 1
@@ -52,7 +53,7 @@ def test_costs_uses_and_definitions_are_the_host_s(problem):
 
 
 def test_pairs_of_moves_are_one_coordinate():
-    assert program_of(treated(8)).coordinates == 3
+    assert program_of(treated(8))[1].coordinates == 3
 
 
 def test_chained_networks_have_no_program():
@@ -64,4 +65,18 @@ def test_chained_networks_have_no_program():
     )
     chained.add_predictor(problem.blocks[0].predictor, columns[:, :3], columns[:, 3:4])
     chained.add_predictor(problem.blocks[1].predictor, columns[:, [0, 1, 3]], columns[:, 4:5])
-    assert program_of(chained) is None
+    assert program_of(chained)[1] is None
+
+
+def test_parts_of_a_program_are_its_blocks():
+    """Every array is cut where it has a row per block, and the usual move stays that of all."""
+    _, program = program_of(blends(8))
+    whole, part = vars(program), vars(program.part(2, 5))
+    assert program.part(2, 5).count == 3
+    for name in ("lower", "upper", "cost", "use", "rest"):
+        assert np.array_equal(part[name], whole[name][2:5])
+    for name, array in vars(program.conditions).items():
+        assert np.array_equal(vars(part["conditions"])[name], array[2:5])
+    for mine, reading in zip(part["networks"], program.networks, strict=True):
+        assert np.array_equal(mine.at_rest, reading.at_rest[2:5])
+    assert part["scale"] is whole["scale"]

@@ -14,7 +14,7 @@ from dovetail.methods.template_pricing.method import template_prices
 from dovetail.testing.problems import busy
 from tests.analysis.test_templates import shuffled, treated
 
-from .families import blends, offers
+from .families import blends, offers, sales
 
 
 def optimum(problem: dt.Problem, n: int) -> float:
@@ -54,7 +54,7 @@ def test_whole_numbers_against_enumeration(seed, sides):
 
 
 @pytest.mark.parametrize(
-    "problem", [offers(70, continuous=True), blends(60), treated(80), shuffled(treated(80), 3)]
+    "problem", [offers(70, continuous=True), blends(60), sales(60), treated(80), shuffled(treated(80), 3)]
 )
 def test_no_worse_than_what_it_stands_in_for(problem):
     """A second or two against ten of the other phases: not worse by more than a tenth."""

@@ -39,7 +39,7 @@ class BlockData:
 
     def __init__(self, program: BlockProgram, blocks: list[Block], device: str) -> None:
         self.dtype, self.device = torch.float32, device
-        self.count, self.coordinates = program.template.count, program.coordinates
+        self.count, self.coordinates = program.count, program.coordinates
         self.lower, self.upper = self._tensor(program.lower), self._tensor(program.upper)
         self.whole = torch.as_tensor(program.whole, device=device)
         self.cost = self._tensor(program.cost)
@@ -48,7 +48,7 @@ class BlockData:
         self.use_side = torch.as_tensor(program.use_side, device=device)
         self.use_part = torch.as_tensor(program.use_part, device=device)
         self.sides = program.sides.count
-        self.scale = self._tensor(_scales(program)[None])[0]
+        self.scale = self._tensor(program.scale[None])[0]
         """(k,) what a move of usual size is, coordinate by coordinate."""
         self.classifies = torch.zeros(len(program.output_columns), dtype=torch.bool, device=device)
         self.class_groups = []
@@ -146,13 +146,3 @@ class BlockData:
 def of(array: Tensor, which: Tensor) -> Tensor:
     """Rows of some blocks, or the one row that all have."""
     return array if len(array) == 1 else array[which]
-
-
-def _scales(program: BlockProgram) -> FloatArray:
-    """Half of what a coordinate can move; where that has no limit, how far inputs differ between blocks."""
-    width = np.median(program.upper - program.lower, axis=0)
-    spread = np.zeros(program.coordinates)
-    for reading in program.networks:
-        spread = np.maximum(spread, np.abs(reading.by_moves).T @ reading.at_rest.std(axis=0))
-    free = np.where(spread > 0.0, spread, 1.0)
-    return np.asarray(np.where(np.isfinite(width) & (width > 0.0), 0.5 * width, free))

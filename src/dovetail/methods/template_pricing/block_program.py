@@ -15,7 +15,7 @@ on_moves m + on_outputs y >= least.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,9 +79,8 @@ class CouplingSides:
 
 @dataclass(frozen=True, eq=False)
 class BlockProgram:
-    """See above; k coordinates, q outputs, 2 k + q + 1 parts."""
+    """See above; N blocks, k coordinates, q outputs, 2 k + q + 1 parts."""
 
-    template: Template
     lower: FloatArray
     """(N, k) of moves."""
     upper: FloatArray
@@ -101,6 +100,13 @@ class BlockProgram:
     rest: FloatArray
     """(N, c) values of all local columns where moves and outputs are 0."""
     gains: tuple[Gain, ...]
+    scale: FloatArray
+    """(k,) what a move of usual size is; of all blocks of the template, whatever part of them is here."""
+
+    @property
+    def count(self) -> int:
+        """How many blocks."""
+        return len(self.lower)
 
     @property
     def coordinates(self) -> int:
@@ -114,6 +120,24 @@ class BlockProgram:
         for gain in self.gains:
             z[:, gain.column] += parts[:, gain.part] * gain.of(which)
         return z
+
+    def part(self, first: int, last: int) -> BlockProgram:
+        """The program of some blocks: those from `first` to before `last`."""
+        some = slice(first, last)
+        conditions = self.conditions
+        return replace(
+            self,
+            lower=self.lower[some],
+            upper=self.upper[some],
+            cost=self.cost[some],
+            use=self.use[some],
+            conditions=Conditions(
+                conditions.on_moves[some], conditions.on_outputs[some], conditions.least[some]
+            ),
+            networks=tuple(replace(reading, at_rest=reading.at_rest[some]) for reading in self.networks),
+            rest=self.rest[some],
+            gains=tuple(replace(gain, amount=gain.of(np.arange(first, last))) for gain in self.gains),
+        )
 
 
 def block_program(template: Template, sides: CouplingSides) -> BlockProgram | None:
@@ -223,9 +247,11 @@ class _Assembly:
         """Everything."""
         template = self._template
         lower, upper = self._ranges()
+        networks = self._networks()
         return BlockProgram(
-            template, lower, upper, template.integer[self._right], self._outputs, self._linear(template.cost),
-            *self._use(), self._sides, self._conditions(), self._networks(), self._rest, tuple(self._gains),
+            lower, upper, template.integer[self._right], self._outputs, self._linear(template.cost),
+            *self._use(), self._sides, self._conditions(), networks, self._rest, tuple(self._gains),
+            _scale(lower, upper, networks),
         )  # fmt: skip
 
     def _columns(self) -> tuple[FloatArray, list[Gain]]:
@@ -339,3 +365,13 @@ class _Assembly:
 
 def _same(numbers: FloatArray) -> bool:
     return bool(np.all(numbers == numbers[0]))
+
+
+def _scale(lower: FloatArray, upper: FloatArray, networks: tuple[NetworkReading, ...]) -> FloatArray:
+    """Half of what a coordinate can move; where that has no limit, how far inputs differ between blocks."""
+    width = np.median(upper - lower, axis=0)
+    spread = np.zeros(lower.shape[1])
+    for reading in networks:
+        spread = np.maximum(spread, np.abs(reading.by_moves).T @ reading.at_rest.std(axis=0))
+    free = np.where(spread > 0.0, spread, 1.0)
+    return np.asarray(np.where(np.isfinite(width) & (width > 0.0), 0.5 * width, free))

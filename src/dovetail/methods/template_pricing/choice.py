@@ -38,7 +38,7 @@ class Choice:
             if np.all(holds):
                 break
         self._first = self.place.copy()
-        self.use = self.own_use.sum(axis=0)
+        self.use: FloatArray = self.own_use.sum(axis=0)
         self._gain = np.zeros(shard.count)
 
     def put(self, block: int, place: int, use: FloatArray) -> None:

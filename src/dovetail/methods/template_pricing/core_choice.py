@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.methods.template_pricing.choice import Choice
-from dovetail.methods.template_pricing.shard import Shard
+from dovetail.methods.template_pricing.core_columns import CoreColumns
+from dovetail.methods.template_pricing.shares import Shares
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
@@ -23,48 +22,28 @@ GAP = 1e-6
 """Relative, at which the MIP ends."""
 
 
-def improve(
-    shards: list[Shard],
-    choices: list[Choice],
-    prices: FloatArray,
-    limit: FloatArray,
-    budget: Budget,
-    seed: int,
-) -> bool:
+def improve(shares: Shares, prices: FloatArray, limit: FloatArray, budget: Budget, seed: int) -> bool:
     """Choose again among the blocks in the core; whether anything changed."""
-    core = _Core(shards, choices, prices, limit)
+    nearest = shares.nearest(prices, CORE)
+    core = _Core(shares.core(prices, float(nearest[-1]) if nearest.size else -np.inf, CORE), limit)
     chosen = core.solve(budget, seed)
-    return chosen is not None and core.take(chosen)
+    if chosen is None or bool(core.now[chosen].all()):
+        return False
+    shares.put(core.moves(chosen))
+    return True
 
 
 class _Core:
-    """Columns of the blocks in the core, laid end to end: (shard, block, place), costs and uses."""
+    """Columns of the blocks in the core, laid end to end: (share, block, place), costs and uses."""
 
-    def __init__(
-        self, shards: list[Shard], choices: list[Choice], prices: FloatArray, limit: FloatArray
-    ) -> None:
-        self._choices = choices
-        margins = [_margins(shard, prices) for shard in shards]
-        everyone = np.concatenate(margins)
-        nearest = np.sort(everyone[np.isfinite(everyone)])[:CORE]
-        border = nearest[-1] if nearest.size else -np.inf
-        owner, block, place, cost, use = [], [], [], [], []
-        kept = np.zeros(len(limit))
-        for number, (shard, choice, margin) in enumerate(zip(shards, choices, margins, strict=True)):
-            mine = np.flatnonzero(margin <= border)[:CORE]
-            own = choice.costs[mine]
-            at, column = np.nonzero(np.isfinite(own))
-            holds, uses = shard.confirm(mine[at], column)
-            stays = choice.place[mine][at] == column
-            at, column, uses = at[holds | stays], column[holds | stays], uses[holds | stays]
-            owner.append(np.full(len(at), number))
-            block.append(mine[at])
-            place.append(column)
-            cost.append(own[at, column])
-            use.append(uses)
-            kept += choice.use - choice.own_use[mine].sum(axis=0)
-        self.owner, self.block, self.place = (np.concatenate(of) for of in (owner, block, place))
-        self.cost, self.use, self.left = np.concatenate(cost), np.concatenate(use), limit - kept
+    def __init__(self, parts: list[CoreColumns], limit: FloatArray) -> None:
+        self.owner = np.repeat(np.arange(len(parts)), [len(part.block) for part in parts])
+        self.block, self.place, self.cost, self.use, self.now = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("block", "place", "cost", "use", "chosen")
+        )
+        self.left = limit - np.sum([part.kept for part in parts], axis=0)
+        self._parts = len(parts)
 
     def solve(self, budget: Budget, seed: int) -> IntArray | None:
         """Numbers of the columns that are chosen."""
@@ -87,27 +66,12 @@ class _Core:
         )
         live = LoadedHighs(program, seed=seed, threads=1)
         live.set_objective(self.cost, 0.0)
-        live.set_start(self._now().astype(float))
+        live.set_start(self.now.astype(float))
         _, x, _ = live.run(budget, GAP)
         return None if x is None else np.flatnonzero(x > 0.5)
 
-    def _now(self) -> np.ndarray:
-        places = [
-            self._choices[number].place[block] for number, block in zip(self.owner, self.block, strict=True)
-        ]
-        return np.asarray(np.array(places) == self.place)
-
-    def take(self, chosen: IntArray) -> bool:
-        """Let it be these; whether any is another."""
-        changed = ~self._now()[chosen]
-        for number in chosen[changed]:
-            self._choices[self.owner[number]].put(self.block[number], self.place[number], self.use[number])
-        return bool(changed.any())
-
-
-def _margins(shard: Shard, prices: FloatArray) -> FloatArray:
-    """(N,) between the two cheapest columns at the prices; infinite where there is only one."""
-    priced = shard.pool.priced(torch.as_tensor(prices, device=shard.data.device))
-    two = priced.topk(2, dim=1, largest=False).values if priced.shape[1] > 1 else priced.repeat(1, 2)
-    margin = (two[:, 1] - two[:, 0]).double().cpu().numpy()
-    return np.where(np.isfinite(margin), margin, np.inf)
+    def moves(self, chosen: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
+        """For each share: blocks that change, their new places and what these use."""
+        changed = chosen[~self.now[chosen]]
+        mine = [changed[self.owner[changed] == number] for number in range(self._parts)]
+        return [(self.block[of_one], self.place[of_one], self.use[of_one]) for of_one in mine]

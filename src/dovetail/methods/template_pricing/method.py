@@ -12,19 +12,24 @@ so that the dual's value is an estimate and no bound; a handful of blocks is bet
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import torch
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.options import require_count
-from dovetail.methods.template_pricing.choice import Choice
 from dovetail.methods.template_pricing.core_choice import improve
+from dovetail.methods.template_pricing.hiring import shares_of
 from dovetail.methods.template_pricing.plan import TemplatePlan, template_plan
-from dovetail.methods.template_pricing.prices import Smoothed, best_prices, exact_value, smoothed
-from dovetail.methods.template_pricing.shard import PricingOptions, Shard
+from dovetail.methods.template_pricing.prices import Smoothed, Sum, best_prices
+from dovetail.methods.template_pricing.shard import PricingOptions
+from dovetail.methods.template_pricing.share import Sample, Which
+from dovetail.methods.template_pricing.shares import Shares
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
@@ -39,6 +44,10 @@ CORE_SECONDS, CORE_SHARE = 4.0, 0.1
 GAINED, SMALL = 4e-4, 1e-2
 """Relative: a round that lowers the dual's value by less has brought little. What all blocks have at stake
 counts so much, lest an objective near 0 is never done."""
+TRIES = 3
+"""Of what a lost share disturbs; what the last one gives is looked at as it is."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,7 @@ class TemplatePricing:
     pricing: PricingOptions = field(default_factory=PricingOptions)
 
     name = "template-pricing"
+    uses_cluster = True
 
     def __post_init__(self) -> None:
         require_count("TemplatePricing: rounds", self.rounds, at_least=1)
@@ -59,36 +69,61 @@ class TemplatePricing:
         plan = context.once(template_plan)
         if plan is None:
             return MethodOutcome(StopReason.STALLED, 0, "no blocks that are the same up to their data")
-        with torch.no_grad():
-            run = TemplateRun(context, plan, self)
-            context.keep(template_prices, run)
-            return run.solve()
+        outcome, prices = _solved(context, plan, self)
+        context.keep(template_prices, prices)
+        return outcome
 
 
-def template_prices(context: SolveContext) -> TemplateRun:
-    """The last run of a solve, or a whole one (see `SolveContext.once`): prices that are worth a proof."""
+@dataclass(frozen=True, eq=False)
+class TemplatePrices:
+    """Of a run that has ended: prices that are worth a proof, and columns that were found (`PriceSource`)."""
+
+    at: FloatArray
+    known: FloatArray
+    """(C,) what the cheapest column of each component costs at them."""
+
+    def prices(self) -> FloatArray | None:
+        """On the coupling sides."""
+        return self.at
+
+    def known_costs(self, prices: FloatArray) -> FloatArray:
+        """At these prices only: the columns may be gone."""
+        assert prices is self.at
+        return self.known
+
+    def add(self, z: FloatArray) -> int:
+        """Points that a proof met come too late to change the prices."""
+        return 0
+
+
+def template_prices(context: SolveContext) -> TemplatePrices | None:
+    """Of the last run of a solve, or of a whole one (see `SolveContext.once`)."""
     plan = context.once(template_plan)
-    assert plan is not None
-    run = TemplateRun(context, plan, TemplatePricing())
-    with torch.no_grad():
-        run.solve()
-    return run
+    return None if plan is None else _solved(context, plan, TemplatePricing())[1]
 
 
-class TemplateRun:
-    """Shards, prices and rounds of one problem."""
+def _solved(
+    context: SolveContext, plan: TemplatePlan, options: TemplatePricing
+) -> tuple[MethodOutcome, TemplatePrices | None]:
+    with torch.no_grad(), shares_of(context, plan, options.pricing) as shares:
+        run = _Run(context, plan, options, shares)
+        outcome = run.solve()
+        return outcome, TemplatePrices(run.prices, shares.least_costs(run.prices))
 
-    def __init__(self, context: SolveContext, plan: TemplatePlan, options: TemplatePricing) -> None:
-        self._context, self._plan, self._options = context, plan, options
-        device = context.device or "cpu"
-        blocks = list(context.problem.blocks)
-        self._shards = [Shard(program, blocks, options.pricing, device) for program in plan.programs]
+
+class _Run:
+    """Shares, prices and rounds of one problem."""
+
+    def __init__(
+        self, context: SolveContext, plan: TemplatePlan, options: TemplatePricing, shares: Shares
+    ) -> None:
+        self._context, self._plan, self._options, self._shares = context, plan, options, shares
         self._rng = np.random.default_rng(context.seed)
         self._limit = plan.sides.limit
-        self._unit = sum(s.count * s.stake for s in self._shards) / plan.count
-        usual = np.sum([s.count * s.usual_use for s in self._shards], axis=0) / plan.count
+        self._unit = shares.stake
+        usual = shares.usual_use
         self._usual_prices: FloatArray = np.where(usual > 0.0, self._unit / np.maximum(usual, 1e-300), 0.0)
-        self._prices = self._usual_prices
+        self.prices = self._usual_prices
 
     def solve(self) -> MethodOutcome:
         """All of it; rows of the trace are rounds over all blocks."""
@@ -98,15 +133,16 @@ class TemplateRun:
             self._sample()
         value, quiet, outcome = np.inf, 0, None
         for number in range(rounds):
-            which = [
-                s.undecided(self._prices, self._unit) if number else np.arange(s.count) for s in self._shards
-            ]
-            self._price(which, NOISE[0] * (NOISE[1] / NOISE[0]) ** min(number / NOISE_ROUNDS, 1.0))
-            self._find_prices([None] * len(self._shards), self._limit)
+            losses = self._shares.workers.losses
+            noise = NOISE[0] * (NOISE[1] / NOISE[0]) ** min(number / NOISE_ROUNDS, 1.0)
+            self._price("undecided" if number else "all", noise, self._limit)
             before, value = value, self._value()
-            little = before - value < GAINED * (abs(value) + SMALL * self._unit * self._plan.count)
+            # it rises where blocks find a first column: those without one do not count
+            little = abs(before - value) < GAINED * (abs(value) + SMALL * self._unit * self._plan.count)
+            if losses < self._shares.workers.losses:  # columns were lost and others found in their place
+                little = False
             quiet = quiet + 1 if little else 0
-            ended = context.budget.over or quiet == 2
+            ended = bool(context.budget.over) or quiet == 2
             if number == 0 or ended or number == rounds - 1:
                 self._offer(last=number > 0)
             outcome = progress.record(value + context.problem.mip.minimised().offset)
@@ -120,88 +156,75 @@ class TemplateRun:
         reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)
 
-    def known_costs(self, prices: FloatArray) -> FloatArray:
-        """(C,) what the cheapest column of each component costs at these prices."""
-        known = np.full(self._plan.count, np.inf)
-        for shard in self._shards:
-            price = torch.as_tensor(prices, device=shard.data.device)
-            known[shard.program.template.component] = (
-                shard.pool.priced(price).min(dim=1).values.double().cpu()
-            )
-        return known
-
-    def prices(self) -> FloatArray | None:
-        """On the coupling sides."""
-        return self._prices
-
-    def add(self, z: FloatArray) -> int:
-        """Points that a proof met come too late to change the prices."""
-        return 0
-
     def _sample(self) -> None:
         """Prices of some blocks under their share of the rows."""
-        share = SAMPLE / self._plan.count
-        which = [
-            self._rng.choice(s.count, max(1, round(share * s.count)), replace=False) for s in self._shards
-        ]
+        sample = Sample(self._seed(), SAMPLE / self._plan.count)
+        part = sum(sample.size(count) for count in self._shares.counts) / self._plan.count
         for _ in range(SAMPLE_ROUNDS):
-            self._price(which, NOISE[0])
-            part = sum(len(w) for w in which) / self._plan.count
-            self._find_prices(which, part * self._limit)
+            self._price(sample, NOISE[0], part * self._limit)
 
-    def _price(self, which: list[IntArray], noise: float) -> None:
-        with self._context.stopwatch.measure("nn"):
-            for shard, mine in zip(self._shards, which, strict=True):
-                shard.price(mine, self._prices, noise, self._unit, self._rng, self._context.budget)
+    def _seed(self) -> int:
+        return int(self._rng.integers(1 << 31))
 
-    def _find_prices(self, which: list[IntArray] | list[None], limit: FloatArray) -> None:
+    def _price(self, which: Which, noise: float, limit: FloatArray) -> None:
+        """New columns of some blocks, and the prices of all columns; once more where a share was lost."""
+        seed, sample = self._seed(), which if isinstance(which, Sample) else None
+
         def of_blocks(prices: FloatArray, tau: float, second: bool) -> Smoothed:
-            parts = [
-                smoothed(shard.pool, prices, tau, mine, second=second)
-                for shard, mine in zip(self._shards, which, strict=True)
-            ]
-            return sum(parts[1:], start=parts[0])
+            return self._shares.smoothed(prices, tau, second, sample)
 
-        self._prices = best_prices(of_blocks, limit, self._prices, self._unit, self._usual_prices)
+        with self._context.stopwatch.measure("nn"):
+            self._shares.price(which, self.prices, noise, self._unit, seed)
+        self._undisturbed(partial(self._find_prices, of_blocks, limit))
+        self._shares.renew_at(which, self.prices, noise, self._unit, seed)
+
+    def _find_prices(self, of_blocks: Sum, limit: FloatArray) -> None:
+        self.prices = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices)
+
+    def _undisturbed(self, work: Callable[[], T]) -> T:
+        """Once more where a share was lost meanwhile: it was made again with other columns."""
+        for _ in range(TRIES):
+            losses = self._shares.workers.losses
+            made = work()
+            if losses == self._shares.workers.losses:
+                break
+        return made
 
     def _value(self) -> float:
         """Of the dual over all columns: an estimate of what no point can be below, in minimisation form."""
-        return sum(exact_value(s.pool, self._prices) for s in self._shards) - float(
-            self._prices @ self._limit
-        )
+        return self._shares.value(self.prices) - float(self.prices @ self._limit)
 
     def _offer(self, *, last: bool) -> None:
-        """A choice within the rows: each shard in its share of the room, then in what others left.
+        point = self._undisturbed(partial(self._choice, last=last))
+        if point is not None:
+            self._context.incumbent.offer(point, "templates")
+
+    def _choice(self, *, last: bool) -> FloatArray | None:
+        """A choice within the rows: each share in its part of the room, then in what others left.
 
         The last one, and one that misses a row, is mended by a MIP over a few blocks.
         """
-        choices = [Choice(shard) for shard in self._shards]
-        if not all(choice.complete for choice in choices):
-            return
-        wanted = [
-            smoothed(s.pool, self._prices, 1e-6 * self._unit, None, second=False).use for s in self._shards
-        ]
-        left = self._limit - np.sum(wanted, axis=0)
-        for shard, choice, use in zip(self._shards, choices, wanted, strict=True):
-            choice.serve(self._prices, use + left * (shard.count / self._plan.count))
-        for choice in choices:
-            others = np.sum([c.use for c in choices if c is not choice], axis=0)
-            choice.fill(self._limit - others)
-        missed = np.any(np.sum([c.use for c in choices], axis=0) > self._limit + TOLERANCE)
+        shares, limit = self._shares, self._limit
+        if shares.begin() is None:
+            return None
+        uses = shares.serve(self.prices, self._rooms(shares.wanted(self.prices, 1e-6 * self._unit)))
+        uses = shares.fill(self._rooms(uses))
+        if len(uses) > 1:
+            for number in range(len(uses)):
+                others = np.sum([use for other, use in enumerate(uses) if other != number], axis=0)
+                uses[number] = shares.fill_one(number, limit - others)
+        missed = np.any(np.sum(uses, axis=0) > limit + TOLERANCE)
         if last or missed:
             part = self._context.budget.part(min(CORE_SECONDS, CORE_SHARE * self._context.budget.left))
             with self._context.stopwatch.measure("engine"):
-                improve(self._shards, choices, self._prices, self._limit, part, self._context.seed)
-        self._context.incumbent.offer(self._point([choice.place for choice in choices]), "templates")
+                improve(shares, self.prices, limit, part, self._context.seed)
+        return shares.point()
 
-    def _point(self, places: list[IntArray]) -> FloatArray:
-        """All columns of the host, outputs as they were found."""
-        z = self._plan.others.copy()
-        for shard, place in zip(self._shards, places, strict=True):
-            everyone, template = np.arange(shard.count), shard.program.template
-            moves, outputs = shard.column(everyone, place)
-            z[template.columns] = shard.program.points(everyone, moves, outputs)
-        return z
+    def _rooms(self, uses: list[FloatArray]) -> list[FloatArray]:
+        """What each share uses, and its part of what is left."""
+        left = self._limit - np.sum(uses, axis=0)
+        counts = self._shares.counts
+        return [use + left * (count / self._plan.count) for use, count in zip(uses, counts, strict=True)]
 
     def _hand_on(self) -> None:
         """The columns, for methods that begin with points: one of every block each, the first where it has no
@@ -209,5 +232,5 @@ class TemplateRun:
         archive = self._context.archive
         if not archive.keeps:
             return
-        for place in range(max(shard.pool.cost.shape[1] for shard in self._shards)):
-            archive.add(self._point([shard.nth(place) for shard in self._shards]))
+        for place in range(self._shares.places):
+            archive.add(self._shares.nth_point(place))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.analysis.components import NOBODY, Components, components
-from dovetail.analysis.templates import templates
+from dovetail.analysis.templates import Template, templates
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
 from dovetail.methods.template_pricing.block_program import BlockProgram, CouplingSides, block_program
@@ -21,8 +21,9 @@ MOST_TEMPLATES = 8
 
 @dataclass(frozen=True, eq=False)
 class TemplatePlan:
-    """Programs over common sides, and what all other columns are."""
+    """Templates, their programs over common sides, and what all other columns are."""
 
+    templates: tuple[Template, ...]
     programs: tuple[BlockProgram, ...]
     sides: CouplingSides
     others: FloatArray
@@ -31,7 +32,7 @@ class TemplatePlan:
     @property
     def count(self) -> int:
         """Blocks in all."""
-        return sum(program.template.count for program in self.programs)
+        return sum(program.count for program in self.programs)
 
 
 def template_plan(context: SolveContext) -> TemplatePlan | None:
@@ -50,7 +51,7 @@ def template_plan(context: SolveContext) -> TemplatePlan | None:
     known = tuple(program for program in programs if program is not None)
     if len(known) < len(programs) or any(program.coordinates == 0 for program in known):
         return None
-    return TemplatePlan(known, sides, problem.mip.lower)
+    return TemplatePlan(tuple(found), known, sides, problem.mip.lower)
 
 
 def _others_fixed(problem: Problem, parts: Components) -> bool:

@@ -110,18 +110,17 @@ def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float, usual
         free = (prices > 0.0) | (gradient < 0.0)
         if not free.any():
             return prices
-        step = _damped(now, gradient, free, prices, usual)
-        length, moved = 1.0, False
-        for _ in range(HALVINGS):
-            trial = np.maximum(prices + length * step, 0.0)
-            new = of_blocks(trial, tau, True)
-            new_value = float(trial @ h) - new.value
-            if new_value <= value + 1e-4 * float(gradient @ (trial - prices)):
-                moved = True
-                break
-            length *= 0.5
-        if not moved:
+        newton = _damped(now, gradient, free, prices, usual)
+        if abs(float(gradient @ newton)) <= ENOUGH * (1.0 + abs(value)):
             return prices
+        downhill = -gradient * float(prices.max() or 1.0) / float(np.abs(gradient).max())
+        for direction in (newton, downhill):
+            found = _searched(of_blocks, h, prices, value, gradient, direction, tau)
+            if found is not None:
+                break
+        if found is None:
+            return prices
+        trial, new, new_value = found
         gained = value - new_value
         prices, now, value = trial, new, new_value
         if gained <= ENOUGH * (1.0 + abs(value)):
@@ -148,6 +147,31 @@ def _damped(
     whole = np.zeros_like(prices)
     whole[free] = step * scale
     return whole
+
+
+def _searched(
+    of_blocks: Sum,
+    h: FloatArray,
+    prices: FloatArray,
+    value: float,
+    gradient: FloatArray,
+    direction: FloatArray,
+    tau: float,
+) -> tuple[FloatArray, Smoothed, float] | None:
+    """The first of halved steps that is worth its length: prices, sums and value there.
+
+    None where none is: far from the solution few blocks have a choice, the Hessian is nearly singular, and
+    Newton's direction, cut off at 0, may lead uphill.
+    """
+    length = 1.0
+    for _ in range(HALVINGS):
+        trial = np.maximum(prices + length * direction, 0.0)
+        new = of_blocks(trial, tau, True)
+        new_value = float(trial @ h) - new.value
+        if new_value <= value + 1e-4 * float(gradient @ (trial - prices)):
+            return trial, new, new_value
+        length *= 0.5
+    return None
 
 
 def _first_order(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float) -> FloatArray:

@@ -206,14 +206,20 @@ class Shard:
             return np.zeros(self.count, dtype=np.int64)
         return np.where(torch.isfinite(self.pool.cost[:, place]).cpu().numpy(), place, 0)
 
-    def column(self, which: IntArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Moves and claimed outputs of one column of each block, in float64."""
+    def column(self, which: IntArray, place: IntArray) -> tuple[np.ndarray, np.ndarray]:
+        """Moves and claimed outputs of one column of each block, in the format of the search."""
         at = (self._tensor(which), self._tensor(place))
-        return self.pool.moves[at].double().cpu().numpy(), self.pool.outputs[at].double().cpu().numpy()
+        return self.pool.moves[at].cpu().numpy(), self.pool.outputs[at].cpu().numpy()
+
+    def true_column(self, place: IntArray) -> tuple[np.ndarray, np.ndarray]:
+        """Moves of one column of every block, and what the owners' predictors say of it."""
+        everyone = np.arange(self.count)
+        moves, _ = self.column(everyone, place)
+        return moves, confirmed(self.program, self._blocks, everyone, moves.astype(np.float64), None)[1]
 
     def confirm(self, which: IntArray, place: IntArray) -> tuple[np.ndarray, FloatArray]:
         """(n,) whether columns hold by their owners' predictors, and (n, R) their use; others are struck."""
-        moves, claimed = self.column(which, place)
+        moves, claimed = (array.astype(np.float64) for array in self.column(which, place))
         holds, outputs = confirmed(self.program, self._blocks, which, moves, claimed)
         wrong = np.flatnonzero(~holds)
         self.pool.cost[self._tensor(which[wrong]), self._tensor(place[wrong])] = torch.inf

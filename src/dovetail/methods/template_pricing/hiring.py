@@ -1,0 +1,82 @@
+"""Where the shares of a problem live: in this process, in several of this machine, or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dovetail.core.errors import OptionError
+from dovetail.methods.template_pricing.plan import TemplatePlan
+from dovetail.methods.template_pricing.shard import PricingOptions
+from dovetail.methods.template_pricing.shares import Range, Shares, ranges, recipes
+from dovetail.methods.template_pricing.travelling_block import travelling
+from dovetail.run.context import SolveContext
+from dovetail.run.process_workers import process_workers
+from dovetail.run.remote_workers import CannotTravel
+from dovetail.run.workers import Here, Workers
+
+MANY_BLOCKS = 20_000
+"""With fewer of them processes take longer to start than they save (water: three seconds, against four of
+pricing)."""
+
+
+@contextmanager
+def shares_of(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -> Iterator[Shares]:
+    """All shares; workers elsewhere are ended after it."""
+    workers, where = _hired(context, plan, options)
+    try:
+        yield Shares(workers, where, plan, context.budget)
+        if workers.traffic.total:
+            context.monitor.say(f"  {summary(workers)}")
+    finally:
+        workers.close()
+
+
+def summary(workers: Workers) -> str:
+    """What went to and fro, for the log."""
+    traffic = workers.traffic
+    said = (
+        f"{workers.count} workers: {traffic.calls['smoothed']} sums of {traffic.per_call('smoothed'):,.0f} "
+    )
+    said += f"bytes, {traffic.total / 1e6:.2f} MB in all"
+    return said + (f"; {workers.losses} lost and replaced" if workers.losses else "")
+
+
+def _hired(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -> tuple[Workers, list[Range]]:
+    if context.cluster is not None:
+        return _on_cluster(context, plan, options)
+    if context.threads > 1 and plan.count >= MANY_BLOCKS and context.device in (None, "cpu"):
+        try:
+            return _in_processes(context, plan, options)
+        except CannotTravel as reason:
+            context.monitor.say(f"  n_jobs: blocks stay in one process, others cannot have them ({reason})")
+    (where,) = ranges(plan, 1)
+    blocks = list(context.problem.blocks)
+    return Here(recipes(plan, where, blocks, options, context.device or "cpu")), where
+
+
+def _in_processes(
+    context: SolveContext, plan: TemplatePlan, options: PricingOptions
+) -> tuple[Workers, list[Range]]:
+    where = ranges(plan, context.threads)
+    blocks = [travelling(block) for block in context.problem.blocks]
+    made = [recipes(plan, mine, blocks, options, "cpu") for mine in where]
+    return process_workers(made, context.budget), [r for mine in where for r in mine]
+
+
+def _on_cluster(
+    context: SolveContext, plan: TemplatePlan, options: PricingOptions
+) -> tuple[Workers, list[Range]]:
+    assert context.cluster is not None
+    where = ranges(plan, context.cluster.workers)
+    device = "cpu" if context.device is None else context.device.partition(":")[0]  # which one, Ray decides
+    blocks = [travelling(block) for block in context.problem.blocks]
+    made = [recipes(plan, mine, blocks, options, device) for mine in where]
+    try:
+        workers = context.cluster.hire(made, on_gpu=device == "cuda", budget=context.budget)
+    except CannotTravel as reason:
+        raise OptionError(
+            f"the blocks cannot be sent to the cluster ({reason}); define the predictor in a module that its "
+            "machines have as well, or leave cluster= out."
+        ) from None
+    return workers, [r for mine in where for r in mine]

@@ -1,0 +1,144 @@
+"""A share of the blocks: a shard, and the choice among its columns. All that a run asks of it is here.
+
+Arguments and answers are small, whatever the number of blocks, but for the answer itself (`chosen`, `nth`)
+and `least_costs`: a share may live in another process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.methods.template_pricing.block_program import BlockProgram
+from dovetail.methods.template_pricing.choice import Choice
+from dovetail.methods.template_pricing.core_columns import CoreColumns, core_columns, margins
+from dovetail.methods.template_pricing.prices import Smoothed, exact_value, smoothed
+from dovetail.methods.template_pricing.shard import PricingOptions, Shard
+from dovetail.run.budget import Budget
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What is usual in a share, before anything is priced."""
+
+    count: int
+    stake: float
+    use: FloatArray
+    """(R,)."""
+    places: int
+    """Columns that a block may have."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some blocks of every share, always the same ones."""
+
+    seed: int
+    part: float
+    """Of all blocks."""
+
+    def size(self, count: int) -> int:
+        """Blocks of a share of so many."""
+        return max(1, round(self.part * count))
+
+
+Which = Sample | Literal["all", "undecided"]
+Column = tuple[np.ndarray, np.ndarray]
+"""(n, k) moves and (n, q) outputs, as the search has them."""
+
+
+class Share:
+    """See above."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+        self._begun: Choice | None = None
+
+    def usual(self) -> Usual:
+        """For the first prices."""
+        shard = self._shard
+        return Usual(shard.count, shard.stake, shard.usual_use, int(shard.pool.cost.shape[1]))
+
+    def price(
+        self, which: Which, prices: FloatArray, noise: float, unit: float, seed: int, budget: Budget
+    ) -> None:
+        """Ask blocks for columns; with the same seed all shares shake prices alike."""
+        blocks = self._blocks(which, prices, unit)
+        self._shard.price(blocks, prices, noise, unit, np.random.default_rng(seed), budget)
+
+    def _blocks(self, which: Which, prices: FloatArray, unit: float) -> IntArray:
+        if isinstance(which, Sample):
+            rng = np.random.default_rng(which.seed)
+            return rng.choice(self._shard.count, which.size(self._shard.count), replace=False)
+        return self._shard.undecided(prices, unit) if which == "undecided" else np.arange(self._shard.count)
+
+    def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: Sample | None) -> Smoothed:
+        """The dual's sum over the blocks."""
+        some = None if sample is None else self._blocks(sample, prices, 0.0)
+        return smoothed(self._shard.pool, prices, tau, some, second=second)
+
+    def value(self, prices: FloatArray) -> float:
+        """The same, not smoothed."""
+        return exact_value(self._shard.pool, prices)
+
+    def least_costs(self, prices: FloatArray) -> np.ndarray:
+        """(n,) what the cheapest column of each block costs at the prices."""
+        priced = self._shard.pool.priced(torch.as_tensor(prices, device=self._shard.data.device))
+        return np.asarray(priced.min(dim=1).values.cpu().numpy())
+
+    def begin(self) -> tuple[FloatArray, bool]:
+        """A new choice, every block at its first column: what it uses, and whether every block has one."""
+        self._begun = Choice(self._shard)
+        return self._begun.use, self._begun.complete
+
+    @property
+    def _choice(self) -> Choice:
+        if self._begun is None:  # made again in the middle of a choice
+            self._begun = Choice(self._shard)
+        return self._begun
+
+    def serve(self, prices: FloatArray, room: FloatArray) -> FloatArray:
+        """Blocks in order of gain, as many as fit; what is used then."""
+        self._choice.serve(prices, room)
+        return self._choice.use
+
+    def fill(self, room: FloatArray) -> FloatArray:
+        """Columns that fit what is left; what is used then."""
+        self._choice.fill(room)
+        return self._choice.use
+
+    def nearest(self, prices: FloatArray, most: int) -> FloatArray:
+        """The least margins between a block's two cheapest columns, `most` of them at most."""
+        found = margins(self._shard, prices)
+        return np.sort(found[np.isfinite(found)])[:most]
+
+    def core(self, prices: FloatArray, border: float, most: int) -> CoreColumns:
+        """Columns of blocks with a margin within the border."""
+        return core_columns(self._shard, self._choice, prices, border, most)
+
+    def put(self, blocks: IntArray, places: IntArray, uses: FloatArray) -> FloatArray:
+        """Other columns for some blocks; what is used then."""
+        for block, place, use in zip(blocks, places, uses, strict=True):
+            self._choice.put(int(block), int(place), use)
+        return self._choice.use
+
+    def chosen(self) -> Column:
+        """The answer, outputs by the owners' own predictors: other columns may follow from them."""
+        return self._shard.true_column(self._choice.place)
+
+    def nth(self, place: int) -> Column:
+        """This column of every block, the first where it has no so many."""
+        return self._columns(self._shard.nth(place))
+
+    def _columns(self, place: IntArray) -> Column:
+        return self._shard.column(np.arange(self._shard.count), place)
+
+
+def make_share(program: BlockProgram, blocks: list[Block], options: PricingOptions, device: str) -> Share:
+    """The recipe of a share."""
+    return Share(Shard(program, blocks, options, device))

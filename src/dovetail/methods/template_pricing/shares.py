@@ -1,0 +1,162 @@
+"""All shares of a problem, wherever they live, asked as one.
+
+Prices go out; what comes back is sums over blocks: per step of Newton's method one number, one per coupling
+side and one per pair of sides. The answer itself travels once per choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.methods.template_pricing.core_columns import CoreColumns
+from dovetail.methods.template_pricing.plan import TemplatePlan
+from dovetail.methods.template_pricing.prices import Smoothed
+from dovetail.methods.template_pricing.shard import PricingOptions
+from dovetail.methods.template_pricing.share import Column, Sample, Usual, Which, make_share
+from dovetail.run.budget import Budget
+from dovetail.run.workers import Recipe, Workers
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where the blocks of a share are: of which template, from where to before where."""
+
+    template: int
+    first: int
+    last: int
+
+
+def ranges(plan: TemplatePlan, workers: int) -> list[list[Range]]:
+    """For every worker an equal part of every template; templates of fewer blocks than workers go to some."""
+    found: list[list[Range]] = [[] for _ in range(workers)]
+    for template, program in enumerate(plan.programs):
+        border = np.linspace(0, program.count, workers + 1).round().astype(int)
+        for mine, (first, last) in zip(found, pairwise(border), strict=True):
+            if last > first:
+                mine.append(Range(template, int(first), int(last)))
+    return [mine for mine in found if mine]
+
+
+def recipes(
+    plan: TemplatePlan, where: Sequence[Range], blocks: list[Block], options: PricingOptions, device: str
+) -> list[Recipe]:
+    """Of the shares of one worker."""
+    return [
+        partial(make_share, plan.programs[r.template].part(r.first, r.last), blocks, options, device)
+        for r in where
+    ]
+
+
+class Shares:
+    """See above; one method for each of `Share`."""
+
+    def __init__(self, workers: Workers, where: Sequence[Range], plan: TemplatePlan, budget: Budget) -> None:
+        self.workers, self._where, self._plan, self._budget = workers, where, plan, budget
+        self._usual: list[Usual] = self._same("usual")
+        self.counts = [usual.count for usual in self._usual]
+        self.places = max(usual.places for usual in self._usual)
+
+    def _same(self, call: str, *arguments: object) -> list:  # type: ignore[type-arg]
+        """The same question to all."""
+        return self.workers.ask(call, [arguments] * len(self._where), self._budget)
+
+    def _each(self, call: str, arguments: list[tuple[object, ...]]) -> list:  # type: ignore[type-arg]
+        return self.workers.ask(call, arguments, self._budget)
+
+    @property
+    def stake(self) -> float:
+        """Of a usual block."""
+        return sum(usual.count * usual.stake for usual in self._usual) / self._plan.count
+
+    @property
+    def usual_use(self) -> FloatArray:
+        """(R,) of a usual block."""
+        return np.asarray(np.sum([u.count * u.use for u in self._usual], axis=0) / self._plan.count)
+
+    def price(self, which: Which, prices: FloatArray, noise: float, unit: float, seed: int) -> None:
+        """New columns."""
+        self.renew_at(which, prices, noise, unit, seed)
+        self._same("price", which, prices, noise, unit, seed, self._budget)
+
+    def renew_at(self, which: Which, prices: FloatArray, noise: float, unit: float, seed: int) -> None:
+        """A share that is lost and made again has no columns: it is priced at these prices first."""
+        again = which if isinstance(which, Sample) else "all"
+        asked = (again, prices, noise, unit, seed, self._budget)
+        self.workers.renew_by("price", [asked] * len(self._where))
+
+    def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: Sample | None) -> Smoothed:
+        """Summed over all blocks, or those of the sample."""
+        parts: list[Smoothed] = self._same("smoothed", prices, tau, second, sample)
+        return sum(parts[1:], start=parts[0])
+
+    def wanted(self, prices: FloatArray, tau: float) -> list[FloatArray]:
+        """(R,) of each share: what its blocks would use at the prices."""
+        return [part.use for part in self._same("smoothed", prices, tau, False, None)]
+
+    def value(self, prices: FloatArray) -> float:
+        """Of all blocks."""
+        return float(sum(self._same("value", prices)))
+
+    def least_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) by component: what the cheapest column of each block costs at the prices."""
+        known = np.full(self._plan.count, np.inf)
+        for mine, costs in zip(self._where, self._same("least_costs", prices), strict=True):
+            known[self._plan.templates[mine.template].component[mine.first : mine.last]] = costs
+        return known
+
+    def begin(self) -> list[FloatArray] | None:
+        """Uses of first columns; None where a block has none."""
+        begun: list[tuple[FloatArray, bool]] = self._same("begin")
+        return [use for use, _ in begun] if all(complete for _, complete in begun) else None
+
+    def serve(self, prices: FloatArray, rooms: list[FloatArray]) -> list[FloatArray]:
+        """Each in its room, all at once."""
+        return self._each("serve", [(prices, room) for room in rooms])
+
+    def fill(self, rooms: list[FloatArray]) -> list[FloatArray]:
+        """Each in its room, all at once."""
+        return self._each("fill", [(room,) for room in rooms])
+
+    def fill_one(self, number: int, room: FloatArray) -> FloatArray:
+        """One alone."""
+        asked: list[tuple[object, ...] | None] = [None] * len(self._where)
+        asked[number] = (room,)
+        answer: FloatArray = self.workers.ask("fill", asked, self._budget)[number]
+        return answer
+
+    def nearest(self, prices: FloatArray, most: int) -> FloatArray:
+        """The least margins of all shares, in order."""
+        return np.sort(np.concatenate(self._same("nearest", prices, most)))[:most]
+
+    def core(self, prices: FloatArray, border: float, most: int) -> list[CoreColumns]:
+        """Of each share."""
+        return self._same("core", prices, border, most)
+
+    def put(self, moved: list[tuple[IntArray, IntArray, FloatArray]]) -> None:
+        """Other columns: blocks, places and uses for each share."""
+        self._each("put", [tuple(of_one) for of_one in moved])
+
+    def point(self) -> FloatArray:
+        """The choice as a point of the host."""
+        return self._point(self._same("chosen"))
+
+    def nth_point(self, place: int) -> FloatArray:
+        """This column of every block."""
+        return self._point(self._same("nth", place))
+
+    def _point(self, columns: list[Column]) -> FloatArray:
+        """All columns of the host, outputs as they were found."""
+        z = self._plan.others.copy()
+        for mine, (moves, outputs) in zip(self._where, columns, strict=True):
+            program = self._plan.programs[mine.template]
+            which = np.arange(mine.first, mine.last)
+            host = self._plan.templates[mine.template].columns[mine.first : mine.last]
+            z[host] = program.points(which, moves.astype(np.float64), outputs.astype(np.float64))
+        return z

@@ -1,0 +1,267 @@
+"""Ray: workers on the cores and GPUs of one machine or of many; the only file that imports it.
+
+Ray and not joblib or Dask: its actors keep what they were given from call to call, it places them where there
+is a free core or GPU, and a call to an actor takes two milliseconds. Where nobody has started it, we start
+one on 127.0.0.1, with neither dashboard nor usage statistics, and end it; one that we did not start stays.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from typing import Any
+
+from dovetail.core.errors import MissingDependencyError, OptionError
+from dovetail.run.budget import Budget
+from dovetail.run.desk import Desk
+from dovetail.run.remote_workers import Lost, RemoteWorkers, pickled
+from dovetail.run.workers import Recipe
+from dovetail.version import __version__
+
+try:
+    import ray
+except ImportError:  # said when somebody asks for a cluster
+    ray = None
+
+LOCAL, FOUND = "local", "auto"
+KNOCK_SECONDS = 5.0
+"""For a machine to answer at all; Ray itself would try for a minute."""
+PROBE_SECONDS = 60.0
+"""For a process on the cluster to start and import dovetail."""
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""While ours starts: no statistics are sent, and no warning is given about GPUs that nobody asked for."""
+LOOPBACK = "127.0.0.1"
+"""With exactly this address Ray listens to nobody outside the machine."""
+LONGEST_FOLDER = 35
+"""Characters: names of sockets have 107 at most, and Ray's own part of them some 70."""
+
+
+@contextmanager
+def ray_cluster(where: object, workers: int) -> Iterator[RayCluster]:
+    """A cluster that has room for so many workers; ended after it if it was started here."""
+    if ray is None:
+        raise MissingDependencyError('cluster= needs Ray: pip install "dovetail[ray]".')
+    started = not ray.is_initialized()
+    with ExitStack() as until_the_end:
+        if started:
+            _start(where, workers, until_the_end)
+        else:
+            _require_the_same(where)
+        cluster = RayCluster(workers, own=started and where == LOCAL)
+        cluster.require_room()
+        if not cluster.own:
+            cluster.probe()
+        yield cluster
+
+
+class RayCluster:
+    """See `Cluster`."""
+
+    def __init__(self, workers: int, *, own: bool) -> None:
+        self.workers, self.own = workers, own
+        self._cpus = int(ray.cluster_resources().get("CPU", 0))
+
+    @property
+    def description(self) -> str:
+        """For the log."""
+        whose = "started here, ended with the solve" if self.own else _address()
+        return f"Ray {ray.__version__} ({whose}), {self.workers} of {self._cpus} CPUs"
+
+    def require_room(self) -> None:
+        """Ray would wait for ever for CPUs that there are not."""
+        if self.workers > self._cpus:
+            raise OptionError(
+                f"n_jobs is {self.workers}, and the cluster has {self._cpus} CPUs; give n_jobs={self._cpus} "
+                "or less, or add machines to it."
+            )
+
+    def probe(self) -> None:
+        """The same dovetail must be there."""
+        asked = ray.remote(_version).options(num_cpus=1, max_retries=0).remote()
+        try:
+            found = ray.get(asked, timeout=PROBE_SECONDS)
+        except ray.exceptions.GetTimeoutError:
+            raise OptionError(
+                f"the cluster at {_address()} has no free CPU (nothing began in {PROBE_SECONDS:g} s); end "
+                "what else runs there, or add machines to it."
+            ) from None
+        except ray.exceptions.RayError as reason:
+            raise OptionError(
+                f"the cluster at {_address()} cannot run dovetail ({_last_line(reason)}); install dovetail "
+                f"{__version__} on its machines."
+            ) from None
+        if found != __version__:
+            raise OptionError(
+                f"the cluster at {_address()} has dovetail {found}, and this process {__version__}; install "
+                "the same."
+            )
+
+    def hire(self, recipes: Sequence[Sequence[Recipe]], *, on_gpu: bool, budget: Budget) -> RemoteWorkers:
+        """Actors."""
+        lines = [partial(_RayLine, list(mine), on_gpu) for mine in recipes]
+        return RemoteWorkers(lines, [len(mine) for mine in recipes], budget)
+
+
+class _RayLine:
+    """See `Line`."""
+
+    def __init__(self, recipes: list[Recipe], on_gpu: bool) -> None:
+        self._recipes = recipes
+        options = {"num_cpus": 1, "num_gpus": 1 if on_gpu else 0, "max_restarts": 0}
+        with _heard():
+            self._actor = ray.remote(Desk).options(**options, scheduling_strategy="SPREAD").remote()
+        self._reply: Any = None
+
+    def begin(self) -> None:
+        """What the caller's script defines itself travels as well."""
+        self._reply = self._actor.make.remote(pickled(self._recipes, ray.cloudpickle.dumps))
+
+    def send(self, letter: bytes) -> None:
+        """As an argument: it is small."""
+        with _heard():
+            self._reply = self._actor.answer.remote(letter)
+
+    def receive(self, seconds: float) -> bytes | None:
+        """What Ray says of an actor that died is `Lost`."""
+        with _heard():
+            ready, _ = ray.wait([self._reply], timeout=seconds)
+            reply: bytes | None = ray.get(ready[0]) if ready else None
+        return reply
+
+    def end(self) -> None:
+        """Now, whatever it does."""
+        with suppress(Exception):
+            ray.kill(self._actor)
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    try:
+        yield
+    except ray.exceptions.RayError as reason:
+        raise Lost(_last_line(reason)) from None
+
+
+def _version() -> str:
+    from dovetail.version import __version__ as there
+
+    return there
+
+
+def _start(where: object, workers: int, until_the_end: ExitStack) -> None:
+    """Our own, or a line to one that runs."""
+    if where is ray:
+        raise OptionError(
+            'cluster is ray, which is not started; call ray.init() first, or give cluster="local".'
+        )
+    assert isinstance(where, str)
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    with _as_before():
+        if where == LOCAL:
+            folder = until_the_end.enter_context(_folder())
+            until_the_end.callback(ray.shutdown)
+            with _loopback():
+                ray.init(
+                    num_cpus=workers, include_dashboard=False, _node_ip_address=LOOPBACK, _temp_dir=folder,
+                    **quiet,
+                )  # fmt: skip
+            return
+        if where != FOUND:
+            _knock(where)
+        until_the_end.callback(ray.shutdown)
+        try:
+            ray.init(address=where, **quiet)
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as reason:
+            if "ersion mismatch" in str(reason):
+                said = " ".join(str(reason).split())
+                raise OptionError(
+                    f"cluster {where!r} does not match this process: {said} Install the same Ray and Python."
+                ) from None
+            raise _nobody(where, reason) from None
+
+
+@contextmanager
+def _loopback() -> Iterator[None]:
+    """On Linux Ray takes 127.0.0.1 for the address that others see, unless it is told that there are none."""
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+
+
+@contextmanager
+def _folder() -> Iterator[str | None]:
+    """For the logs and sockets of our own; Ray's own choice where names would become too long."""
+    if len(tempfile.gettempdir()) > LONGEST_FOLDER - len("/ray-xxxxxxxx"):
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def _nobody(where: str, reason: BaseException) -> OptionError:
+    return OptionError(
+        f"cluster {where!r}: no Ray answers there ({_last_line(reason)}); start one with `ray start --head` "
+        'and give its address ("host:6379"), or give cluster="local".'
+    )
+
+
+def _knock(address: str) -> None:
+    """Whether anybody listens there."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "/" in address:
+        raise OptionError(
+            f'cluster is {address!r}; give "local", "auto", the address of a running Ray ("host:6379"), or '
+            "the module ray after ray.init()."
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
+    except (OSError, OverflowError) as reason:
+        raise _nobody(address, reason) from None
+
+
+def _require_the_same(where: object) -> None:
+    """An address must be that of the Ray which this process is at already."""
+    if where is ray or where in (LOCAL, FOUND) or where == _address():
+        return
+    raise OptionError(
+        f"cluster is {where!r}, and this process is at the Ray of {_address()} already; give that, or call "
+        "ray.shutdown() first."
+    )
+
+
+def _address() -> str:
+    return str(ray.get_runtime_context().gcs_address)
+
+
+@contextmanager
+def _as_before() -> Iterator[None]:
+    """Ray sets a handler of SIGTERM, and its children read our environment."""
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM) if main else None
+    before = {name: os.environ.get(name) for name in QUIET}
+    os.environ.update(QUIET)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        if handler is not None:
+            signal.signal(signal.SIGTERM, handler)
+
+
+def _last_line(reason: BaseException) -> str:
+    lines = str(reason).strip().splitlines()
+    return lines[-1] if lines else type(reason).__name__

@@ -1,0 +1,217 @@
+"""Workers elsewhere, whatever they are reached by: asked all at once, replaced when they are lost."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from dovetail.core.errors import EngineError
+from dovetail.run.budget import Budget, OutOfTime
+from dovetail.run.workers import Arguments, Recipe, Traffic
+from dovetail.version import __version__
+
+POLL_SECONDS = 0.05
+"""Between two looks at the clock while nobody answers; an answer is heard at once."""
+GRACE_SECONDS = 1.0
+"""After the end of the time: an answer that is on its way is waited for."""
+MOST_LOSSES = 3
+"""Of one worker: what kills it so often is its own work, memory for instance."""
+
+
+class Lost(Exception):
+    """The worker is gone."""
+
+
+class CannotTravel(Exception):
+    """Recipes that cannot be pickled here, or read there."""
+
+
+def pickled(recipes: Sequence[Recipe], dumps: Callable[[Any], bytes]) -> bytes:
+    """The letter that makes objects elsewhere."""
+    try:
+        return dumps(recipes)
+    except Exception as reason:
+        raise CannotTravel(f"{type(reason).__name__}: {reason}") from None
+
+
+class Line(Protocol):
+    """To one worker, one letter at a time; all but `end` raise `Lost` where the worker is gone, and opening a
+    line does where there can be none."""
+
+    def begin(self) -> None:
+        """Send the recipes; the reply is that of `Desk.make`."""
+        ...
+
+    def send(self, letter: bytes) -> None:
+        """To `Desk.answer`."""
+        ...
+
+    def receive(self, seconds: float) -> bytes | None:
+        """The reply, or None where there is none after so many seconds."""
+        ...
+
+    def end(self) -> None:
+        """End the worker."""
+        ...
+
+
+class RemoteWorkers:
+    """See `Workers`."""
+
+    def __init__(self, lines: Sequence[Callable[[], Line]], sizes: Sequence[int], budget: Budget) -> None:
+        """`lines` open a line to a new worker each; `sizes` are the objects it has."""
+        self._open, self._sizes = lines, sizes
+        self.traffic = Traffic()
+        self._lost = [0] * len(lines)
+        self._renewal: tuple[str, Arguments] | None = None
+        self.pids = [0] * len(lines)
+        self._lines: list[Line] = []
+        try:
+            self._lines.extend(opened() for opened in lines)  # all start while the first is told its recipe
+            for line in self._lines:
+                _begin(line)
+            for number in range(len(lines)):
+                self._ready(number, budget)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def count(self) -> int:
+        """How many workers."""
+        return len(self._open)
+
+    @property
+    def losses(self) -> int:
+        """Of all workers."""
+        return sum(self._lost)
+
+    def renew_by(self, call: str, arguments: Arguments) -> None:
+        """See `Workers`."""
+        self._renewal = (call, arguments)
+
+    def ask(self, call: str, arguments: Arguments, budget: Budget) -> list[Any]:
+        """Letters to all, then the replies."""
+        letters = self._letters(call, arguments)
+        self.traffic.calls[call] += 1
+        gone = dict[int, Lost]()
+        for number, letter in letters.items():
+            try:
+                self._send(number, call, letter)
+            except Lost as reason:
+                gone[number] = reason
+        answers: list[Any] = []
+        for number, size in enumerate(self._sizes):
+            if number in letters:
+                answers += self._answer(number, call, letters[number], gone.get(number), budget)
+            else:
+                answers += [None] * size
+        return answers
+
+    def close(self) -> None:
+        """End all."""
+        for line in self._lines:
+            line.end()
+
+    def _letters(self, call: str, arguments: Arguments) -> dict[int, bytes]:
+        """By worker; none for those of whom nothing is asked."""
+        letters, first = dict[int, bytes](), 0
+        for number, size in enumerate(self._sizes):
+            mine = arguments[first : first + size]
+            first += size
+            if any(of_one is not None for of_one in mine):
+                letters[number] = pickle.dumps((call, mine))
+        return letters
+
+    def _send(self, number: int, call: str, letter: bytes) -> None:
+        self.traffic.sent[call] += len(letter)
+        self._lines[number].send(letter)
+
+    def _answer(self, number: int, call: str, letter: bytes, gone: Lost | None, budget: Budget) -> list[Any]:
+        """Of one worker, made again as often as it is lost."""
+        while True:
+            try:
+                if gone is not None:
+                    raise gone
+                reply = self._wait(number, budget)
+                self.traffic.received[call] += len(reply)
+                answers: list[Any] = self._read(number, reply)
+                return answers
+            except Lost as reason:
+                gone = self._replaced(number, call, letter, reason, budget)
+
+    def _replaced(self, number: int, call: str, letter: bytes, why: Lost, budget: Budget) -> Lost | None:
+        """A new worker in the place of one that is gone, asked the same; why it is gone as well, if so."""
+        self._reopen(number, why)
+        self._ready(number, budget)
+        try:
+            renewal = self._letters(*self._renewal).get(number) if self._renewal else None
+            if renewal is not None:
+                self._send(number, "renewal", renewal)
+                self._read(number, self._wait(number, budget))
+            self._send(number, call, letter)
+        except Lost as again:
+            return again
+        return None
+
+    def _ready(self, number: int, budget: Budget) -> None:
+        """Wait until a worker has made its objects; one that is lost before is replaced."""
+        while True:
+            try:
+                return self._settle(number, self._wait(number, budget))
+            except Lost as reason:
+                self._reopen(number, reason)
+
+    def _reopen(self, number: int, why: Lost) -> None:
+        self._lost[number] += 1
+        if self._lost[number] > MOST_LOSSES:
+            raise EngineError(
+                f"worker {number + 1} of {self.count} was lost {self._lost[number]} times, the last time "
+                f"by {why}; perhaps its machine has too little memory for its share: use more workers."
+            )
+        self._lines[number].end()
+        try:
+            self._lines[number] = self._open[number]()
+        except Lost as nobody:
+            raise EngineError(
+                f"worker {number + 1} of {self.count} was lost by {why}, and there is nobody to replace it "
+                f"({nobody})."
+            ) from None
+        _begin(self._lines[number])
+
+    def _wait(self, number: int, budget: Budget) -> bytes:
+        while True:
+            reply = self._lines[number].receive(POLL_SECONDS)
+            if reply is not None:
+                return reply
+            if budget.late > GRACE_SECONDS:
+                raise OutOfTime
+
+    def _settle(self, number: int, reply: bytes) -> None:
+        """The worker has its objects, or says why not."""
+        made, answer = pickle.loads(reply)
+        if not made:
+            if isinstance(answer, MemoryError):
+                raise answer
+            raise CannotTravel(f"{type(answer).__name__}: {answer}")
+        self.pids[number], version = answer
+        if version != __version__:
+            raise EngineError(
+                f"worker {number + 1} has dovetail {version}, and this process {__version__}; "
+                "install the same."
+            )
+
+    def _read(self, number: int, reply: bytes) -> Any:
+        answered, answer = pickle.loads(reply)
+        if answered:
+            return answer
+        answer.add_note(f"raised by worker {number + 1} of {self.count}")
+        raise answer
+
+
+def _begin(line: Line) -> None:
+    """A worker that is gone by now is missed when its reply is waited for."""
+    with suppress(Lost):
+        line.begin()
