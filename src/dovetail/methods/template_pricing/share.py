@@ -102,9 +102,17 @@ class Share:
             self._begun = Choice(self._shard)
         return self._begun
 
-    def serve(self, prices: FloatArray, room: FloatArray) -> FloatArray:
-        """Blocks in order of gain, as many as fit; what is used then."""
-        self._choice.serve(prices, room)
+    def rank(self, prices: FloatArray) -> float:
+        """Blocks in order of gain; the largest."""
+        return self._choice.rank(prices)
+
+    def uses_at(self, levels: FloatArray) -> FloatArray:
+        """(L, R) what is used where all are served that gain as much."""
+        return self._choice.uses_at(levels)
+
+    def serve(self, level: float) -> FloatArray:
+        """All that gain as much; what is used then."""
+        self._choice.serve(level)
         return self._choice.use
 
     def fill(self, room: FloatArray) -> FloatArray:

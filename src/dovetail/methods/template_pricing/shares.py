@@ -15,6 +15,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.methods.template_pricing.choice import fitting
 from dovetail.methods.template_pricing.core_columns import CoreColumns
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.prices import Smoothed
@@ -22,6 +23,9 @@ from dovetail.methods.template_pricing.shard import PricingOptions
 from dovetail.methods.template_pricing.share import Column, Sample, Usual, Which, make_share
 from dovetail.run.budget import Budget
 from dovetail.run.workers import Recipe, Workers
+
+LEVELS, PASSES = 33, 4
+"""The last levels are a millionth of the largest gain apart."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +100,6 @@ class Shares:
         parts: list[Smoothed] = self._same("smoothed", prices, tau, second, sample)
         return sum(parts[1:], start=parts[0])
 
-    def wanted(self, prices: FloatArray, tau: float) -> list[FloatArray]:
-        """(R,) of each share: what its blocks would use at the prices."""
-        return [part.use for part in self._same("smoothed", prices, tau, False, None)]
-
     def value(self, prices: FloatArray) -> float:
         """Of all blocks."""
         return float(sum(self._same("value", prices)))
@@ -116,9 +116,19 @@ class Shares:
         begun: list[tuple[FloatArray, bool]] = self._same("begin")
         return [use for use, _ in begun] if all(complete for _, complete in begun) else None
 
-    def serve(self, prices: FloatArray, rooms: list[FloatArray]) -> list[FloatArray]:
-        """Each in its room, all at once."""
-        return self._each("serve", [(prices, room) for room in rooms])
+    def serve(self, prices: FloatArray, limit: FloatArray) -> list[FloatArray]:
+        """Blocks of all shares in one order of gain, as many as fit: uses of each share.
+
+        What they gain at least is found by looking at some levels, then at some between two of these: as in a
+        search by halves, with fewer letters.
+        """
+        low, high = 0.0, np.nextafter(max(self._same("rank", prices)), np.inf)
+        for _ in range(PASSES):
+            levels = np.linspace(high, low, LEVELS)
+            best = fitting(np.sum(self._same("uses_at", levels), axis=0), limit)
+            level, low = levels[best], levels[min(best + 1, LEVELS - 1)]
+            high = level
+        return self._same("serve", float(level))
 
     def fill(self, rooms: list[FloatArray]) -> list[FloatArray]:
         """Each in its room, all at once."""
