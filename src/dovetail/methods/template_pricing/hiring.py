@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dovetail.core.errors import OptionError
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.shard import PricingOptions
-from dovetail.methods.template_pricing.shares import Range, Shares, ranges, recipes
+from dovetail.methods.template_pricing.share import Range
+from dovetail.methods.template_pricing.shares import Shares, ranges, recipes
 from dovetail.methods.template_pricing.travelling_block import travelling
 from dovetail.run.context import SolveContext
 from dovetail.run.process_workers import process_workers

@@ -155,7 +155,7 @@ class _Run:
     def _sample(self) -> None:
         """Prices of some blocks under their share of the rows."""
         sample = Sample(self._seed(), SAMPLE / self._plan.count)
-        part = sum(sample.size(count) for count in self._shares.counts) / self._plan.count
+        part = sum(sample.size(program.count) for program in self._plan.programs) / self._plan.count
         for _ in range(SAMPLE_ROUNDS):
             self._price(sample, NOISE[0], part * self._limit)
 

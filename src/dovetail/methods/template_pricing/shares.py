@@ -7,7 +7,6 @@ side and one per pair of sides. The answer itself travels once per choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -20,21 +19,12 @@ from dovetail.methods.template_pricing.core_columns import CoreColumns
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.prices import Smoothed
 from dovetail.methods.template_pricing.shard import PricingOptions
-from dovetail.methods.template_pricing.share import Column, Sample, Usual, Which, make_share
+from dovetail.methods.template_pricing.share import Column, Range, Sample, Usual, Which, make_share
 from dovetail.run.budget import Budget
 from dovetail.run.workers import Recipe, Workers
 
 LEVELS, PASSES = 33, 4
 """The last levels are a millionth of the largest gain apart."""
-
-
-@dataclass(frozen=True)
-class Range:
-    """Where the blocks of a share are: of which template, from where to before where."""
-
-    template: int
-    first: int
-    last: int
 
 
 def ranges(plan: TemplatePlan, workers: int) -> list[list[Range]]:
@@ -44,7 +34,7 @@ def ranges(plan: TemplatePlan, workers: int) -> list[list[Range]]:
         border = np.linspace(0, program.count, workers + 1).round().astype(int)
         for mine, (first, last) in zip(found, pairwise(border), strict=True):
             if last > first:
-                mine.append(Range(template, int(first), int(last)))
+                mine.append(Range(template, int(first), int(last), program.count))
     return [mine for mine in found if mine]
 
 
@@ -53,7 +43,7 @@ def recipes(
 ) -> list[Recipe]:
     """Of the shares of one worker."""
     return [
-        partial(make_share, plan.programs[r.template].part(r.first, r.last), blocks, options, device)
+        partial(make_share, plan.programs[r.template].part(r.first, r.last), r, blocks, options, device)
         for r in where
     ]
 
