@@ -11,7 +11,7 @@ import pytest
 import dovetail as dt
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.plan import template_plan
-from dovetail.methods.template_pricing.shard import PricingOptions
+from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
 from dovetail.methods.template_pricing.share import Range, Sample, make_share
 from dovetail.methods.template_pricing.shares import ranges
 from dovetail.solving import job
@@ -104,7 +104,9 @@ def test_a_share_asked_in_the_middle_of_a_choice_begins_one():
     """It was lost and made again; whoever asks begins the choice again, but it must not fail."""
     problem = offers(60)
     program = template_plan(context_of(problem)).programs[0]
-    share = make_share(program, Range(0, 0, 60, 60), list(problem.blocks), PricingOptions(), "cpu")
+    where, blocks = Range(0, 0, 60, 60), list(problem.blocks)
+    spread = usual_spread(program, blocks)
+    share = make_share(program, where, blocks, PricingOptions(), "cpu", spread)
     use = share.fill(np.full(program.sides.count, np.inf))
     assert use.shape == (program.sides.count,)
     moves, _ = pickle.loads(pickle.dumps(share.chosen()))

@@ -164,7 +164,12 @@ class Share:
 
 
 def make_share(
-    program: BlockProgram, where: Range, blocks: list[Block], options: PricingOptions, device: str
+    program: BlockProgram,
+    where: Range,
+    blocks: list[Block],
+    options: PricingOptions,
+    device: str,
+    spread: FloatArray,
 ) -> Share:
-    """The recipe of a share."""
-    return Share(Shard(program, blocks, options, device), where)
+    """The recipe of a share; `spread` is that of its whole template (see `usual_spread`)."""
+    return Share(Shard(program, blocks, options, device, spread), where)

@@ -18,7 +18,7 @@ from dovetail.methods.template_pricing.choice import fitting
 from dovetail.methods.template_pricing.core_columns import CoreColumns
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.prices import Smoothed
-from dovetail.methods.template_pricing.shard import PricingOptions
+from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
 from dovetail.methods.template_pricing.share import Column, Range, Sample, Usual, Which, make_share
 from dovetail.run.budget import Budget
 from dovetail.run.workers import Recipe, Workers
@@ -39,13 +39,20 @@ def ranges(plan: TemplatePlan, workers: int) -> list[list[Range]]:
 
 
 def recipes(
-    plan: TemplatePlan, where: Sequence[Range], blocks: list[Block], options: PricingOptions, device: str
-) -> list[Recipe]:
-    """Of the shares of one worker."""
-    return [
-        partial(make_share, plan.programs[r.template].part(r.first, r.last), r, blocks, options, device)
-        for r in where
-    ]
+    plan: TemplatePlan,
+    where: Sequence[Sequence[Range]],
+    blocks: list[Block],
+    options: PricingOptions,
+    device: str,
+) -> list[list[Recipe]]:
+    """Of the shares of every worker."""
+    spreads = [usual_spread(program, blocks) for program in plan.programs]
+
+    def recipe(r: Range) -> Recipe:
+        program = plan.programs[r.template].part(r.first, r.last)
+        return partial(make_share, program, r, blocks, options, device, spreads[r.template])
+
+    return [[recipe(r) for r in mine] for mine in where]
 
 
 class Shares:
