@@ -11,6 +11,8 @@ import pytest
 import dovetail as dt
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.plan import template_plan
+from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
+from dovetail.methods.template_pricing.share import Range, Sample, make_share
 from dovetail.methods.template_pricing.shares import ranges
 from dovetail.solving import job
 from tests.analysis.test_templates import treated
@@ -90,14 +92,21 @@ def test_ranges_share_every_template_out():
     assert len(ranges(plan, 100)) == 60  # nobody is hired for nothing
 
 
+def test_a_sample_is_the_same_however_blocks_are_shared_out():
+    sample = Sample(3, 0.2)
+    whole = sample.within(Range(0, 0, 90, 90))
+    assert len(whole) == sample.size(90) == 18
+    parts = [sample.within(Range(0, first, first + 30, 90)) + first for first in (0, 30, 60)]
+    assert sorted(np.concatenate(parts)) == sorted(whole)
+
+
 def test_a_share_asked_in_the_middle_of_a_choice_begins_one():
     """It was lost and made again; whoever asks begins the choice again, but it must not fail."""
-    from dovetail.methods.template_pricing.shard import PricingOptions
-    from dovetail.methods.template_pricing.share import make_share
-
     problem = offers(60)
     program = template_plan(context_of(problem)).programs[0]
-    share = make_share(program, list(problem.blocks), PricingOptions(), "cpu")
+    where, blocks = Range(0, 0, 60, 60), list(problem.blocks)
+    spread = usual_spread(program, blocks)
+    share = make_share(program, where, blocks, PricingOptions(), "cpu", spread)
     use = share.fill(np.full(program.sides.count, np.inf))
     assert use.shape == (program.sides.count,)
     moves, _ = pickle.loads(pickle.dumps(share.chosen()))

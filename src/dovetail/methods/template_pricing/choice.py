@@ -7,6 +7,8 @@ most for their share of the room that is left.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 
@@ -40,6 +42,10 @@ class Choice:
         self._first = self.place.copy()
         self.use: FloatArray = self.own_use.sum(axis=0)
         self._gain = np.zeros(shard.count)
+        self._movers = np.zeros(0, dtype=np.int64)
+        self._offers = (self._movers, self.own_use[:0])
+        self.filled = np.zeros(shard.count, dtype=bool)
+        """Blocks that have what was left: others may have more use for it."""
 
     def put(self, block: int, place: int, use: FloatArray) -> None:
         """Another column for one block, that uses so much."""
@@ -52,8 +58,8 @@ class Choice:
         """Whether every block has a column that holds."""
         return bool(np.all(np.isfinite(self.costs[np.arange(self._shard.count), self.place])))
 
-    def serve(self, prices: FloatArray, room: FloatArray) -> None:
-        """Blocks in order of gain, as many as fit; to be called once."""
+    def rank(self, prices: FloatArray) -> float:
+        """Put blocks that gain by another column in order; the largest gain. To be called once."""
         shard = self._shard
         price = torch.as_tensor(prices, device=shard.data.device)
         priced = shard.pool.priced(price).double().cpu().numpy()
@@ -67,8 +73,26 @@ class Choice:
             priced[wrong, place[wrong]] = self.costs[wrong, place[wrong]] = np.inf
         movers, use = movers[holds], use[holds]
         order = np.argsort(-gain[movers], kind="stable")
-        self._move(movers[order], place[movers[order]], use[order], room)
-        self._gain = gain
+        self._gain, self._movers = gain, movers[order]
+        self._offers = place[self._movers], use[order]
+        return float(gain[self._movers[0]]) if self._movers.size else 0.0
+
+    def uses_at(self, levels: FloatArray) -> FloatArray:
+        """(L, R) what is used where all are served that gain as much as a level, largest level first."""
+        more = self._offers[1] - self.own_use[self._movers]
+        first = np.concatenate([[0], self._served_at(levels)])
+        parts = [more[one:other].sum(axis=0) for one, other in pairwise(first)]
+        return np.asarray(self.use + np.cumsum(parts, axis=0))
+
+    def serve(self, level: float) -> None:
+        """All that gain as much."""
+        count = int(self._served_at(np.array([level]))[0])
+        blocks, (place, use) = self._movers[:count], self._offers
+        self.use = self.use + (use[:count] - self.own_use[blocks]).sum(axis=0)
+        self.place[blocks], self.own_use[blocks] = place[:count], use[:count]
+
+    def _served_at(self, levels: FloatArray) -> IntArray:
+        return np.searchsorted(-self._gain[self._movers], -levels, side="right")
 
     def _gains(self, priced: FloatArray) -> tuple[FloatArray, IntArray]:
         everyone, place = np.arange(len(priced)), np.argmin(priced, axis=1)
@@ -112,12 +136,17 @@ class Choice:
         self.costs[blocks[~holds], place[~holds]] = np.inf
         blocks, place, true_use = blocks[holds], place[holds], true_use[holds]
         served = self._move(blocks, place, true_use, room)
+        self.filled[blocks[:served]] = True
         self.costs[blocks[served : served + 1], place[served : served + 1]] = np.inf  # it did not fit
         return movers.size > 0
 
 
 def _prefix(use: FloatArray, more: FloatArray, room: FloatArray) -> int:
     """How many of these, in order, can be added: as many as miss the rows least."""
-    total = np.concatenate([use[None], use + np.cumsum(more, axis=0)])
-    beyond = np.maximum(total - room - LITTLE * (1.0 + np.abs(room)), 0.0).sum(axis=1)
+    return fitting(np.concatenate([use[None], use + np.cumsum(more, axis=0)]), room)
+
+
+def fitting(uses: FloatArray, room: FloatArray) -> int:
+    """The last of (L, R) uses that misses the rows least."""
+    beyond = np.maximum(uses - room - LITTLE * (1.0 + np.abs(room)), 0.0).sum(axis=1)
     return int(np.flatnonzero(beyond <= beyond.min())[-1])

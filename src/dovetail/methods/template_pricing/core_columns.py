@@ -36,8 +36,9 @@ def margins(shard: Shard, prices: FloatArray) -> FloatArray:
 
 
 def core_columns(shard: Shard, choice: Choice, prices: FloatArray, border: float, most: int) -> CoreColumns:
-    """Of blocks whose margin is within the border, `most` of them at most."""
-    mine = np.flatnonzero(margins(shard, prices) <= border)[:most]
+    """Of blocks whose margin is within the border, and of those that have what was left; `most` of each."""
+    near = np.flatnonzero(margins(shard, prices) <= border)[:most]
+    mine = np.union1d(near, np.flatnonzero(choice.filled)[:most])
     own = choice.costs[mine]
     at, column = np.nonzero(np.isfinite(own))
     holds, uses = shard.confirm(mine[at], column)

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dovetail.core.errors import OptionError
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.shard import PricingOptions
-from dovetail.methods.template_pricing.shares import Range, Shares, ranges, recipes
+from dovetail.methods.template_pricing.share import Range
+from dovetail.methods.template_pricing.shares import Shares, ranges, recipes
 from dovetail.methods.template_pricing.travelling_block import travelling
 from dovetail.run.context import SolveContext
 from dovetail.run.process_workers import process_workers
@@ -50,9 +51,10 @@ def _hired(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -
             return _in_processes(context, plan, options)
         except CannotTravel as reason:
             context.monitor.say(f"  n_jobs: blocks stay in one process, others cannot have them ({reason})")
-    (where,) = ranges(plan, 1)
+    where = ranges(plan, 1)
     blocks = list(context.problem.blocks)
-    return Here(recipes(plan, where, blocks, options, context.device or "cpu")), where
+    (made,) = recipes(plan, where, blocks, options, context.device or "cpu")
+    return Here(made), where[0]
 
 
 def _in_processes(
@@ -60,7 +62,7 @@ def _in_processes(
 ) -> tuple[Workers, list[Range]]:
     where = ranges(plan, context.threads)
     blocks = [travelling(block) for block in context.problem.blocks]
-    made = [recipes(plan, mine, blocks, options, "cpu") for mine in where]
+    made = recipes(plan, where, blocks, options, "cpu")
     return process_workers(made, context.budget), [r for mine in where for r in mine]
 
 
@@ -71,7 +73,7 @@ def _on_cluster(
     where = ranges(plan, context.cluster.workers)
     device = "cpu" if context.device is None else context.device.partition(":")[0]  # which one, Ray decides
     blocks = [travelling(block) for block in context.problem.blocks]
-    made = [recipes(plan, mine, blocks, options, device) for mine in where]
+    made = recipes(plan, where, blocks, options, device)
     try:
         workers = context.cluster.hire(made, on_gpu=device == "cuda", budget=context.budget)
     except CannotTravel as reason:

@@ -159,7 +159,7 @@ class _Run:
     def _sample(self) -> None:
         """Prices of some blocks under their share of the rows."""
         sample = Sample(self._seed(), SAMPLE / self._plan.count)
-        part = sum(sample.size(count) for count in self._shares.counts) / self._plan.count
+        part = sum(sample.size(program.count) for program in self._plan.programs) / self._plan.count
         for _ in range(SAMPLE_ROUNDS):
             self._price(sample, NOISE[0], part * self._limit)
 
@@ -207,18 +207,20 @@ class _Run:
         shares, limit = self._shares, self._limit
         if shares.begin() is None:
             return None
-        uses = shares.serve(self.prices, self._rooms(shares.wanted(self.prices, 1e-6 * self._unit)))
-        uses = shares.fill(self._rooms(uses))
-        if len(uses) > 1:
-            for number in range(len(uses)):
-                others = np.sum([use for other, use in enumerate(uses) if other != number], axis=0)
-                uses[number] = shares.fill_one(number, limit - others)
-        missed = np.any(np.sum(uses, axis=0) > limit + TOLERANCE)
-        if last or missed:
+        uses = self._filled(shares.serve(self.prices, limit))
+        if last or np.any(np.sum(uses, axis=0) > limit + TOLERANCE):
             part = self._context.budget.part(min(CORE_SECONDS, CORE_SHARE * self._context.budget.left))
             with self._context.stopwatch.measure("engine"):
                 improve(shares, self.prices, limit, part, self._context.seed)
         return shares.point()
+
+    def _filled(self, uses: list[FloatArray]) -> list[FloatArray]:
+        """What is left of the rows: every share its part, then what others left."""
+        uses = self._shares.fill(self._rooms(uses))
+        for number in range(len(uses)) if len(uses) > 1 else ():
+            others = np.sum([use for other, use in enumerate(uses) if other != number], axis=0)
+            uses[number] = self._shares.fill_one(number, self._limit - others)
+        return uses
 
     def _rooms(self, uses: list[FloatArray]) -> list[FloatArray]:
         """What each share uses, and its part of what is left."""

@@ -32,6 +32,8 @@ ROWS = 1 << 14
 HOPELESS = 1.0
 """In units of a usual column's cost: a block whose best other column costs so much more than its first is not
 asked again."""
+FEW = 2048
+"""Blocks that say how far values differ."""
 FAR = 4.0
 """Descents begin no farther from rest than that, in whole numbers or usual moves."""
 MOST_WHOLE = 32
@@ -51,7 +53,12 @@ class Shard:
     """See above."""
 
     def __init__(
-        self, program: BlockProgram, blocks: list[Block], options: PricingOptions, device: str
+        self,
+        program: BlockProgram,
+        blocks: list[Block],
+        options: PricingOptions,
+        device: str,
+        spread: FloatArray,
     ) -> None:
         self.program, self._blocks = program, blocks
         self.data = BlockData(program, blocks, device)
@@ -62,9 +69,8 @@ class Shard:
         self.pool = Pool(self.data, places, len(program.output_columns))
         self._random = torch.Generator().manual_seed(0)
         self._begin()
-        spread = networks.values(*self._some(2048)).std(dim=0, correction=0)
-        self._spread = torch.where(spread > 0.0, spread, 1.0)
-        """(q,) how far apart values of blocks at rest usually are."""
+        self._spread = self._floats(spread)
+        """(q,) how far apart values of blocks at rest usually are, in the whole template."""
         self._targets = self.data.targets(self._spread)
 
     @property
@@ -92,10 +98,6 @@ class Shard:
         taken = (self.data.use.abs() * self._sizes[self.data.use_part]).mean(dim=0)
         total = torch.zeros(self.data.sides, device=self.data.device).index_add_(0, self.data.use_side, taken)
         return total.double().cpu().numpy()
-
-    def _some(self, most: int) -> tuple[Tensor, Tensor]:
-        which = torch.arange(min(most, self.count), device=self.data.device)
-        return which, torch.zeros((len(which), self.data.coordinates), device=self.data.device)
 
     def _begin(self) -> None:
         """First columns: every block at rest, if that meets its conditions."""
@@ -224,6 +226,15 @@ class Shard:
         wrong = np.flatnonzero(~holds)
         self.pool.cost[self._tensor(which[wrong]), self._tensor(place[wrong])] = torch.inf
         return holds, used(self.program, which, moves, outputs)
+
+
+def usual_spread(program: BlockProgram, blocks: list[Block]) -> FloatArray:
+    """(q,) how far apart values of blocks at rest are; some of them tell."""
+    some = program.part(0, FEW)
+    networks = TemplateNetworks(some, blocks, "cpu", torch.float64)
+    rest = torch.zeros((some.count, some.coordinates), dtype=torch.float64)
+    spread = networks.values(torch.arange(some.count), rest).std(dim=0, correction=0).numpy()
+    return np.where(spread > 0.0, spread, 1.0)
 
 
 def _combinations(program: BlockProgram) -> FloatArray | None:

@@ -7,6 +7,7 @@ and `least_costs`: a share may live in another process.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -35,16 +36,31 @@ class Usual:
 
 
 @dataclass(frozen=True)
+class Range:
+    """Where the blocks of a share are: of which template, from where to before where, of how many."""
+
+    template: int
+    first: int
+    last: int
+    total: int
+
+
+@dataclass(frozen=True)
 class Sample:
-    """Some blocks of every share, always the same ones."""
+    """Some blocks of every template, always the same ones, however they are shared out."""
 
     seed: int
     part: float
     """Of all blocks."""
 
-    def size(self, count: int) -> int:
-        """Blocks of a share of so many."""
-        return max(1, round(self.part * count))
+    def size(self, total: int) -> int:
+        """Blocks of a template of so many."""
+        return max(1, round(self.part * total))
+
+    def within(self, where: Range) -> IntArray:
+        """Those of a share, as it counts them."""
+        drawn = np.random.default_rng(self.seed).choice(where.total, self.size(where.total), replace=False)
+        return drawn[(drawn >= where.first) & (drawn < where.last)] - where.first
 
 
 Which = Sample | Literal["all", "undecided"]
@@ -55,9 +71,10 @@ Column = tuple[np.ndarray, np.ndarray]
 class Share:
     """See above."""
 
-    def __init__(self, shard: Shard) -> None:
-        self._shard = shard
+    def __init__(self, shard: Shard, where: Range) -> None:
+        self._shard, self._where = shard, where
         self._begun: Choice | None = None
+        self._sampled = cache(lambda sample: sample.within(where))
 
     def usual(self) -> Usual:
         """For the first prices."""
@@ -73,8 +90,7 @@ class Share:
 
     def _blocks(self, which: Which, prices: FloatArray, unit: float) -> IntArray:
         if isinstance(which, Sample):
-            rng = np.random.default_rng(which.seed)
-            return rng.choice(self._shard.count, which.size(self._shard.count), replace=False)
+            return np.asarray(self._sampled(which))
         return self._shard.undecided(prices, unit) if which == "undecided" else np.arange(self._shard.count)
 
     def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: Sample | None) -> Smoothed:
@@ -102,9 +118,17 @@ class Share:
             self._begun = Choice(self._shard)
         return self._begun
 
-    def serve(self, prices: FloatArray, room: FloatArray) -> FloatArray:
-        """Blocks in order of gain, as many as fit; what is used then."""
-        self._choice.serve(prices, room)
+    def rank(self, prices: FloatArray) -> float:
+        """Blocks in order of gain; the largest."""
+        return self._choice.rank(prices)
+
+    def uses_at(self, levels: FloatArray) -> FloatArray:
+        """(L, R) what is used where all are served that gain as much."""
+        return self._choice.uses_at(levels)
+
+    def serve(self, level: float) -> FloatArray:
+        """All that gain as much; what is used then."""
+        self._choice.serve(level)
         return self._choice.use
 
     def fill(self, room: FloatArray) -> FloatArray:
@@ -139,6 +163,13 @@ class Share:
         return self._shard.column(np.arange(self._shard.count), place)
 
 
-def make_share(program: BlockProgram, blocks: list[Block], options: PricingOptions, device: str) -> Share:
-    """The recipe of a share."""
-    return Share(Shard(program, blocks, options, device))
+def make_share(
+    program: BlockProgram,
+    where: Range,
+    blocks: list[Block],
+    options: PricingOptions,
+    device: str,
+    spread: FloatArray,
+) -> Share:
+    """The recipe of a share; `spread` is that of its whole template (see `usual_spread`)."""
+    return Share(Shard(program, blocks, options, device, spread), where)

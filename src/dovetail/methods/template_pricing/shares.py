@@ -7,7 +7,6 @@ side and one per pair of sides. The answer itself travels once per choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -15,22 +14,17 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.methods.template_pricing.choice import fitting
 from dovetail.methods.template_pricing.core_columns import CoreColumns
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.prices import Smoothed
-from dovetail.methods.template_pricing.shard import PricingOptions
-from dovetail.methods.template_pricing.share import Column, Sample, Usual, Which, make_share
+from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
+from dovetail.methods.template_pricing.share import Column, Range, Sample, Usual, Which, make_share
 from dovetail.run.budget import Budget
 from dovetail.run.workers import Recipe, Workers
 
-
-@dataclass(frozen=True)
-class Range:
-    """Where the blocks of a share are: of which template, from where to before where."""
-
-    template: int
-    first: int
-    last: int
+LEVELS, PASSES = 33, 4
+"""The last levels are a millionth of the largest gain apart."""
 
 
 def ranges(plan: TemplatePlan, workers: int) -> list[list[Range]]:
@@ -40,18 +34,25 @@ def ranges(plan: TemplatePlan, workers: int) -> list[list[Range]]:
         border = np.linspace(0, program.count, workers + 1).round().astype(int)
         for mine, (first, last) in zip(found, pairwise(border), strict=True):
             if last > first:
-                mine.append(Range(template, int(first), int(last)))
+                mine.append(Range(template, int(first), int(last), program.count))
     return [mine for mine in found if mine]
 
 
 def recipes(
-    plan: TemplatePlan, where: Sequence[Range], blocks: list[Block], options: PricingOptions, device: str
-) -> list[Recipe]:
-    """Of the shares of one worker."""
-    return [
-        partial(make_share, plan.programs[r.template].part(r.first, r.last), blocks, options, device)
-        for r in where
-    ]
+    plan: TemplatePlan,
+    where: Sequence[Sequence[Range]],
+    blocks: list[Block],
+    options: PricingOptions,
+    device: str,
+) -> list[list[Recipe]]:
+    """Of the shares of every worker."""
+    spreads = [usual_spread(program, blocks) for program in plan.programs]
+
+    def recipe(r: Range) -> Recipe:
+        program = plan.programs[r.template].part(r.first, r.last)
+        return partial(make_share, program, r, blocks, options, device, spreads[r.template])
+
+    return [[recipe(r) for r in mine] for mine in where]
 
 
 class Shares:
@@ -96,10 +97,6 @@ class Shares:
         parts: list[Smoothed] = self._same("smoothed", prices, tau, second, sample)
         return sum(parts[1:], start=parts[0])
 
-    def wanted(self, prices: FloatArray, tau: float) -> list[FloatArray]:
-        """(R,) of each share: what its blocks would use at the prices."""
-        return [part.use for part in self._same("smoothed", prices, tau, False, None)]
-
     def value(self, prices: FloatArray) -> float:
         """Of all blocks."""
         return float(sum(self._same("value", prices)))
@@ -116,9 +113,19 @@ class Shares:
         begun: list[tuple[FloatArray, bool]] = self._same("begin")
         return [use for use, _ in begun] if all(complete for _, complete in begun) else None
 
-    def serve(self, prices: FloatArray, rooms: list[FloatArray]) -> list[FloatArray]:
-        """Each in its room, all at once."""
-        return self._each("serve", [(prices, room) for room in rooms])
+    def serve(self, prices: FloatArray, limit: FloatArray) -> list[FloatArray]:
+        """Blocks of all shares in one order of gain, as many as fit: uses of each share.
+
+        What they gain at least is found by looking at some levels, then at some between two of these: as in a
+        search by halves, with fewer letters.
+        """
+        low, high = 0.0, np.nextafter(max(self._same("rank", prices)), np.inf)
+        for _ in range(PASSES):
+            levels = np.linspace(high, low, LEVELS)
+            best = fitting(np.sum(self._same("uses_at", levels), axis=0), limit)
+            level, low = levels[best], levels[min(best + 1, LEVELS - 1)]
+            high = level
+        return self._same("serve", float(level))
 
     def fill(self, rooms: list[FloatArray]) -> list[FloatArray]:
         """Each in its room, all at once."""
