@@ -58,7 +58,7 @@ class Gain:
     part: int
     amount: FloatArray
 
-    def of(self, which: IntArray) -> FloatArray:
+    def of(self, which: IntArray | slice) -> FloatArray:
         """In some blocks."""
         return self.amount if len(self.amount) == 1 else self.amount[which]
 
@@ -136,7 +136,7 @@ class BlockProgram:
             ),
             networks=tuple(replace(reading, at_rest=reading.at_rest[some]) for reading in self.networks),
             rest=self.rest[some],
-            gains=tuple(replace(gain, amount=gain.of(np.arange(first, last))) for gain in self.gains),
+            gains=tuple(replace(gain, amount=gain.of(some)) for gain in self.gains),
         )
 
 
