@@ -211,7 +211,8 @@ def _folder() -> Iterator[str | None]:
 def _nobody(where: str, reason: BaseException) -> OptionError:
     return OptionError(
         f"cluster {where!r}: no Ray answers there ({_last_line(reason)}); start one with `ray start --head` "
-        'and give its address ("host:6379"), or give cluster="local".'
+        'and give its address ("host:6379"), or give cluster="local". One that asks for tokens needs '
+        "RAY_AUTH_MODE=token and its token in this process as well."
     )
 
 
