@@ -175,7 +175,8 @@ def test_loaders_that_run_code_are_called_in_one_file_only():
         r"weights_only=(?!True)|pickle\.loads?\(|joblib\b.*\.load|export\.load|jit\.load|\beval\(|\bexec\("
     )
     found = {p.name for p in root.rglob("*.py") if re.search(calls, re.sub(r"\.eval\(", "", p.read_text()))}
-    assert found == {"files.py"}
+    # beside files: what a process and the workers that it started tell each other
+    assert found == {"files.py", "build_function.py", "desk.py", "remote_workers.py"}
 
 
 # --- weights ----------------------------------------------------------------------------------------

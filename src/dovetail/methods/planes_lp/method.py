@@ -102,6 +102,8 @@ class _Run:
             self.cutoff = own.sign * incumbent.objective + 0.5 * optimality_gap(own, incumbent.objective)
         self.rounds += 1
         cells = self._cells()
+        if cells is None:
+            return False
         lp = self._loaded()
         with context.stopwatch.measure("engine"):
             self._cuts(lp, cells)
@@ -110,12 +112,15 @@ class _Run:
         gained = not np.isfinite(gap) or self.best - before > WORTH * gap
         return gained or self._volume() < (1.0 - WORTH) * volume
 
-    def _cells(self) -> list[Cells]:
-        """Every sample's cells, cut anew as long as boxes shrink by what was dropped."""
+    def _cells(self) -> list[Cells] | None:
+        """Every sample's cells, cut anew as long as boxes shrink by what was dropped; None out of time."""
         while True:
-            before = self._volume()
+            before, cells = self._volume(), list[Cells]()
             self._propagate()
-            cells = [self._cut(sample) for sample in self._plan.samples]
+            for sample in self._plan.samples:
+                if self._context.over:
+                    return None
+                cells.append(self._cut(sample))
             if self._context.over or self._volume() > (1.0 - CUT_AGAIN) * before:
                 self._propagate()
                 return cells
