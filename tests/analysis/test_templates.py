@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import dovetail as dt
 from dovetail.analysis.components import NOBODY, components
-from dovetail.analysis.templates import FIXED, Template, templates
+from dovetail.analysis.templates import FIXED, TemplateArrays, templates
 from dovetail.testing.problems import busy, random_mlp
 
 
@@ -66,7 +66,7 @@ def treated(n: int, seed: int = 0, *, budget: float = 0.1) -> dt.Problem:
     return problem
 
 
-def assert_true_to(problem: dt.Problem, template: Template) -> None:
+def assert_true_to(problem: dt.Problem, template: TemplateArrays) -> None:
     """Every array against the host's own numbers."""
     mip = problem.mip
     assert np.array_equal(template.cost, mip.sign * mip.cost[template.columns])

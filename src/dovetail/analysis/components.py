@@ -43,11 +43,15 @@ class Components:
 
     def coupling(self, mip: Mip) -> tuple[sp.csr_array, FloatArray]:
         """Rows of a program over these columns that are nobody's, as G z <= h: upper sides, then lower."""
-        open_rows = self.row_owner == NOBODY
-        above = np.flatnonzero(open_rows & np.isfinite(mip.row_upper))
-        below = np.flatnonzero(open_rows & np.isfinite(mip.row_lower))
+        above, below = self.coupling_sides(mip)
         G = sp.csr_array(sp.vstack([mip.A[above], -mip.A[below]], format="csr"))
         return G, np.concatenate([mip.row_upper[above], -mip.row_lower[below]])
+
+    def coupling_sides(self, mip: Mip) -> tuple[IntArray, IntArray]:
+        """Which rows that are nobody's have a limit above, and which below."""
+        open_rows = self.row_owner == NOBODY
+        above = np.flatnonzero(open_rows & np.isfinite(mip.row_upper))
+        return above, np.flatnonzero(open_rows & np.isfinite(mip.row_lower))
 
     @property
     def members(self) -> list[IntArray]:

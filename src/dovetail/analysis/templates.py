@@ -52,7 +52,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, eq=False)
-class Template:
+class TemplateArrays:
     """N components that are the same up to their data; `cost` in minimisation form."""
 
     component: IntArray
@@ -78,7 +78,7 @@ class Template:
         return len(self.columns)
 
 
-def templates(problem: Problem, parts: Components) -> list[Template]:
+def templates(problem: Problem, parts: Components) -> list[TemplateArrays]:
     """All of them, the largest first; each component is in exactly one."""
     reading = _Reading(problem, parts, by_colour=False)
     groups = reading.groups()
@@ -181,7 +181,7 @@ class _Reading:
         different = [members[group] for group in _groups(blocks)]
         return [part for group in different for part in self.split(group)]
 
-    def template(self, members: IntArray) -> Template:
+    def template(self, members: IntArray) -> TemplateArrays:
         """Of components that are known to be the same."""
         mip = self._problem.mip
         columns = self.columns[_spans(self.first_column, members)]
@@ -191,7 +191,7 @@ class _Reading:
         coupling = Pattern(
             self.coupling[0][coupled[0]], self.coupling[1][coupled[0]], self.coupling[2][coupled]
         )
-        return Template(
+        return TemplateArrays(
             members,
             columns, mip.sign * mip.cost[columns], mip.lower[columns], mip.upper[columns],
             mip.integer[columns[0]], self._networks(members), Pattern(at[0], where[0], entry),

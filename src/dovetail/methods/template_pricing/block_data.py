@@ -10,10 +10,10 @@ from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.block_program import BlockProgram
+from dovetail.methods.template_pricing.move_program import MoveProgram
 
 MOST_TARGETS = 8
-"""Combinations of classes that are aimed at one by one; with more of them none is."""
+"""Combinations of classes that are aimed at, one by one: each costs as much as all blocks without classes."""
 CLEARANCE = 2e-4
 """Of a logit beyond its threshold, in units of how logits differ between blocks: float32 is off by less."""
 FLOAT_ROOM = 2e-6
@@ -37,7 +37,7 @@ class Target:
 class BlockData:
     """The arrays of a template on a device, in the format of the search."""
 
-    def __init__(self, program: BlockProgram, blocks: list[Block], device: str) -> None:
+    def __init__(self, program: MoveProgram, blocks: list[Block], device: str) -> None:
         self.dtype, self.device = torch.float32, device
         self.count, self.coordinates = program.count, program.coordinates
         self.lower, self.upper = self._tensor(program.lower), self._tensor(program.upper)

@@ -6,14 +6,14 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.block_program import BlockProgram
+from dovetail.methods.template_pricing.move_program import MoveProgram
 
 HAIR = 1e-9
 """Relative: sums of conditions are rounded."""
 
 
 def confirmed(
-    program: BlockProgram, blocks: list[Block], which: IntArray, moves: FloatArray, claimed: FloatArray | None
+    program: MoveProgram, blocks: list[Block], which: IntArray, moves: FloatArray, claimed: FloatArray | None
 ) -> tuple[BoolArray, FloatArray]:
     """(n,) whether classes are as claimed and conditions met, and the true (n, q) outputs."""
     outputs = np.empty((len(which), len(program.output_columns)))
@@ -33,7 +33,7 @@ def confirmed(
     return holds, outputs
 
 
-def used(program: BlockProgram, which: IntArray, moves: FloatArray, outputs: FloatArray) -> FloatArray:
+def used(program: MoveProgram, which: IntArray, moves: FloatArray, outputs: FloatArray) -> FloatArray:
     """(n, R) what columns use of the coupling sides, in float64."""
     one = np.ones((len(which), 1))
     parts = np.concatenate([np.maximum(moves, 0.0), np.maximum(-moves, 0.0), outputs, one], axis=1)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dovetail.core.block import Block
 from dovetail.core.layers import Activation, Dense
-from dovetail.methods.template_pricing.block_program import BlockProgram, NetworkReading
+from dovetail.methods.template_pricing.move_program import MoveProgram, NetworkReading
 from dovetail.run.network_step import decision_values, ends_in_probability
 
 if TYPE_CHECKING:
@@ -23,14 +23,11 @@ if TYPE_CHECKING:
 Pull = Callable[[Tensor], Tensor]
 """(n, q) weights of values -> (n, d) gradient of the weighted sum by inputs."""
 
-ROWS = 1 << 16
-"""Rows per call: a layer of 512 neurons takes 128 MB in float32."""
-
 
 class TemplateNetworks:
     """All networks of a template: raw decision values (logits relative to their threshold, or numbers)."""
 
-    def __init__(self, program: BlockProgram, blocks: list[Block], device: str, dtype: torch.dtype) -> None:
+    def __init__(self, program: MoveProgram, blocks: list[Block], device: str, dtype: torch.dtype) -> None:
         self._readings = [_Reading(blocks[r.block], r, device, dtype) for r in program.networks]
         self._places = [torch.as_tensor(r.outputs, device=device) for r in program.networks]
         self._outputs, self._dtype = len(program.output_columns), dtype

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.analysis.components import NOBODY, Components, components
-from dovetail.analysis.templates import Template, templates
+from dovetail.analysis.templates import TemplateArrays, templates
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
-from dovetail.methods.template_pricing.block_program import BlockProgram, CouplingSides, block_program
+from dovetail.methods.template_pricing.move_program import CouplingSides, MoveProgram, move_program
 from dovetail.run.context import SolveContext
 
 FEWEST_BLOCKS = 50
@@ -23,8 +23,8 @@ MOST_TEMPLATES = 8
 class TemplatePlan:
     """Templates, their programs over common sides, and what all other columns are."""
 
-    templates: tuple[Template, ...]
-    programs: tuple[BlockProgram, ...]
+    templates: tuple[TemplateArrays, ...]
+    programs: tuple[MoveProgram, ...]
     sides: CouplingSides
     others: FloatArray
     """(columns,) values of columns that belong to no block; they are fixed."""
@@ -47,7 +47,7 @@ def template_plan(context: SolveContext) -> TemplatePlan | None:
     sides = coupling_sides(problem, parts)
     if len(found) > MOST_TEMPLATES or sides.count == 0:
         return None
-    programs = [block_program(template, sides) for template in found]
+    programs = [move_program(template, sides) for template in found]
     known = tuple(program for program in programs if program is not None)
     if len(known) < len(programs) or any(program.coordinates == 0 for program in known):
         return None
@@ -63,12 +63,8 @@ def _others_fixed(problem: Problem, parts: Components) -> bool:
 def coupling_sides(problem: Problem, parts: Components) -> CouplingSides:
     """Of rows that belong to no block, with what fixed columns use of them taken off."""
     mip = problem.mip
-    rows = np.flatnonzero(parts.row_owner == NOBODY)
-    others = np.where(parts.owner == NOBODY, mip.lower, 0.0)
-    constant = np.asarray(mip.A[rows] @ others)
-    above, below = np.isfinite(mip.row_upper[rows]), np.isfinite(mip.row_lower[rows])
-    limit = np.concatenate(
-        [(mip.row_upper[rows] - constant)[above], -(mip.row_lower[rows] - constant)[below]]
-    )
-    sign = np.repeat([1.0, -1.0], [above.sum(), below.sum()])
-    return CouplingSides(np.concatenate([rows[above], rows[below]]), sign, limit)
+    above, below = parts.coupling_sides(mip)
+    fixed = np.asarray(mip.A @ np.where(parts.owner == NOBODY, mip.lower, 0.0))
+    limit = np.concatenate([(mip.row_upper - fixed)[above], -(mip.row_lower - fixed)[below]])
+    sign = np.repeat([1.0, -1.0], [len(above), len(below)])
+    return CouplingSides(np.concatenate([above, below]), sign, limit)

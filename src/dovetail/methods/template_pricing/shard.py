@@ -16,8 +16,8 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.block_data import BlockData, Target, of
-from dovetail.methods.template_pricing.block_program import BlockProgram
 from dovetail.methods.template_pricing.confirmed import confirmed, used
+from dovetail.methods.template_pricing.move_program import MoveProgram
 from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.methods.template_pricing.oracle import Oracle
 from dovetail.methods.template_pricing.pool import Pool
@@ -54,7 +54,7 @@ class Shard:
 
     def __init__(
         self,
-        program: BlockProgram,
+        program: MoveProgram,
         blocks: list[Block],
         options: PricingOptions,
         device: str,
@@ -228,7 +228,7 @@ class Shard:
         return holds, used(self.program, which, moves, outputs)
 
 
-def usual_spread(program: BlockProgram, blocks: list[Block]) -> FloatArray:
+def usual_spread(program: MoveProgram, blocks: list[Block]) -> FloatArray:
     """(q,) how far apart values of blocks at rest are; some of them tell."""
     some = program.part(0, FEW)
     networks = TemplateNetworks(some, blocks, "cpu", torch.float64)
@@ -237,7 +237,7 @@ def usual_spread(program: BlockProgram, blocks: list[Block]) -> FloatArray:
     return np.where(spread > 0.0, spread, 1.0)
 
 
-def _combinations(program: BlockProgram) -> FloatArray | None:
+def _combinations(program: MoveProgram) -> FloatArray | None:
     """All steps from the lowest integers, where nothing else can move and they are few."""
     width = program.upper - program.lower
     if not np.all(program.whole) or program.coordinates == 0 or not np.all(np.isfinite(width)):

@@ -15,9 +15,9 @@ import torch
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.block_program import BlockProgram
 from dovetail.methods.template_pricing.choice import Choice
 from dovetail.methods.template_pricing.core_columns import CoreColumns, core_columns, margins
+from dovetail.methods.template_pricing.move_program import MoveProgram
 from dovetail.methods.template_pricing.prices import Smoothed, exact_value, smoothed
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard
 from dovetail.run.budget import Budget
@@ -164,7 +164,7 @@ class Share:
 
 
 def make_share(
-    program: BlockProgram,
+    program: MoveProgram,
     where: Range,
     blocks: list[Block],
     options: PricingOptions,

@@ -5,8 +5,8 @@ import pytest
 
 import dovetail as dt
 from dovetail.analysis.components import components
-from dovetail.analysis.templates import templates
-from dovetail.methods.template_pricing.block_program import block_program
+from dovetail.analysis.templates import FIXED, templates
+from dovetail.methods.template_pricing.move_program import move_program
 from dovetail.methods.template_pricing.plan import coupling_sides
 from tests.analysis.test_templates import shuffled, treated
 
@@ -16,7 +16,7 @@ from .families import blends, offers, sales
 def program_of(problem):
     parts = components(problem)
     (template,) = templates(problem, parts)
-    return template, block_program(template, coupling_sides(problem, parts))
+    return template, move_program(template, coupling_sides(problem, parts))
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,13 @@ def test_costs_uses_and_definitions_are_the_host_s(problem):
     missed = np.maximum(mip.row_violation(z)[~coupling].max(initial=0.0), mip.bound_violation(z).max())
     short = np.maximum(conditions.least - value, 0.0).max(initial=0.0)
     assert short == pytest.approx(missed, abs=1e-9)  # what no condition sees, nothing misses
-    for reading in program.networks:
-        block = problem.blocks[reading.block]
+    for reading, network in zip(program.networks, template.networks, strict=True):
         u = reading.at_rest + moves @ reading.by_moves.T
-        assert sorted(map(tuple, u.round(9))) == sorted(map(tuple, z[block.inputs].round(9)))
+        read = np.where(network.inputs == FIXED, network.data, z[template.columns[:, network.inputs]])
+        np.testing.assert_allclose(u, read, rtol=1e-12, atol=1e-12)
+        samples = {tuple(row) for row in problem.blocks[reading.block].inputs}
+        own = template.columns[:, network.inputs]
+        assert FIXED in network.inputs or {tuple(row) for row in own} == samples
 
 
 def test_pairs_of_moves_are_one_coordinate():

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.analysis.templates import FIXED, Template
+from dovetail.analysis.templates import FIXED, TemplateArrays
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 NONE = -1
@@ -78,7 +78,7 @@ class CouplingSides:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockProgram:
+class MoveProgram:
     """See above; N blocks, k coordinates, q outputs, 2 k + q + 1 parts."""
 
     lower: FloatArray
@@ -121,7 +121,7 @@ class BlockProgram:
             z[:, gain.column] += parts[:, gain.part] * gain.of(which)
         return z
 
-    def part(self, first: int, last: int) -> BlockProgram:
+    def part(self, first: int, last: int) -> MoveProgram:
         """The program of some blocks: those from `first` to before `last`."""
         some = slice(first, last)
         conditions = self.conditions
@@ -140,7 +140,7 @@ class BlockProgram:
         )
 
 
-def block_program(template: Template, sides: CouplingSides) -> BlockProgram | None:
+def move_program(template: TemplateArrays, sides: CouplingSides) -> MoveProgram | None:
     """The program of a template; None where some column has no place in it."""
     return _Reduction(template, sides).program()
 
@@ -148,7 +148,7 @@ def block_program(template: Template, sides: CouplingSides) -> BlockProgram | No
 class _Reduction:
     """Which columns are defined, and which are two sides of one coordinate."""
 
-    def __init__(self, template: Template, sides: CouplingSides) -> None:
+    def __init__(self, template: TemplateArrays, sides: CouplingSides) -> None:
         self._template, self._sides = template, sides
         rows, c = template.row_lower.shape[1], template.columns.shape[1]
         private = template.private
@@ -162,7 +162,7 @@ class _Reduction:
             self._output[network.outputs] = True
             self._read[network.inputs[network.inputs != FIXED]] = True
 
-    def program(self) -> BlockProgram | None:
+    def program(self) -> MoveProgram | None:
         """All of it."""
         if np.any(self._read & self._output):
             return None  # chained networks: a move goes through two of them
@@ -223,7 +223,7 @@ class _Assembly:
 
     def __init__(
         self,
-        template: Template,
+        template: TemplateArrays,
         sides: CouplingSides,
         entry: dict[tuple[int, int], FloatArray],
         output: BoolArray,
@@ -243,12 +243,12 @@ class _Assembly:
         }
         self._rest, self._gains = self._columns()
 
-    def program(self) -> BlockProgram:
+    def program(self) -> MoveProgram:
         """Everything."""
         template = self._template
         lower, upper = self._ranges()
         networks = self._networks()
-        return BlockProgram(
+        return MoveProgram(
             lower, upper, template.integer[self._right], self._outputs, self._linear(template.cost),
             *self._use(), self._sides, self._conditions(), networks, self._rest, tuple(self._gains),
             _scale(lower, upper, networks),
