@@ -113,11 +113,7 @@ def _newton(of_blocks: Sum, h: FloatArray, prices: FloatArray, tau: float, usual
         newton = _damped(now, gradient, free, prices, usual)
         if abs(float(gradient @ newton)) <= ENOUGH * (1.0 + abs(value)):
             return prices
-        downhill = -gradient * float(prices.max() or 1.0) / float(np.abs(gradient).max())
-        for direction in (newton, downhill):
-            found = _searched(of_blocks, h, prices, value, gradient, direction, tau)
-            if found is not None:
-                break
+        found = _searched(of_blocks, h, prices, value, gradient, newton, tau)
         if found is None:
             return prices
         trial, new, new_value = found
@@ -160,8 +156,7 @@ def _searched(
 ) -> tuple[FloatArray, Smoothed, float] | None:
     """The first of halved steps that is worth its length: prices, sums and value there.
 
-    None where none is: far from the solution few blocks have a choice, the Hessian is nearly singular, and
-    Newton's direction, cut off at 0, may lead uphill.
+    None where none is: at the solution, or where the step, cut off at 0, leads uphill.
     """
     length = 1.0
     for _ in range(HALVINGS):
