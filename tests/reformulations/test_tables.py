@@ -383,6 +383,33 @@ def test_a_class_that_another_batch_changes_is_left_open():
     assert by_scipy(reformulated.relaxed.problem.mip)[0] == 0.0
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("nudge", [-1e-11, 0.0, 1e-11])
+def test_a_class_that_the_order_of_a_sum_decides_is_left_open(outputs, nudge):
+    """Sums of terms of 1e6 that cancel: float64 is off by about 1e-10, whoever adds them up."""
+    network = nn.Sequential(nn.Linear(1, 3), nn.Linear(3, outputs)).double()
+    with torch.no_grad():
+        terms = [[1e6 / 3], [-1e6 / 7], [1e6 / 7 - 1e6 / 3]]
+        network[0].weight.copy_(torch.tensor(terms, dtype=torch.float64))
+        network[0].bias.zero_()
+        network[1].weight.zero_()
+        network[1].weight[-1] = 1.0
+        network[1].bias.zero_()
+        network[1].bias[-1] = nudge
+    y = list(range(1, 1 + outputs))
+    mip = dt.Mip(
+        cost=[*[0.0] * outputs, 1.0],
+        lower=[1.0, *[0.0] * outputs],
+        upper=[3.0, *[1.0] * outputs],
+        integer=True,
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(network, [0], y, output_type="classification")
+    relaxed = tabulated(problem, propagate(mip)).relaxed.problem.mip
+    assert by_scipy(relaxed)[0] == 0.0
+    assert by_scipy(replace(relaxed, sense="max"))[0] == 1.0
+
+
 def test_float64_needs_no_relaxed_problem():
     problem = general_integers(np.random.default_rng(0))
     assert tabulated(problem, propagate(problem.mip)).relaxed is None

@@ -17,6 +17,7 @@ import time
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.batch_rounding import DOUBLE
 from dovetail.core.description import Description
 from dovetail.core.predictor import Predictor
 from dovetail.core.rounding import FLOAT32, FLOAT64, FORMATS
@@ -31,9 +32,10 @@ def batch_spread(
     predictor: Predictor, description: Description, X: FloatArray, values: FloatArray
 ) -> FloatArray:
     """Per output, how far from `values`, the answer for `X`, the answer in another batch may be."""
-    floor = _last_digit(description, values) * np.max(np.abs(values), axis=0, initial=0.0)
+    largest = np.max(np.abs(values), axis=0, initial=0.0)
     if description.is_float64 and not _is_float32(values):
-        return np.asarray(4.0 * floor)  # nobody's classes are decided by less
+        return np.asarray(DOUBLE * np.maximum(1.0, largest))
+    floor = _last_digit(description, values) * largest
     return np.asarray(floor + _seen(predictor, X, values))
 
 

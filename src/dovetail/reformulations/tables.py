@@ -28,6 +28,7 @@ from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.class_rounding import block_slack
 from dovetail.core.mip import LARGEST, Mip
 from dovetail.core.problem import Problem
 from dovetail.reformulations.grid import grid
@@ -131,7 +132,7 @@ def _answered(
     spread = batch_spread(block.predictor, block.description, X, values)
     if not block.classifies:
         spread = np.where(spread <= SMALL * np.maximum(1.0, np.max(np.abs(values), axis=0)), 0.0, spread)
-    least, seen, most = _outcomes(block, values, spread)
+    least, seen, most = _outcomes(block, X, values, spread)
     fed = np.isin(outputs, problem.inputs)  # what another network reads must be the answer itself
     ends = np.cumsum([0, *(len(table.inputs) for table in tables)])
     for k, table in enumerate(tables):
@@ -148,18 +149,31 @@ def _answered(
 
 
 def _outcomes(
-    block: Block, values: FloatArray, spread: FloatArray
+    block: Block, X: FloatArray, values: FloatArray, spread: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The least an output can be for each row, what it was, and the most."""
     seen = block.decode(values)
     if not block.classifies:
         return values - spread, seen, values + spread
+    room = _room(block, X)
     if values.shape[1] == 1:
-        return block.decode(values - spread), seen, block.decode(values + spread)
-    ahead = np.max(values - spread, axis=1, keepdims=True)
-    may_win = values + spread >= ahead
+        room = np.maximum(room.max(axis=1, keepdims=True), spread)
+        return block.decode(values - room), seen, block.decode(values + room)
+    ahead = values[:, :, None] - values[:, None, :]
+    may_win = np.all(ahead >= -np.maximum(room, spread[:, None] + spread), axis=2)
     alone = may_win & (may_win.sum(axis=1, keepdims=True) == 1)
     return alone.astype(np.float64), seen, may_win.astype(np.float64)
+
+
+def _room(block: Block, X: FloatArray) -> FloatArray:
+    """How far apart two answers for one row may be where a class is decided, shaped as `slack_of` says.
+
+    Each may be off by the slack of the network's arithmetic, to either side. What is dropped after the logits
+    (a sigmoid, say) is nowhere steeper than 1, so that the slack of logits is enough for what it makes of
+    them. Nothing, where the arithmetic is not known: what was seen has to do then.
+    """
+    slack = block_slack(block, X, X)
+    return 2.0 * slack if np.any(np.isfinite(slack)) else np.zeros(slack.shape)
 
 
 def _written(given: Reformulated, kept: list[_Written], blocks: tuple[Block, ...]) -> Reformulated:
