@@ -7,9 +7,11 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
 from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.methods.template_pricing.oracle import Oracle
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
 from dovetail.methods.template_pricing.share import Range, Sample, make_share
@@ -80,6 +82,21 @@ def test_per_step_of_newton_s_method_some_numbers_per_pair_of_rows_travel(on):
     sides, workers = 3, 2
     assert per_step[0] == pytest.approx(per_step[1], rel=0.1)  # a few letters are without second derivatives
     assert per_step[1] < workers * (8 * (1 + 2 * sides + sides**2) + 1000)  # and what pickles say of arrays
+
+
+def test_blocks_that_do_not_fit_the_memory_are_asked_in_smaller_parts(monkeypatch):
+    alone, descend, asked = solved(PROBLEMS["classes"]()), Oracle.descend, []
+
+    def short_of_memory(self, which, *arguments):
+        asked.append(len(which))
+        if len(which) > 100:
+            raise torch.OutOfMemoryError
+        return descend(self, which, *arguments)
+
+    monkeypatch.setattr(Oracle, "descend", short_of_memory)
+    assert solved(PROBLEMS["classes"]()).objective == pytest.approx(alone.objective, rel=1e-6)
+    assert max(asked) > 100  # more was tried, and then no more
+    assert max(asked[3:]) <= 240
 
 
 def test_ranges_share_every_template_out():

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.move_program import MoveProgram
+from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
 
 MOST_TARGETS = 8
 """Combinations of classes that are aimed at, one by one: each costs as much as all blocks without classes."""
@@ -60,9 +60,7 @@ class BlockData:
 
     def _tensor(self, array: FloatArray) -> Tensor:
         """One row where all are the same."""
-        if len(array) > 1 and bool(np.all(array == array[0])):
-            array = array[:1]
-        return torch.as_tensor(array, dtype=self.dtype, device=self.device)
+        return torch.as_tensor(np.array(one_row(array)), dtype=self.dtype, device=self.device)
 
     def zeros(self, *shape: int) -> Tensor:
         """In the format of the search."""

@@ -10,7 +10,8 @@ from dovetail.analysis.components import NOBODY, Components, components
 from dovetail.analysis.templates import TemplateArrays, templates
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
-from dovetail.methods.template_pricing.move_program import CouplingSides, MoveProgram, move_program
+from dovetail.methods.template_pricing.move_program import CouplingSides, MoveProgram
+from dovetail.methods.template_pricing.reduction import move_program
 from dovetail.run.context import SolveContext
 
 FEWEST_BLOCKS = 50

@@ -31,7 +31,7 @@ LONGEST = 4.0
 """Times a price, or a usual one: the longest step."""
 ENOUGH = 1e-7
 """Relative: a step that promises less is the last at its tau."""
-CHUNK = 1 << 16
+CHUNK, DEVICE_CHUNK = 1 << 16, 1 << 20
 """Blocks at a time: what is made on the way is six times as large as the pool's part."""
 QUIET_STEPS = 60
 """Of L-BFGS-B at each tau."""
@@ -60,8 +60,9 @@ def smoothed(pool: Pool, prices: FloatArray, tau: float, which: IntArray | None,
     if which is not None:
         some = torch.as_tensor(which, device=uses.device)
         uses, costs = uses[some], costs[some]
-    for first in range(0, len(costs), CHUNK):
-        use, cost = uses[first : first + CHUNK], costs[first : first + CHUNK]
+    size = CHUNK if uses.device.type == "cpu" else DEVICE_CHUNK
+    for first in range(0, len(costs), size):
+        use, cost = uses[first : first + size], costs[first : first + size]
         total = total + _chunk(use, cost, price, tau, second)
     return total
 

@@ -27,8 +27,9 @@ COLD = (0.4, 0.12, 1.2, 0.8)
 """Trust regions of descents from rest, in usual moves: they end in different places."""
 WARM, WARM_RADIUS = 4, 0.12
 """Descents from the best columns so far."""
-ROWS = 1 << 14
-"""Descents at a time: their arrays stay in a core's cache."""
+ROWS, DEVICE_ROWS = 1 << 14, 1 << 22
+"""Descents at a time: their arrays stay in a core's cache; a GPU is not busy with fewer, and its memory may
+ask for fewer (they are halved then)."""
 HOPELESS = 1.0
 """In units of a usual column's cost: a block whose best other column costs so much more than its first is not
 asked again."""
@@ -67,6 +68,7 @@ class Shard:
         self._oracle = Oracle(self.data, networks, 0 if self.whole is not None else options.steps)
         places = options.places if self.whole is None else 1 + len(self.whole)
         self.pool = Pool(self.data, places, len(program.output_columns))
+        self._rows = ROWS if torch.device(device).type == "cpu" else DEVICE_ROWS
         self._random = torch.Generator().manual_seed(0)
         self._begin()
         self._spread = self._floats(spread)
@@ -117,7 +119,7 @@ class Shard:
         """Blocks that are worth asking again: their best other column is not hopeless at the prices."""
         price = self._floats(prices)
         best = torch.empty(self.count, device=self.data.device)
-        for part in torch.arange(self.count, device=self.data.device).split(ROWS):  # type: ignore[no-untyped-call]
+        for part in torch.arange(self.count, device=self.data.device).split(self._rows):  # type: ignore[no-untyped-call]
             priced = self.pool.priced(price, part)
             first = torch.where(torch.isfinite(priced[:, 0]), priced[:, 0], torch.inf)
             best[part] = priced[:, 1:].min(dim=1).values - first
@@ -135,14 +137,24 @@ class Shard:
         """Ask blocks for columns: descents from rest and from their best ones, each at shaken prices."""
         starts = len(COLD) + WARM if self.whole is None else len(self.whole)
         shaken = prices * np.exp(noise * rng.standard_normal((starts, len(prices))))
-        size = max(1, ROWS // starts)
         for target in self._targets:
-            asked = self._worth_asking(self._tensor(which), target)
-            for part in asked.split(size):  # type: ignore[no-untyped-call]
-                if budget.over:
-                    return
-                if len(part):
-                    self._price_some(part, target, self._floats(shaken), self._floats(prices), unit)
+            left = self._worth_asking(self._tensor(which), target)
+            while len(left) and not budget.over:
+                size = max(1, self._rows // starts)
+                if self._priced(left[:size], target, self._floats(shaken), self._floats(prices), unit):
+                    left = left[size:]
+
+    def _priced(self, which: Tensor, target: Target, shaken: Tensor, prices: Tensor, unit: float) -> bool:
+        """Whether so many blocks fit the memory; with too many, the next time there are half as many."""
+        try:
+            self._price_some(which, target, shaken, prices, unit)
+            return True
+        except torch.OutOfMemoryError:
+            if len(which) == 1:
+                raise
+        torch.cuda.empty_cache()  # what the failed attempt held is free only now
+        self._rows = max(1, len(which) * len(shaken) // 2)
+        return False
 
     def _worth_asking(self, which: Tensor, target: Target) -> Tensor:
         """A block at rest costs least in its class, where only classes and moves cost."""

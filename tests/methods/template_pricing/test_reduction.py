@@ -6,8 +6,8 @@ import pytest
 import dovetail as dt
 from dovetail.analysis.components import components
 from dovetail.analysis.templates import FIXED, templates
-from dovetail.methods.template_pricing.move_program import move_program
 from dovetail.methods.template_pricing.plan import coupling_sides
+from dovetail.methods.template_pricing.reduction import move_program
 from tests.analysis.test_templates import shuffled, treated
 
 from .families import blends, offers, sales

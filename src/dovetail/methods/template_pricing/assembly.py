@@ -1,0 +1,199 @@
+"""The arrays of a template's block over moves (see `move_program`), coordinate by coordinate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dovetail.analysis.templates import FIXED, TemplateArrays
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.methods.template_pricing.move_program import (
+    Conditions,
+    CouplingSides,
+    Gain,
+    MoveProgram,
+    NetworkReading,
+    one_row,
+)
+
+NONE = -1
+"""In the place of a column on the left of a coordinate that has none."""
+
+
+class Assembly:
+    """Of a template whose defined columns and pairs are known."""
+
+    def __init__(
+        self,
+        template: TemplateArrays,
+        sides: CouplingSides,
+        entry: dict[tuple[int, int], FloatArray],
+        output: BoolArray,
+        defined: dict[int, int],
+        pairs: dict[int, int],
+    ) -> None:
+        self._template, self._sides, self._entry = template, sides, entry
+        self._defined, self._pairs = defined, pairs
+        behind = set(defined) | set(pairs.values())
+        right = [j for j in range(len(output)) if not output[j] and j not in behind]
+        self._right = np.array(right, dtype=np.int64)
+        self._left = np.array([pairs.get(j, NONE) for j in right], dtype=np.int64)
+        self._outputs = np.flatnonzero(output)
+        self._k = len(right)
+        self._classes = {
+            int(j) for network in template.networks if network.classifies for j in network.outputs
+        }
+        self._rest, self._gains = self._columns()
+
+    def program(self) -> MoveProgram:
+        """Everything."""
+        template = self._template
+        lower, upper = self._ranges()
+        networks = self._networks()
+        return MoveProgram(
+            lower, upper, template.integer[self._right], self._outputs, self._cost(),
+            *self._use(), self._sides, self._conditions(), networks, self._rest, tuple(self._gains),
+            _scale(lower, upper, networks),
+        )  # fmt: skip
+
+    def _columns(self) -> tuple[FloatArray, list[Gain]]:
+        """Columns at rest, and what they gain by parts."""
+        template, k, one = self._template, self._k, np.ones(1)
+        quiet = np.clip(0.0, template.lower, template.upper)
+        paired = self._left != NONE
+        for side in (self._right[paired], self._left[paired]):
+            quiet[:, side] = template.lower[:, side]
+        quiet[:, self._outputs] = 0.0
+        quiet[:, list(self._defined)] = 0.0
+        gains = []
+        for number, (right, left) in enumerate(zip(self._right.tolist(), self._left.tolist(), strict=True)):
+            gains.append(Gain(right, number, one))
+            gains.append(Gain(right, k + number, -one) if left == NONE else Gain(left, k + number, one))
+        gains += [Gain(int(j), 2 * k + number, one) for number, j in enumerate(self._outputs)]
+        for column, row in self._defined.items():
+            scale = self._entry[row, column]
+            others = {j: entry for (i, j), entry in self._entry.items() if i == row and j != column}
+            taken = sum((quiet[:, j] * entry for j, entry in others.items()), start=np.zeros(template.count))
+            quiet[:, column] = (template.row_lower[:, row] - taken) / scale
+            for gain in [gain for gain in gains if gain.column in others]:
+                amount = -gain.amount * others[gain.column] / scale
+                gains.append(Gain(column, gain.part, amount[:1] if same(amount) else amount))
+        return quiet, gains
+
+    def _ranges(self) -> tuple[FloatArray, FloatArray]:
+        template, right, left, rest = self._template, self._right, self._left, self._rest
+        upper = template.upper[:, right] - rest[:, right]
+        lower = template.lower[:, right] - rest[:, right]
+        paired = left != NONE
+        lower[:, paired] = -(template.upper[:, left[paired]] - rest[:, left[paired]])
+        return lower, upper
+
+    def _linear(self, columns: IntArray, entry: FloatArray) -> FloatArray:
+        """(N or 1, parts) of a linear form with (N or 1, m) entries on local columns."""
+        entry = one_row(entry)
+        place = {int(j): number for number, j in enumerate(columns)}
+        terms = [
+            (gain.part, entry[:, place[gain.column]] * gain.amount)
+            for gain in self._gains
+            if gain.column in place
+        ]
+        at_rest = one_row(np.sum(entry * self._rest[:, columns], axis=1))
+        count = max([len(at_rest), *(len(amount) for _, amount in terms)])
+        linear = np.zeros((count, 2 * self._k + len(self._outputs) + 1))
+        for part, amount in terms:
+            linear[:, part] += amount
+        linear[:, -1] = at_rest
+        return linear
+
+    def _cost(self) -> FloatArray:
+        cost = self._template.cost
+        columns = np.flatnonzero(np.any(cost != 0.0, axis=0))
+        return self._everywhere(self._linear(columns, cost[:, columns]))
+
+    def _everywhere(self, array: FloatArray) -> FloatArray:
+        """One row for all blocks, seen by each of them."""
+        return np.broadcast_to(array, (self._template.count, *array.shape[1:]))
+
+    def _use(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """Entries of sides on parts: (N, m) numbers, (m,) sides, (m,) parts."""
+        coupling = self._template.coupling
+        numbers, sides, parts = [np.zeros((1, 0))], [], []
+        for side, (row, sign) in enumerate(zip(self._sides.row, self._sides.sign, strict=True)):
+            mine = np.flatnonzero(coupling.row == row)
+            if not mine.size:
+                continue
+            linear = sign * self._linear(coupling.column[mine], coupling.entry[:, mine])
+            touched = np.flatnonzero(np.any(linear != 0.0, axis=0))
+            numbers.append(linear[:, touched])
+            sides.append(np.full(touched.size, side))
+            parts.append(touched)
+        ints = [np.concatenate([np.zeros(0, dtype=np.int64), *of]) for of in (sides, parts)]
+        return self._everywhere(_joined(numbers)), ints[0], ints[1]
+
+    def _forms(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Private rows that define nothing, and outputs and defined columns with bounds: linear forms with
+        their sides."""
+        template = self._template
+        for row in range(template.row_lower.shape[1]):
+            if row in self._defined.values():
+                continue
+            members = {j: entry for (i, j), entry in self._entry.items() if i == row}
+            columns, entry = np.array([*members], dtype=np.int64), np.stack([*members.values()], axis=1)
+            yield self._linear(columns, entry), template.row_lower[:, row], template.row_upper[:, row]
+        for column in (*self._outputs.tolist(), *self._defined):
+            if not (column in self._classes and self._any_class(column)):
+                linear = self._linear(np.array([column]), np.ones((1, 1)))
+                yield linear, template.lower[:, column], template.upper[:, column]
+
+    def _conditions(self) -> Conditions:
+        """The forms, side by side."""
+        k, q = self._k, len(self._outputs)
+        moves, outputs, least = [np.zeros((1, 0, k))], [np.zeros((1, 0, q))], [np.zeros((1, 0))]
+        for linear, lower, upper in self._forms():
+            for sign, side in ((1.0, lower), (-1.0, -upper)):
+                if np.any(np.isfinite(side)):
+                    moves.append(sign * linear[:, None, :k])
+                    outputs.append(sign * linear[:, None, 2 * k : -1])
+                    asked = np.where(np.isfinite(side), side, -np.inf) - sign * linear[:, -1]
+                    least.append(one_row(asked)[:, None])
+        return Conditions(*(self._everywhere(_joined(of)) for of in (moves, outputs, least)))
+
+    def _any_class(self, column: int) -> bool:
+        return bool(
+            np.all((self._template.lower[:, column] <= 0.0) & (self._template.upper[:, column] >= 1.0))
+        )
+
+    def _networks(self) -> tuple[NetworkReading, ...]:
+        readings = []
+        for network in self._template.networks:
+            local = network.inputs
+            at_rest = np.where(local == FIXED, network.data, self._rest[:, local])
+            by_moves = np.zeros((len(local), self._k))
+            for gain in self._gains:
+                if gain.part < self._k:
+                    by_moves[local == gain.column, gain.part] += gain.amount[0]
+            places = np.searchsorted(self._outputs, network.outputs)
+            readings.append(NetworkReading(network.block, at_rest, by_moves, places))
+        return tuple(readings)
+
+
+def _joined(arrays: list[FloatArray]) -> FloatArray:
+    """Side by side, along the second axis; (1, ...) where none has more rows."""
+    count = max(len(array) for array in arrays)
+    return np.concatenate([np.broadcast_to(a, (count, *a.shape[1:])) for a in arrays], axis=1)
+
+
+def same(numbers: FloatArray) -> bool:
+    """In all blocks."""
+    return bool(np.all(numbers == numbers[0]))
+
+
+def _scale(lower: FloatArray, upper: FloatArray, networks: tuple[NetworkReading, ...]) -> FloatArray:
+    """Half of what a coordinate can move; where that has no limit, how far inputs differ between blocks."""
+    width = np.median(upper - lower, axis=0)
+    spread = np.zeros(lower.shape[1])
+    for reading in networks:
+        spread = np.maximum(spread, np.abs(reading.by_moves).T @ reading.at_rest.std(axis=0))
+    free = np.where(spread > 0.0, spread, 1.0)
+    return np.asarray(np.where(np.isfinite(width) & (width > 0.0), 0.5 * width, free))
