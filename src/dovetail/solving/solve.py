@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dovetail.run.environment import Interrupts
@@ -19,6 +20,7 @@ def solve(
     time_limit: float = 60.0,
     gap: float = 0.0,
     absolute_gap: float = 0.0,
+    target: float | None = None,
     seed: int = 0,
     start: Any = None,
     n_jobs: int = 1,
@@ -26,6 +28,7 @@ def solve(
     cluster: Any = None,
     callback: Callback | None = None,
     log: bool | TextIO = True,
+    log_file: str | os.PathLike[str] | None = None,
 ) -> Result:
     """The best verified point of `model` within `time_limit` seconds.
 
@@ -38,11 +41,13 @@ def solve(
     else moves, and answers are checked where the predictor lives. `cluster` spreads blocks that are the same
     up to their data over `n_jobs` workers of Ray (docs/cluster.md): "local" starts one here and ends it,
     "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
-    sees an `Event` after each iteration and may call its `stop()`. `log=False` is silent; a file gets the
-    log written to it.
+    sees an `Event` after each iteration and may call its `stop()`. `log=False` prints nothing; a stream gets
+    the log written to it. `log_file` is the path of a file that gets it besides, at its end. The lines are
+    records of the logger "dovetail", too (docs/log.md).
 
     `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
     `Result.gap` says), `absolute_gap` where it is within that of it; the stop reason is then "gap".
+    `target` ends it with the first point that is as good or better, whatever is proved: "target".
 
     Time limit, Ctrl-C, SIGTERM and `stop()` end the search early and return the best point so far. Signals
     that the caller ignores stay ignored, and so does SIGTERM where the caller has a handler of it. An error
@@ -63,7 +68,8 @@ def solve(
 
             options = SolveOptions.checked(
                 method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, seed=seed, start=start,
-                n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
+                n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log, target=target,
+                log_file=log_file,
             )  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
         return answers[0]
