@@ -31,10 +31,8 @@ class OpenInput:
     above: bool
 
     def __str__(self) -> str:
-        sides = " and ".join(
-            side for side, is_open in (("below", self.below), ("above", self.above)) if is_open
-        )
-        return f"{self.name} ({sides})"
+        sides = ["below"] * self.below + ["above"] * self.above
+        return f"{self.name} ({' and '.join(sides)})"
 
 
 def open_inputs(
