@@ -276,6 +276,9 @@ def of_solve() -> Iterator[Case]:
     )
     yield from each("solve.callback", [3, "x", [], object()], lambda v: solve(callback=v))
     yield from each("solve.log", ["x", 3, b"", None, [], object()], lambda v: solve(log=v))
+    yield from each("solve.target", ["x", nan, inf, True, [1.0], 1j], lambda v: solve(target=v))
+    files = ["", 3, b"", [], object(), "/dev/null/solve.log", "/", "a\0b"]
+    yield from each("solve.log_file", files, lambda v: solve(log_file=v))
     starts = ["x", [1.0], [nan] * 3, [inf] * 3, np.zeros((1, 3)), np.zeros((3, 1)), np.zeros((3, 3)),
               [[0.0], [0.0, 1.0]],
               {}, object(), [1j] * 3, ["a", "b", "c"], np.zeros((1, 1, 3)), [0.0] * 4]  # fmt: skip

@@ -142,7 +142,7 @@ class Monitor:
     def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[Part]:
         """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
         part = Part(name, self._state(), len(self.trace), residuals)
-        self._journal.begin(RESIDUALS if residuals else PARTS)
+        self._journal.explain(RESIDUALS if residuals else PARTS)
         self._journal.say(f"{name}: {why}" if why else name, "-- ", "   ", "section")
         self._parts.append(part)
         self._changed()

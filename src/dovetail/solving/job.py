@@ -58,6 +58,8 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
 def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:
     title = f"dovetail {__version__}: {options.method.name}, seed {options.seed}, {options.limits}"
     monitor.write(lambda width: heading(problem, title, width))
+    if options.about and not getattr(options.method, "has_parts", False):  # those tell their own plan
+        monitor.fact("plan", options.about)
     if options.n_jobs > options.threads and options.cluster is None:
         monitor.fact(
             "n_jobs", f"{options.n_jobs} threads were asked for; {cores()} are used, one per core there is"

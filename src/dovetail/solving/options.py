@@ -37,6 +37,8 @@ class SolveOptions:
     """Where the log goes; None for silence."""
     target: float | None = None
     log_file: Path | None = None
+    about: str = ""
+    """What a method that was chosen by its name does."""
 
     @classmethod
     def checked(
@@ -74,6 +76,7 @@ class SolveOptions:
         return cls(
             chosen, time_limit, limit, int(seed), start, int(n_jobs), device, cluster, callback,
             log_stream(log), None if target is None else float(target), _path_of(log_file),
+            METHODS[method].text if isinstance(method, str) else "",
         )  # fmt: skip
 
     @property

@@ -42,16 +42,14 @@ def solve(
     up to their data over `n_jobs` workers of Ray (docs/cluster.md): "local" starts one here and ends it,
     "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
     sees an `Event` after each iteration and may call its `stop()`. `log=False` prints nothing; a stream gets
-    the log written to it. `log_file` is the path of a file that gets it besides, at its end. The lines are
-    records of the logger "dovetail", too (docs/log.md).
+    the log written to it, and the file `log_file` besides, at its end (docs/log.md).
 
     `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
-    `Result.gap` says), `absolute_gap` where it is within that of it; the stop reason is then "gap".
-    `target` ends it with the first point that is as good or better, whatever is proved: "target".
-
-    Time limit, Ctrl-C, SIGTERM and `stop()` end the search early and return the best point so far. Signals
-    that the caller ignores stay ignored, and so does SIGTERM where the caller has a handler of it. An error
-    or a second Ctrl-C after a point is known carries the result so far in its attribute `result`.
+    `Result.gap` says), `absolute_gap` where it is within that of it; `target` with the first point that is
+    as good or better, whatever is proved. The stop reason is then "gap" or "target". Time limit, Ctrl-C,
+    SIGTERM and `stop()` end it early and return the best point so far. Signals that the caller ignores stay
+    ignored, and so does SIGTERM where the caller has a handler of it. An error or a second Ctrl-C after a
+    point is known carries the result so far in its attribute `result`.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))

@@ -63,7 +63,7 @@ def _block(block: Block) -> str:
 def legend(*, residuals: bool, width: int) -> Iterator[str]:
     """How to read the rows."""
     words = [
-        "rows come where the best verified point (incumbent) or the proven bound changes, and seldom in between",
+        "rows come where the best verified point (incumbent) or the proven bound changes, else seldom",
         "rows only: a bound that has not seen the networks",
         "evaluations: samples that predictors were asked about",
         "--: a part begins, or ends after so many seconds",

@@ -53,7 +53,7 @@ class Journal:
     def __init__(self, outlets: list[Outlet]) -> None:
         self._outlets, self._lock = outlets, RLock()
         self._columns: tuple[Column, ...] | None = None
-        self._turn = 0
+        self._explained, self._turn = False, 0
         self.failure = ""
         """Why an outlet was given up, if one was."""
 
@@ -73,23 +73,23 @@ class Journal:
                 self._attempt(outlet, lambda outlet: outlet.write(rendering, style))
 
     def row(self, columns: tuple[Column, ...], state: State, *, unwatched: bool = False) -> None:
-        """A row of the table; `unwatched`: only where no live line says the same."""
+        """A row of the table, under titles where they are others than before; `unwatched`: only where no live
+        line says the same."""
         with self._lock:
-            self.begin(columns)
+            self.explain(columns)
+            if columns is not self._columns:
+                self._columns = columns
+                self.write(lambda width: [head(columns, width)])
             for outlet in tuple(self._outlets):
                 if not (unwatched and outlet.live):
                     self._attempt(outlet, lambda out: out.write(lambda width: [line(columns, state, width)]))
 
-    def begin(self, columns: tuple[Column, ...]) -> None:
-        """Rows of these columns come: their titles, where they are others than before; the first time, how
-        to read them."""
+    def explain(self, columns: tuple[Column, ...]) -> None:
+        """How to read the rows that come; once."""
         with self._lock:
-            if columns is self._columns:
-                return
-            first, self._columns = self._columns is None, columns
-            if first:
+            if not self._explained:
+                self._explained = True
                 self.write(lambda width: legend(residuals=columns is RESIDUALS, width=width))
-            self.write(lambda width: [head(columns, width)])
 
     def show(self, state: State) -> None:
         """Put the state on the live line, where there is one."""

@@ -143,7 +143,7 @@ def line(columns: tuple[Column, ...], state: State, width: int) -> str:
         if skipped:
             skipped = False
         elif column is _BOUND and state.rows_only and state.bound is not None:
-            both = size + 1 + following  # across the gap, which there is none of
+            both = size + 1 + following if following else size  # across the gap, which there is none of
             texts.append(column.cell(rows_only(state.bound, both), both))
             skipped = following > 0
         else:
