@@ -54,16 +54,16 @@ def row():
 def test_a_row_where_something_changed_and_nowhere_else(watched, row):
     monitor, clock, incumbent, log = watched
     plain = replace(row, residuals=())
-    for k in range(200):
+    for _ in range(200):
         clock.now += 0.5
         monitor.iteration(plain, None)
     assert rows_in(log) == []
     incumbent.objective = 5.0
-    for k in range(100):
+    for _ in range(100):
         monitor.iteration(plain, None)
     incumbent.proven_bound = 7.0
     clock.now += 2.0
-    for k in range(100):
+    for _ in range(100):
         monitor.iteration(plain, None)
     first, second = rows_in(log)
     assert "5" in first.split() and "40.0" in second.split()
@@ -83,7 +83,7 @@ def test_many_changes_in_a_moment_are_not_all_told(watched):
 
 
 def test_a_bound_that_creeps_is_told_once_a_second(watched):
-    monitor, clock, incumbent, log = watched
+    _, clock, incumbent, log = watched
     incumbent.objective = 1.0
     for k in range(300):
         clock.now = 0.01 * k
@@ -93,7 +93,7 @@ def test_a_bound_that_creeps_is_told_once_a_second(watched):
 
 
 def test_the_first_bound_that_has_seen_the_networks_is_told_at_once(watched):
-    monitor, clock, incumbent, log = watched
+    _, _, incumbent, log = watched
     incumbent.objective, incumbent.proven_bound, incumbent.rows_only = 1.0, 40.0, True
     incumbent.on_change()
     incumbent.proven_bound, incumbent.rows_only = 2.0, False

@@ -55,9 +55,10 @@ def _missed(
 
 
 def _outward(value: float, *, upwards: bool) -> float:
-    """The value to a few digits, never on the wrong side of it."""
-    if value == 0.0 or not math.isfinite(value):
-        return value
+    """The value to a few digits, on the wrong side of it only by less than the check forgives."""
+    near = float(f"{value:.{DIGITS}g}")
+    if abs(near - value) <= 0.5 * TOLERANCE or not math.isfinite(value):
+        return near
     unit = 10.0 ** (math.floor(math.log10(abs(value))) + 1 - DIGITS)
     steps = math.ceil(value / unit) if upwards else math.floor(value / unit)
     return float(f"{steps * unit:.{DIGITS}g}")

@@ -86,11 +86,17 @@ class Guard:
         return description if layers is None else replace(description, layers=self._watched(layers))
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The call, which answers one row for each that it is given."""
+        """The call, which answers one row for each that it is given.
+
+        A copy that asks the predictor itself, as those of plain functions do, is not counted besides.
+        """
 
         def counted(rows: Any) -> Any:
-            self._count(len(rows))
-            return call(rows)
+            before = self.evaluations
+            answer = call(rows)
+            if self.evaluations == before:
+                self._count(len(rows))
+            return answer
 
         return counted
 

@@ -159,7 +159,7 @@ class Monitor:
         """Record an iteration; print it if it is time; tell the callback."""
         self.trace.rows.append(row)
         with self._lock:
-            if not row.residuals:
+            if not self._shows_residuals(row):
                 self._changed()
             elif row.iteration <= ALL_ROUNDS or row.source or row.elapsed - self._row_at >= PACE:
                 self._print(self._state_at(row))
@@ -229,7 +229,7 @@ class Monitor:
         """Print what was not due before: the last iteration that closes a residual, or the last change."""
         with self._lock:
             last = self.trace[-1] if len(self.trace) else None
-            if last is None or not last.residuals:
+            if last is None or not self._shows_residuals(last):
                 self._show_change(self._state())
             elif last.elapsed > self._row_at:
                 self._print(self._state_at(last))
@@ -239,8 +239,12 @@ class Monitor:
         self._rows, self._silence = self._rows + 1, FIRST_SILENCE
         self._row_at, self._seen = state.elapsed, state
 
+    def _shows_residuals(self, row: Row) -> bool:
+        """Whether the iteration is one of a part that is read by its residuals."""
+        return bool(row.residuals) and (not self._parts or self._parts[-1].residuals)
+
     def _columns(self, state: State) -> tuple[Column, ...]:
-        residuals = state.residual is not None or (bool(self._parts) and self._parts[-1].residuals)
+        residuals = self._parts[-1].residuals if self._parts else state.residual is not None
         return RESIDUALS if residuals else PARTS
 
     def _tick(self) -> None:

@@ -41,7 +41,10 @@ def test_names_do_no_harm(name):
 
 
 def test_the_legend_explains_the_columns():
-    plain, residuals = (" ".join(legend(residuals=both, width=79)).split() for both in (False, True))
-    for word in ("incumbent)", "bound", "evaluations:"):
-        assert word in plain or word in residuals
+    plain, residuals = (
+        " ".join(" ".join(legend(residuals=both, width=79)).split()) for both in (False, True)
+    )
+    for word in ("rows only:", "evaluations:"):
+        assert word in plain and word in residuals
+    assert "(incumbent)" in plain and "--:" in plain
     assert "residual:" in residuals and "rho:" in residuals and "residual:" not in plain
