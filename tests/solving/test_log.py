@@ -4,6 +4,7 @@ import io
 import itertools
 import logging
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,11 @@ from dovetail.report.log.layout import cells
 from tests.report.log.test_layout import HOSTILE
 from tests.small import bowl, knapsack, linear_net, random_mlp
 
+PAPER = dt.DualDecomposition.paper()
 METHOD_OPTIONS = {
+    "dual-decomposition": dt.DualDecomposition(iterations=5),
+    "paper": replace(PAPER, iterations=5),
+    "paper-adaptive": replace(PAPER, iterations=5, penalty=dt.IncreasingPenalty()),
     "auto": dt.Auto(effort=2),
     "sequential-linear": dt.SequentialLinear(starts=3),
     "column-generation": dt.ColumnGeneration(rounds=3),

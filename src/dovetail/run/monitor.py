@@ -24,6 +24,8 @@ ALL_ROUNDS, PACE = 20, 1.0
 """So many rounds that close a residual are all printed; later ones at most once in so many seconds."""
 PACES = ((5, 0.0), (20, 0.25))
 """So many changes are printed with at least so many seconds between them; later ones as rounds are."""
+SECTION, UNDER = "-- ", "   "
+"""What lines about a part begin with, and those that go on with it."""
 FIRST_SILENCE, MOST_SILENCE = 5.0, 300.0
 """Seconds without a change until a row shows that work is going on; twice as many until the next, and so on,
 but no more than the second."""
@@ -125,9 +127,9 @@ class Monitor:
     # ---- lines
 
     def say(self, text: str = "", style: str = "") -> None:
-        """A text of the log, wrapped; what it begins with, its next lines begin with as well."""
+        """A text of the log, wrapped and indented: under the line of its part, if one is at work."""
         body = text.lstrip(" ")
-        indent = " " * (len(text) - len(body))
+        indent = UNDER if self._parts else " " * (len(text) - len(body))
         self._journal.say(body, indent, indent + "  ", style)
 
     def fact(self, label: str, text: str, style: str = "") -> None:
@@ -143,7 +145,7 @@ class Monitor:
         """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
         part = Part(name, self._state(), len(self.trace), residuals)
         self._journal.explain(RESIDUALS if residuals else PARTS)
-        self._journal.say(f"{name}: {why}" if why else name, "-- ", "   ", "section")
+        self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
         self._parts.append(part)
         self._changed()
         try:
@@ -151,7 +153,7 @@ class Monitor:
         finally:
             self._catch_up()
             self._parts.pop()
-            self._journal.say(part.summary(self._state(), len(self.trace)), "-- ", "   ", "section")
+            self._journal.say(part.summary(self._state(), len(self.trace)), SECTION, UNDER, "section")
 
     # ---- rows
 

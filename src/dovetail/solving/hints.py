@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -159,6 +158,5 @@ def _listed(items: list[str]) -> str:
 
 
 def _round(seconds: float) -> float:
-    """To one digit, upwards: nobody asks for 13.7 s."""
-    unit = 10.0 ** math.floor(math.log10(max(seconds, 1.0)))
-    return math.ceil(seconds / unit) * unit
+    """To one digit: nobody asks for 13.7 s."""
+    return max(1.0, float(f"{seconds:.0e}"))
