@@ -73,5 +73,5 @@ def _explain(console: Console, instance: Water, result: Result) -> None:
     console.print(
         f"\nChecked again, with the network itself and no solver: worst row {violation.rows.amount:.0e}, "
         f"worst prediction {violation.prediction.amount:.0e}.\n"
-        f"The solution is {verdict}. Status {result.status.value!r}: {result.message}."
+        f"The solution is {verdict}. Status {result.status.value!r}: {result.message.partition('; ')[0]}."
     )

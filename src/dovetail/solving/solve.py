@@ -64,10 +64,9 @@ def solve(
             from dovetail.solving.options import SolveOptions
 
             options = SolveOptions.checked(
-                method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, seed=seed, start=start,
-                n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log, log_file=log_file,
-                target=target,
-            )  # fmt: skip
+                method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, target=target, seed=seed,
+                start=start, n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
+                log_file=log_file)  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
         return answers[0]
     except KeyboardInterrupt as leaving:
