@@ -26,7 +26,7 @@ from dovetail.core.problem import Problem
 from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
-from dovetail.run.gap import GapLimit, explained, meets
+from dovetail.run.gap import HAIR, GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
 
@@ -175,8 +175,8 @@ class Incumbent:
         """The best point is as good as the caller asked for."""
         if self.x is None or self._target is None:
             return False
-        sign = self._problem.mip.sign
-        return sign * self.objective <= sign * self._target
+        beyond = self._problem.mip.sign * (self.objective - self._target)
+        return beyond <= HAIR * max(1.0, abs(self._target))
 
     @property
     def rows_only(self) -> bool:

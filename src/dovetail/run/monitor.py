@@ -91,8 +91,10 @@ class Monitor:
         return self
 
     def __exit__(self, *trouble: object) -> None:
-        self._ticker.stop()
-        self._journal.close()
+        try:
+            self._ticker.stop()
+        finally:  # a terminal gets its cursor back, whoever is in a hurry
+            self._journal.close()
 
     @property
     def log_failure(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 
@@ -19,6 +20,8 @@ from dovetail.run.stopwatch import Profile
 from dovetail.solving.hints import Finding, hints
 from dovetail.solving.message import message
 from dovetail.solving.status import conclude
+
+_log = logging.getLogger("dovetail")
 
 CERTIFYING_SECONDS = 60.0
 """For a certificate, at most, when somebody asks for it."""
@@ -60,11 +63,20 @@ def pack(
         source=context.incumbent.source,
         bound_source="" if conclusion.bound is None else context.incumbent.bound_source,
         evaluations=context.monitor.evaluations,
-        hints=hints(found),
+        hints=_advice(found),
         written=outcome.written,
         origin=snapshot.origin,
         certifying=None if conclusion.bound is None else _certifying(problem, conclusion.bound, context),
     )
+
+
+def _advice(found: Finding) -> tuple[str, ...]:
+    """Hints; whatever goes wrong with them, the answer stands."""
+    try:
+        return hints(found)
+    except Exception:
+        _log.warning("no hints could be given", exc_info=True)
+        return ()
 
 
 def _certifying(problem: Problem, bound: float, context: SolveContext) -> Callable[[], Certificate | None]:
