@@ -84,3 +84,8 @@ def test_gaps(incumbent, bound, text):
 
 def test_an_inexact_step_has_a_star():
     assert "7*" in line(RESIDUALS, replace(STATE, iteration=7, exact=False), 79).split()
+
+
+def test_a_residual_of_nothing_is_a_number_and_no_penalty_is_none():
+    told = line(RESIDUALS, replace(STATE, residual=0.0, rho=0.0), 79).split()
+    assert told[-3:] == ["0.0e+00", "-", "1,204"]

@@ -108,14 +108,14 @@ RESIDUALS = (
     _BOUND,
     _GAP,
     Column("residual", 8, 8, lambda state, width: _power(state.residual)),
-    Column("rho", 8, 7, lambda state, width: _power(state.rho)),
+    Column("rho", 8, 7, lambda state, width: _power(state.rho or None)),
     _EVALUATIONS,
 )
 """Of Algorithm 1, and of the other methods that close a residual."""
 
 
 def _power(value: float | None) -> str:
-    return "-" if not value else f"{value:.1e}"
+    return "-" if value is None else f"{value:.1e}"
 
 
 def _fitting(columns: tuple[Column, ...], width: int) -> list[tuple[Column, int]]:
