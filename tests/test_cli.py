@@ -92,6 +92,7 @@ def test_the_demo_ends_with_a_verified_solution(tmp_path, capsys):
         "The solution is verified",
     ):
         assert part in said, part
+    assert all(len(line) <= 79 for line in said.splitlines())
     assert "<svg" in page.read_text()
 
 

@@ -16,7 +16,7 @@ from dovetail.report.log.outlet import Rendering
 from dovetail.report.log.table import PARTS, RESIDUALS, Column, State
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.incumbent import Incumbent
-from dovetail.run.part import Part
+from dovetail.run.solve_part import SolvePart
 from dovetail.run.ticker import Ticker
 from dovetail.run.trace import Row, Trace
 
@@ -76,7 +76,7 @@ class Monitor:
         self._ticker = Ticker(self._tick)
         self._incumbent: Incumbent | None = None
         self._evaluations: Callable[[], int] = lambda: 0
-        self._parts: list[Part] = []
+        self._parts: list[SolvePart] = []
         self._lock = RLock()
         self._seen = State(0.0, "", math.nan, None, False, 0)
         """What the last row said."""
@@ -143,9 +143,9 @@ class Monitor:
         self._journal.write(rendering)
 
     @contextmanager
-    def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[Part]:
+    def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[SolvePart]:
         """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
-        part = Part(name, self._state(), len(self.trace), residuals)
+        part = SolvePart(name, self._state(), len(self.trace), residuals)
         self._journal.explain(RESIDUALS if residuals else PARTS)
         self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
         self._parts.append(part)

@@ -23,7 +23,7 @@ ENDS = {
 
 
 @dataclass
-class Part:
+class SolvePart:
     """One method at work."""
 
     name: str

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.report.log.table import State
 from dovetail.run.budget import StopReason
-from dovetail.run.part import Part, gain
+from dovetail.run.solve_part import SolvePart, gain
 
 NOTHING = State(2.0, "", math.nan, None, rows_only=False, evaluations=0)
 POINT = replace(NOTHING, incumbent=57.0)
@@ -32,13 +32,13 @@ def test_gains(before, after, words):
 
 
 def test_a_part_that_brought_nothing_says_so():
-    part = Part("integer search", POINT, rounds=4)
+    part = SolvePart("integer search", POINT, rounds=4)
     assert (
         part.summary(replace(POINT, elapsed=14.1), rounds=40) == "12.1 s integer search: 36 rounds, no gain"
     )
 
 
 def test_what_the_method_says_is_told_and_why_it_ended():
-    part = Part("input branching", POINT, rounds=0, note="input branching: 12 boxes, closed")
+    part = SolvePart("input branching", POINT, rounds=0, note="input branching: 12 boxes, closed")
     part.stop_reason = StopReason.PROVED
     assert part.summary(POINT, 1) == "0.0 s input branching: 1 round, no gain, proved; 12 boxes, closed"
