@@ -81,7 +81,7 @@ class Monitor:
         self._seen = State(0.0, "", math.nan, None, False, 0)
         """What the last row said."""
         self._rows, self._row_at, self._silence = 0, 0.0, FIRST_SILENCE
-        self._told_interrupt = False
+        self._began = self._told_interrupt = False
         self.failure: Exception | None = None
         """What the callback raised, if it did: the search ends, and `solve` raises it again."""
 
@@ -146,6 +146,7 @@ class Monitor:
     def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[SolvePart]:
         """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
         part = SolvePart(name, self._state(), len(self.trace), residuals)
+        self._began = True
         self._journal.explain(RESIDUALS if residuals else PARTS)
         self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
         self._parts.append(part)
@@ -234,7 +235,8 @@ class Monitor:
         with self._lock:
             last = self.trace[-1] if len(self.trace) else None
             if last is None or not self._shows_residuals(last):
-                self._show_change(self._state())
+                if self._began:  # else the last lines say it all
+                    self._show_change(self._state())
             elif last.elapsed > self._row_at:
                 self._print(self._state_at(last))
 

@@ -48,6 +48,12 @@ def test_a_bound_of_the_rows_alone_has_no_gap(solved):
     assert "gap" in text_of(replace(loose, bound_source="exact"))
 
 
+def test_without_networks_nothing_is_said_of_them():
+    result = dt.solve(dt.Problem(dt.Mip(cost=[1.0], lower=0.5, integer=True)), log=False)
+    text = text_of(result)
+    assert "network seen" not in text and "predict" not in text and text.count("\u2713") == 3
+
+
 def test_hints_are_told(solved):
     text = text_of(replace(solved, hints=("time_limit=40: it came late", "bounds for x")))
     assert "try next    - time_limit=40: it came late\n            - bounds for x" in text

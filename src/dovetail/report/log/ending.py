@@ -65,21 +65,26 @@ def _bound(result: Result, width: int) -> Iterator[str]:
     if result.bound is None:
         yield from fact("bound", "none", width)
         return
-    by = f" ({proved_by(result.bound_source)})" if result.bound_source else ""
+    by = f" ({proved_by(result.bound_source)})" if result.bound_source and not _no_network(result) else ""
     far = ""
     if result.gap is not None and (result.bound_source not in ROWS_ONLY or result.status.value == "optimal"):
         far = f", gap {percent(result.gap)}"
     yield from fact("bound", f"{result.bound:.10g}{far}{by}", width)
 
 
+def _no_network(result: Result) -> bool:
+    """Whether the rows are all there is: a point of a problem with networks asks them."""
+    return result.x is not None and result.evaluations == 0
+
+
 def _finder(result: Result) -> str:
     """What found the point, in which part, and when."""
     gains = [row for row in result.trace if row.source]
-    words = found_by(result.source)
+    words = "the rows alone" if _no_network(result) else found_by(result.source)
     if not gains or gains[-1].source != result.source:
         return words
     last = gains[-1]
-    where = f"{last.part}: " if last.part and last.part != words else ""
+    where = f"{last.part}: " if last.part and last.part not in words else ""
     return f"{where}{words}, after {last.elapsed:.1f} s"
 
 
@@ -87,7 +92,10 @@ def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[st
     violation = result.violation
     if violation is None:
         return
-    for place, (kind, words) in enumerate(CHECKS.items()):
+    checks = {
+        kind: words for kind, words in CHECKS.items() if kind != "prediction" or not _no_network(result)
+    }
+    for place, (kind, words) in enumerate(checks.items()):
         worst = getattr(violation, kind)
         mark = passed if worst.amount <= TOLERANCE else missed
         by = "" if worst.amount == 0.0 else f" ({worst.amount:.1e})"
