@@ -55,6 +55,7 @@ HOUSE_LP = {
 """The files that use HiGHS directly, as the house LP; `mip/loaded_highs.py` says why there is no protocol."""
 
 HOUSE_MIP = {
+    "analysis/elastic.py",
     "linearised/rounding_room.py",
     "bounds/confirmed.py",
     "linearised/starts.py",

@@ -389,6 +389,10 @@ def as_markdown() -> str:
     """The plan as the table of docs/auto.md."""
     lines = ["| phase | when | of the time left |", "| --- | --- | --- |"]
     for phase in PHASES:
-        share = "all" if phase.share == 1.0 else f"{100 * phase.share:g} %"
-        lines.append(f"| {phase.name} | {phase.when} | {share} |")
+        lines.append(f"| {phase.name} | {phase.when} | {share_in_words(phase.share)} |")
     return "\n".join(lines)
+
+
+def share_in_words(share: float) -> str:
+    """How much of the time left."""
+    return "all" if share == 1.0 else f"{100 * share:g} %"

@@ -112,6 +112,14 @@ class Result:
     names: Sequence[str] | None = None
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
+    source: str = ""
+    """What found the point (`dovetail.report.sources` has it in words)."""
+    bound_source: str = ""
+    """What proved the bound."""
+    evaluations: int = 0
+    """Samples that predictors and their copies were asked about; other processes' are not counted."""
+    hints: tuple[str, ...] = ()
+    """What to try next, as far as the run shows it; the most promising first."""
     written: WrittenModel | None = None
     """What became of the model that "big-m" wrote; None for methods that write none."""
     origin: Origin | None = field(default=None, repr=False)
@@ -187,6 +195,10 @@ class Result:
             "engine": self.engine,
             "names": None if self.names is None else list(self.names),
             "outside": [asdict(where) for where in self.extrapolations],
+            "source": self.source,
+            "bound_source": self.bound_source,
+            "evaluations": self.evaluations,
+            "hints": list(self.hints),
             "written": None if self.written is None else asdict(self.written),
         }
         return json.dumps(_sayable(record), allow_nan=False)
@@ -264,6 +276,10 @@ def _read(record: Any) -> Result:
         engine=_require("engine", record.get("engine", ""), str),
         names=names,
         extrapolations=tuple(_extrapolation(where) for where in record.get("outside", ())),
+        source=_require("source", record.get("source", ""), str),
+        bound_source=_require("bound_source", record.get("bound_source", ""), str),
+        evaluations=_require("evaluations", record.get("evaluations", 0), int),
+        hints=tuple(_texts("hints", record.get("hints", []))),
         written=_written(record.get("written")),
     )
 
@@ -360,6 +376,8 @@ def _row(record: Any) -> Row:
     _require("source", record["source"], str)
     _require("proof", record["proof"], str)
     _require("exact", record["exact"], bool)
+    _require("part", record.get("part", ""), str)
+    _require("evaluations", record.get("evaluations", 0), int)
     bound = _number("bound", record["bound"], optional=True)
     return Row(**{**record, **numbers, "bound": bound, "residuals": residuals})
 

@@ -50,6 +50,10 @@ class Row:
     """What is proved so far: nothing better exists; None while nothing is."""
     proof: str = ""
     """What improved the bound in this iteration: "" for nothing."""
+    part: str = ""
+    """Which part of the solve made it: a phase of the default method, or the method's own name."""
+    evaluations: int = 0
+    """Samples that predictors were asked about since the solve began."""
 
     @property
     def primal(self) -> float:
