@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dovetail.core.suggestion import did_you_mean
 from dovetail.methods import METHODS
 from dovetail.nn import SUB_SOLVERS
 from dovetail.version import __version__
@@ -69,7 +70,7 @@ import_module("dovetail.solving.solve")  # light: the first solve hears Ctrl-C w
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
-        raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+        raise AttributeError(f"module 'dovetail' has no attribute {name!r}{did_you_mean(name, _PUBLIC)}")
     value = getattr(import_module(_PUBLIC[name]), name)
     globals()[name] = value
     return value

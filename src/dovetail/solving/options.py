@@ -33,6 +33,7 @@ class SolveOptions:
     callback: Callback | None
     log: TextIO | None
     """Where the log goes; None for silence."""
+    load: bool = True
 
     @classmethod
     def checked(
@@ -49,6 +50,7 @@ class SolveOptions:
         cluster: object,
         callback: Callback | None,
         log: bool | TextIO,
+        load: bool,
     ) -> SolveOptions:
         """The options, or an error that names the one that cannot be. `start` is read with the model."""
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
@@ -62,9 +64,12 @@ class SolveOptions:
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
         _require_device(device)
         require_cluster(cluster, chosen)
+        if type(load).__name__ not in ("bool", "bool_"):
+            raise OptionError(f"load is {load!r}; give True or False.")
         limit = GapLimit(float(gap), float(absolute_gap))
         return cls(
-            chosen, time_limit, limit, int(seed), start, int(n_jobs), device, cluster, callback, log_file(log)
+            chosen, time_limit, limit, int(seed), start, int(n_jobs), device, cluster, callback,
+            log_file(log), bool(load),
         )  # fmt: skip
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
+from dovetail.core.suggestion import with_suggestions
 from dovetail.run.environment import Interrupts
 
 if TYPE_CHECKING:  # this file must not load numpy or torch: that takes seconds in which nobody hears Ctrl-C
@@ -12,6 +13,7 @@ if TYPE_CHECKING:  # this file must not load numpy or torch: that takes seconds 
     from dovetail.run.result import Result
 
 
+@with_suggestions
 def solve(
     model: Any,
     method: str | Method = "auto",
@@ -26,11 +28,14 @@ def solve(
     cluster: Any = None,
     callback: Callback | None = None,
     log: bool | TextIO = True,
+    load: bool = True,
 ) -> Result:
     """The best verified point of `model` within `time_limit` seconds.
 
     `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
-    predictors tied to it by `add_predictor_constr`; it is read, never changed.
+    predictors tied to it by `add_predictor_constr`. Its rows, bounds and objective are read, never changed;
+    with `load=True` the values are written where its own ways of reading a solution find them
+    (`Result.load`), and `load=False` leaves even these alone.
 
     `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
     value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
@@ -59,13 +64,16 @@ def solve(
     try:
         with Interrupts() as interrupts:
             from dovetail.solving.job import solve_model
+            from dovetail.solving.loading import loaded
             from dovetail.solving.options import SolveOptions
 
             options = SolveOptions.checked(
                 method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, seed=seed, start=start,
-                n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
+                n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log, load=load,
             )  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
+            if options.load:
+                answers[0] = loaded(answers[0])
         return answers[0]
     except KeyboardInterrupt as leaving:
         if answers:  # it came between the last line of the solve and the caller

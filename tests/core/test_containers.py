@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dovetail as dt
-from dovetail.models.containers import as_array
+from dovetail.core.containers import as_array
 
 
 class Variable:
