@@ -95,6 +95,12 @@ class LazyNames(Sequence[str]):
         return LazyNames(*self.parts, tuple(fresh))
 
 
+def in_short(name: str, most: int = 24) -> str:
+    """A name in one line of so many characters, whatever its owner put into it."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return plain if len(plain) <= most else f"{plain[: most - 3]}..."
+
+
 def label_of(name: str) -> str:
     """A name without its indices."""
     return name.partition("[")[0]

@@ -8,10 +8,15 @@ from typing import Any, TextIO
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import DovetailError, PredictorError
 from dovetail.core.foreign import ForeignModel
+from dovetail.core.html_table import facts
+from dovetail.core.names import in_short
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
 from dovetail.modelling.registry import registry_of
 from dovetail.modelling.shapes import as_samples
+
+MOST_SHOWN = 4
+"""Output values that are shown in one line."""
 
 
 class PredictorConstr:
@@ -50,6 +55,27 @@ class PredictorConstr:
         `eps` is taken for the peers' sake: class boundaries are judged without a tolerance here.
         """
         return self._attached.error(as_samples(self.input_values), self.output_values)
+
+    def __repr__(self) -> str:
+        block = self._attached.block
+        assert block is not None
+        return f"<PredictorConstr {in_short(self.name)}: {block.in_words}; {self._outputs_in_short()}>"
+
+    def _repr_html_(self) -> str:
+        block = self._attached.block
+        assert block is not None
+        rows = [("predictor", block.in_words), ("outputs", self._outputs_in_short())]
+        if self._attached.values is not None:
+            rows.append(("largest error", f"{float(self.get_error().max()):.1e}"))
+        return facts(f"PredictorConstr {self.name}", rows)
+
+    def _outputs_in_short(self) -> str:
+        """The values of the outputs, or why there are none."""
+        if self._attached.values is None:
+            return "no values yet" if "no solution yet" in self._attached.trouble else self._attached.trouble
+        values = self._attached.values[1].ravel()
+        shown = ", ".join(f"{value:.6g}" for value in values[:MOST_SHOWN])
+        return f"outputs {shown}{', ...' if values.size > MOST_SHOWN else ''}"
 
     def print_stats(self, file: TextIO | None = None) -> None:
         """What is attached, in a few lines."""

@@ -30,7 +30,8 @@ SETTINGS: dict[str, float] = {
 }
 """For one solve of a point that was checked: no limit of its owner ends it, and rows that the point meets to
 1e-6 are met, however Gurobi scales them."""
-OPTIMAL = 2
+OPTIMAL, TOO_LARGE = 2, 10010
+"""Gurobi's codes for a solve that has an answer, and for a model beyond a restricted licence."""
 
 
 def load_point(model: Any, reading: Reading, point: FloatArray) -> None:
@@ -39,22 +40,27 @@ def load_point(model: Any, reading: Reading, point: FloatArray) -> None:
     lower, upper = model.getAttr("LB", variables), model.getAttr("UB", variables)
     model.setAttr("LB", variables, values)
     model.setAttr("UB", variables, values)
-    fault = ""
-    with _set(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
-        try:
-            model.optimize()
-            fault = "" if model.Status == OPTIMAL else f"it ends with the status {model.Status}"
-        except Exception as reason:  # gurobipy's own, which this file does not import
-            fault = str(reason)
+    with _quietly(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
+        fault = _fault(model)
         model.setAttr("LB", variables, lower)
         model.setAttr("UB", variables, upper)
         if fault:
             model.update()
     if fault:
         raise ModelError(
-            f"Gurobi does not take the point, so that X and ObjVal stay empty ({fault}; a restricted licence "
-            "ends at 2,000 variables); read the values with result.value(variables)."
+            f"X and ObjVal of the gurobipy model stay empty: {fault}. Read with result.value(variables)."
         )
+
+
+def _fault(model: Any) -> str:
+    """What is wrong with the model, once it is solved; nothing if it has a solution."""
+    try:
+        model.optimize()
+    except Exception as reason:  # gurobipy's own, which this file does not import
+        if getattr(reason, "errno", 0) == TOO_LARGE:
+            return f"it has {model.NumVars} variables, and a restricted licence of Gurobi solves up to 2,000"
+        return f"Gurobi says {reason}"
+    return "" if model.Status == OPTIMAL else f"Gurobi solves it with the status {model.Status}"
 
 
 def _there(model: Any, reading: Reading, point: FloatArray) -> tuple[list[Any], list[float]]:
@@ -68,16 +74,15 @@ def _there(model: Any, reading: Reading, point: FloatArray) -> tuple[list[Any], 
 
 
 @contextmanager
-def _set(model: Any, settings: dict[str, float]) -> Iterator[None]:
-    """The parameters within; all as they were afterwards. Gurobi says nothing of it."""
-    before = {name: model.getParamInfo(name)[2] for name in settings}
-    loud = model.Params.OutputFlag
-    model.Params.OutputFlag = 0
+def _quietly(model: Any, settings: dict[str, float]) -> Iterator[None]:
+    """The parameters within; all as they were afterwards, in an order in which Gurobi prints nothing."""
+    silence = {"OutputFlag": 0, "LogToConsole": 0}
+    wanted = silence | settings
+    before = {name: model.getParamInfo(name)[2] for name in wanted}
     try:
-        for name, value in settings.items():
+        for name, value in wanted.items():
             model.setParam(name, value)
         yield
     finally:
-        for name, value in before.items():
-            model.setParam(name, value)
-        model.Params.OutputFlag = loud
+        for name in [*settings, *silence]:
+            model.setParam(name, before[name])

@@ -19,6 +19,7 @@ from dovetail.core.containers import as_array, like
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Answer, Origin
+from dovetail.core.html_table import facts
 from dovetail.report import html
 from dovetail.run.budget import StopReason
 from dovetail.run.record import (
@@ -37,6 +38,8 @@ from dovetail.run.trace import Trace
 from dovetail.run.values import Values
 from dovetail.run.written_model import WrittenModel
 
+IN_ONE_LINE, IN_A_TABLE = 3, 20
+"""Values of the decision that a result shows of itself; `values` has them all, and `report` a page."""
 LONGEST_REASON = 200
 """Characters of a reason that a message repeats: it may quote a whole file."""
 
@@ -200,8 +203,14 @@ class Result:
         bound = "" if self.bound is None else f", bound {self.bound:.8g} ({self.bound_kind.value})"
         return (
             f"<Result: {self.status.value} ({self.stop_reason.value}), {objective}{bound}, "
-            f"{self.iterations} iterations of {self.method}, {self.seconds:.2f} s>"
+            f"{self.iterations} iterations of {self.method}, {self.seconds:.2f} s{self._decision()}>"
         )
+
+    def _decision(self) -> str:
+        """The first few values, for those who look at the result itself."""
+        if self.x is None:
+            return ""
+        return "; " + self.values.in_short(IN_ONE_LINE)
 
     def to_json(self) -> str:
         """The whole result as JSON text; `from_json` reads it back."""
@@ -251,7 +260,21 @@ class Result:
         return path
 
     def _repr_html_(self) -> str:
-        return html.summary(self)
+        bound = "none" if self.bound is None else f"{self.bound:.8g} ({self.bound_kind.value})"
+        rows = [
+            ("objective", "no point" if self.objective is None else f"{self.objective:.8g}"),
+            ("bound", bound if self.gap is None else f"{bound}, gap {100 * self.gap:.3g} %"),
+            ("stopped", f"{self.stop_reason.value}, after {self.seconds:.2f} s of {self.method}"),
+            ("means", self.message),
+        ]
+        if self.violation is not None:
+            rows.append(("check", repr(self.violation).strip("<>")))
+        if self.x is None:
+            return facts(self.status.value, rows)
+        shown, rest = self.values.shown(IN_A_TABLE)
+        return facts(self.status.value, rows) + facts(
+            "the decision", [*shown, *([("...", rest)] if rest else [])]
+        )
 
 
 def _read(record: Any) -> Result:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.names import split_index
+from dovetail.core.names import in_short, split_index
 from dovetail.core.suggestion import did_you_mean
 
 SHOWN = 8
-"""Values that are shown where somebody looks at all of them; the last place says how many more there are."""
+"""Values that are shown where somebody looks at all of them."""
 
 
 class Values(Mapping[str, Any]):
@@ -64,15 +64,19 @@ class Values(Mapping[str, Any]):
         return {name: j for j, name in enumerate(self)}
 
     def __repr__(self) -> str:
-        return f"<Values: {', '.join(f'{name} = {value}' for name, value in self.shown())}>"
+        return f"<Values: {self.in_short()}>"
 
-    def shown(self, most: int = SHOWN) -> list[tuple[str, str]]:
-        """Names and values of the first few columns that are not 0, in words, and how many more there are."""
+    def in_short(self, most: int = SHOWN) -> str:
+        """The first few in one line."""
+        shown, rest = self.shown(most)
+        return ", ".join([*(f"{in_short(name)} = {value}" for name, value in shown), rest]).rstrip(", ")
+
+    def shown(self, most: int = SHOWN) -> tuple[list[tuple[str, str]], str]:
+        """Names and values of the first few columns that are not 0, and what is left, in words."""
         places = np.flatnonzero(self._x)
         shown = [(self._name(j), f"{self._x[j]:.6g}") for j in places[:most].tolist()]
         others = {"more": len(places) - len(shown), "at 0": len(self) - len(places)}
-        rest = ", ".join(f"{count} {word}" for word, count in others.items() if count)
-        return [*shown, ("...", rest)] if rest else shown
+        return shown, ", ".join(f"{count} {word}" for word, count in others.items() if count)
 
     def _name(self, j: int) -> str:
         return self._names[j] if self._names is not None else f"x[{j}]"
