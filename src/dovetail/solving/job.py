@@ -25,6 +25,7 @@ from dovetail.run.result import Result
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.workers import Cluster
 from dovetail.solving.cluster import opened, require_blocks_for
+from dovetail.solving.loading import loaded
 from dovetail.solving.options import SolveOptions
 from dovetail.solving.packing import pack
 from dovetail.solving.search import search
@@ -45,7 +46,8 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
         monitor = Monitor(budget, options.log, options.callback)
         with threads(options.threads), gradients():
             snapshot = take_snapshot(model, lambda: budget.over)
-            return Job.prepared(snapshot, options, budget, monitor, cluster).run(interrupts)
+            result = Job.prepared(snapshot, options, budget, monitor, cluster).run(interrupts)
+    return loaded(result) if options.load else result
 
 
 def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:

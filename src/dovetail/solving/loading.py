@@ -25,4 +25,7 @@ def loaded(result: Result) -> Result:
         told = f"the values are in the result only: {refusal}"
         _log.warning(told)
         return replace(result, message=f"{result.message}; {told}")
+    except BaseException as leaving:  # a second Ctrl-C, say
+        leaving.result = result  # type: ignore[attr-defined]
+        raise
     return result

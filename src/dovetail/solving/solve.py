@@ -33,9 +33,7 @@ def solve(
     """The best verified point of `model` within `time_limit` seconds.
 
     `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
-    predictors tied to it by `add_predictor_constr`. Its rows, bounds and objective are read, never changed;
-    with `load=True` the values are written where its own ways of reading a solution find them
-    (`Result.load`), and `load=False` leaves even these alone.
+    predictors tied to it by `add_predictor_constr`, of which nothing is changed but, with `load`, the values.
 
     `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
     value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
@@ -43,8 +41,7 @@ def solve(
     else moves, and answers are checked where the predictor lives. `cluster` spreads blocks that are the same
     up to their data over `n_jobs` workers of Ray (docs/cluster.md): "local" starts one here and ends it,
     "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
-    sees an `Event` after each iteration and may call its `stop()`. `log=False` is silent; a file gets the
-    log written to it.
+    sees an `Event` after each iteration and may call its `stop()`. `log=False` is silent, a file gets it.
 
     `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
     `Result.gap` says), `absolute_gap` where it is within that of it; the stop reason is then "gap".
@@ -64,7 +61,6 @@ def solve(
     try:
         with Interrupts() as interrupts:
             from dovetail.solving.job import solve_model
-            from dovetail.solving.loading import loaded
             from dovetail.solving.options import SolveOptions
 
             options = SolveOptions.checked(
@@ -72,8 +68,6 @@ def solve(
                 n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log, load=load,
             )  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
-            if options.load:
-                answers[0] = loaded(answers[0])
         return answers[0]
     except KeyboardInterrupt as leaving:
         if answers:  # it came between the last line of the solve and the caller
