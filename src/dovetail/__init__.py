@@ -40,7 +40,9 @@ _PUBLIC = {
     "PredictorConstr": "dovetail.modelling.predictor_constr",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
+    "Product": "dovetail.predictors.product",
     "Result": "dovetail.run.result",
+    "Square": "dovetail.predictors.square",
     "Status": "dovetail.run.result",
     "StopReason": "dovetail.run.budget",
     "SweepResult": "dovetail.sweeping.sweep_result",
@@ -119,6 +121,8 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.nn.barrier import LogBarrier as LogBarrier
     from dovetail.nn.projected_gradient import ProjectedGradient as ProjectedGradient
     from dovetail.predictors.files import load_predictor as load_predictor
+    from dovetail.predictors.product import Product as Product
+    from dovetail.predictors.square import Square as Square
     from dovetail.run.budget import StopReason as StopReason
     from dovetail.run.monitor import Event as Event
     from dovetail.run.result import Multipliers as Multipliers
