@@ -78,6 +78,8 @@ class Violation:
         }
         kind = max(words, key=lambda name: float(getattr(self, name).amount))
         worst: Worst = getattr(self, kind)
+        if worst.amount == 0.0:
+            return "nothing"
         return f"{words[kind]}{worst.name} by {worst.amount:.1e}"
 
     def __repr__(self) -> str:

@@ -48,6 +48,7 @@ class DerivedOutputs(ABC):
     def _named(self, inner: str) -> str:
         """How messages call it."""
 
+    @abstractmethod
     def _settle(self, known: Description, features: int, outputs: int) -> None:
         """Read what can only be read once the predictor inside is known, or refuse it."""
 

@@ -22,7 +22,7 @@ class Product(DerivedOutputs):
     the predictor's own are not shown to it: amounts it was not trained on can be factors too.
 
     Values are exact, gradients too; bounds of the product are as sound as those of the predictor, so that
-    small problems are proved. A product of two variables has no predictor: ``Product(None, output=0, input=1)``.
+    small problems are proved. Two variables are multiplied without a predictor, ``Product(None, 0, 1)``.
 
     >>> import dovetail as dt, numpy as np
     >>> demand = lambda X: 10.0 - 2.0 * X[:, 0]

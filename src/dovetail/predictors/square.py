@@ -40,7 +40,7 @@ class Square(DerivedOutputs):
         self._read = places("Square: output", chosen, outputs)
         if self._centre.size not in (1, self._read.size):
             raise PredictorError(
-                f"Square: centre has {self._centre.size} numbers for {self._read.size} squares; give one each."
+                f"Square: centre has {self._centre.size} numbers for {self._read.size} squares; give as many."
             )
 
     def _made(self, X: Any, Y: Any) -> Any:
