@@ -29,12 +29,13 @@ class DerivedOutputs(ABC):
 
     def __init__(self, predictor: Any, *, extra: int, keep: bool) -> None:
         """`predictor` is all that `add_predictor` takes, or None for one that hands its inputs on."""
-        if isinstance(extra, bool) or not isinstance(extra, Integral) or extra < 0:
+        if isinstance(extra, bool) or not isinstance(extra, Integral) or int(extra) < 0:
             raise PredictorError(f"extra is {extra!r}; give the number of inputs the predictor does not see.")
         if not isinstance(keep, bool):
             raise PredictorError(f"keep is {keep!r}; give True or False.")
         self.inner: Predictor | None = None if predictor is None else as_predictor(predictor)
-        self._extra, self._keep = int(extra), keep
+        self._extra: int = int(extra)
+        self._keep: bool = keep
 
     @abstractmethod
     def _made(self, X: Any, Y: Any) -> Any:
@@ -124,7 +125,7 @@ def places(what: str, given: Any, count: int, names: tuple[str, ...] | None = No
     for item in listed:
         if isinstance(item, str) and names is not None and item in names:
             found.append(names.index(item))
-        elif isinstance(item, Integral) and not isinstance(item, bool) and -count <= item < count:
+        elif isinstance(item, Integral) and not isinstance(item, bool) and -count <= int(item) < count:
             found.append(int(item) % count)
         else:
             known = f" or one of {', '.join(names)}" if names is not None else ""
