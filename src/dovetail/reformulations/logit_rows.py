@@ -32,8 +32,8 @@ from dovetail.core.rounding import FLOAT64, rounding_error
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
-INSIDE = 1e-7
-"""Points stay so far within the tolerance on p: an LP that ends on a row may miss it by as much."""
+INSIDE = 2e-8
+"""Points stay so far within the tolerance on p: an LP that ends on a row may miss it by a hair."""
 OUTWARD = 1e-12
 """Relative: more than the logarithm in a limit rounds."""
 NEVER_LIMITS = -1.0, 2.0
@@ -77,9 +77,9 @@ class _Asked:
 
     lower: FloatArray
     upper: FloatArray
-    most_room: FloatArray
-    least_room: FloatArray
-    """By how much the check lets each column miss its limits: a row's tolerance, divided by its factor."""
+    accepted_lower: FloatArray
+    accepted_upper: FloatArray
+    """The same as far out as the check accepts: of a row that is its tolerance, divided by its factor."""
     alone: BoolArray
     """Whether nothing else looks at the column: no cost, no other row, no network, no integrality."""
 
@@ -94,13 +94,14 @@ class _Asked:
         columns, factors = A.indices[A.indptr[rows]], A.data[A.indptr[rows]]
         rows, columns, factors = (part[factors != 0.0] for part in (rows, columns, factors))
         ends = np.sort([mip.row_lower[rows] / factors, mip.row_upper[rows] / factors], axis=0)
-        lower, upper = mip.lower.copy(), mip.upper.copy()
-        np.maximum.at(lower, columns, ends[0])
-        np.minimum.at(upper, columns, ends[1])
-        most, least = np.full(mip.n_columns, TOLERANCE), np.full(mip.n_columns, TOLERANCE)
-        np.maximum.at(most, columns, TOLERANCE / np.abs(factors))
-        np.minimum.at(least, columns, TOLERANCE / np.abs(factors))
-        return cls(lower, upper, most, least, alone)
+
+        def limits(room: float) -> Limits:
+            lower, upper = mip.lower - room, mip.upper + room
+            np.maximum.at(lower, columns, ends[0] - room / np.abs(factors))
+            np.minimum.at(upper, columns, ends[1] + room / np.abs(factors))
+            return lower, upper
+
+        return cls(*limits(0.0), *limits(TOLERANCE), alone)
 
     def only_limits(self, block: Block) -> bool:
         """Whether some output of a block is limited as a probability can be, and nothing else is asked."""
@@ -138,11 +139,11 @@ def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
     if not (np.all(np.isfinite(slack)) and np.all(np.isfinite(copy_slack))):
         return None
     at, pair = block.outputs, len(known) - len(layers) == 0
-    lower, upper = asked.lower[at], asked.upper[at]
-    room = np.maximum(asked.least_room[at] - slack - INSIDE, 0.0)
-    points = _as_logits(lower - room, upper + room, pair=pair)
-    room = asked.most_room[at] + slack
-    bounds = _as_logits(lower - room, upper + room, pair=pair)
+    lower, upper = asked.accepted_lower[at], asked.accepted_upper[at]
+    inside = slack + INSIDE
+    points = np.minimum(lower + inside, asked.lower[at]), np.maximum(upper - inside, asked.upper[at])
+    points = _as_logits(*points, pair=pair)
+    bounds = _as_logits(lower - slack, upper + slack, pair=pair)
     if np.any(bounds[0] == np.inf) or np.any(bounds[1] == -np.inf):
         return None  # beyond 0 or 1, which whoever proves the problem infeasible may find out
     loose = bounds[0] - copy_slack - _rounding(bounds[0]), bounds[1] + copy_slack + _rounding(bounds[1])
