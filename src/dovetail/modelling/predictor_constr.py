@@ -6,6 +6,7 @@ import sys
 from typing import Any, TextIO
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.containers import like
 from dovetail.core.errors import DovetailError, PredictorError
 from dovetail.core.foreign import ForeignModel
 from dovetail.core.html_table import facts
@@ -40,21 +41,22 @@ class PredictorConstr:
         return self._attached.name
 
     @property
-    def input_values(self) -> FloatArray:
-        """Values of the inputs, in the shape they were passed."""
-        return self._values[0]
+    def input_values(self) -> Any:
+        """Values of the inputs, in the shape they were passed; a frame or series where that was passed."""
+        return _framed(self._attached.inputs, self._values[0])
 
     @property
-    def output_values(self) -> FloatArray:
-        """Values of the outputs, in the shape they were passed."""
-        return self._values[1]
+    def output_values(self) -> Any:
+        """Values of the outputs, likewise."""
+        return _framed(self._attached.outputs, self._values[1])
 
     def get_error(self, eps: float | None = None) -> FloatArray:
         """|what the predictor says of the inputs - the outputs|, in the shape of the outputs.
 
         `eps` is taken for the peers' sake: class boundaries are judged without a tolerance here.
         """
-        return self._attached.error(as_samples(self.input_values), self.output_values)
+        inputs, outputs = self._values
+        return self._attached.error(as_samples(inputs), outputs)
 
     def __repr__(self) -> str:
         block = self._attached.block
@@ -107,3 +109,8 @@ class PredictorConstr:
         if self._attached.values is None:
             raise DovetailError(f"{self.name}: {self._attached.trouble}.")
         return self._attached.values
+
+
+def _framed(given: Any, values: FloatArray) -> Any:
+    """Values with the labels of a frame of pandas; everything else is an array, as in the peers."""
+    return like(given, values) if hasattr(type(given), "iloc") else values
