@@ -15,7 +15,7 @@ WANTED = np.array([[2.0], [1.0]])
 
 
 def away(X):
-    """Squared distance from 2 of the first sample, and from 1 of the second: the third column says which."""
+    """Squared distance of the first feature from the second."""
     return (X[:, 0] - X[:, 1]) ** 2
 
 

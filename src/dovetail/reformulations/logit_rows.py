@@ -25,10 +25,11 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.layers import Activation, Dense, Layer, evaluate
-from dovetail.core.mip import TOLERANCE
+from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.core.rounding import FLOAT64, rounding_error
+from dovetail.core.sparse import row_of_entries
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
@@ -184,15 +185,14 @@ def _written(given: Reformulated, parts: Sequence[_Part], sides: Sequence[Limits
     """The problem with these limits on its logits: rows, since bounds must be the same for both uses."""
     problem, mip = given.problem, given.problem.mip
     free = np.concatenate([part.block.outputs.ravel() for part in parts])
-    lower, upper, slack = mip.lower.copy(), mip.upper.copy(), np.zeros(mip.n_columns)
-    lower[free], upper[free] = NEVER_LIMITS
+    slack = np.zeros(mip.n_columns)
     slack[free] = 1.0
     low, high = (np.concatenate([side[k].ravel() for side in sides]) for k in (0, 1))
     writer = Writer(mip.n_columns)
     endless = np.full(low.size, np.inf)
     for j, least, most in zip(writer.columns(-endless, endless), low, np.maximum(low, high), strict=True):
         writer.row([j], np.ones(1), least, most)
-    host = writer.extend(replace(mip, lower=lower, upper=upper))
+    host = writer.extend(_without_limits(mip, slack > 0.0))
     gone = {part.block.name for part in parts}
     kept = tuple(block for block in problem.blocks if block.name not in gone)
     written, first = problem.derived(host, kept), mip.n_columns
@@ -204,6 +204,16 @@ def _written(given: Reformulated, parts: Sequence[_Part], sides: Sequence[Limits
         first += side.size
     fills: tuple[Fill, ...] = tuple(part.fill for part in parts)
     return Reformulated(written, given, fills, slack=slack)
+
+
+def _without_limits(mip: Mip, free: BoolArray) -> Mip:
+    """The program in which nothing is asked of some columns that only rows of their own ask anything of."""
+    rows = np.unique(row_of_entries(mip.A)[free[mip.A.indices]])
+    row_lower, row_upper = mip.row_lower.copy(), mip.row_upper.copy()
+    row_lower[rows], row_upper[rows] = -np.inf, np.inf
+    lower = np.where(free, NEVER_LIMITS[0], mip.lower)
+    upper = np.where(free, NEVER_LIMITS[1], mip.upper)
+    return replace(mip, lower=lower, upper=upper, row_lower=row_lower, row_upper=row_upper)
 
 
 _MODULES = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "softplus": nn.Softplus}
