@@ -215,3 +215,10 @@ def test_frames_in_frames_out():
     assert list(constr.input_values.columns) == ["x", "a"] and constr.input_values["a"].tolist() == [0.5, 1.0]
     assert constr.output_values.loc["q"] == 0.0 and constr.output_values.name == "y"
     assert constr.get_error().max() <= 1e-9
+
+
+def test_a_dictionary_of_containers_gives_each_as_it_is():
+    model, x, y = small(Pyomo())
+    result = solve(model)
+    found = result.value({"x": x, "y": y, "one": x[0, 0]})
+    assert found == {"x": {(0, 0): 2.0, (1, 0): 1.0}, "y": {(0, 0): 0.0, (1, 0): 0.0}, "one": 2.0}

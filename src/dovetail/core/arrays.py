@@ -15,6 +15,8 @@ from dovetail.core.suggestion import did_you_mean
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+ObjectArray = NDArray[np.object_]
+"""Variables of some tool, numbers among them."""
 
 NameOf = Callable[[int], str]
 

@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.errors import ModelError
-from dovetail.core.foreign import ObjectArray
+
+
+class RaggedError(ModelError):
+    """Parts of a container have different shapes, so that there is no array of them."""
 
 
 def as_array(given: Any, unfold: Callable[[Any], Any]) -> ObjectArray:
@@ -89,7 +92,7 @@ def _table(items: dict[Any, Any]) -> tuple[list[Any], tuple[int, ...]]:
 def _common_shape(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     different = sorted(set(shapes))
     if len(different) > 1:
-        raise ModelError(
+        raise RaggedError(
             f"rows of different shapes {different[0]} and {different[1]} in one array of variables; give "
             "(n_samples, n_features), every row with the same number of entries."
         )

@@ -14,15 +14,12 @@ from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dovetail.core.arrays import FloatArray, IntArray, resolve
+from dovetail.core.arrays import FloatArray, IntArray, ObjectArray, resolve
+from dovetail.core.containers import RaggedError
 from dovetail.core.errors import ModelError
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
-
-ObjectArray = NDArray[np.object_]
-"""Variables of some tool, numbers among them."""
 
 NUMBER = -1
 """Stands for a column where there is a number instead of a variable."""
@@ -179,6 +176,8 @@ class Origin:
 
     def value(self, given: Any, x: FloatArray) -> Any:
         """Values of the model's variables, or of columns by name or index, as they were given."""
+        if isinstance(given, dict) and self._holds_containers(given):
+            return {key: self.value(item, x) for key, item in given.items()}
         entries, point = self.model.unpack(given), self.reading.whole(x)
         if all(isinstance(entry, (str, Integral)) for entry in entries.flat):
             picked = point[resolve("value()", entries, point.size, lambda: self.reading.index)]
@@ -186,6 +185,13 @@ class Origin:
             self._require_in_place("solve it again, or ask by name")
             picked = locate(self.model, self.reading.with_slacks, "value()", entries).values(point)
         return self.model.like(given, picked)
+
+    def _holds_containers(self, given: dict[Any, Any]) -> bool:
+        """Whether a dictionary holds more than single variables: each part then comes back as it is."""
+        try:
+            return bool(given) and self.model.unpack(list(given.values())).ndim > 1
+        except RaggedError:
+            return True
 
     def load(self, answer: Answer) -> None:
         """Hand the answer to the model."""

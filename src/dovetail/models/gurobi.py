@@ -16,10 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from gurobipy import GRB
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, ObjectArray, Reading, Slack
+from dovetail.core.foreign import Answer, Reading, Slack
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct

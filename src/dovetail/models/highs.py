@@ -10,11 +10,11 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError
 from dovetail.core.file_limits import Meter
-from dovetail.core.foreign import Answer, ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 

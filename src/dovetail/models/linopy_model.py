@@ -19,10 +19,10 @@ import xarray as xr
 from linopy.expressions import ScalarLinearExpression
 from linopy.variables import ScalarVariable
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct

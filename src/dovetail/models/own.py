@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError
-from dovetail.core.foreign import Answer, ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.problem import Problem
 from dovetail.core.template import FamilyColumns
 

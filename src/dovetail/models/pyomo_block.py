@@ -20,10 +20,10 @@ from pyomo.core.base.param import ParamData
 from pyomo.core.base.var import VarData
 from pyomo.repn import generate_standard_repn
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.models.identity import Identity

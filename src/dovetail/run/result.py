@@ -15,7 +15,7 @@ import numpy as np
 from dovetail.certificates.certificate import Certificate
 from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.check import Violation
-from dovetail.core.containers import as_array, like
+from dovetail.core.containers import RaggedError, as_array, like
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Answer, Origin
@@ -162,7 +162,10 @@ class Result:
         if self.origin is not None:
             return self.origin.value(columns, x)
         keyed = isinstance(columns, dict) or hasattr(type(columns), "iloc")  # a frame of pandas
-        held = as_array(columns, lambda item: item) if keyed else columns
+        try:
+            held = as_array(columns, lambda item: item) if keyed else columns
+        except RaggedError:
+            return {key: self.value(item) for key, item in columns.items()}
         return like(columns, np.asarray(x[resolve("value()", held, x.size, lambda: self._index)]))
 
     @cached_property

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyscipopt
 
-from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.models.scip.columns import BEING_WRITTEN, Columns, original_variables
