@@ -101,3 +101,18 @@ def test_values_of_columns_that_are_not_there(columns):
     with pytest.raises(dt.ModelError, match="value()"):
         result.value(columns)
     assert result.value(np.array([0, 1], dtype=object)).shape == (2,)
+
+
+def test_it_shows_the_decision(solved):
+    assert repr(solved).startswith("<Result: optimal (proved), objective ")
+    assert repr(solved).endswith("; a = 1, d = 1, y = -5, 2 at 0>")
+    assert "the decision" in solved._repr_html_() and "<th>y</th><td>-5</td>" in solved._repr_html_()
+    nothing = replace(solved, x=None, objective=None, violation=None)
+    assert "no point" in repr(nothing) and "the decision" not in nothing._repr_html_()
+    evil = replace(solved, names=("<b>", "b\n", "c", "d", "y"))
+    assert "<b>" not in evil._repr_html_() and "\n" not in repr(evil)
+
+
+def test_values_keep_the_keys_they_were_asked_by(solved):
+    assert solved.value({"first": "a", "all": ["a", "y"]})["first"] == 1.0
+    assert solved.value({("p", 1): "a", ("p", 2): "d"}) == {("p", 1): 1.0, ("p", 2): 1.0}

@@ -1,6 +1,7 @@
 """The trace: one row per iteration, residuals by their worst, flat where a table needs it."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -38,3 +39,11 @@ def test_a_frame_needs_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(dt.MissingDependencyError, match="pip install pandas"):
         dt.Trace().to_frame()
+
+
+def test_a_trace_shows_how_it_ended():
+    last = replace(ROW, iteration=2, source="", bound=0.5, incumbent=0.75, elapsed=1.4)
+    trace = dt.Trace([ROW, last])
+    assert repr(trace) == "<Trace: 2 iterations, 1.40 s, incumbent 0.75, bound 0.5>"
+    assert repr(dt.Trace()) == "<Trace: no iterations>" and "<table>" in dt.Trace()._repr_html_()
+    assert "<td>mip</td>" in trace._repr_html_() and trace._repr_html_().count("<tr>") == 2

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from dovetail.core.errors import OptionError
 from dovetail.core.recogniser import Recogniser
+from dovetail.core.suggestion import did_you_mean
 
 Made = TypeVar("Made")
 """What the parts of a table are, once they are made."""
@@ -94,7 +95,8 @@ class Table(Mapping[str, Part], Generic[Made]):
         """The class or function of that name; an error that lists what there is, if there is none."""
         if name not in self._parts:
             known = ", ".join([*self._parts, *([self._otherwise] if self._otherwise else [])])
-            raise OptionError(f"{self.family} {name!r} is not known; choose {known}.")
+            meant = did_you_mean(name, self._parts) or "."
+            raise OptionError(f"{self.family} {name!r} is not known; choose {known}{meant}")
         loaded: Callable[..., Made] = self._parts[name].load()
         return loaded
 

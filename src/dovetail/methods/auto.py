@@ -1,7 +1,7 @@
 """The default: looks at what the problem has, and runs the methods that are good at it, one after the other.
 
-Blocks whose inputs take few values become tables first; where no network is left, the problem is one exact
-MIP. Everything else follows the table in `phases.py`.
+Limits on probabilities become rows on their logits, and blocks whose inputs take few values tables; where no
+network is left, the problem is one exact MIP. Everything else follows the table in `phases.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.phases import AutoOptions, Facts, Phase, planned, share_in_words
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
+from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.run.archive import Archive
@@ -38,10 +39,12 @@ class Auto(AutoOptions):
     has_parts = True
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Tables first; what is left goes to the methods that suit it."""
+        """Logits and tables first; what is left goes to the methods that suit it."""
+        if context.cluster is None and self.exact and may_have_logits(context.problem):
+            context = _by_logits(context)
         if context.cluster is not None or not (self.tables and may_have_tables(context.problem)):
             return _Plan(self, context).run()
-        given = Reformulated.start(context.problem, context.once(tight_box))
+        given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
         tables = reformulate(given, (Tables(),))
         if tables.note:
             context.monitor.fact("tables", tables.note)
@@ -52,6 +55,15 @@ class Auto(AutoOptions):
             outcome = ExactMip(reformulate(tables, (IndicatorProducts(),))).solve(context)
             part.note, part.stop_reason = outcome.message, outcome.stop_reason
         return replace(outcome, message=outcome.message or "all networks became tables; the MIP is exact")
+
+
+def _by_logits(context: SolveContext) -> SolveContext:
+    """The solve with limits on probabilities as rows on their logits, where there are such."""
+    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    rewritten = reformulate(given, (LogitRows(),))
+    if rewritten.note:
+        context.monitor.say(f"  logits: {rewritten.note}")
+    return context_of(context, rewritten)
 
 
 class _Plan:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from math import isnan
 from typing import Any
 
+from dovetail.core.html_table import grid
 from dovetail.run.pandas_frame import frame
+
+MOST_LISTED = 12
+"""Iterations in a table for notebooks."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Row:
         return record
 
 
-@dataclass
+@dataclass(repr=False)
 class Trace:
     """The iterations of one solve, in order.
 
@@ -99,6 +104,30 @@ class Trace:
 
     def __getitem__(self, k: int) -> Row:
         return self.rows[k]
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return "<Trace: no iterations>"
+        last = self.rows[-1]
+        bound = "" if last.bound is None else f", bound {last.bound:.6g}"
+        best = "no point" if isnan(last.incumbent) else f"incumbent {last.incumbent:.6g}"
+        return f"<Trace: {len(self)} iterations, {last.elapsed:.2f} s, {best}{bound}>"
+
+    def _repr_html_(self) -> str:
+        """The iterations in which something was found, the last ones where there are many."""
+        gains = [row for row in self.rows if row.source or row.proof] or self.rows[-1:]
+        cells = [
+            (
+                str(row.iteration),
+                f"{row.elapsed:.2f}",
+                f"{row.incumbent:.6g}",
+                "" if row.bound is None else f"{row.bound:.6g}",
+                " ".join(filter(None, (row.source, row.proof))),
+            )
+            for row in gains[-MOST_LISTED:]
+        ]
+        header = ("iteration", "seconds", "incumbent", "bound", "found by")
+        return grid(repr(self).strip("<>"), header, cells)
 
     def column(self, name: str) -> list[Any]:
         """One field of every iteration."""

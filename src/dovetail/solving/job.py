@@ -28,6 +28,7 @@ from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.workers import Cluster
 from dovetail.solving.cluster import opened, require_blocks_for
 from dovetail.solving.hints import warning
+from dovetail.solving.loading import loaded
 from dovetail.solving.options import SolveOptions, open_log_file
 from dovetail.solving.packing import pack
 from dovetail.solving.search import search
@@ -52,7 +53,8 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
             gradients(),
         ):
             snapshot = take_snapshot(model, lambda: budget.over)
-            return Job.prepared(snapshot, options, budget, monitor, cluster).run(interrupts)
+            result = Job.prepared(snapshot, options, budget, monitor, cluster).run(interrupts)
+    return loaded(result) if options.load else result
 
 
 def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:

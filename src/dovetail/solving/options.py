@@ -39,6 +39,7 @@ class SolveOptions:
     log_file: Path | None = None
     about: str = ""
     """What a method that was chosen by its name does."""
+    load: bool = True
 
     @classmethod
     def checked(
@@ -57,6 +58,7 @@ class SolveOptions:
         log: bool | TextIO,
         target: float | None = None,
         log_file: str | os.PathLike[str] | None = None,
+        load: bool = True,
     ) -> SolveOptions:
         """The options, or an error that names the one that cannot be. `start` is read with the model."""
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
@@ -72,11 +74,13 @@ class SolveOptions:
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
         _require_device(device)
         require_cluster(cluster, chosen)
+        if type(load).__name__ not in ("bool", "bool_"):
+            raise OptionError(f"load is {load!r}; give True or False.")
         limit = GapLimit(float(gap), float(absolute_gap))
         return cls(
             chosen, time_limit, limit, int(seed), start, int(n_jobs), device, cluster, callback,
             log_stream(log), None if target is None else float(target), _path_of(log_file),
-            METHODS[method].text if isinstance(method, str) else "",
+            METHODS[method].text if isinstance(method, str) else "", bool(load),
         )  # fmt: skip
 
     @property

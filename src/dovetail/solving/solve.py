@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TextIO
 
+from dovetail.core.suggestion import with_suggestions
 from dovetail.run.environment import Interrupts
 
 if TYPE_CHECKING:  # this file must not load numpy or torch: that takes seconds in which nobody hears Ctrl-C
@@ -13,6 +14,7 @@ if TYPE_CHECKING:  # this file must not load numpy or torch: that takes seconds 
     from dovetail.run.result import Result
 
 
+@with_suggestions
 def solve(
     model: Any,
     method: str | Method = "auto",
@@ -29,19 +31,21 @@ def solve(
     callback: Callback | None = None,
     log: bool | TextIO = True,
     log_file: str | os.PathLike[str] | None = None,
+    load: bool = True,
 ) -> Result:
     """The best verified point of `model` within `time_limit` seconds.
 
     `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
-    predictors tied to it by `add_predictor_constr`; it is read, never changed. `method` is a name (see
-    `dovetail list`) or a method object with options of its own. `start` is a value for every column, or an
-    earlier `Result`, whose multipliers are then used too. `n_jobs` is the number of threads, at most one per
-    core. `device="cuda"` moves the networks' gradients there; nothing else moves, and answers are checked
-    where the predictor lives. `cluster` spreads blocks that are the same up to their data over `n_jobs`
-    workers of Ray (docs/cluster.md): "local" starts one here and ends it, "auto" or "host:6379" is one that
-    runs, the module `ray` one that this process has started. `callback` sees an `Event` after each iteration
-    and may call its `stop()`. `log=False` prints nothing; a stream gets the log written to it, and the file
-    `log_file` besides, at its end (docs/log.md).
+    predictors tied to it by `add_predictor_constr`, of which nothing is changed but, with `load`, the values.
+
+    `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
+    value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
+    number of threads, at most one per core. `device="cuda"` moves the networks' gradients there; nothing
+    else moves, and answers are checked where the predictor lives. `cluster` spreads blocks that are the same
+    up to their data over `n_jobs` workers of Ray (docs/cluster.md): "local" starts one here and ends it,
+    "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
+    sees an `Event` after each iteration and may call its `stop()`. `log=False` prints nothing; a stream gets
+    the log written to it, and the file `log_file` besides, at its end (docs/log.md).
 
     `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
     `Result.gap` says), `absolute_gap` where it is within that of it; `target` with the first point that is
@@ -66,7 +70,8 @@ def solve(
             options = SolveOptions.checked(
                 method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, target=target, seed=seed,
                 start=start, n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
-                log_file=log_file)  # fmt: skip
+                log_file=log_file, load=load,
+            )  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
         return answers[0]
     except KeyboardInterrupt as leaving:

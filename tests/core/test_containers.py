@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dovetail as dt
-from dovetail.models.containers import as_array
+from dovetail.core.containers import as_array, like
 
 
 class Variable:
@@ -57,3 +57,31 @@ def test_a_tools_own_container_is_unfolded():
 def test_ragged_rows_are_refused():
     with pytest.raises(dt.ModelError, match=r"different shapes \(1,\) and \(2,\)"):
         as_array([V[:1], V[:2]], lambda item: item)
+
+
+def test_values_go_back_into_what_they_were_taken_from():
+    keyed = {("b", 1): V[0], ("b", 0): V[1], ("a", 1): V[2], ("a", 0): V[3]}
+    for given in (keyed, {"k": V[4], "l": V[5]}, {"deep": {0: V[0], 1: V[1]}}):
+        array = as_array(given, lambda item: item)
+        values = np.arange(array.size, dtype=float).reshape(array.shape)
+        back = like(given, values)
+        assert list(back) == list(given)
+        flat = as_array(back, lambda item: item)
+        assert flat.shape == array.shape and flat.ravel().tolist() == values.ravel().tolist()
+    assert like(keyed, np.array([[0.0, 1.0], [2.0, 3.0]]))["a", 0] == 3.0
+    frame = pd.DataFrame([[V[0], V[1]]], index=["r"], columns=["p", "q"])
+    assert like(frame, np.array([[1.0, 2.0]])).loc["r", "q"] == 2.0
+    series = like(frame.loc["r"], np.array([1.0, 2.0]))
+    assert series["p"] == 1.0 and series.name == "r"
+    assert like(V[0], np.array(2.0)) == 2.0 and isinstance(like(V[0], np.array(2.0)), float)
+    assert like(V[:2], np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+
+
+def test_nothing_is_asked_of_a_variable():
+    """gurobipy repeats a complaint about an attribute at the next error that has nothing to do with it."""
+
+    class Touchy:
+        def __getattr__(self, name):
+            raise AssertionError(name)
+
+    assert as_array([Touchy()], lambda item: item).shape == (1,)
