@@ -27,6 +27,7 @@ from dovetail.run.engine import MipEngine, MipSession, Quadratic
 from dovetail.run.gap import GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.trace import Gain, add_gain
 
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
@@ -125,6 +126,9 @@ class Incumbent:
         """What no point can be below, in minimisation form, if anybody proved it."""
         self.bound_source = ""
         """Who proved it; "" while nobody did."""
+        self.incumbents: list[Gain] = []
+        self.bounds: list[Gain] = []
+        """When the point and the bound got better, and by whom: the trace has them (`Monitor.follow`)."""
         self._gap = gap
         self.nearest: Violation | None = None
         """Of the refused candidates, the violation of the one that came nearest."""
@@ -163,6 +167,8 @@ class Incumbent:
         if bound > self.bound:
             self.bound, self.bound_source = bound, source
             self._reconcile()
+            if self.proven_bound is not None:
+                add_gain(self.bounds, Gain(self._budget.seconds, self.proven_bound, source))
 
     def _reconcile(self) -> None:
         """A point that misses rows within the tolerance may be beyond a bound of the rows as written: no more
@@ -192,6 +198,7 @@ class Incumbent:
             objective = self._problem.mip.objective(x)
             if self._improves(objective):
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
+                add_gain(self.incumbents, Gain(self._budget.seconds, objective, source))
                 self._reconcile()
             return x
 

@@ -64,8 +64,9 @@ class Monitor:
         """Why the log ended before the solve did, if it did."""
 
     def follow(self, incumbent: Incumbent) -> None:
-        """From now on log and events show the bound that this incumbent knows."""
+        """From now on log and events show the bound that this incumbent knows, the trace all it finds."""
         self._incumbent = incumbent
+        self.trace.incumbents, self.trace.bounds = incumbent.incumbents, incumbent.bounds
 
     @property
     def bound(self) -> float | None:

@@ -20,9 +20,12 @@ from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Origin
 from dovetail.report import html
+from dovetail.report.page.result_page import write_page
 from dovetail.run.budget import StopReason
+from dovetail.run.problem_facts import ProblemFacts
+from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Profile
-from dovetail.run.trace import Residual, Row, Trace
+from dovetail.run.trace import Gain, Residual, Row, Trace
 from dovetail.run.written_model import ModelEnd, WrittenModel
 
 LONGEST_REASON = 200
@@ -114,6 +117,10 @@ class Result:
     """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
     written: WrittenModel | None = None
     """What became of the model that "big-m" wrote; None for methods that write none."""
+    facts: ProblemFacts | None = field(default=None, repr=False)
+    """What a reader wants to know of the problem itself."""
+    settings: Settings | None = field(default=None, repr=False)
+    """How to have the same result again."""
     origin: Origin | None = field(default=None, repr=False)
     """The foreign model that was solved, if it was one; a result read from a file has none."""
     certifying: Callable[[], Certificate | None] | None = field(default=None, repr=False)
@@ -188,6 +195,10 @@ class Result:
             "names": None if self.names is None else list(self.names),
             "outside": [asdict(where) for where in self.extrapolations],
             "written": None if self.written is None else asdict(self.written),
+            "incumbents": [asdict(gain) for gain in self.trace.incumbents],
+            "bounds": [asdict(gain) for gain in self.trace.bounds],
+            "facts": None if self.facts is None else self.facts.to_record(),
+            "settings": None if self.settings is None else asdict(self.settings),
         }
         return json.dumps(_sayable(record), allow_nan=False)
 
@@ -207,10 +218,17 @@ class Result:
             ) from reason
 
     def report(self, path: str | Path) -> Path:
-        """Write the result as one self-contained HTML page."""
-        path = Path(path)
-        path.write_text(html.document(self), encoding="utf-8")
-        return path
+        """Write the result as one page of HTML that needs nothing else: no file, no network, no program."""
+        return write_page(self, Path(path))
+
+    def plot(self, *, width: float = 8.0) -> Any:
+        """Point and bound over the seconds, and residuals where there are any, as a matplotlib figure.
+
+        `width` is in inches. Needs `pip install "dovetail[plot]"`.
+        """
+        from dovetail.report.matplotlib_plot import course_figure
+
+        return course_figure(self, width)
 
     def _repr_html_(self) -> str:
         return html.summary(self)
@@ -257,7 +275,7 @@ def _read(record: Any) -> Result:
         multipliers=_multipliers(record["multipliers"]),
         iterations=_require("iterations", record["iterations"], int),
         seconds=_number("seconds", record["seconds"]),
-        trace=Trace([_row(row) for row in _require("trace", record["trace"], list)]),
+        trace=_trace(record),
         method=_require("method", record["method"], str),
         message=_require("message", record["message"], str),
         profile=Profile(**{k: _number(f"profile.{k}", v) for k, v in record["profile"].items()}),
@@ -265,6 +283,8 @@ def _read(record: Any) -> Result:
         names=names,
         extrapolations=tuple(_extrapolation(where) for where in record.get("outside", ())),
         written=_written(record.get("written")),
+        facts=_facts(record.get("facts"), x),
+        settings=None if record.get("settings") is None else Settings.from_record(record["settings"]),
     )
 
 
@@ -345,6 +365,26 @@ def _violation(record: Any) -> Violation | None:
         for kind, worst in record.items()
     }
     return Violation(**kinds)
+
+
+def _facts(record: Any, x: FloatArray | None) -> ProblemFacts | None:
+    if record is None:
+        return None
+    facts = ProblemFacts.from_record(record)
+    if x is not None and facts.lower.size != x.size:
+        raise ValueError(f"x has {x.size} entries and the problem {facts.lower.size} columns")
+    return facts
+
+
+def _trace(record: Any) -> Trace:
+    rows = [_row(row) for row in _require("trace", record["trace"], list)]
+    gains = ([_gain(gain) for gain in record.get(kind, ())] for kind in ("incumbents", "bounds"))
+    return Trace(rows, *gains)
+
+
+def _gain(record: Any) -> Gain:
+    seconds, value = (_number(name, record[name]) for name in ("seconds", "value"))
+    return Gain(seconds, value, _require("source", record["source"], str))
 
 
 _ROW_NUMBERS = (

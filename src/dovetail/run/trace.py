@@ -73,9 +73,33 @@ class Row:
         return record
 
 
+UNSEEN = 1.0 / 500.0
+"""Of the time since the start: two gains nearer than that are one step on every chart, so that one is kept.
+Branch and bound may raise its bound a thousand times a second."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A better point or a better bound: when, what it is worth in the user's sense, and what found it."""
+
+    seconds: float
+    value: float
+    source: str
+
+
+def add_gain(gains: list[Gain], gain: Gain) -> None:
+    """Put a gain on record; the last one gives way if it cannot be told apart from the one before it."""
+    if len(gains) > 1:
+        before, last = gains[-2:]
+        apart = last.seconds - before.seconds > UNSEEN * last.seconds
+        if not apart and last.source == gain.source:
+            gains.pop()
+    gains.append(gain)
+
+
 @dataclass
 class Trace:
-    """The iterations of one solve, in order.
+    """The iterations of one solve, in order, and when point and bound got better.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
@@ -86,6 +110,10 @@ class Trace:
     """
 
     rows: list[Row] = field(default_factory=list)
+    incumbents: list[Gain] = field(default_factory=list)
+    """Every better point, iterations or none."""
+    bounds: list[Gain] = field(default_factory=list)
+    """Every better proven bound."""
 
     def __len__(self) -> int:
         return len(self.rows)

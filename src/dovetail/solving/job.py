@@ -21,7 +21,9 @@ from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
+from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.result import Result
+from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.workers import Cluster
 from dovetail.solving.cluster import opened, require_blocks_for
@@ -32,6 +34,8 @@ from dovetail.solving.start import read_start
 from dovetail.solving.status import stop_reason
 from dovetail.version import __version__
 
+UNNOTICED = 0.5
+"""Seconds. Predictors that take longer to be asked are not asked what the classes were before."""
 MOST_RESERVED = 0.5
 """Of the time left when the search begins: with slow predictors a short limit still has a search."""
 
@@ -66,6 +70,7 @@ class Job:
     guard: Guard
     incumbent: Incumbent
     context: SolveContext
+    settings: Settings
     ended: MethodOutcome | None = None
     """Why there is nothing to run: the time was over before there was an incumbent."""
 
@@ -101,9 +106,9 @@ class Job:
             cluster,
         )  # fmt: skip
         require_blocks_for(context)
-        return cls(
-            snapshot, options.method, host, guard, incumbent, context, None if host.infeasible else ended
-        )
+        ended = None if host.infeasible else ended
+        settings = Settings.of(options.method, options.repeatable)
+        return cls(snapshot, options.method, host, guard, incumbent, context, settings, ended)
 
     def run(self, interrupts: Interrupts) -> Result:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
@@ -159,10 +164,16 @@ class Job:
         reason = StopReason.INTERRUPT if isinstance(failure, KeyboardInterrupt) else StopReason.ERROR
         what = f"{type(failure).__name__}: {failure}".rstrip(": ")
         told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
-        return self._packed(told, self.incumbent.violation)
+        return self._packed(told, self.incumbent.violation, hurry=True)
 
-    def _packed(self, outcome: MethodOutcome, violation: Violation | None) -> Result:
-        return pack(self.snapshot, self.method, self.context, self.host, outcome, violation)
+    def _packed(
+        self, outcome: MethodOutcome, violation: Violation | None, *, hurry: bool = False
+    ) -> Result:
+        facts = ProblemFacts.of(
+            self.snapshot.problem, ask=not hurry and self.snapshot.asking_seconds <= UNNOTICED
+        )
+        result = pack(self.snapshot, self.method, self.context, self.host, outcome, violation)
+        return replace(result, facts=facts, settings=self.settings)
 
     def _checked_again(self) -> Violation | None:
         """The violation of the point that is about to be returned."""

@@ -1,0 +1,212 @@
+"""The decision: every family of columns as a table, values at their limits marked, what is large cut down.
+
+What is left out is said beside the table. The whole of it is in `result.x` and in the result's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import TOLERANCE
+from dovetail.report.page.families import ColumnFamily, families
+from dovetail.report.page.grid import NO_COLUMN, Grid, grids
+from dovetail.report.page.number_text import NOTHING, count, number, numbers
+from dovetail.report.page.visible_text import visible
+
+MOST_CELLS = 8000
+"""On one page: about 200 KB of text, and a browser on a phone still scrolls it."""
+MOST_ROWS, MOST_TABLES = 200, 24
+"""Nobody reads more rows of one table, nor more tables."""
+SORTED_FROM, FILTERED_FROM = 8, 20
+"""Rows from which on a table can be sorted, and searched: fewer are seen at a glance."""
+INPUT, OUTPUT = 1, 2
+"""As in `run/problem_facts.py`."""
+
+
+class Cell(NamedTuple):
+    """What is written, and what it is: "up" or "low" at a limit, "fixed", "yes", "no"."""
+
+    text: str
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A grid as it is shown."""
+
+    title: str
+    about: str
+    head: list[str]
+    rows: list[tuple[str, list[Cell]]]
+    left_out: str = ""
+
+    @property
+    def sortable(self) -> bool:
+        """Whether sorting helps."""
+        return len(self.rows) >= SORTED_FROM
+
+    @property
+    def filterable(self) -> bool:
+        """Whether searching helps."""
+        return len(self.rows) >= FILTERED_FROM
+
+    @property
+    def marks(self) -> set[str]:
+        """The marks that need a legend."""
+        return {cell.mark for _, cells in self.rows for cell in cells}
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Values and limits of all columns; a result from an old file knows no limits."""
+
+    x: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    integer: BoolArray
+    ties: IntArray
+
+    @classmethod
+    def of(cls, result: Any) -> Point:
+        """Of a result with a point."""
+        x, facts = result.x, result.facts
+        if facts is None:
+            nothing = np.zeros(x.size, dtype=np.int64)
+            return cls(x, np.full(x.size, -np.inf), np.full(x.size, np.inf), nothing.astype(bool), nothing)
+        return cls(x, facts.lower, facts.upper, facts.integer, facts.ties)
+
+    def binary(self, columns: IntArray) -> BoolArray:
+        """Which of the columns are yes or no."""
+        whole = self.integer[columns]
+        return np.asarray(whole & (self.lower[columns] >= 0.0) & (self.upper[columns] <= 1.0))
+
+    def at_lower(self, columns: IntArray) -> BoolArray:
+        """Which are at their lower limit."""
+        return np.asarray(self.x[columns] <= self.lower[columns] + TOLERANCE)
+
+    def at_upper(self, columns: IntArray) -> BoolArray:
+        """Which are at their upper limit."""
+        return np.asarray(self.x[columns] >= self.upper[columns] - TOLERANCE)
+
+
+def decision_tables(result: Any) -> tuple[list[Table], str]:
+    """The tables, and what is said of those that are left out."""
+    point = Point.of(result)
+    laid_out = grids(families(result.names, point.x.size))
+    tables, cells = [], MOST_CELLS
+    shown = laid_out[:MOST_TABLES]
+    for k, grid in enumerate(shown):
+        width = len(grid.across)
+        fair = cells // (len(shown) - k) // width
+        tables.append(_table(grid, point, max(1, min(MOST_ROWS, fair))))
+        cells -= len(tables[-1].rows) * width
+    rest = len(laid_out) - len(shown)
+    return tables, f"{count(rest, 'more family', 'more families')} of columns: in the result only." if rest else ""
+
+
+def family_rows(result: Any) -> list[tuple[str, list[Cell]]]:
+    """A row for each family: how many, of what kind, and where its values lie."""
+    point = Point.of(result)
+    found = families(result.names, point.x.size)
+    return [(_label(family), _overview(family, point)) for family in found[: 2 * MOST_TABLES]]
+
+
+def _label(family: ColumnFamily) -> str:
+    return visible(family.label) if family.label else "single columns"
+
+
+def _overview(family: ColumnFamily, point: Point) -> list[Cell]:
+    columns = family.columns
+    values = point.x[columns]
+    kind = "yes or no" if np.all(point.binary(columns)) else _kind(point.integer[columns])
+    low, mean, high = numbers(np.array([values.min(), values.mean(), values.max()]))
+    nonzero = int(np.count_nonzero(np.abs(values) > TOLERANCE))
+    at_limits = point.at_lower(columns).sum(), point.at_upper(columns).sum()
+    texts = [f"{columns.size:,}", kind, _tied(point.ties[columns]), low, mean, high, f"{nonzero:,}"]
+    return [Cell(text) for text in (*texts, *(f"{int(amount):,}" for amount in at_limits))]
+
+
+def _kind(integer: BoolArray) -> str:
+    if integer.all():
+        return "integer"
+    return "some integer" if integer.any() else "continuous"
+
+
+def _tied(ties: IntArray) -> str:
+    words = [word for flag, word in ((INPUT, "input"), (OUTPUT, "output")) if np.any(ties & flag)]
+    return " and ".join(words) or NOTHING
+
+
+def _table(grid: Grid, point: Point, most_rows: int) -> Table:
+    rows, left_out = _rows_shown(grid, point, most_rows)
+    columns = grid.columns[rows]
+    cells = _cells(columns, point, grid.mixed)
+    head = [visible(text, 30) for text in grid.across]
+    if len(head) == 1:
+        head = ["value" if head[0] == "value" else head[0], "limits"]
+        for line, column in zip(cells, columns[:, 0].tolist(), strict=True):
+            line.append(_limits(point, column))
+    labelled = [(visible(grid.rows[i]), line) for i, line in zip(rows.tolist(), cells, strict=True)]
+    there = grid.columns[grid.columns != NO_COLUMN]
+    tied = _tied(point.ties[there])
+    about = count(there.size, "column") + (f", {tied} of a predictor" if tied != NOTHING else "")
+    return Table(visible(grid.title), about, head, labelled, left_out)
+
+
+def _limits(point: Point, column: int) -> Cell:
+    lower, upper = point.lower[column], point.upper[column]
+    if lower == upper:
+        return Cell("fixed")
+    return Cell(f"{number(lower, 4)} to {number(upper, 4)}")
+
+
+def _rows_shown(grid: Grid, point: Point, most: int) -> tuple[IntArray, str]:
+    """The rows with the largest values, in their order, and what is said of the others."""
+    size = np.where(grid.columns == NO_COLUMN, 0.0, np.abs(point.x[grid.columns]))
+    total = len(grid.rows)
+    if total <= most:
+        return np.arange(total), ""
+    scale = size.max(axis=0)
+    rank = (size / np.where(scale > 0.0, scale, 1.0)).max(axis=1)
+    rows = np.sort(np.argsort(-rank, kind="stable")[:most])
+    zeros = int(np.count_nonzero(rank[np.setdiff1d(np.arange(total), rows)] <= TOLERANCE))
+    others = total - most - zeros
+    told = [f"{zeros:,} rows of zeros"] * (zeros > 0) + [f"{others:,} others"] * (others > 0)
+    return rows, f"{most:,} of {total:,} rows, those with the largest values. Left out: {', '.join(told)}."
+
+
+def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
+    """(rows, across) cells; the decimals of a family are alike."""
+    there = columns != NO_COLUMN
+    values = np.where(there, point.x[columns], np.nan)
+    binary = there & point.binary(columns)
+    fixed = there & (point.lower[columns] == point.upper[columns])
+    up = there & point.at_upper(columns) & ~fixed & ~binary
+    low = there & point.at_lower(columns) & ~fixed & ~binary & (point.lower[columns] != 0.0)
+    zero = np.abs(values) <= TOLERANCE
+    marks = np.select(
+        [~there, fixed, binary & ~zero, binary, up, low, zero], ["", "fixed", "yes", "no", "up", "low", "no"], ""
+    )
+    texts = _texts(values, mixed)
+    return [
+        [_cell(*entry) for entry in zip(*line, strict=True)]
+        for line in zip(texts, marks.tolist(), binary.tolist(), strict=True)
+    ]
+
+
+def _cell(text: str, mark: str, binary: bool) -> Cell:
+    return Cell("yes" if mark == "yes" else NOTHING, mark) if binary and mark != "fixed" else Cell(text, mark)
+
+
+def _texts(values: FloatArray, mixed: bool) -> list[Sequence[str]]:
+    """In wide tables a row holds one family, in long ones a column does."""
+    if mixed:
+        return [[number(value) for value in line] for line in values.tolist()]
+    if len(values) <= values.shape[1]:
+        return [numbers(line) for line in values]
+    return list(zip(*(numbers(line) for line in values.T), strict=True))

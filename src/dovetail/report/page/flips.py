@@ -1,0 +1,170 @@
+"""What classifiers say now and said before: which samples flipped, and what was changed for it.
+
+*Before* is where nothing is done (`core/untouched.py`): the values that the rows give a sample's inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.report.page.families import split
+from dovetail.report.page.number_text import change, count, number
+from dovetail.report.page.visible_text import visible
+
+SEEN = 1e-3
+"""Of a feature's spread over the samples: smaller changes are not worth a word."""
+MOST_SAMPLES = 100
+"""With their changes, on one page."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample: its class before and after, and what was changed."""
+
+    name: str
+    before: str
+    after: str
+    flipped: bool
+    changes: list[tuple[str, str, str]]
+    """Feature, from and to, difference."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """How much one feature was raised and lowered over all samples."""
+
+    name: str
+    touched: int
+    raised: float
+    lowered: float
+    raised_share: float
+    """Of the largest of all features, between 0 and 1."""
+    lowered_share: float
+
+
+@dataclass(frozen=True)
+class Flips:
+    """One block, before and after."""
+
+    title: str
+    sentence: str
+    samples: list[Sample]
+    features: list[Feature]
+    left_out: str
+
+
+def flips(result: Any) -> list[Flips]:
+    """Of every classification block whose rows say what its samples were before."""
+    if result.x is None or result.facts is None:
+        return []
+    return [_flips(result, block) for block in result.facts.blocks if block.untouched is not None]
+
+
+def _flips(result: Any, block: Any) -> Flips:
+    untouched = block.untouched
+    before, after = _class_of(untouched.classes), _class_of(result.x[untouched.outputs])
+    moves = result.x[untouched.inputs] - untouched.values
+    moves[np.abs(moves) <= SEEN * _spread(untouched.values)] = 0.0
+    moves = np.nan_to_num(moves)
+    known = ~np.isnan(before)
+    flipped = known & (before != after)
+    touched = np.any(moves != 0.0, axis=1)
+    names = _feature_names(result.names, untouched.inputs, block.features)
+    order = _order(flipped, np.abs(moves) / _spread(untouched.values))
+    told = order[flipped[order] | touched[order]]
+    shown = told[:MOST_SAMPLES]
+    samples = [
+        _sample(_sample_name(result.names, untouched, i), before[i], after[i], bool(flipped[i]), [
+            _change(names[k], untouched.values[i, k], moves[i, k]) for k in np.flatnonzero(moves[i])
+        ])
+        for i in shown.tolist()
+    ]  # fmt: skip
+    rest = len(told) - len(shown)
+    left_out = f"The {len(shown)} with the largest changes; {rest:,} more were changed." if rest else ""
+    sentence = _sentence(before, after, known, flipped, touched)
+    return Flips(visible(block.name), sentence, samples, _features(names, moves), left_out)
+
+
+def _class_of(one_hot: FloatArray) -> FloatArray:
+    """(n,) the class: 0 or 1 for one output, the place of the 1 for several; NaN where unknown."""
+    if one_hot.shape[1] == 1:
+        return np.round(one_hot[:, 0])
+    unknown = np.isnan(one_hot).any(axis=1)
+    return np.where(unknown, np.nan, np.argmax(np.nan_to_num(one_hot), axis=1))
+
+
+def _spread(values: FloatArray) -> FloatArray:
+    """(d,) what counts as one unit of each feature: its deviation, or its size where there is none."""
+    known = np.where(np.isnan(values).all(axis=0), 0.0, values)
+    deviation, size = np.nanstd(known, axis=0), np.nanmax(np.abs(known), axis=0)
+    return np.where(deviation > 1e-9 * size, deviation, np.where(size > 0.0, size, 1.0))
+
+
+def _order(flipped: Any, sizes: FloatArray) -> IntArray:
+    """Flipped ones first, then by how much was changed."""
+    return np.lexsort((-sizes.sum(axis=1), ~flipped))
+
+
+def _sample(name: str, before: float, after: float, flipped: bool, changes: list[tuple[str, str, str]]) -> Sample:
+    said = "?" if np.isnan(before) else f"{before:.0f}"
+    return Sample(name, said, f"{after:.0f}", flipped, changes)
+
+
+def _change(feature: str, value: float, move: float) -> tuple[str, str, str]:
+    return feature, f"{number(value, 4)} → {number(value + move, 4)}", change(move, 3)
+
+
+def _sentence(before: FloatArray, after: FloatArray, known: Any, flipped: Any, touched: Any) -> str:
+    total = len(after)
+    words = [f"{count(int(touched.sum()), 'sample')} of {total:,} changed"]
+    if known.any():
+        words.append(f"{int(flipped.sum()):,} flipped")
+        words.append(f"class 1 before: {int((before == 1).sum()):,}, now: {int((after == 1).sum()):,}")
+    if not known.all():
+        words.append(f"class before not known of {int((~known).sum()):,}")
+    return "; ".join(words) + "."
+
+
+def _features(names: Sequence[str], moves: FloatArray) -> list[Feature]:
+    raised, lowered = np.maximum(moves, 0.0).sum(axis=0), np.maximum(-moves, 0.0).sum(axis=0)
+    most = max(float(raised.max(initial=0.0)), float(lowered.max(initial=0.0)), 1e-300)
+    touched = np.count_nonzero(moves, axis=0)
+    return [
+        Feature(names[k], int(touched[k]), raised[k], lowered[k], raised[k] / most, lowered[k] / most)
+        for k in range(len(names))
+        if touched[k]
+    ]
+
+
+def _sample_name(names: Sequence[str] | None, untouched: Any, i: int) -> str:
+    """The index of its first output, or its number."""
+    if names is None or len(untouched.inputs) == 1:
+        return str(i)
+    _, index = split(names[untouched.outputs[i, 0]])
+    return visible(index[0], 40) if index else str(i)
+
+
+def _feature_names(names: Sequence[str] | None, inputs: IntArray, given: Sequence[str]) -> list[str]:
+    """What the predictor calls them, or the part of the columns' names that goes with the feature."""
+    d = inputs.shape[1]
+    if len(given) == d:
+        return [visible(name, 40) for name in given]
+    if names is not None:
+        first = [_parts(names[j]) for j in inputs[0].tolist()]
+        other = [_parts(names[j]) for j in inputs[-1].tolist()]
+        for place in range(min(map(len, first))):
+            mine = [parts[place] for parts in first]
+            theirs = [parts[place] if place < len(parts) else None for parts in other]
+            if len(set(mine)) == d and mine == theirs:
+                return [visible(name, 40) for name in mine]
+    return [f"input {k}" for k in range(d)]
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    label, index = split(name)
+    return (label, *index)
