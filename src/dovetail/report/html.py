@@ -8,6 +8,7 @@ from typing import Any
 Result = Any
 """A `dovetail.Result`. It knows its table, so the table does not know its class."""
 
+
 def summary(result: Result) -> str:
     """The result as one table."""
     return _table(_facts(result))

@@ -33,7 +33,7 @@ def _figure_class() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingDependencyError('result.plot() needs matplotlib: pip install "dovetail[plot]".') from None
+        raise MissingDependencyError('plot() needs matplotlib: pip install "dovetail[plot]".') from None
     return Figure
 
 

@@ -92,12 +92,15 @@ class ProblemFacts:
         }
 
     @classmethod
-    def from_record(cls, record: Any) -> ProblemFacts:
-        """What `to_record` wrote; a `ValueError` for anything else."""
+    def from_record(cls, record: Any, columns: int | None) -> ProblemFacts | None:
+        """What `to_record` wrote, of so many columns; a `ValueError` for anything else."""
+        if record is None:
+            return None
         lower, upper = _spread(record["lower"], np.float64), _spread(record["upper"], np.float64)
         integer, ties = _spread(record["integer"], np.int64), _spread(record["ties"], np.int64)
-        if len({array.size for array in (lower, upper, integer, ties)}) > 1:
-            raise ValueError("the limits of columns are of different numbers")
+        sizes = {array.size for array in (lower, upper, integer, ties)} | ({columns} - {None})
+        if len(sizes) > 1:
+            raise ValueError(f"facts of different numbers of columns: {sizes}")
         blocks = tuple(_read_block(block, lower.size) for block in record["blocks"])
         sense = _word(record["sense"])
         if sense not in ("min", "max"):
@@ -139,7 +142,8 @@ def _classes(block: Block, values: FloatArray) -> FloatArray:
         said = block.predictor.predict(values)
     except Exception:
         return np.full((len(values), block.outputs.shape[1]), np.nan)
-    return np.where(np.isfinite(said).all(axis=1)[:, None], block.decode(said), np.nan)
+    finite = np.isfinite(said).all(axis=1, keepdims=True)
+    return np.where(finite, block.decode(said), np.nan)
 
 
 def _block_record(block: BlockFacts) -> dict[str, Any]:
@@ -150,12 +154,17 @@ def _block_record(block: BlockFacts) -> dict[str, Any]:
 
 
 def _read_block(record: Any, columns: int) -> BlockFacts:
-    counts = {name: int(record[name]) for name in ("samples", "n_inputs", "n_outputs")}
-    words = {name: _word(record[name]) for name in ("name", "predictor")}
-    features = tuple(_word(feature) for feature in record["features"])
     untouched = None if record["untouched"] is None else _read_untouched(record["untouched"], columns)
+    samples, n_inputs, n_outputs = (int(record[name]) for name in ("samples", "n_inputs", "n_outputs"))
     return BlockFacts(
-        **words, **counts, classifies=bool(record["classifies"]), features=features, untouched=untouched
+        _word(record["name"]),
+        _word(record["predictor"]),
+        samples,
+        n_inputs,
+        n_outputs,
+        bool(record["classifies"]),
+        tuple(_word(feature) for feature in record["features"]),
+        untouched,
     )
 
 

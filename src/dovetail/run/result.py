@@ -25,7 +25,7 @@ from dovetail.run.budget import StopReason
 from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Profile
-from dovetail.run.trace import Gain, Residual, Row, Trace
+from dovetail.run.trace import Residual, Row, Trace, read_gains
 from dovetail.run.written_model import ModelEnd, WrittenModel
 
 LONGEST_REASON = 200
@@ -275,7 +275,10 @@ def _read(record: Any) -> Result:
         multipliers=_multipliers(record["multipliers"]),
         iterations=_require("iterations", record["iterations"], int),
         seconds=_number("seconds", record["seconds"]),
-        trace=_trace(record),
+        trace=Trace(
+            [_row(row) for row in _require("trace", record["trace"], list)],
+            *(read_gains(record.get(kind, ())) for kind in ("incumbents", "bounds")),
+        ),
         method=_require("method", record["method"], str),
         message=_require("message", record["message"], str),
         profile=Profile(**{k: _number(f"profile.{k}", v) for k, v in record["profile"].items()}),
@@ -283,8 +286,8 @@ def _read(record: Any) -> Result:
         names=names,
         extrapolations=tuple(_extrapolation(where) for where in record.get("outside", ())),
         written=_written(record.get("written")),
-        facts=_facts(record.get("facts"), x),
-        settings=None if record.get("settings") is None else Settings.from_record(record["settings"]),
+        facts=ProblemFacts.from_record(record.get("facts"), None if x is None else x.size),
+        settings=Settings.from_record(record.get("settings")),
     )
 
 
@@ -365,26 +368,6 @@ def _violation(record: Any) -> Violation | None:
         for kind, worst in record.items()
     }
     return Violation(**kinds)
-
-
-def _facts(record: Any, x: FloatArray | None) -> ProblemFacts | None:
-    if record is None:
-        return None
-    facts = ProblemFacts.from_record(record)
-    if x is not None and facts.lower.size != x.size:
-        raise ValueError(f"x has {x.size} entries and the problem {facts.lower.size} columns")
-    return facts
-
-
-def _trace(record: Any) -> Trace:
-    rows = [_row(row) for row in _require("trace", record["trace"], list)]
-    gains = ([_gain(gain) for gain in record.get(kind, ())] for kind in ("incumbents", "bounds"))
-    return Trace(rows, *gains)
-
-
-def _gain(record: Any) -> Gain:
-    seconds, value = (_number(name, record[name]) for name in ("seconds", "value"))
-    return Gain(seconds, value, _require("source", record["source"], str))
 
 
 _ROW_NUMBERS = (

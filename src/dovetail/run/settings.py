@@ -44,15 +44,18 @@ class Settings:
         return f"dt.solve(problem, {', '.join(arguments)})"
 
     @classmethod
-    def from_record(cls, record: Any) -> Settings:
+    def from_record(cls, record: Any) -> Settings | None:
         """What `asdict` made of one; a `ValueError` for anything else."""
+        if record is None:
+            return None
         mappings = [dict(record[name]) for name in ("fields", "options", "versions")]
         words = [record["method"], record["machine"]]
         for mapping in mappings:
             words += [*mapping, *mapping.values()]
         if not all(isinstance(word, str) for word in words):
             raise ValueError("settings hold something that is no text")
-        return cls(record["method"], *mappings, machine=record["machine"])
+        fields, options, versions = mappings
+        return cls(record["method"], fields, options, versions, record["machine"])
 
 
 def _options_of(method: object) -> dict[str, str]:

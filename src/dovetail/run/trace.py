@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -95,6 +95,14 @@ def add_gain(gains: list[Gain], gain: Gain) -> None:
         if not apart and last.source == gain.source:
             gains.pop()
     gains.append(gain)
+
+
+def read_gains(records: Iterable[Any]) -> list[Gain]:
+    """Gains from what `asdict` made of them; a `ValueError` for anything else."""
+    gains = [Gain(float(record["seconds"]), float(record["value"]), record["source"]) for record in records]
+    if not all(isinstance(gain.source, str) for gain in gains):
+        raise ValueError("the source of a gain is no text")
+    return gains
 
 
 @dataclass

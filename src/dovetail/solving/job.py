@@ -166,9 +166,7 @@ class Job:
         told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
         return self._packed(told, self.incumbent.violation, hurry=True)
 
-    def _packed(
-        self, outcome: MethodOutcome, violation: Violation | None, *, hurry: bool = False
-    ) -> Result:
+    def _packed(self, outcome: MethodOutcome, violation: Violation | None, *, hurry: bool = False) -> Result:
         facts = ProblemFacts.of(
             self.snapshot.problem, ask=not hurry and self.snapshot.asking_seconds <= UNNOTICED
         )

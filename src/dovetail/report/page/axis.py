@@ -21,6 +21,8 @@ class Axis:
     begin: float
     end: float
     log: bool = False
+    whole: bool = False
+    """Whether only whole numbers mean anything."""
 
     def place(self, value: float) -> float:
         """Where a number lies; those outside lie at the ends."""
@@ -41,9 +43,10 @@ class Axis:
         span = self.high - self.low
         if not span > 0.0:
             return [(self.low, number(self.low))]
-        raw = span / most
+        raw = max(span / most, 1.0) if self.whole else span / most
         unit = 10.0 ** math.floor(math.log10(raw))
-        step = next(unit * s for s in STEPS if unit * s >= raw * (1.0 - 1e-9))
+        steps = (unit * s for s in STEPS if not (self.whole and unit * s % 1.0))
+        step = next(step for step in steps if step >= raw * (1.0 - 1e-9))
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         decimals = max(0, -math.floor(math.log10(step) + 1e-9) + (1 if step / unit == 2.5 else 0))
         return [(k * step, _tick(k * step, decimals)) for k in range(first, last + 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dovetail.report.page.axis import Axis
 
@@ -103,10 +103,13 @@ class Frame:
     height: int
     left: int
 
-    def axes(self, x: tuple[float, float], y: tuple[float, float], **log: Any) -> tuple[Axis, Axis]:
-        """Axes of these ranges; `log_x` and `log_y` say which are logarithmic."""
-        across = Axis(*x, self.left, self.width - 12, log.get("log_x", False))
-        return across, Axis(*y, self.height - 40, 12, log.get("log_y", False))
+    def across(self, low: float, high: float, *, log: bool = False, whole: bool = False) -> Axis:
+        """The axis below the chart."""
+        return Axis(low, high, self.left, self.width - 12, log, whole)
+
+    def upward(self, low: float, high: float, *, log: bool = False) -> Axis:
+        """The axis beside it."""
+        return Axis(low, high, self.height - 40, 12, log)
 
 
 WIDE, NARROW = Frame(860, 320, 76), Frame(340, 250, 58)

@@ -57,12 +57,13 @@ def _amount(worst: Any) -> str:
 
 def warnings(result: Any) -> list[str]:
     """What may need a second look, the most urgent first."""
-    words = [visible(hint, 600) for hint in getattr(result, "hints", ())]
+    words = [] if result.x is not None else [visible(f"{result.message}.", 1000)]
+    words += [visible(hint, 600) for hint in getattr(result, "hints", ())]
     violation = result.violation
     if violation is not None and violation.within() and not violation.steady():
         words.append(
-            f"Evaluated one by one, or on another processor, the samples may miss "
-            f"{visible(violation.rounding.name)} by {violation.rounding.amount:.1e}: the predictors' own rounding."
+            f"Evaluated one by one, or on another processor, the point may miss "
+            f"{visible(violation.rounding.name)} by {violation.rounding.amount:.1e}: predictors round."
         )
     inexact = sum(not row.exact for row in result.trace)
     if inexact:

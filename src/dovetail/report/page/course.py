@@ -65,8 +65,9 @@ class Course:
     @property
     def early(self) -> bool:
         """Whether most of it happened in the first moments."""
-        times = [gain.seconds for gain in (*self.points, *self.bounds) if gain.source not in ROWS_ONLY]
-        return len(times) >= 3 and 0.0 < min(times) and median(times) < EARLY * self.end
+        times = [gain.seconds for gain in self.points]
+        times += [gain.seconds for gain in self.bounds if gain.source not in ROWS_ONLY]
+        return len(times) > 1 and min(times) > 0.0 and median(times) < EARLY * self.end
 
     def at(self, moment: float) -> tuple[Gain | None, Gain | None]:
         """Point and bound as they were then."""
@@ -108,12 +109,9 @@ def by_part(gains: Sequence[Gain], course: Course, words: Any) -> list[PartRow]:
     rows = []
     for source in dict.fromkeys(gain.source for gain in gains):
         mine = [gain for gain in gains if gain.source == source]
-        rows.append(
-            PartRow(
-                course.colours[source], words(source), len(mine),
-                seconds(mine[0].seconds), seconds(mine[-1].seconds), number(mine[-1].value),
-            )  # fmt: skip
-        )
+        first, last = seconds(mine[0].seconds), seconds(mine[-1].seconds)
+        best = number(mine[-1].value)
+        rows.append(PartRow(course.colours[source], words(source), len(mine), first, last, best))
     return rows
 
 
@@ -129,20 +127,21 @@ class GainRow(NamedTuple):
 
 def listed_points(course: Course) -> tuple[list[GainRow], int]:
     """The first and the last better points, and how many between them are left out."""
-    changes = [None, *(b.value - a.value for a, b in zip(course.points, course.points[1:], strict=False))]
-    rows = [
-        GainRow(seconds(g.seconds), course.colours[g.source], found_by(g.source), number(g.value), change)
-        for g, change in zip(course.points, changes, strict=True)
-    ]
+    befores = [None, *course.points]
+    rows = [_gain_row(course, *pair) for pair in zip(befores, course.points, strict=False)]
     first, last = LISTED
     left_out = max(0, len(rows) - first - last)
     return (rows[:first] + rows[first + left_out :], left_out) if left_out else (rows, 0)
 
 
+def _gain_row(course: Course, before: Gain | None, gain: Gain) -> GainRow:
+    by = course.colours[gain.source], found_by(gain.source)
+    change = None if before is None else gain.value - before.value
+    return GainRow(seconds(gain.seconds), *by, number(gain.value), change)
+
+
 def _finite(gains: Sequence[Any]) -> list[Gain]:
-    return [
-        Gain(float(gain.seconds), float(gain.value), gain.source) for gain in gains if math.isfinite(gain.value)
-    ]
+    return [Gain(gain.seconds, gain.value, gain.source) for gain in gains if math.isfinite(gain.value)]
 
 
 def _from_rows(rows: Sequence[Any]) -> tuple[list[Gain], list[Gain]]:

@@ -30,12 +30,15 @@ times as large."""
 
 
 def course_figure(course: Course) -> Figure | None:
-    """The chart for screens and phones; None where nothing was found or proved."""
+    """The chart for screens and phones; None where nothing was found, and nothing but one thing proved."""
     points, bounds = thinned(course.points), thinned(course.bounds)
-    if not points and not bounds:
+    if not points and len(bounds) < 2:
         return None
     limits = _limits([gain.value for gain in points], [gain.value for gain in bounds])
     notes = _notes(points, bounds, limits)
+    points, bounds = (
+        [gain for gain in gains if limits[0] <= gain.value <= limits[1]] for gains in (points, bounds)
+    )
     wide, narrow = (_chart(course, points, bounds, limits, frame) for frame in (WIDE, NARROW))
     return Figure(wide, narrow, notes)
 
@@ -45,7 +48,7 @@ def _chart(
 ) -> Chart:
     times = [gain.seconds for gain in (*points, *bounds)]
     first = max(0.8 * min(times), 1e-4 * course.end) if course.early else 0.0
-    x, y = frame.axes((first, course.end), limits, log_x=course.early)
+    x, y = frame.across(first, course.end, log=course.early), frame.upward(*limits)
     place = [[(x.place(g.seconds), y.place(g.value)) for g in gains] for gains in (points, bounds)]
     end, colours = x.place(course.end), course.colours
     lines = _lines(place[1], bounds, end, colours, dashed=True)
@@ -116,5 +119,6 @@ def _notes(points: list[Gain], bounds: list[Gain], limits: tuple[float, float]) 
         if off and off[-1] is gains[-1]:
             notes.append(f"The bound, {number(off[-1].value)}, lies off the chart.")
         elif off:
-            notes.append(f"The {what} up to {seconds(off[-1].seconds)}, from {number(off[0].value)} on, lie off the chart.")
+            until, first = seconds(off[-1].seconds), number(off[0].value)
+            notes.append(f"The {what} up to {until}, from {first} on, lie off the chart.")
     return notes

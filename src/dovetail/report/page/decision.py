@@ -6,7 +6,7 @@ What is left out is said beside the table. The whole of it is in `result.x` and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.page.families import ColumnFamily, families
-from dovetail.report.page.grid import NO_COLUMN, Grid, grids
+from dovetail.report.page.grid import ACROSS, NO_COLUMN, Grid, grids
 from dovetail.report.page.number_text import NOTHING, count, number, numbers
 from dovetail.report.page.visible_text import visible
 
@@ -22,6 +22,10 @@ MOST_CELLS = 8000
 """On one page: about 200 KB of text, and a browser on a phone still scrolls it."""
 MOST_ROWS, MOST_TABLES = 200, 24
 """Nobody reads more rows of one table, nor more tables."""
+DENSE_FROM = 50
+"""Letters in the head of a table; with more of them letters and gaps are smaller."""
+MOST_CHOSEN = 400
+"""Indices of those that are yes: a screen of them."""
 SORTED_FROM, FILTERED_FROM = 8, 20
 """Rows from which on a table can be sorted, and searched: fewer are seen at a glance."""
 INPUT, OUTPUT = 1, 2
@@ -42,13 +46,26 @@ class Table:
     title: str
     about: str
     head: list[str]
+    """The name of the rows first."""
     rows: list[tuple[str, list[Cell]]]
     left_out: str = ""
+    chosen: list[str] = field(default_factory=list)
+    """Instead of rows: the indices of those that are yes."""
 
     @property
     def sortable(self) -> bool:
         """Whether sorting helps."""
         return len(self.rows) >= SORTED_FROM
+
+    @property
+    def dense(self) -> bool:
+        """Whether it needs smaller letters to fit."""
+        return sum(map(len, self.head)) > DENSE_FROM
+
+    @property
+    def fits(self) -> bool:
+        """Whether it takes the room that it needs; families below each other take all."""
+        return self.head[0] != "family"
 
     @property
     def filterable(self) -> bool:
@@ -106,7 +123,8 @@ def decision_tables(result: Any) -> tuple[list[Table], str]:
         tables.append(_table(grid, point, max(1, min(MOST_ROWS, fair))))
         cells -= len(tables[-1].rows) * width
     rest = len(laid_out) - len(shown)
-    return tables, f"{count(rest, 'more family', 'more families')} of columns: in the result only." if rest else ""
+    more = count(rest, "more family", "more families")
+    return tables, f"{more} of columns: in the result only." if rest else ""
 
 
 def family_rows(result: Any) -> list[tuple[str, list[Cell]]]:
@@ -143,25 +161,45 @@ def _tied(ties: IntArray) -> str:
 
 
 def _table(grid: Grid, point: Point, most_rows: int) -> Table:
+    if grid.columns.shape[1] == 1 and len(grid.rows) > ACROSS and np.all(point.binary(grid.columns)):
+        return _chosen(grid, point)
     rows, left_out = _rows_shown(grid, point, most_rows)
     columns = grid.columns[rows]
     cells = _cells(columns, point, grid.mixed)
-    head = [visible(text, 30) for text in grid.across]
-    if len(head) == 1:
-        head = ["value" if head[0] == "value" else head[0], "limits"]
-        for line, column in zip(cells, columns[:, 0].tolist(), strict=True):
-            line.append(_limits(point, column))
+    head = [grid.corner, *(visible(text, 30) for text in grid.across)]
     labelled = [(visible(grid.rows[i]), line) for i, line in zip(rows.tolist(), cells, strict=True)]
     there = grid.columns[grid.columns != NO_COLUMN]
+    about = [count(there.size, "column")]
     tied = _tied(point.ties[there])
-    about = count(there.size, "column") + (f", {tied} of a predictor" if tied != NOTHING else "")
-    return Table(visible(grid.title), about, head, labelled, left_out)
+    about += [f"{tied} of a predictor"] if tied != NOTHING else []
+    alike = all(bool(np.all(limit[there] == limit[there[0]])) for limit in (point.lower, point.upper))
+    if alike and not np.all(point.binary(there)):
+        about.append(f"limits {_limits(point, int(there[0])).text}")
+    elif len(head) == 2 and not alike:
+        head.append("limits")
+        for line, column in zip(cells, columns[:, 0].tolist(), strict=True):
+            line.append(_limits(point, column))
+    return Table(visible(grid.title), ", ".join(about), head, labelled, left_out)
+
+
+def _chosen(grid: Grid, point: Point) -> Table:
+    """Those that are yes, by their indices: a long column of yes and no says less."""
+    columns = grid.columns[:, 0]
+    yes = np.flatnonzero(point.x[columns] > 0.5)
+    about = f"{yes.size:,} of {columns.size:,} are yes"
+    tied = _tied(point.ties[columns])
+    about += f", {tied} of a predictor" if tied != NOTHING else ""
+    shown = [visible(grid.rows[i], 40) for i in yes[:MOST_CHOSEN].tolist()]
+    left_out = f"{yes.size - MOST_CHOSEN:,} more are yes." if yes.size > MOST_CHOSEN else ""
+    return Table(visible(grid.title), about, [], [], left_out, shown)
 
 
 def _limits(point: Point, column: int) -> Cell:
     lower, upper = point.lower[column], point.upper[column]
     if lower == upper:
         return Cell("fixed")
+    if np.isinf(lower) and np.isinf(upper):
+        return Cell("none")
     return Cell(f"{number(lower, 4)} to {number(upper, 4)}")
 
 
@@ -173,11 +211,12 @@ def _rows_shown(grid: Grid, point: Point, most: int) -> tuple[IntArray, str]:
         return np.arange(total), ""
     scale = size.max(axis=0)
     rank = (size / np.where(scale > 0.0, scale, 1.0)).max(axis=1)
-    rows = np.sort(np.argsort(-rank, kind="stable")[:most])
-    zeros = int(np.count_nonzero(rank[np.setdiff1d(np.arange(total), rows)] <= TOLERANCE))
-    others = total - most - zeros
+    nonzero = int(np.count_nonzero(rank > TOLERANCE))
+    rows = np.sort(np.argsort(-rank, kind="stable")[: max(1, min(most, nonzero))])
+    zeros, others = min(total - nonzero, total - len(rows)), max(0, nonzero - len(rows))
     told = [f"{zeros:,} rows of zeros"] * (zeros > 0) + [f"{others:,} others"] * (others > 0)
-    return rows, f"{most:,} of {total:,} rows, those with the largest values. Left out: {', '.join(told)}."
+    which = ", those with the largest values" if others else ""
+    return rows, f"{len(rows):,} of {total:,} rows{which}. Left out: {', '.join(told)}."
 
 
 def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
@@ -189,9 +228,8 @@ def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
     up = there & point.at_upper(columns) & ~fixed & ~binary
     low = there & point.at_lower(columns) & ~fixed & ~binary & (point.lower[columns] != 0.0)
     zero = np.abs(values) <= TOLERANCE
-    marks = np.select(
-        [~there, fixed, binary & ~zero, binary, up, low, zero], ["", "fixed", "yes", "no", "up", "low", "no"], ""
-    )
+    kinds = {"": ~there, "fixed": fixed, "yes": binary & ~zero, "no": binary, "up": up, "low": low}
+    marks = np.select([*kinds.values(), zero], [*kinds, "no"], "")
     texts = _texts(values, mixed)
     return [
         [_cell(*entry) for entry in zip(*line, strict=True)]

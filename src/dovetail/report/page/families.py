@@ -1,6 +1,6 @@
 """Columns by family: names such as ``make[3,bread]`` say which columns are one thing, and where each stands.
 
-Modelling tools write indices in brackets; files in the oldest formats write ``make_3_17`` or ``make(3,bread)``.
+Modelling tools write indices in brackets; older files have ``make_3_17`` or ``make(3,bread)``.
 """
 
 from __future__ import annotations

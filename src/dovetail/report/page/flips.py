@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.report.page.families import split
-from dovetail.report.page.number_text import change, count, number
+from dovetail.report.page.number_text import NOTHING, change, count, number, numbers
 from dovetail.report.page.visible_text import visible
 
-SEEN = 1e-3
+SEEN = 0.01
 """Of a feature's spread over the samples: smaller changes are not worth a word."""
 MOST_SAMPLES = 100
 """With their changes, on one page."""
@@ -40,8 +40,8 @@ class Feature:
 
     name: str
     touched: int
-    raised: float
-    lowered: float
+    raised: str
+    lowered: str
     raised_share: float
     """Of the largest of all features, between 0 and 1."""
     lowered_share: float
@@ -68,25 +68,22 @@ def flips(result: Any) -> list[Flips]:
 def _flips(result: Any, block: Any) -> Flips:
     untouched = block.untouched
     before, after = _class_of(untouched.classes), _class_of(result.x[untouched.outputs])
-    moves = result.x[untouched.inputs] - untouched.values
-    moves[np.abs(moves) <= SEEN * _spread(untouched.values)] = 0.0
-    moves = np.nan_to_num(moves)
-    known = ~np.isnan(before)
-    flipped = known & (before != after)
+    spread = _spread(untouched.values)
+    moves = np.nan_to_num(result.x[untouched.inputs] - untouched.values)
+    moves[np.abs(moves) <= SEEN * spread] = 0.0
+    flipped = ~np.isnan(before) & (before != after)
     touched = np.any(moves != 0.0, axis=1)
     names = _feature_names(result.names, untouched.inputs, block.features)
-    order = _order(flipped, np.abs(moves) / _spread(untouched.values))
-    told = order[flipped[order] | touched[order]]
-    shown = told[:MOST_SAMPLES]
-    samples = [
-        _sample(_sample_name(result.names, untouched, i), before[i], after[i], bool(flipped[i]), [
-            _change(names[k], untouched.values[i, k], moves[i, k]) for k in np.flatnonzero(moves[i])
-        ])
-        for i in shown.tolist()
-    ]  # fmt: skip
-    rest = len(told) - len(shown)
-    left_out = f"The {len(shown)} with the largest changes; {rest:,} more were changed." if rest else ""
-    sentence = _sentence(before, after, known, flipped, touched)
+    told = [i for i in _order(flipped, np.abs(moves) / spread).tolist() if flipped[i] or touched[i]]
+    samples = []
+    for i in told[:MOST_SAMPLES]:
+        changes = [_change(names[k], untouched.values[i, k], moves[i, k]) for k in np.flatnonzero(moves[i])]
+        said = "?" if np.isnan(before[i]) else f"{before[i]:.0f}"
+        name = _sample_name(result.names, untouched, i)
+        samples.append(Sample(name, said, f"{after[i]:.0f}", bool(flipped[i]), changes))
+    rest = len(told) - len(samples)
+    left_out = f"The {len(samples)} with the largest changes; {rest:,} more were changed." if rest else ""
+    sentence = _sentence(before, after, flipped, touched)
     return Flips(visible(block.name), sentence, samples, _features(names, moves), left_out)
 
 
@@ -105,28 +102,23 @@ def _spread(values: FloatArray) -> FloatArray:
     return np.where(deviation > 1e-9 * size, deviation, np.where(size > 0.0, size, 1.0))
 
 
-def _order(flipped: Any, sizes: FloatArray) -> IntArray:
+def _order(flipped: BoolArray, sizes: FloatArray) -> IntArray:
     """Flipped ones first, then by how much was changed."""
     return np.lexsort((-sizes.sum(axis=1), ~flipped))
-
-
-def _sample(name: str, before: float, after: float, flipped: bool, changes: list[tuple[str, str, str]]) -> Sample:
-    said = "?" if np.isnan(before) else f"{before:.0f}"
-    return Sample(name, said, f"{after:.0f}", flipped, changes)
 
 
 def _change(feature: str, value: float, move: float) -> tuple[str, str, str]:
     return feature, f"{number(value, 4)} → {number(value + move, 4)}", change(move, 3)
 
 
-def _sentence(before: FloatArray, after: FloatArray, known: Any, flipped: Any, touched: Any) -> str:
-    total = len(after)
-    words = [f"{count(int(touched.sum()), 'sample')} of {total:,} changed"]
-    if known.any():
+def _sentence(before: FloatArray, after: FloatArray, flipped: BoolArray, touched: BoolArray) -> str:
+    total, unknown = len(after), int(np.isnan(before).sum())
+    words = [f"{int(touched.sum()):,} of {count(total, 'sample')} changed"]
+    if unknown < total:
         words.append(f"{int(flipped.sum()):,} flipped")
         words.append(f"class 1 before: {int((before == 1).sum()):,}, now: {int((after == 1).sum()):,}")
-    if not known.all():
-        words.append(f"class before not known of {int((~known).sum()):,}")
+    if unknown:
+        words.append(f"class before not known of {unknown:,}")
     return "; ".join(words) + "."
 
 
@@ -134,11 +126,14 @@ def _features(names: Sequence[str], moves: FloatArray) -> list[Feature]:
     raised, lowered = np.maximum(moves, 0.0).sum(axis=0), np.maximum(-moves, 0.0).sum(axis=0)
     most = max(float(raised.max(initial=0.0)), float(lowered.max(initial=0.0)), 1e-300)
     touched = np.count_nonzero(moves, axis=0)
-    return [
-        Feature(names[k], int(touched[k]), raised[k], lowered[k], raised[k] / most, lowered[k] / most)
-        for k in range(len(names))
-        if touched[k]
-    ]
+    texts = numbers(np.concatenate([raised, -lowered]))
+    up, down = texts[: len(names)], texts[len(names) :]
+    features = []
+    for k in np.flatnonzero(touched).tolist():
+        raised_by, lowered_by = f"+{up[k]}" if raised[k] else NOTHING, down[k] if lowered[k] else NOTHING
+        shares = raised[k] / most, lowered[k] / most
+        features.append(Feature(names[k], int(touched[k]), raised_by, lowered_by, *shares))
+    return features
 
 
 def _sample_name(names: Sequence[str] | None, untouched: Any, i: int) -> str:

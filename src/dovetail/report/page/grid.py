@@ -28,6 +28,8 @@ class Grid:
     across: Sequence[str]
     columns: IntArray
     """(rows, across)"""
+    corner: str = "index"
+    """What the rows are called."""
     mixed: bool = False
     """Whether the rows have nothing to do with each other: each number has its own digits then."""
 
@@ -51,7 +53,7 @@ def _of_group(group: list[ColumnFamily]) -> list[Grid]:
     columns = np.array([family.columns for family in group])
     labels = [family.label for family in group]
     if len(index) <= ACROSS and (len(group) > 1 or len(index) > 1):
-        return [Grid(_title(labels), labels, index, columns)]
+        return [Grid(_title(labels), labels, index, columns, "family")]
     parts = range(0, len(group), ACROSS)
     return [
         Grid(_title(labels[k : k + ACROSS]), index, labels[k : k + ACROSS], columns[k : k + ACROSS].T)
@@ -62,7 +64,8 @@ def _of_group(group: list[ColumnFamily]) -> list[Grid]:
 def _list(family: ColumnFamily) -> Grid:
     rows = [",".join(index) for index in family.indices]
     title = family.label or "Single columns"
-    return Grid(title, rows, ["value"], family.columns[:, None], mixed=not family.label)
+    corner = "index" if family.label else "name"
+    return Grid(title, rows, ["value"], family.columns[:, None], corner, mixed=not family.label)
 
 
 def _of_two_ways(family: ColumnFamily) -> Grid:

@@ -63,14 +63,16 @@ def headline(result: Any, course: Course) -> Headline:
         title = f"{title}: {number(result.objective)}"
     tone = {"optimal": "good", "feasible": "fair"}.get(status, "bad")
     subtitle = f"{result.method}, {STOPPED.get(reason, reason)} after {seconds(result.seconds)}"
-    tiles = [_objective(result), _bound(result, course), _verified(result), _work(result, course)]
+    tiles = [_verified(result), _bound(result, course), _work(result, course)]
+    if result.objective is not None:
+        tiles.insert(0, _objective(result))
     return Headline(title, subtitle, tone, status.replace("_", " "), tiles)
 
 
 def _objective(result: Any) -> Tile:
     sense = {"min": "objective, minimised", "max": "objective, maximised"}
     words = sense.get("" if result.facts is None else result.facts.sense, "objective")
-    return Tile(number(result.objective), words if result.objective is not None else "no objective: no point")
+    return Tile(number(result.objective), words)
 
 
 def _bound(result: Any, course: Course) -> Tile:

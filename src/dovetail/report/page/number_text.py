@@ -23,6 +23,7 @@ def number(value: float | None, digits: int = 6) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING if value is None or math.isnan(value) else f"{MINUS if value < 0 else ''}∞"
     if value == 0.0 or (1e-4 <= abs(value) < LARGE):
+        value += 0.0  # never -0
         decimals = 0 if value == 0.0 else max(0, digits - 1 - math.floor(math.log10(abs(value))))
         text = f"{value:,.{decimals}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
@@ -50,10 +51,11 @@ def _fixed(value: float, decimals: int) -> str:
         return ""
     if not math.isfinite(value):
         return number(value)
+    if abs(value) <= WHOLE:
+        return "0"
     text = f"{value:,.{decimals}f}"
     if float(text.replace(",", "")) == 0.0:
-        lost = decimals > 0 and abs(value) > WHOLE
-        text = f"{value:.0e}" if lost else text.removeprefix("-")
+        text = f"{value:.0e}"
     return text.replace("-", MINUS)
 
 
@@ -75,7 +77,7 @@ def percent(share: float | None) -> str:
     """A share of one."""
     if share is None or not math.isfinite(share):
         return NOTHING
-    if share == 0.0:
+    if share < WHOLE:
         return "0 %"
     if share < 1e-4:
         return "< 0.01 %"

@@ -63,7 +63,8 @@ def _figure(rows: list[Iteration], kinds: tuple[str, ...], label: str) -> Figure
 def _chart(
     rows: list[Iteration], kinds: tuple[str, ...], label: str, limits: tuple[float, float], frame: Frame
 ) -> Chart:
-    x, y = frame.axes((rows[0].number, rows[-1].number), limits, log_y=True)
+    x = frame.across(rows[0].number, rows[-1].number, whole=True)
+    y = frame.upward(*limits, log=True)
     lines = []
     for colour, kind in enumerate(kinds):
         shown = [(row.number, getattr(row, kind)) for row in rows if math.isfinite(getattr(row, kind))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dovetail.core.file_writing import write_file
 from dovetail.report.page import checks, decision
 from dovetail.report.page.chart import SHAPES
 from dovetail.report.page.course import Course, by_part, listed_points
@@ -13,7 +14,7 @@ from dovetail.report.page.flips import flips
 from dovetail.report.page.headline import headline
 from dovetail.report.page.number_text import change, count
 from dovetail.report.page.residual_chart import residual_figures
-from dovetail.report.page.templates import render, write_whole
+from dovetail.report.page.templates import render
 from dovetail.report.page.time_shares import time_shares
 from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import found_by, proved_by
@@ -27,7 +28,7 @@ MANY_COLUMNS = 60
 
 def write_page(result: Result, path: Path) -> Path:
     """Write the page of a result; the path again."""
-    return write_whole(path, result_page(result))
+    return write_file(path, result_page(result))
 
 
 def result_page(result: Result) -> str:
@@ -40,7 +41,7 @@ def result_page(result: Result) -> str:
     return render(
         "result.html",
         head=headline(result, course),
-        message=[visible(part, 400) for part in result.message.split("; ")],
+        message=visible(result.message, 2000),
         warnings=checks.warnings(result),
         flips=flips(result),
         overview=decision.family_rows(result) if many else [],
