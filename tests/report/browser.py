@@ -1,11 +1,12 @@
 """A headless Chromium, driven by its own debugging protocol over two pipes: nothing needs to be installed."""
 
 import base64
+import fcntl
 import json
 import os
 import select
 import shutil
-import subprocess
+import signal
 import time
 from pathlib import Path
 
@@ -24,13 +25,19 @@ def chromium():
     return found
 
 
+def _high(fd):
+    """The same pipe under a number that is out of the way of those the browser expects: 3 and 4."""
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10)
+    os.close(fd)
+    return high
+
+
 class Browser:
     """One process, one tab. Every request and every word on the console is kept."""
 
     def __init__(self, folder: Path) -> None:
-        from_browser, to_us = os.pipe()
-        from_us, to_browser = os.pipe()
-        self._read, self._write = from_browser, to_browser
+        self._read, theirs_to_write = map(_high, os.pipe())
+        theirs_to_read, self._write = map(_high, os.pipe())
         self.requests: list[str] = []
         self.said: list[str] = []
         self._number, self._buffer, self._events, self._answers = 0, b"", [], {}
@@ -38,12 +45,11 @@ class Browser:
             chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
             "--no-first-run", "--hide-scrollbars", f"--user-data-dir={folder}", "--remote-debugging-pipe",
         ]  # fmt: skip
-        self._process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{from_us} 4>&{to_us}', "sh", *command],
-            pass_fds=(from_us, to_us), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        os.close(from_us)
-        os.close(to_us)
+        nowhere = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
+        pipes = [(os.POSIX_SPAWN_DUP2, theirs_to_read, 3), (os.POSIX_SPAWN_DUP2, theirs_to_write, 4)]
+        self._process = os.posix_spawn(command[0], command, os.environ, file_actions=[*nowhere, *pipes])
+        os.close(theirs_to_read)
+        os.close(theirs_to_write)
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
@@ -103,8 +109,8 @@ class Browser:
 
     def close(self):
         """End the process that was started here."""
-        self._process.terminate()
-        self._process.wait(timeout=PATIENCE)
+        os.kill(self._process, signal.SIGTERM)
+        os.waitpid(self._process, 0)
         os.close(self._read)
         os.close(self._write)
 

@@ -35,8 +35,7 @@ def untouched_inputs(problem: Problem, block: Block) -> FloatArray:
     np.minimum.at(most, column[where], high)
     fixed = mip.lower == mip.upper
     least[fixed] = most[fixed] = mip.lower[fixed]
-    with np.errstate(invalid="ignore"):
-        known = np.abs(most - least) <= NEAR * np.maximum(1.0, np.abs(least))
+    known = np.isfinite(least) & (np.abs(most - least) <= NEAR * np.maximum(1.0, np.abs(least)))
     return np.where(known, least, np.nan)[block.inputs]
 
 

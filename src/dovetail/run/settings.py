@@ -63,7 +63,7 @@ def _options_of(method: object) -> dict[str, str]:
 
 
 def _call(method: object) -> str:
-    """Only what differs from the default: the rest is said by the version."""
+    """What makes such an object; only what differs from the default: the rest is said by the version."""
     default = {part.name: _written(_default(part)) for part in _parts(method)}
     said = [f"{name}={value}" for name, value in _options_of(method).items() if value != default[name]]
     kind = type(method)
@@ -81,6 +81,8 @@ def _parts(method: object) -> tuple[Field[Any], ...]:
 
 def _written(value: object) -> str:
     """As Python would write it, without addresses, which differ from run to run."""
+    if is_dataclass(value) and type(value).__module__.startswith("dovetail."):
+        return _call(value)
     return "..." if value is ... else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 

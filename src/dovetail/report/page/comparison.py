@@ -78,7 +78,7 @@ def figures(entry: Entry) -> list[str]:
         percent(result.gap),
         seconds(result.seconds),
         seconds(points[-1].seconds) if points else "–",
-        found_by(points[-1].source) if points else "–",
+        visible(found_by(points[-1].source)) if points else "–",
         f"{result.iterations:,}",
         visible(result.method),
     ]

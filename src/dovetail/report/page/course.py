@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from dovetail.report.page.chart import COLOURS
 from dovetail.report.page.number_text import number, percent, seconds
+from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
 
 EARLY = 0.06
@@ -79,9 +80,9 @@ class Course:
         point, bound = self.at(moment)
         words = [seconds(moment)]
         if point is not None:
-            words.append(f"point {number(point.value)} by {found_by(point.source)}")
+            words.append(f"point {number(point.value)} by {visible(found_by(point.source))}")
         if bound is not None:
-            words.append(f"bound {number(bound.value)} ({proved_by(bound.source)})")
+            words.append(f"bound {number(bound.value)} ({visible(proved_by(bound.source))})")
         if point is not None and bound is not None and bound.source not in ROWS_ONLY:
             words.append(f"gap {percent(gap(point.value, bound.value))}")
         return " · ".join(words)
@@ -111,7 +112,7 @@ def by_part(gains: Sequence[Gain], course: Course, words: Any) -> list[PartRow]:
         mine = [gain for gain in gains if gain.source == source]
         first, last = seconds(mine[0].seconds), seconds(mine[-1].seconds)
         best = number(mine[-1].value)
-        rows.append(PartRow(course.colours[source], words(source), len(mine), first, last, best))
+        rows.append(PartRow(course.colours[source], visible(words(source)), len(mine), first, last, best))
     return rows
 
 
@@ -135,7 +136,7 @@ def listed_points(course: Course) -> tuple[list[GainRow], int]:
 
 
 def _gain_row(course: Course, before: Gain | None, gain: Gain) -> GainRow:
-    by = course.colours[gain.source], found_by(gain.source)
+    by = course.colours[gain.source], visible(found_by(gain.source))
     change = None if before is None else gain.value - before.value
     return GainRow(seconds(gain.seconds), *by, number(gain.value), change)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dovetail.report.page.course import Course
 from dovetail.report.page.number_text import count, number, percent, seconds
+from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
 
 STATUS = {
@@ -62,7 +63,7 @@ def headline(result: Any, course: Course) -> Headline:
     if result.objective is not None:
         title = f"{title}: {number(result.objective)}"
     tone = {"optimal": "good", "feasible": "fair"}.get(status, "bad")
-    subtitle = f"{result.method}, {STOPPED.get(reason, reason)} after {seconds(result.seconds)}"
+    subtitle = f"{visible(result.method)}, {STOPPED.get(reason, reason)} after {seconds(result.seconds)}"
     tiles = [_verified(result), _bound(result, course), _work(result, course)]
     if result.objective is not None:
         tiles.insert(0, _objective(result))
@@ -79,7 +80,7 @@ def _bound(result: Any, course: Course) -> Tile:
     if result.bound is None:
         return Tile("no bound", "how much better it could be is not known")
     source = course.bounds[-1].source if course.bounds else ""
-    by = f", by {proved_by(source)}" if source else ""
+    by = f", by {visible(proved_by(source))}" if source else ""
     if result.status.value == "optimal":
         return Tile("proved", f"bound {number(result.bound)}{by}")
     if result.gap is None:
@@ -94,7 +95,7 @@ def _verified(result: Any) -> Tile:
         return Tile("no point", "no candidate passed the check")
     if result.violation.within():
         return Tile("verified", "rows, bounds, integers, and the predictors as you deploy them")
-    return Tile("not verified", f"misses {result.violation}")
+    return Tile("not verified", visible(f"misses {result.violation}"))
 
 
 def _work(result: Any, course: Course) -> Tile:
@@ -104,5 +105,5 @@ def _work(result: Any, course: Course) -> Tile:
         words += f", {count(evaluations, 'network evaluation')}"
     if course.points:
         last = course.points[-1]
-        words += f"; last gain at {seconds(last.seconds)} by {found_by(last.source)}"
+        words += f"; last gain at {seconds(last.seconds)} by {visible(found_by(last.source))}"
     return Tile(seconds(result.seconds), words)

@@ -14,10 +14,17 @@ def visible(text: str, longest: int = LONGEST) -> str:
     """`text` with control, direction and unassigned characters spelt out, and its middle left out if long."""
     whole = str(text)
     kept = whole if len(whole) <= 4 * longest else whole[: 2 * longest] + whole[-2 * longest :]
-    shown = _with_few_marks("".join(c if c.isprintable() else _spelt(c) for c in kept))
+    shown = spelt_out(kept)
     if len(shown) <= longest and kept is whole:
         return shown
     return f"{shown[: longest - longest // 3 - 1]}…{shown[-(longest // 3) :]}"
+
+
+def spelt_out(text: str) -> str:
+    """All of `text`, every character of it to be seen."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _with_few_marks("".join(c if c.isprintable() else _spelt(c) for c in text))
 
 
 def _spelt(character: str) -> str:
