@@ -1,4 +1,4 @@
-"""What a result keeps of its problem: limits, ties, classes before; it survives a file, and bad files do not."""
+"""What a result keeps of its problem: limits, ties, classes before; files bring it back, or are refused."""
 
 import json
 
@@ -71,6 +71,8 @@ def test_predictors_that_fail_afterwards_cost_nothing():
         lambda record: record["blocks"][0]["untouched"].update(inputs=[[0], [99]]),
         lambda record: record["blocks"][0]["untouched"].update(values=[[0.0]]),
         lambda record: record.update(blocks=[[]]),
+        lambda record: record.update(lower=[[0.0, 10], [0.0, -4]]),
+        lambda record: record.update(ties=[[0, 10**12]]),
     ],
 )
 def test_files_that_were_tampered_with_are_refused(harm):
@@ -81,5 +83,9 @@ def test_files_that_were_tampered_with_are_refused(harm):
 
 
 def test_facts_of_another_number_of_columns():
-    with pytest.raises(ValueError, match="different numbers"):
-        ProblemFacts.from_record(ProblemFacts.of(treatment(lambda X: X)).to_record(), 5)
+    record = ProblemFacts.of(treatment(lambda X: X)).to_record()
+    with pytest.raises(ValueError, match="limits of 6 columns, where there are 5"):
+        ProblemFacts.from_record(record, 5)
+    enormous = {name: [[0.0, 10**15]] for name in ("lower", "upper", "integer", "ties")}
+    with pytest.raises(ValueError, match="limits of"):
+        ProblemFacts.from_record({**record, **enormous}, None)

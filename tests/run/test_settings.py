@@ -1,4 +1,4 @@
-"""How a result can be had again: the call as it would be written, versions, no trace of the machine's name."""
+"""How a result can be had again: the call as it would be written, versions, and no machine's name."""
 
 import platform
 from dataclasses import asdict, dataclass, field

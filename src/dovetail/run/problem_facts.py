@@ -26,6 +26,9 @@ MOST_ASKED = 100_000
 MOST_ENTRIES = 5_000_000
 """Of the matrix: a look at more of them takes longer than anybody waits after the time is over."""
 
+MOST_COLUMNS = 100_000_000
+"""That a file is believed: a few letters may claim any number, and each would take 32 bytes."""
+
 
 @dataclass(frozen=True, eq=False)
 class Untouched:
@@ -96,12 +99,10 @@ class ProblemFacts:
         """What `to_record` wrote, of so many columns; a `ValueError` for anything else."""
         if record is None:
             return None
-        lower, upper = _spread(record["lower"], np.float64), _spread(record["upper"], np.float64)
-        integer, ties = _spread(record["integer"], np.int64), _spread(record["ties"], np.int64)
-        sizes = {array.size for array in (lower, upper, integer, ties)} | ({columns} - {None})
-        if len(sizes) > 1:
-            raise ValueError(f"facts of different numbers of columns: {sizes}")
-        blocks = tuple(_read_block(block, lower.size) for block in record["blocks"])
+        columns = sum(int(count) for _, count in record["lower"]) if columns is None else columns
+        lower, upper = (_spread(record[name], columns, np.float64) for name in ("lower", "upper"))
+        integer, ties = (_spread(record[name], columns, np.int64) for name in ("integer", "ties"))
+        blocks = tuple(_read_block(block, columns) for block in record["blocks"])
         sense = _word(record["sense"])
         if sense not in ("min", "max"):
             raise ValueError(f"sense is {sense!r}")
@@ -189,9 +190,11 @@ def _runs(array: FloatArray | IntArray) -> list[list[float]]:
     return [[value, count] for value, count in zip(array[first].tolist(), counts.tolist(), strict=True)]
 
 
-def _spread(runs: Iterable[Any], kind: type) -> Any:
-    values, counts = [value for value, _ in runs], [count for _, count in runs]
-    return np.repeat(np.array(values, dtype=kind), np.array(counts, dtype=np.int64))
+def _spread(runs: Iterable[Any], columns: int, kind: type) -> Any:
+    values, counts = [value for value, _ in runs], [int(count) for _, count in runs]
+    if sum(counts) != columns or min(counts, default=0) < 0 or columns > MOST_COLUMNS:
+        raise ValueError(f"limits of {sum(counts)} columns, where there are {columns}")
+    return np.repeat(np.array(values, dtype=kind), counts)
 
 
 def _word(value: Any) -> str:

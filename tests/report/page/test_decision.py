@@ -20,7 +20,7 @@ def test_values_at_their_limits_are_marked():
         upper=[4.0, 5.0, 4.0, 2.0, 9.0, 1.0],
         integer=[False, False, False, False, True, True],
     )
-    cells = {label: cells for label, cells in table_of(made).rows}
+    cells = dict(table_of(made).rows)
     assert [cells[name][0].mark for name in "abcdef"] == ["up", "low", "no", "fixed", "", "yes"]
     assert cells["f"][0].text == "yes"
     assert [cells[name][1].text for name in "ad"] == ["0 to 4", "fixed"]

@@ -9,8 +9,8 @@ from dovetail.report.page.number_text import change, count, listed, number, numb
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (-603.7213, "−603.721"), (0.0, "0"), (-0.0, "0"), (1234567.0, "1,234,567"), (1e9, "1e+09"), (40.0, "40"),
-        (0.5, "0.5"), (1e-7, "1e−07"), (None, "–"), (float("nan"), "–"), (-np.inf, "−∞"), (100.0, "100"),
+        (-603.7213, "−603.721"), (0.0, "0"), (-0.0, "0"), (1234567.0, "1,234,567"), (1e9, "1e+09"),
+        (40.0, "40"), (0.5, "0.5"), (1e-7, "1e−07"), (None, "–"), (np.nan, "–"), (-np.inf, "−∞"),
     ],
 )  # fmt: skip
 def test_one_number(value, text):

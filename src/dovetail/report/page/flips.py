@@ -16,8 +16,9 @@ from dovetail.report.page.families import split
 from dovetail.report.page.number_text import NOTHING, change, count, number, numbers
 from dovetail.report.page.visible_text import visible
 
-SEEN = 0.01
-"""Of a feature's spread over the samples: smaller changes are not worth a word."""
+SEEN, SEEN_FLIPPED = 0.01, 1e-4
+"""Of a feature's spread over the samples: smaller changes are not worth a word. A sample that flipped may
+have needed no more than the second, and is told why."""
 MOST_SAMPLES = 100
 """With their changes, on one page."""
 
@@ -70,8 +71,8 @@ def _flips(result: Any, block: Any) -> Flips:
     before, after = _class_of(untouched.classes), _class_of(result.x[untouched.outputs])
     spread = _spread(untouched.values)
     moves = np.nan_to_num(result.x[untouched.inputs] - untouched.values)
-    moves[np.abs(moves) <= SEEN * spread] = 0.0
     flipped = ~np.isnan(before) & (before != after)
+    moves[np.abs(moves) <= np.where(flipped, SEEN_FLIPPED, SEEN)[:, None] * spread] = 0.0
     touched = np.any(moves != 0.0, axis=1)
     names = _feature_names(result.names, untouched.inputs, block.features)
     told = [i for i in _order(flipped, np.abs(moves) / spread).tolist() if flipped[i] or touched[i]]
