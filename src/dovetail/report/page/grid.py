@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.arrays import IntArray
-from dovetail.report.page.families import ColumnFamily, Index
+from dovetail.report.page.families import ArrayIndices, ColumnFamily, Index
 
 ACROSS = 12
 """Numbers that stand across on a screen, and in print."""
@@ -71,10 +71,21 @@ def _list(family: ColumnFamily) -> Grid:
 def _of_two_ways(family: ColumnFamily) -> Grid:
     """The last index across; if that has too many values, the first."""
     for across in (-1, 0):
+        if family.shape is not None and family.shape[across] <= ACROSS:
+            return _of_array(family, family.shape, across)
+        if family.shape is not None:
+            continue
         heads = list(dict.fromkeys(index[across] for index in family.indices))
         if len(heads) <= ACROSS:
             return _crossed(family, across, heads)
     return _list(family)
+
+
+def _of_array(family: ColumnFamily, shape: tuple[int, ...], across: int) -> Grid:
+    """The same for an array: no index is looked at."""
+    columns = np.moveaxis(family.columns.reshape(shape), across, -1)
+    rows = [",".join(index) for index in ArrayIndices(columns.shape[:-1])]
+    return Grid(family.label, rows, [str(k) for k in range(shape[across])], columns.reshape(len(rows), -1))
 
 
 def _crossed(family: ColumnFamily, across: int, heads: list[str]) -> Grid:
