@@ -80,7 +80,7 @@ def _bound(result: Any, course: Course) -> Tile:
     if result.bound is None:
         return Tile("no bound", "how much better it could be is not known")
     source = course.bounds[-1].source if course.bounds else ""
-    by = f", by {visible(proved_by(source))}" if source else ""
+    by = f" ({visible(proved_by(source))})" if source else ""
     if result.status.value == "optimal":
         return Tile("proved", f"bound {number(result.bound)}{by}")
     if result.gap is None:
