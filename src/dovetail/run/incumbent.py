@@ -122,13 +122,13 @@ class Incumbent:
         self.source = ""
         self.violation: Violation | None = None
         """Of the best point, as it was checked."""
+        self.incumbents: list[Gain] = []
+        self.bounds: list[Gain] = []
+        """When the point and the bound got better, and by whom: the trace has them (`Monitor.follow`)."""
         self.bound = -np.inf
         """What no point can be below, in minimisation form, if anybody proved it."""
         self.bound_source = ""
         """Who proved it; "" while nobody did."""
-        self.incumbents: list[Gain] = []
-        self.bounds: list[Gain] = []
-        """When the point and the bound got better, and by whom: the trace has them (`Monitor.follow`)."""
         self._gap = gap
         self.nearest: Violation | None = None
         """Of the refused candidates, the violation of the one that came nearest."""

@@ -72,6 +72,14 @@ class SolveOptions:
         """Threads that are used: one per core at most."""
         return min(self.n_jobs, cores())
 
+    def import_libraries(self) -> None:
+        """All that the solve is sure to need; the method's own file was imported with its name."""
+        import threadpoolctl  # noqa: F401
+        import torch  # noqa: F401
+
+        if isinstance(self.method, Prepared):
+            self.method.prepare()
+
     @property
     def repeatable(self) -> dict[str, object]:
         """What another solve must be told to come to the same result; defaults are left out."""
@@ -82,14 +90,6 @@ class SolveOptions:
         said |= {"device": self.device} if self.device is not None else {}
         said |= {"start": ...} if self.start is not None else {}
         return said
-
-    def import_libraries(self) -> None:
-        """All that the solve is sure to need; the method's own file was imported with its name."""
-        import threadpoolctl  # noqa: F401
-        import torch  # noqa: F401
-
-        if isinstance(self.method, Prepared):
-            self.method.prepare()
 
 
 def _require_method(method: object) -> Method:
