@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from dovetail.report.page.flips import flips
+from dovetail.run.problem_facts import BlockFacts, Untouched
 from tests.report.results import FEATURES, nothing, result, treated
 
 
@@ -48,6 +49,18 @@ def test_features_by_the_predictors_own_names_or_by_number():
     assert all(feature.name.startswith("own ") for feature in told.features)
     (unnamed,) = flips(replace(made, names=None))
     assert all(feature.name.startswith("input ") for feature in unnamed.features)
+
+
+def test_one_of_several_classes():
+    inputs, outputs = np.array([[0], [1]]), np.array([[2, 3, 4], [5, 6, 7]])
+    classes = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    untouched = Untouched(inputs, outputs, np.zeros((2, 1)), classes)
+    block = BlockFacts("kind", "Sequential", 2, 1, 3, True, (), untouched)
+    made = result([0.5, 0.0, 0, 0, 1, 0, 1, 0])
+    (told,) = flips(replace(made, facts=replace(made.facts, blocks=(block,))))
+    assert told.sentence == "1 of 2 samples changed; 1 flipped."
+    (sample,) = told.samples
+    assert (sample.before, sample.after, sample.changes[0][2]) == ("0", "2", "+0.5")
 
 
 def test_nothing_to_tell():

@@ -1,12 +1,13 @@
 """The headline says no more than is known: proved, bounded, or only found; and the checks are all there."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from dovetail.core.check import Violation, Worst
 from dovetail.core.extrapolation import Extrapolation
-from dovetail.report.page.checks import checks, extrapolations, warnings
+from dovetail.report.page.checks import checks, extrapolations, hints, warnings
 from dovetail.report.page.course import Course
 from dovetail.report.page.headline import STATUS, STOPPED, headline
 from dovetail.report.page.time_shares import time_shares
@@ -40,7 +41,7 @@ def test_no_point():
     told = head(nothing())
     assert told.title == "No solution found" and told.tone == "bad"
     assert told.tiles[0].figure == "no point"
-    assert warnings(nothing()) == ["no candidate passed the check."]
+    assert warnings(nothing()) == ["No candidate passed the check."]
     assert checks(nothing()) == []
 
 
@@ -68,6 +69,11 @@ def test_what_may_need_a_second_look():
         True
     ] * 3
     assert extrapolations(made)[1] == 10
+
+
+def test_what_to_try_next():
+    assert hints(SimpleNamespace(hints=("time_limit=20",))) == ["time_limit=20"]
+    assert hints(result()) == []
 
 
 def test_where_the_time_went():

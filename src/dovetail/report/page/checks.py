@@ -55,10 +55,14 @@ def _amount(worst: Any) -> str:
     return "exact" if worst.amount == 0.0 else f"off by {worst.amount:.1e}{name}"
 
 
+def sentence(message: str) -> str:
+    """A message of a solve as it stands on a page."""
+    return visible(f"{message[:1].upper()}{message[1:]}.", 2000)
+
+
 def warnings(result: Any) -> list[str]:
     """What may need a second look, the most urgent first."""
-    words = [] if result.x is not None else [visible(f"{result.message}.", 1000)]
-    words += [visible(hint, 600) for hint in getattr(result, "hints", ())]
+    words = [] if result.x is not None else [sentence(result.message)]
     violation = result.violation
     if violation is not None and violation.within() and not violation.steady():
         words.append(
@@ -74,6 +78,11 @@ def warnings(result: Any) -> list[str]:
             "where nothing stands behind what the predictors say."
         )
     return words
+
+
+def hints(result: Any) -> list[str]:
+    """What to try next, if the run showed anything."""
+    return [visible(hint, 600) for hint in getattr(result, "hints", ())]
 
 
 def extrapolations(result: Any) -> tuple[list[str], int]:

@@ -84,7 +84,7 @@ def _flips(result: Any, block: Any) -> Flips:
         samples.append(Sample(name, said, f"{after[i]:.0f}", bool(flipped[i]), changes))
     rest = len(told) - len(samples)
     left_out = f"The {len(samples)} with the largest changes; {rest:,} more were changed." if rest else ""
-    sentence = _sentence(before, after, flipped, touched)
+    sentence = _sentence(before, after, flipped, touched, yes_or_no=untouched.outputs.shape[1] == 1)
     return Flips(visible(block.name), sentence, samples, _features(names, moves), left_out)
 
 
@@ -112,11 +112,14 @@ def _change(feature: str, value: float, move: float) -> tuple[str, str, str]:
     return feature, f"{number(value, 4)} → {number(value + move, 4)}", change(move, 3)
 
 
-def _sentence(before: FloatArray, after: FloatArray, flipped: BoolArray, touched: BoolArray) -> str:
+def _sentence(
+    before: FloatArray, after: FloatArray, flipped: BoolArray, touched: BoolArray, *, yes_or_no: bool
+) -> str:
     total, unknown = len(after), int(np.isnan(before).sum())
     words = [f"{int(touched.sum()):,} of {count(total, 'sample')} changed"]
     if unknown < total:
         words.append(f"{int(flipped.sum()):,} flipped")
+    if unknown < total and yes_or_no:
         words.append(f"class 1 before: {int((before == 1).sum()):,}, now: {int((after == 1).sum()):,}")
     if unknown:
         words.append(f"class before not known of {unknown:,}")

@@ -41,8 +41,9 @@ def result_page(result: Result) -> str:
     return render(
         "result.html",
         head=headline(result, course),
-        message=visible(result.message, 2000),
+        message=checks.sentence(result.message),
         warnings=checks.warnings(result),
+        hints=checks.hints(result),
         flips=flips(result),
         overview=decision.family_rows(result) if many else [],
         tables=tables,
