@@ -43,7 +43,9 @@ class Browser:
         self._number, self._buffer, self._events, self._answers = 0, b"", [], {}
         command = [
             chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            "--no-first-run", "--hide-scrollbars", f"--user-data-dir={folder}", "--remote-debugging-pipe",
+            "--no-first-run", "--hide-scrollbars", "--disable-extensions", "--disable-background-networking",
+            "--disable-component-update", "--disable-sync", f"--user-data-dir={folder}",
+            "--remote-debugging-pipe",
         ]  # fmt: skip
         nowhere = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
         pipes = [(os.POSIX_SPAWN_DUP2, theirs_to_read, 3), (os.POSIX_SPAWN_DUP2, theirs_to_write, 4)]

@@ -21,7 +21,7 @@ INPUT, OUTPUT = 1, 2
 """Flags of a column that some block reads, or writes."""
 
 MOST_ASKED = 100_000
-"""Samples whose class is asked for once more: of a million it would take as long as the search's check."""
+"""Samples whose class is asked for once more, and that a file gets the values of."""
 
 MOST_ENTRIES = 5_000_000
 """Of the matrix: a look at more of them takes longer than anybody waits after the time is over."""

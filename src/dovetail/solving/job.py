@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ from dovetail.solving.start import read_start
 from dovetail.solving.status import stop_reason
 from dovetail.version import __version__
 
-UNNOTICED = 0.5
-"""Seconds. Predictors that take longer to be asked are not asked what the classes were before."""
+UNNOTICED = 1.0
+"""Seconds. Where the last check took longer, nobody waits for predictors to be asked once more."""
 MOST_RESERVED = 0.5
 """Of the time left when the search begins: with slow predictors a short limit still has a search."""
 
@@ -138,7 +139,10 @@ class Job:
 
     def _concluded(self, outcome: MethodOutcome, interrupts: Interrupts) -> Result:
         self.guard.armed = False  # the last check is done whatever the time
-        return self._told(self._packed(outcome, self._checked_again()), interrupts)
+        begin = perf_counter()
+        violation = self._checked_again()
+        quick = violation is not None and perf_counter() - begin <= UNNOTICED
+        return self._told(self._packed(outcome, violation, ask=quick), interrupts)
 
     def _told(self, result: Result, interrupts: Interrupts) -> Result:
         """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
@@ -164,13 +168,12 @@ class Job:
         reason = StopReason.INTERRUPT if isinstance(failure, KeyboardInterrupt) else StopReason.ERROR
         what = f"{type(failure).__name__}: {failure}".rstrip(": ")
         told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
-        return self._packed(told, self.incumbent.violation, hurry=True)
+        return self._packed(told, self.incumbent.violation)
 
-    def _packed(self, outcome: MethodOutcome, violation: Violation | None, *, hurry: bool = False) -> Result:
-        facts = ProblemFacts.of(
-            self.snapshot.problem, ask=not hurry and self.snapshot.asking_seconds <= UNNOTICED
-        )
+    def _packed(self, outcome: MethodOutcome, violation: Violation | None, *, ask: bool = False) -> Result:
+        """`ask` predictors what the classes were before: it takes as long as a check of the point."""
         result = pack(self.snapshot, self.method, self.context, self.host, outcome, violation)
+        facts = ProblemFacts.of(self.snapshot.problem, ask=ask)
         return replace(result, facts=facts, settings=self.settings)
 
     def _checked_again(self) -> Violation | None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.report.page.number_text import change, count, listed, number, numbers, percent, seconds
+from dovetail.report.page.number_text import change, count, number, numbers, percent, seconds
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,3 @@ def test_times_shares_and_differences():
     assert (count(1, "row"), count(2000, "row"), count(2, "family", "families")) == (
         "1 row", "2,000 rows", "2 families",
     )  # fmt: skip
-    assert listed(["a", "b", "c"]) == "a, b and c"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -87,9 +86,3 @@ def percent(share: float | None) -> str:
 def count(amount: int, what: str, plural: str = "") -> str:
     """So many of them."""
     return f"{amount:,} {what if amount == 1 else plural or what + 's'}"
-
-
-def listed(words: Iterable[str]) -> str:
-    """Words in a sentence."""
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
