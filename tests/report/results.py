@@ -6,7 +6,7 @@ import numpy as np
 
 from dovetail.core.check import Violation, Worst
 from dovetail.run.budget import StopReason
-from dovetail.run.problem_facts import INPUT, OUTPUT, BlockFacts, ProblemFacts, Untouched
+from dovetail.run.problem_facts import BlockFacts, ProblemFacts, Untouched
 from dovetail.run.result import BoundKind, Result, Status
 from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Profile
@@ -50,7 +50,8 @@ def result(x=(1.0, 0.0, 2.5), *, names=None, lower=0.0, upper=4.0, integer=False
         lower=np.broadcast_to(np.asarray(lower, dtype=float), size).copy(),
         upper=np.broadcast_to(np.asarray(upper, dtype=float), size).copy(),
         integer=np.broadcast_to(np.asarray(integer), size).copy(),
-        ties=np.zeros(size, dtype=np.int64),
+        read=np.zeros(size, dtype=bool),
+        written=np.zeros(size, dtype=bool),
         blocks=(BlockFacts("net", "Sequential", 1, 2, 1, False),),
     )
     trace = Trace(
@@ -98,5 +99,6 @@ def treated(n, *, seed=0):
         upper=np.repeat([1.0, np.inf], [n, 3 * n * d]),
         integer=np.repeat([True, False], [n, 3 * n * d]),
     )
-    ties = np.repeat([OUTPUT, INPUT, 0], [n, n * d, 2 * n * d])
-    return replace(made, facts=replace(made.facts, ties=ties, blocks=(block,)))
+    read = np.repeat([False, True, False], [n, n * d, 2 * n * d])
+    written = np.repeat([True, False], [n, 3 * n * d])
+    return replace(made, facts=replace(made.facts, read=read, written=written, blocks=(block,)))

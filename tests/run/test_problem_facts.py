@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.run.problem_facts import INPUT, OUTPUT, ProblemFacts
+from dovetail.run.problem_facts import ProblemFacts
 
 
 def treatment(predictor):
@@ -30,7 +30,8 @@ def treatment(predictor):
 def test_limits_ties_and_classes_before():
     facts = ProblemFacts.of(treatment(lambda X: X))
     assert facts.sense == "min" and facts.n_rows == 2
-    assert facts.ties.tolist() == [INPUT, INPUT, OUTPUT, OUTPUT, 0, 0]
+    assert np.flatnonzero(facts.read).tolist() == [0, 1]
+    assert np.flatnonzero(facts.written).tolist() == [2, 3]
     (block,) = facts.blocks
     assert block.classifies and block.samples == 2
     assert np.allclose(block.untouched.values, [[0.2], [0.7]])
@@ -72,7 +73,7 @@ def test_predictors_that_fail_afterwards_cost_nothing():
         lambda record: record["blocks"][0]["untouched"].update(values=[[0.0]]),
         lambda record: record.update(blocks=[[]]),
         lambda record: record.update(lower=[[0.0, 10], [0.0, -4]]),
-        lambda record: record.update(ties=[[0, 10**12]]),
+        lambda record: record.update(read=[[0, 10**12]]),
     ],
 )
 def test_files_that_were_tampered_with_are_refused(harm):
@@ -86,6 +87,6 @@ def test_facts_of_another_number_of_columns():
     record = ProblemFacts.of(treatment(lambda X: X)).to_record()
     with pytest.raises(ValueError, match="limits of 6 columns, where there are 5"):
         ProblemFacts.from_record(record, 5)
-    enormous = {name: [[0.0, 10**15]] for name in ("lower", "upper", "integer", "ties")}
+    enormous = {name: [[0.0, 10**15]] for name in ("lower", "upper", "integer", "read", "written")}
     with pytest.raises(ValueError, match="limits of"):
         ProblemFacts.from_record({**record, **enormous}, None)

@@ -17,9 +17,6 @@ from dovetail.core.block import Block
 from dovetail.core.problem import Problem
 from dovetail.core.untouched import untouched_inputs
 
-INPUT, OUTPUT = 1, 2
-"""Flags of a column that some block reads, or writes."""
-
 MOST_ASKED = 100_000
 """Samples whose class is asked for once more, and that a file gets the values of."""
 
@@ -28,6 +25,9 @@ MOST_ENTRIES = 5_000_000
 
 MOST_COLUMNS = 100_000_000
 """That a file is believed: a few letters may claim any number, and each would take 32 bytes."""
+
+FLAGS = ("integer", "read", "written")
+"""What is yes or no of each column; 1 and 0 in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,26 +61,27 @@ class BlockFacts:
 
 @dataclass(frozen=True, eq=False)
 class ProblemFacts:
-    """Sense, size, limits and ties of a problem."""
+    """Sense, size and limits of a problem, and which of its columns predictors read and write."""
 
     sense: str
     n_rows: int
     lower: FloatArray
     upper: FloatArray
     integer: BoolArray
-    ties: IntArray
-    """(columns,) INPUT and OUTPUT, added."""
+    read: BoolArray
+    """(columns,) whether it is an input of some block."""
+    written: BoolArray
+    """(columns,) whether it is an output."""
     blocks: tuple[BlockFacts, ...]
 
     @classmethod
     def of(cls, problem: Problem, *, ask: bool = True) -> ProblemFacts:
         """Of a problem as it is now; `ask` its predictors for the classes of untouched samples."""
         mip = problem.mip
-        ties = np.zeros(mip.n_columns, dtype=np.int64)
-        ties[problem.inputs] |= INPUT
-        ties[problem.outputs] |= OUTPUT
+        read, written = np.zeros((2, mip.n_columns), dtype=bool)
+        read[problem.inputs] = written[problem.outputs] = True
         blocks = tuple(_block_facts(problem, block, ask) for block in problem.blocks)
-        return cls(mip.sense, mip.n_rows, mip.lower, mip.upper, mip.integer, ties, blocks)
+        return cls(mip.sense, mip.n_rows, mip.lower, mip.upper, mip.integer, read, written, blocks)
 
     def to_record(self) -> dict[str, Any]:
         """As JSON has it: what is the same for many columns is written once."""
@@ -89,8 +90,7 @@ class ProblemFacts:
             "n_rows": self.n_rows,
             "lower": _runs(self.lower),
             "upper": _runs(self.upper),
-            "integer": _runs(self.integer.astype(np.int64)),
-            "ties": _runs(self.ties),
+            **{name: _runs(getattr(self, name).astype(np.int64)) for name in FLAGS},
             "blocks": [_block_record(block) for block in self.blocks],
         }
 
@@ -101,12 +101,12 @@ class ProblemFacts:
             return None
         columns = sum(int(count) for _, count in record["lower"]) if columns is None else columns
         lower, upper = (_spread(record[name], columns, np.float64) for name in ("lower", "upper"))
-        integer, ties = (_spread(record[name], columns, np.int64) for name in ("integer", "ties"))
+        flags = {name: _spread(record[name], columns, np.int64).astype(bool) for name in FLAGS}
         blocks = tuple(_read_block(block, columns) for block in record["blocks"])
         sense = _word(record["sense"])
         if sense not in ("min", "max"):
             raise ValueError(f"sense is {sense!r}")
-        return cls(sense, int(record["n_rows"]), lower, upper, integer.astype(bool), ties, blocks)
+        return cls(sense, int(record["n_rows"]), lower, upper, **flags, blocks=blocks)
 
 
 def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:

@@ -28,8 +28,6 @@ MOST_CHOSEN = 400
 """Indices of those that are yes: a screen of them."""
 SORTED_FROM, FILTERED_FROM = 8, 20
 """Rows from which on a table can be sorted, and searched: fewer are seen at a glance."""
-INPUT, OUTPUT = 1, 2
-"""As in `run/problem_facts.py`."""
 
 
 class Cell(NamedTuple):
@@ -86,16 +84,22 @@ class Point:
     lower: FloatArray
     upper: FloatArray
     integer: BoolArray
-    ties: IntArray
+    read: BoolArray
+    written: BoolArray
 
     @classmethod
     def of(cls, result: Any) -> Point:
         """Of a result with a point."""
         x, facts = result.x, result.facts
         if facts is None:
-            nothing = np.zeros(x.size, dtype=np.int64)
-            return cls(x, np.full(x.size, -np.inf), np.full(x.size, np.inf), nothing.astype(bool), nothing)
-        return cls(x, facts.lower, facts.upper, facts.integer, facts.ties)
+            free, no = np.full(x.size, np.inf), np.zeros(x.size, dtype=bool)
+            return cls(x, -free, free, no, no, no)
+        return cls(x, facts.lower, facts.upper, facts.integer, facts.read, facts.written)
+
+    def ties(self, columns: IntArray) -> str:
+        """Whether some of the columns are inputs or outputs of predictors."""
+        words = ["input"] * bool(self.read[columns].any()) + ["output"] * bool(self.written[columns].any())
+        return " and ".join(words) or NOTHING
 
     def binary(self, columns: IntArray) -> BoolArray:
         """Which of the columns are yes or no."""
@@ -145,7 +149,7 @@ def _overview(family: ColumnFamily, point: Point) -> list[Cell]:
     low, mean, high = numbers(np.array([values.min(), values.mean(), values.max()]))
     nonzero = int(np.count_nonzero(np.abs(values) > TOLERANCE))
     at_limits = point.at_lower(columns).sum(), point.at_upper(columns).sum()
-    texts = [f"{columns.size:,}", kind, _tied(point.ties[columns]), low, mean, high, f"{nonzero:,}"]
+    texts = [f"{columns.size:,}", kind, point.ties(columns), low, mean, high, f"{nonzero:,}"]
     return [Cell(text) for text in (*texts, *(f"{int(amount):,}" for amount in at_limits))]
 
 
@@ -153,11 +157,6 @@ def _kind(integer: BoolArray) -> str:
     if integer.all():
         return "integer"
     return "some integer" if integer.any() else "continuous"
-
-
-def _tied(ties: IntArray) -> str:
-    words = [word for flag, word in ((INPUT, "input"), (OUTPUT, "output")) if np.any(ties & flag)]
-    return " and ".join(words) or NOTHING
 
 
 def _table(grid: Grid, point: Point, most_rows: int) -> Table:
@@ -170,7 +169,7 @@ def _table(grid: Grid, point: Point, most_rows: int) -> Table:
     labelled = [(visible(grid.rows[i]), line) for i, line in zip(rows.tolist(), cells, strict=True)]
     there = grid.columns[grid.columns != NO_COLUMN]
     about = [count(there.size, "column")]
-    tied = _tied(point.ties[there])
+    tied = point.ties(there)
     about += [f"{tied} of a predictor"] if tied != NOTHING else []
     alike = all(bool(np.all(limit[there] == limit[there[0]])) for limit in (point.lower, point.upper))
     if alike and not np.all(point.binary(there)):
@@ -187,7 +186,7 @@ def _chosen(grid: Grid, point: Point) -> Table:
     columns = grid.columns[:, 0]
     yes = np.flatnonzero(point.x[columns] > 0.5)
     about = f"{yes.size:,} of {columns.size:,} are yes"
-    tied = _tied(point.ties[columns])
+    tied = point.ties(columns)
     about += f", {tied} of a predictor" if tied != NOTHING else ""
     shown = [visible(grid.rows[i], 40) for i in yes[:MOST_CHOSEN].tolist()]
     left_out = f"{yes.size - MOST_CHOSEN:,} more are yes." if yes.size > MOST_CHOSEN else ""
