@@ -37,6 +37,7 @@ problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -np.inf], upper=[1.0, 
 problem.add_predictor(torch.nn.Linear(1, 1), [0], [1])
 result = dt.solve(problem, log=False)
 assert dt.check(problem, result.x).within()
+assert "</html>" in result.report("page.html").read_text()
 print("fine")
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)

@@ -52,6 +52,7 @@ _PUBLIC = {
     "Violation": "dovetail.core.check",
     "add_predictor_constr": "dovetail.modelling.add_predictor_constr",
     "check": "dovetail.modelling.snapshot",
+    "compare": "dovetail.report.page.compare_page",
     "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.files",
     "read_certificate": "dovetail.certificates.certificate",
@@ -123,6 +124,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.predictors.files import load_predictor as load_predictor
     from dovetail.predictors.product import Product as Product
     from dovetail.predictors.square import Square as Square
+    from dovetail.report.page.compare_page import compare as compare
     from dovetail.run.budget import StopReason as StopReason
     from dovetail.run.monitor import Event as Event
     from dovetail.run.result import Multipliers as Multipliers

@@ -39,6 +39,22 @@ def test_keeps_the_best_in_either_sense():
         assert incumbent.objective == (-4.0 if sense == "min" else 2.0)
 
 
+@pytest.mark.parametrize(("sense", "first", "second"), [("min", -2.0, -4.0), ("max", -4.0, 2.0)])
+def test_puts_every_gain_on_record_in_the_users_sense(sense, first, second):
+    incumbent = inner(knapsack(sense))
+    points = {-2.0: [0, 0, 0, 1, 0], -4.0: [1, 0, 0, 1, 0], 2.0: [0, 1, 0, 0, 0]}
+    for value in (first, second, first):  # the last one is no gain
+        incumbent.offer(np.array(points[value], float), f"found {value}")
+    assert [(gain.value, gain.source) for gain in incumbent.incumbents] == [
+        (first, f"found {first}"),
+        (second, f"found {second}"),
+    ]
+    incumbent.raise_bound(-9.0, "prices")
+    incumbent.raise_bound(-10.0, "nobody")
+    sign = 1.0 if sense == "min" else -1.0
+    assert [(gain.value, gain.source) for gain in incumbent.bounds] == [(sign * -9.0, "prices")]
+
+
 def test_refuses_and_remembers_the_nearest_miss():
     incumbent = inner(knapsack())
     assert np.isnan(incumbent.offer(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), "all"))

@@ -76,22 +76,13 @@ def test_trace_becomes_a_frame():
     assert {"objective", "rho", "primal", "dual[bowl.inputs]", "mip_seconds"} <= set(frame.columns)
 
 
-def test_pages_escape_names_and_load_nothing(solved, tmp_path):
-    evil = replace(solved, message='<script>alert(1)</script> & "quotes"')
-    path = evil.report(tmp_path / "result.html")
-    page = path.read_text()
-    assert "<script" not in page
-    assert "&lt;script&gt;" in page
-    assert "http-equiv" in page
-    assert "src=" not in page
-    assert "default-src 'none'" in page
-    assert "<table>" in evil._repr_html_()
-
-
-def test_pages_draw_the_course(tmp_path):
-    result = dt.solve(bowl(), dt.DualDecomposition(iterations=5, tolerance=1e-12), log=False)
-    page = result.report(tmp_path / "bowl.html").read_text()
-    assert page.count("<polyline") == 2
+def test_json_brings_back_gains_facts_and_settings():
+    result = dt.solve(bowl(), dt.DualDecomposition(iterations=4), log=False)
+    again = dt.Result.from_json(result.to_json())
+    assert again.trace == result.trace
+    assert result.trace.incumbents[-1].value == result.objective
+    assert again.settings == result.settings
+    assert np.array_equal(again.facts.upper, result.facts.upper)
 
 
 @pytest.mark.parametrize("columns", [7, -1, 1.0, [True, False], slice(1)])

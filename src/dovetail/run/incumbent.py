@@ -29,6 +29,7 @@ from dovetail.run.engine import MipEngine, MipSession, Quadratic
 from dovetail.run.gap import HAIR, GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.trace import Gain, add_gain
 
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
@@ -134,6 +135,9 @@ class Incumbent:
         self.source = ""
         self.violation: Violation | None = None
         """Of the best point, as it was checked."""
+        self.incumbents: list[Gain] = []
+        self.bounds: list[Gain] = []
+        """When the point and the bound got better, and by whom: the trace has them (`Monitor.follow`)."""
         self.bound = -np.inf
         """What no point can be below, in minimisation form, if anybody proved it."""
         self.bound_source = ""
@@ -193,6 +197,8 @@ class Incumbent:
         if bound > self.bound:
             self.bound, self.bound_source = bound, source
             self._reconcile()
+            if self.proven_bound is not None:
+                add_gain(self.bounds, Gain(self._budget.seconds, self.proven_bound, source))
             self.on_change()
 
     def _reconcile(self) -> None:
@@ -224,6 +230,7 @@ class Incumbent:
             better = self._improves(objective)
             if better:
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
+                add_gain(self.incumbents, Gain(self._budget.seconds, objective, source))
                 self._reconcile()
         if better:
             self.on_change()

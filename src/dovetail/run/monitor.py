@@ -105,6 +105,7 @@ class Monitor:
         """From now on log and events show what this incumbent knows, and how often predictors were asked."""
         self._incumbent, self._evaluations = incumbent, evaluations
         incumbent.on_change = self._changed
+        self.trace.incumbents, self.trace.bounds = incumbent.incumbents, incumbent.bounds
 
     @property
     def bound(self) -> float | None:

@@ -20,8 +20,9 @@ from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Answer, Origin
 from dovetail.core.html_table import facts
-from dovetail.report import html
+from dovetail.report.page.result_page import write_page
 from dovetail.run.budget import StopReason
+from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.record import (
     array_of,
     extrapolation,
@@ -33,8 +34,9 @@ from dovetail.run.record import (
     violation,
     written_model,
 )
+from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Profile
-from dovetail.run.trace import Trace
+from dovetail.run.trace import Trace, read_gains
 from dovetail.run.values import Values
 from dovetail.run.written_model import WrittenModel
 
@@ -137,6 +139,10 @@ class Result:
     """What to try next, as far as the run shows it; the most promising first."""
     written: WrittenModel | None = None
     """What became of the model that "big-m" wrote; None for methods that write none."""
+    facts: ProblemFacts | None = field(default=None, repr=False)
+    """What a reader wants to know of the problem itself."""
+    settings: Settings | None = field(default=None, repr=False)
+    """How to have the same result again."""
     origin: Origin | None = field(default=None, repr=False)
     """The foreign model that was solved, if it was one; a result read from a file has none."""
     certifying: Callable[[], Certificate | None] | None = field(default=None, repr=False)
@@ -250,6 +256,10 @@ class Result:
             "evaluations": self.evaluations,
             "hints": list(self.hints),
             "written": None if self.written is None else asdict(self.written),
+            "incumbents": [asdict(gain) for gain in self.trace.incumbents],
+            "bounds": [asdict(gain) for gain in self.trace.bounds],
+            "facts": None if self.facts is None else self.facts.to_record(),
+            "settings": None if self.settings is None else asdict(self.settings),
         }
         return json.dumps(sayable(record), allow_nan=False)
 
@@ -269,10 +279,17 @@ class Result:
             ) from reason
 
     def report(self, path: str | Path) -> Path:
-        """Write the result as one self-contained HTML page."""
-        path = Path(path)
-        path.write_text(html.document(self), encoding="utf-8")
-        return path
+        """Write the result as one page of HTML that needs nothing else: no file, no network, no program."""
+        return write_page(self, Path(path))
+
+    def plot(self, *, width: float = 8.0) -> Any:
+        """Point and bound over the seconds, and residuals where there are any, as a matplotlib figure.
+
+        `width` is in inches. Needs `pip install "dovetail[plot]"`.
+        """
+        from dovetail.report.matplotlib_plot import course_figure
+
+        return course_figure(self, width)
 
     def _repr_html_(self) -> str:
         bound = "none" if self.bound is None else f"{self.bound:.8g} ({self.bound_kind.value})"
@@ -314,7 +331,10 @@ def _read(record: Any) -> Result:
         multipliers=_multipliers(record["multipliers"]),
         iterations=require("iterations", record["iterations"], int),
         seconds=number("seconds", record["seconds"]),
-        trace=Trace([trace_row(row) for row in require("trace", record["trace"], list)]),
+        trace=Trace(
+            [trace_row(row) for row in require("trace", record["trace"], list)],
+            *(read_gains(record.get(kind, ())) for kind in ("incumbents", "bounds")),
+        ),
         method=require("method", record["method"], str),
         message=require("message", record["message"], str),
         profile=Profile(**{k: number(f"profile.{k}", v) for k, v in record["profile"].items()}),
@@ -326,6 +346,8 @@ def _read(record: Any) -> Result:
         evaluations=require("evaluations", record.get("evaluations", 0), int),
         hints=tuple(texts("hints", record.get("hints", []))),
         written=written_model(record.get("written")),
+        facts=ProblemFacts.from_record(record.get("facts"), None if x is None else x.size),
+        settings=Settings.from_record(record.get("settings")),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from math import isnan
 from typing import Any
@@ -82,9 +82,41 @@ class Row:
         return record
 
 
+UNSEEN = 1.0 / 500.0
+"""Of the time since the start: two gains nearer than that are one step on every chart, so that one is kept.
+Branch and bound may raise its bound a thousand times a second."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A better point or a better bound: when, what it is worth in the user's sense, and what found it."""
+
+    seconds: float
+    value: float
+    source: str
+
+
+def add_gain(gains: list[Gain], gain: Gain) -> None:
+    """Put a gain on record; the last one gives way if it cannot be told apart from the one before it."""
+    if len(gains) > 1:
+        before, last = gains[-2:]
+        apart = last.seconds - before.seconds > UNSEEN * last.seconds
+        if not apart and last.source == gain.source:
+            gains.pop()
+    gains.append(gain)
+
+
+def read_gains(records: Iterable[Any]) -> list[Gain]:
+    """Gains from what `asdict` made of them; a `ValueError` for anything else."""
+    gains = [Gain(float(record["seconds"]), float(record["value"]), record["source"]) for record in records]
+    if not all(isinstance(gain.source, str) for gain in gains):
+        raise ValueError("the source of a gain is no text")
+    return gains
+
+
 @dataclass(repr=False)
 class Trace:
-    """The iterations of one solve, in order.
+    """The iterations of one solve, in order, and when point and bound got better.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
@@ -95,6 +127,10 @@ class Trace:
     """
 
     rows: list[Row] = field(default_factory=list)
+    incumbents: list[Gain] = field(default_factory=list)
+    """Every better point, iterations or none."""
+    bounds: list[Gain] = field(default_factory=list)
+    """Every better proven bound."""
 
     def __len__(self) -> int:
         return len(self.rows)

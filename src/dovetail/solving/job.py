@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
+from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.result import Result
+from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.workers import Cluster
 from dovetail.solving.cluster import opened, require_blocks_for
@@ -36,6 +39,8 @@ from dovetail.solving.start import read_start
 from dovetail.solving.status import stop_reason
 from dovetail.version import __version__
 
+UNNOTICED = 1.0
+"""Seconds. Where the last check took longer, nobody waits for predictors to be asked once more."""
 MOST_RESERVED = 0.5
 """Of the time left when the search begins: with slow predictors a short limit still has a search."""
 
@@ -78,6 +83,7 @@ class Job:
     guard: Guard
     incumbent: Incumbent
     context: SolveContext
+    settings: Settings
     open_inputs: tuple[OpenInput, ...] = ()
     """Of the networks: those that nothing limits."""
     ended: MethodOutcome | None = None
@@ -120,7 +126,8 @@ class Job:
         )  # fmt: skip
         require_blocks_for(context)
         ended = None if host.infeasible else ended
-        return cls(snapshot, options.method, host, guard, incumbent, context, unlimited, ended)
+        settings = Settings.of(options.method, options.repeatable)
+        return cls(snapshot, options.method, host, guard, incumbent, context, settings, unlimited, ended)
 
     def run(self, interrupts: Interrupts) -> Result:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
@@ -150,7 +157,10 @@ class Job:
 
     def _concluded(self, outcome: MethodOutcome, interrupts: Interrupts) -> Result:
         self.guard.armed = False  # the last check is done whatever the time
-        return self._told(self._packed(outcome, self._checked_again()), interrupts)
+        begin = perf_counter()
+        violation = self._checked_again()
+        quick = violation is not None and perf_counter() - begin <= UNNOTICED
+        return self._told(self._packed(outcome, violation, ask=quick), interrupts)
 
     def _told(self, result: Result, interrupts: Interrupts) -> Result:
         """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
@@ -178,8 +188,13 @@ class Job:
         told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
         return self._packed(told, self.incumbent.violation)
 
-    def _packed(self, outcome: MethodOutcome, violation: Violation | None) -> Result:
-        return pack(self.snapshot, self.method, self.context, self.host, outcome, violation, self.open_inputs)
+    def _packed(self, outcome: MethodOutcome, violation: Violation | None, *, ask: bool = False) -> Result:
+        """`ask` predictors what the classes were before: it takes as long as a check of the point."""
+        result = pack(
+            self.snapshot, self.method, self.context, self.host, outcome, violation, self.open_inputs
+        )
+        facts = ProblemFacts.of(self.snapshot.problem, ask=ask)
+        return replace(result, facts=facts, settings=self.settings)
 
     def _checked_again(self) -> Violation | None:
         """The violation of the point that is about to be returned."""

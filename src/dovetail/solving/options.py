@@ -105,6 +105,17 @@ class SolveOptions:
         if isinstance(self.method, Prepared):
             self.method.prepare()
 
+    @property
+    def repeatable(self) -> dict[str, object]:
+        """What another solve must be told to come to the same result; defaults are left out."""
+        said: dict[str, object] = {"time_limit": float(self.time_limit), "seed": self.seed}
+        said |= {"gap": self.gap.relative} if self.gap.relative else {}
+        said |= {"absolute_gap": self.gap.absolute} if self.gap.absolute else {}
+        said |= {"n_jobs": self.n_jobs} if self.n_jobs > 1 else {}
+        said |= {"device": self.device} if self.device is not None else {}
+        said |= {"start": ...} if self.start is not None else {}
+        return said
+
 
 def _require_method(method: object) -> Method:
     require_methods(
