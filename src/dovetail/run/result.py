@@ -18,6 +18,7 @@ from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.check import Violation, Worst
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
+from dovetail.core.file_writing import write_file
 from dovetail.core.foreign import Origin
 from dovetail.report import html
 from dovetail.run.budget import StopReason
@@ -208,9 +209,7 @@ class Result:
 
     def report(self, path: str | Path) -> Path:
         """Write the result as one self-contained HTML page."""
-        path = Path(path)
-        path.write_text(html.document(self), encoding="utf-8")
-        return path
+        return write_file(path, html.document(self))
 
     def _repr_html_(self) -> str:
         return html.summary(self)
