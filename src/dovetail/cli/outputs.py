@@ -25,13 +25,13 @@ class Outputs:
 
     def require_writable(self, inputs: Iterable[Path]) -> None:
         """Refuse, before any work is done, what could not be written or would destroy something."""
-        taken = {os.path.realpath(path): f"{path} is what the problem is read from" for path in inputs}
+        taken = {os.path.realpath(path): "it is one of the files that are read" for path in inputs}
         for path in filter(None, (self.solution, self.report, self.certificate)):
             place = os.path.realpath(path)
             if place in taken:
                 raise OptionError(f"{path} cannot be written: {taken[place]}; give another name.")
             if not Path(place).exists() or Path(place).is_file():
-                taken[place] = f"{path} is asked for twice"
+                taken[place] = "it is asked for twice"
             require_writable(path)
 
     def write(self, result: Result) -> Iterable[str]:

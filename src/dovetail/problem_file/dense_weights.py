@@ -21,11 +21,15 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 """With torch's own settings: what is left where nothing is said."""
 
 
+def require_activation(name: str) -> None:
+    """Refuse a name that is not known."""
+    if name not in ACTIVATIONS:
+        near = did_you_mean(name, ACTIVATIONS)
+        raise PredictorError(f"activation is {name!r}{near}; choose {', '.join(ACTIVATIONS)}.")
+
+
 def dense_network(file: Path, activation: str) -> nn.Module:
     """The chain of dense layers whose weights a `.pt`, `.pth` or `.safetensors` file holds."""
-    if activation not in ACTIVATIONS:
-        near = did_you_mean(activation, ACTIVATIONS)
-        raise PredictorError(f"activation is {activation!r}{near}; choose {', '.join(ACTIVATIONS)}.")
     weights = load_weights(file)
     layers: list[nn.Module] = []
     size = None

@@ -12,7 +12,7 @@ from dovetail.core.training_range import TrainingRange
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
 from dovetail.predictors.files import UntrustedFileError, load_predictor
 from dovetail.problem_file.column_patterns import Columns
-from dovetail.problem_file.dense_weights import dense_network
+from dovetail.problem_file.dense_weights import dense_network, require_activation
 from dovetail.problem_file.document import Document, Place
 from dovetail.problem_file.samples import Entry, read_samples
 from dovetail.problem_file.training_table import read_training_table
@@ -30,8 +30,12 @@ def tie_predictor(
     table: Mapping[str, Any] = document.content["predictor"][place[-1]]
     file = document.file((*place, "file"), table["file"])
     samples = read_samples(document, place, columns)
+    activation = table.get("activation")
+    if activation is not None:
+        with document.at((*place, "activation")):
+            require_activation(activation)
     with document.at((*place, "file")):
-        predictor = _loaded(file, table.get("activation"), trust=trust)
+        predictor = _loaded(file, activation, trust=trust)
     data = _data(document, place, table, samples.inputs[0])
     with document.at(place):
         add_predictor_constr(

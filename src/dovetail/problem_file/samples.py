@@ -90,6 +90,10 @@ class _Placeholders:
             place: columns.pattern(entry) if isinstance(entry, str) else None
             for entry, place in (*inputs, *outputs)
         }
+        for entry, place in (*inputs, *outputs):
+            if isinstance(entry, str) and self._patterns[place] is None:
+                with document.at(place):
+                    columns.require(entry)
         self._names = self._placeholders()
 
     def samples(self) -> Samples:
