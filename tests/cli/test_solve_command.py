@@ -9,32 +9,13 @@ import signal
 import threading
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
 import dovetail as dt
 from dovetail.cli.exit_code import exit_code
 from tests.cli.commands import dovetail, refused
-
-PLAN = """NAME plan
-ROWS
- N cost
- G need
-COLUMNS
- cement cost 2 need 1
- ash cost 1
- x[1,1] need 0
- strength need 1
-BOUNDS
- UP b cement 9
- UP b ash 4
- UP b x[1,1] 1
- FR b strength
-RHS
- r need 6
-ENDATA
-"""
+from tests.cli.plan_files import PLAN, write_plan
 
 
 class Failing:
@@ -60,19 +41,8 @@ def solved(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory):
-    """A model and a network: strength = cement + 0.5 ash."""
     folder = tmp_path_factory.mktemp("plan")
-    (folder / "plan.mps").write_text(PLAN)
-    onnx = pytest.importorskip("onnx", reason="a test dependency")
-    weight = onnx.numpy_helper.from_array(np.array([[1.0], [0.5]]), "w")
-    float64 = onnx.TensorProto.DOUBLE
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
-        [onnx.helper.make_tensor_value_info("x", float64, ["n", 2])],
-        [onnx.helper.make_tensor_value_info("y", float64, ["n", 1])], [weight],
-    )  # fmt: skip
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    (folder / "strength.onnx").write_bytes(model.SerializeToString())
+    write_plan(folder)
     return folder
 
 
