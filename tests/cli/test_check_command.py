@@ -138,6 +138,16 @@ def test_a_report_of_a_result(solved, tmp_path):
     assert "one of the files that are read" in refused("report", solved / "s.json", "-o", solved / "s.json")
 
 
+def test_several_results_are_compared_by_the_names_of_their_files(solved, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(dt, "compare", lambda *given: seen.append(given) or given[1], raising=False)
+    other = tmp_path / "other.json"
+    other.write_bytes((solved / "s.json").read_bytes())
+    assert dovetail("report", solved / "s.json", other, "-o", tmp_path / "page.html").code == 0
+    ((named, path),) = seen
+    assert (list(named), path) == ([str(solved / "s.json"), str(other)], tmp_path / "page.html")
+
+
 def test_init_replaces_nothing(tmp_path):
     (tmp_path / "plan.lp").write_text("mine")
     said = refused("init", tmp_path)

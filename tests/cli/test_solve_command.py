@@ -8,6 +8,7 @@ import shutil
 import signal
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -99,8 +100,10 @@ def test_options_of_the_command_line_come_first(solved, monkeypatch):
         return dt.Result.from_json((folder / "result.json").read_text())
 
     monkeypatch.setattr(dt, "solve", solve)
-    dovetail("solve", folder / "problem.toml", "--time-limit", "3", "--method", "paper", "--jobs", "2")
+    given = ["--time-limit", "3", "--method", "paper", "--jobs", "2", "--target", "-1", "--log-file", "log"]
+    assert dovetail("solve", folder / "problem.toml", *given).code == 0
     assert (seen["time_limit"], seen["method"], seen["n_jobs"], seen["seed"]) == (3.0, "paper", 2, 0)
+    assert (seen["target"], seen["log_file"]) == (-1.0, Path("log"))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_a_start_is_taken_whole_or_by_name(solved, plan, tmp_path, monkeypatch):
     assert dovetail("solve", problem / "problem.toml", "--start", problem / "start.json").code == 0
     known = dict(zip((names := dt.read(model).names), seen[-1].tolist(), strict=True))
     assert known["lorries"] == 0.0  # as near to 0 as it can be
-    assert known["cement_wall"] == pytest.approx(242.6, abs=0.1)
+    assert known["cement_wall"] == seen[0].value("cement_wall")
     assert len(names) == 13
     said = refused("solve", *at_plan(plan), "--start", problem / "start.json")
     assert "no column has the same name" in said
@@ -217,7 +220,7 @@ def unsolved(monkeypatch):
         (["--start", "plan.mps"], "plan.mps: this is not a result written by to_json"),
         (["--gap", "-1"], "gap (relative) is -1.0"),
         (["--method", "magic"], "method 'magic' is not known"),
-        (["-p", "strength.onnx:cement,ash->strenght"], "no column 'strenght' (did you mean 'strength'?)"),
+        (["-p", "strength.onnx:cement,ash->strenght"], "no column 'strenght'; did you mean 'strength'?"),
         (["-p", "strength.onnx:cement,ash-"], "the shell takes > for itself: put it in quotes"),
         (["-p", "strength.onnx->strength"], "has no colon"),
         (["-p", "weak.onnx:cement->strength"], "there is no file weak.onnx"),

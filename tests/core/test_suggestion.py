@@ -1,30 +1,30 @@
-"""What somebody may have meant."""
-
-import doctest
+"""What was probably meant: the nearest word, where there is one."""
 
 import pytest
 
-from dovetail.core import suggestion
-from dovetail.core.suggestion import did_you_mean
+from dovetail.core.suggestion import MOST_WORDS, did_you_mean, with_suggestions
 
 
-def test_the_examples():
-    assert doctest.testmod(suggestion).failed == 0
+def test_the_nearest_word_or_none():
+    assert did_you_mean("Cement", ["cement", "ash"]) == "; did you mean 'cement'?"
+    assert did_you_mean("timelimit", ["time_limit"]) == "; did you mean 'time_limit'?"
+    assert did_you_mean("water", ["cement", "ash"]) == ""
+    assert did_you_mean(7, []) == ""
 
 
-@pytest.mark.parametrize(
-    ("word", "meant"),
-    [
-        ("tim_limit", "time_limit"),
-        ("TIME_LIMIT", "time_limit"),
-        ("seeds", "seed"),
-    ],
-)
-def test_slips_are_recognised(word, meant):
-    assert did_you_mean(word, ["gap", "time_limit", "seed"]) == f" (did you mean {meant!r}?)"
+def test_only_so_many_words_are_compared():
+    words = (f"w{k}" for k in range(10 * MOST_WORDS))
+    did_you_mean("banana", words)
+    assert next(words) == f"w{MOST_WORDS}"
 
 
-def test_among_very_many_names_those_that_begin_or_end_alike():
-    names = [f"flow[{i},{j}]" for i in range(300) for j in range(100)] + ["cement"]
-    assert did_you_mean("cemnt", names) == " (did you mean 'cement'?)"
-    assert did_you_mean("", names) == ""
+def test_functions_keep_their_face():
+    @with_suggestions
+    def bake(bread, *, minutes=30):
+        """Bake."""
+        return bread, minutes
+
+    assert bake("rye", minutes=5) == ("rye", 5)
+    assert (bake.__name__, bake.__doc__) == ("bake", "Bake.")
+    with pytest.raises(TypeError, match=r"bake\(\) got an unexpected .* 'minute'; did you mean 'minutes'\?"):
+        bake("rye", minute=5)

@@ -55,7 +55,7 @@ def test_a_name_that_a_column_has_is_that_column():
 @pytest.mark.parametrize(
     ("inputs", "outputs", "said"),
     [
-        (["x[3]"], ["y"], "no column 'x[3]' (did you mean 'x["),
+        (["x[3]"], ["y"], "no column 'x[3]'; did you mean 'x["),
         (["X[1]"], ["y"], "did you mean 'x[1]'?"),
         (["z[*]"], ["y"], "no column is like 'z[*]'"),
         (["x[{i}]"], ["y"], "has other placeholders than the output 'y'"),

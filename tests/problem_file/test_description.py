@@ -58,14 +58,14 @@ def read_whole(file):
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('model = "plan.lp" ', 'modle = "plan.lp" ', "no key 'modle' (did you mean 'model'?)"),
+        ('model = "plan.lp" ', 'modle = "plan.lp" ', "no key 'modle'; did you mean 'model'?"),
         ('model = "plan.lp" ', 'model = "plan.mps" ', "plan.mps"),
         ('model = "plan.lp" ', 'model = "training.csv" ', "the name must end in .mps"),
         ('model = "plan.lp" ', "model = 3 ", "model is 3, but takes text in quotes"),
         ('file = "strength.pt" ', 'file = "strength.onnx" ', "there is no file"),
         ('file = "strength.pt" ', 'file = "plan.lp" ', "no kind of file dovetail reads"),
         ('activation = "relu"', 'activation = "relo"', "did you mean 'relu'?"),
-        ('activation = "relu"', "aktivation = 1", "[predictor] has no key 'aktivation' (did you mean"),
+        ('activation = "relu"', "aktivation = 1", "[predictor] has no key 'aktivation'; did you mean"),
         ('"ash_{mix}", "w', '"ahs_{mix}", "w', "no column is like 'ahs_{mix}' with {mix} = wall"),
         ('outputs = ["strength_{mix}"]', 'outputs = ["strength_wal"]', "did you mean 'strength_wall'?"),
         ('outputs = ["strength_{mix}"]', "outputs = [1.0]", "outputs is [1.0], but takes a list of names"),
@@ -79,8 +79,8 @@ def read_whole(file):
         ("seed = 0", "seed = 0.5", "seed is 0.5, but takes a whole number"),
         ("seed = 0", 'start = "no.json"', "there is no file"),
         ('report = "result.html"', "report = true", "report is True, but takes text"),
-        ("[output]", "[outputs]", "no key 'outputs' (did you mean 'output'?)"),
-        ('name = "auto" ', 'name = "auto2" ', "name is 'auto2' (did you mean 'auto'?)"),
+        ("[output]", "[outputs]", "no key 'outputs'; did you mean 'output'?"),
+        ('name = "auto" ', 'name = "auto2" ', "name is 'auto2'; did you mean 'auto'?"),
         ('name = "auto" ', "rho = 1 ", "auto has no option 'rho'"),
         ('name = "auto" ', 'name = "dual-decomposition"\nrho = -1', "rho is -1"),
         ('name = "auto" ', 'name = "paper-adaptive"\nrho = 1', "it has none"),
@@ -147,7 +147,7 @@ penalty = { name = "FixedPenalty" }
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ('{ name = "ProjectedGradient", step = 2 }', "no option 'step' (did you mean 'steps'?)"),
+        ('{ name = "ProjectedGradient", step = 2 }', "no option 'step'; did you mean 'steps'?"),
         ('{ name = "ProjectedGradient", steps = -2 }', "steps is -2"),
         ('{ name = "projectedgradient" }', "did you mean 'ProjectedGradient'?"),
         ("{ steps = 2 }", "name is ''"),

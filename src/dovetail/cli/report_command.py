@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import dovetail
 from dovetail.core.errors import OptionError
 
 
@@ -23,9 +24,8 @@ def report(
     if len(found) == 1:
         typer.echo(f"report       {found[0].report(output)}")
         return
-    import dovetail.report
-
-    compare = getattr(dovetail.report, "compare", None)
+    compare = getattr(dovetail, "compare", None)
     if compare is None:
         raise OptionError("this version shows one result on a page; give one file.")
-    typer.echo(f"report       {compare(found, output)}")
+    named = dict(zip(map(str, results), found, strict=True))
+    typer.echo(f"report       {compare(named, output)}")

@@ -40,9 +40,11 @@ def solve(
     method: Annotated[str | None, typer.Option(help='A name of "dovetail list methods".')] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds; default 60.")] = None,
     gap: Annotated[float | None, typer.Option(help="Stop once so near to the best: 0.01 is 1 %.")] = None,
+    target: Annotated[float | None, typer.Option(help="Stop at a point that is as good as this.")] = None,
     seed: Annotated[int | None, typer.Option(help="For all random choices; default 0.")] = None,
     n_jobs: Annotated[int | None, typer.Option("--jobs", help="Threads; default 1.")] = None,
     device: Annotated[str | None, typer.Option(help="Where gradients are computed: cuda.")] = None,
+    log_file: Annotated[Path | None, typer.Option(help="Write the log to this file too.")] = None,
     trust: TrustOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One line instead of the log.")] = False,
 ) -> None:
@@ -61,7 +63,10 @@ def solve(
     )
     outputs.require_writable(description.files)
     description.require_options()
-    given = {"time_limit": time_limit, "gap": gap, "seed": seed, "n_jobs": n_jobs, "device": device}
+    given = {
+        "time_limit": time_limit, "gap": gap, "target": target, "seed": seed, "n_jobs": n_jobs,
+        "device": device, "log_file": log_file,
+    }  # fmt: skip
     options = description.options | {name: value for name, value in given.items() if value is not None}
     options["method"] = description.method() if method is None else method
     ready = description.problem(trust=trust)

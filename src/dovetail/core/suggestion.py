@@ -1,28 +1,51 @@
-"""What somebody may have meant by a name that is not known."""
+"""A word that nobody knows, and the one that was probably meant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import ParamSpec, TypeVar
 
-MOST_COMPARED = 20_000
-"""Names that are compared, a second at most: of more, those that begin or end alike."""
-SHARED = 2
-"""Characters at the beginning or the end that names have in common then."""
+ALIKE = 0.6
+"""Of 1 for the same word: difflib's own; below it suggestions are a distraction."""
+MOST_WORDS = 20_000
+"""Words that are compared, at most: each takes some microseconds, and an error should not take seconds."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message, " (did you mean 'cement'?)"; empty where nothing is near.
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """ "; did you mean 'cement'?", or nothing where no known word is like it.
 
-    >>> did_you_mean("cemnt", ["cement", "ash"])
-    " (did you mean 'cement'?)"
-    >>> did_you_mean("water", ["cement", "ash"])
+    >>> did_you_mean("timelimit", ["time_limit", "seed"])
+    "; did you mean 'time_limit'?"
+    >>> did_you_mean("banana", ["time_limit", "seed"])
     ''
     """
-    names = list(known)
-    if len(names) > MOST_COMPARED:
-        begin, end = word[:SHARED].lower(), word[-SHARED:].lower()
-        names = [name for name in names if name.lower().startswith(begin) or name.lower().endswith(end)]
-    folded = {name.lower(): name for name in names[:MOST_COMPARED]}  # x and X are easily confused
-    near = get_close_matches(word.lower(), folded, n=1)
-    return f" (did you mean {folded[near[0]]!r}?)" if near else ""
+    from difflib import get_close_matches  # for those who have made a mistake only
+    from itertools import islice
+
+    words = {name.casefold(): name for name in islice(known, MOST_WORDS)}
+    found = get_close_matches(str(word).casefold(), words, n=1, cutoff=ALIKE)
+    return f"; did you mean {words[found[0]]!r}?" if found else ""
+
+
+def with_suggestions(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, whose `TypeError` about an unknown keyword says which one was probably meant."""
+    known = [
+        name
+        for name, parameter in signature(function).parameters.items()
+        if parameter.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    ]
+
+    @wraps(function)
+    def suggesting(*args: P.args, **kwargs: P.kwargs) -> R:
+        for word in kwargs:
+            if word not in known:
+                require = f"{function.__name__}() got an unexpected keyword argument {word!r}"
+                raise TypeError(f"{require}{did_you_mean(word, known)}")
+        return function(*args, **kwargs)
+
+    return suggesting

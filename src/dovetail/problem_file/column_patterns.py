@@ -37,7 +37,7 @@ class Columns:
     def require(self, name: str) -> None:
         """Refuse a name that no column has."""
         if name not in self._known:
-            raise ModelError(f"there is no column {name!r}{did_you_mean(name, self.names)}.")
+            raise ModelError(f"there is no column {name!r}{did_you_mean(name, self.names) or '.'}")
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 def require_activation(name: str) -> None:
     """Refuse a name that is not known."""
     if name not in ACTIVATIONS:
-        near = did_you_mean(name, ACTIVATIONS)
-        raise PredictorError(f"activation is {name!r}{near}; choose {', '.join(ACTIVATIONS)}.")
+        meant = did_you_mean(name, ACTIVATIONS) or f"; choose {', '.join(ACTIVATIONS)}."
+        raise PredictorError(f"activation is {name!r}{meant}")
 
 
 def dense_network(file: Path, activation: str) -> nn.Module:

@@ -47,10 +47,9 @@ def _made(
     fields = inspect.signature(make).parameters
     for key, value in options.items():
         if key not in fields:
-            choice = f"its options are {', '.join(fields)}" if fields else "it has none"
-            raise document.wrong(
-                (*place, key), f"{name} has no option {key!r}{did_you_mean(key, fields)}; {choice}."
-            )
+            choice = f"; its options are {', '.join(fields)}." if fields else "; it has none."
+            meant = did_you_mean(key, fields) or choice
+            raise document.wrong((*place, key), f"{name} has no option {key!r}{meant}")
         if isinstance(value, dict):
             options[key] = _made(document, (*place, key), value, "", _parts())
     with document.at(_at_fault(make, options, place)):
@@ -60,8 +59,8 @@ def _made(
 def _known(name: Any, known: Makers) -> Callable[..., Any]:
     """What makes the object of that name; it is imported now."""
     if not isinstance(name, str) or name not in known:
-        near = did_you_mean(str(name), known)
-        raise OptionError(f"name is {name!r}{near}; choose {', '.join(known)}.")
+        meant = did_you_mean(name, known) or f"; choose {', '.join(known)}."
+        raise OptionError(f"name is {name!r}{meant}")
     return known[name]()
 
 

@@ -112,10 +112,8 @@ def _require_table(
     where = f"[{'.'.join(str(part) for part in place if isinstance(part, str))}]" if place else "this file"
     for name in table:
         if name not in keys:
-            raise document.wrong(
-                (*place, name),
-                f"{where} has no key {name!r}{did_you_mean(name, keys)}; its keys are {', '.join(keys)}.",
-            )
+            meant = did_you_mean(name, keys) or f"; its keys are {', '.join(keys)}."
+            raise document.wrong((*place, name), f"{where} has no key {name!r}{meant}")
     for name, key in keys.items():
         if name in table:
             _require_value(document, (*place, name), table[name], key)
