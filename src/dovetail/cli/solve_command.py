@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dovetail.cli.exit_code import ExitCode, exit_code
+from dovetail.cli.interruption import leaving_at_once
 from dovetail.cli.one_line import one_line
 
 if TYPE_CHECKING:
     from dovetail.cli.outputs import Outputs
     from dovetail.core.problem import Problem
+    from dovetail.problem_file.description import Description
     from dovetail.run.result import Result
 
 ProblemPath = Annotated[Path, typer.Argument(help="A problem.toml, or a model: .mps, .mps.gz, .lp.")]
@@ -52,26 +54,41 @@ def solve(
 
     Options given here come before those in the file. Ctrl-C ends the solve; its best point is written.
     """
-    from dovetail.cli.outputs import Outputs
+    given = {
+        "time_limit": time_limit, "gap": gap, "target": target, "seed": seed, "n_jobs": n_jobs,
+        "device": device, "log_file": log_file, "method": method,
+    }  # fmt: skip
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    with leaving_at_once():
+        description = _description(problem, predictor)
+        outputs = _outputs(description, solution, report, certificate)
+        ready = description.problem(trust=trust)
+        options = {"method": description.method(), **description.options, **options}
+        options["start"] = _start(start or description.start, ready)
+    raise typer.Exit(_solved(ready, options, outputs, quiet))
+
+
+def _description(problem: Path, predictor: list[str] | None) -> Description:
     from dovetail.problem_file.description import Description
 
     description = Description.read(problem, predictor or ())
+    description.require_options()
+    return description
+
+
+def _outputs(
+    description: Description, solution: Path | None, report: Path | None, certificate: Path | None
+) -> Outputs:
+    """Where the result goes, which has to be writable."""
+    from dovetail.cli.outputs import Outputs
+
     outputs = Outputs(
         solution or description.output("solution"),
         report or description.output("report"),
         certificate or description.output("certificate"),
     )
     outputs.require_writable(description.files)
-    description.require_options()
-    given = {
-        "time_limit": time_limit, "gap": gap, "target": target, "seed": seed, "n_jobs": n_jobs,
-        "device": device, "log_file": log_file,
-    }  # fmt: skip
-    options = description.options | {name: value for name, value in given.items() if value is not None}
-    options["method"] = description.method() if method is None else method
-    ready = description.problem(trust=trust)
-    options["start"] = _start(start or description.start, ready)
-    raise typer.Exit(_solved(ready, options, outputs, quiet))
+    return outputs
 
 
 def _start(path: Path | None, problem: Problem) -> Any:
