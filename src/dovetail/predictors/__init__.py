@@ -19,6 +19,23 @@ def _is_estimator(foreign: object) -> bool:
     )
 
 
+def _is_trees(foreign: object) -> bool:
+    """A tree ensemble of scikit-learn's own, or derived from one."""
+    names = {cls.__name__ for cls in type(foreign).__mro__ if cls.__module__.startswith("sklearn.")}
+    return not names.isdisjoint(
+        (
+            "BaseDecisionTree",
+            "ForestRegressor",
+            "ForestClassifier",
+            "BaggingRegressor",
+            "BaggingClassifier",
+            "BaseGradientBoosting",
+            "BaseHistGradientBoosting",
+            "BaseWeightBoosting",
+        )
+    )
+
+
 def _is_keras(foreign: object) -> bool:
     """Of Keras 3, whatever its backend, or of the Keras that came with tensorflow."""
     return any(
@@ -58,7 +75,7 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "ONNX",
-        "dovetail.predictors.onnx.model:OnnxPredictor",
+        "dovetail.predictors.onnx.model:onnx_predictor",
         "a .onnx file or a ModelProto, opset 13 to 28",
         library="onnx",
         extra="onnx",
@@ -77,6 +94,28 @@ PREDICTORS: Table[object] = Table(
         "a trained net, as its torch module",
         library="skorch",
         recognises=of_class("skorch.net.NeuralNet"),
+    ),
+    Part(
+        "XGBoost",
+        "dovetail.predictors.trees.xgboost_model:xgboost_trees",
+        "gbtree, DART and random forests; estimators and boosters",
+        library="xgboost",
+        recognises=of_class("xgboost.sklearn.XGBModel", "xgboost.core.Booster"),
+    ),
+    Part(
+        "LightGBM",
+        "dovetail.predictors.trees.lightgbm_model:lightgbm_trees",
+        "gbdt, DART and random forests; estimators and boosters",
+        library="lightgbm",
+        recognises=of_class("lightgbm.sklearn.LGBMModel", "lightgbm.basic.Booster"),
+    ),
+    Part(
+        "scikit-learn trees",
+        "dovetail.predictors.trees.scikit_learn:scikit_learn_trees",
+        "decision trees, forests, bagging, AdaBoost and gradient boosting",
+        library="scikit-learn",
+        extra="sklearn",
+        recognises=_is_trees,
     ),
     Part(
         "scikit-learn",

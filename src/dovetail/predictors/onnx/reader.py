@@ -73,9 +73,11 @@ class ModelReader:
         return inputs[0].name, dtype, sizes
 
     def _output(self, wanted: str | None) -> str:
-        names = [item.name for item in self._model.graph.output]
-        if wanted is None and len(names) == 1:
-            return str(names[0])
+        outputs = self._model.graph.output
+        names = [item.name for item in outputs]
+        floats = [item.name for item in outputs if item.type.tensor_type.elem_type in (1, 11)]
+        if wanted is None and 1 in (len(names), len(floats)):  # a classifier's other output is its labels
+            return str(names[0] if len(names) == 1 else floats[0])
         if wanted in names:
             return str(wanted)
         listed = ", ".join(repr(name) for name in names)
