@@ -82,6 +82,14 @@ class TreeEnsemble:
         """(nodes,)."""
         return np.asarray(self.left == np.arange(len(self.left)))
 
+    @cached_property
+    def parent(self) -> IntArray:
+        """(nodes,) the split above each; a root's is itself."""
+        parent = np.arange(len(self.left))
+        splits = np.flatnonzero(~self.is_leaf)
+        parent[self.left[splits]] = parent[self.right[splits]] = splits
+        return parent
+
     @property
     def trees(self) -> int:
         """How many."""

@@ -60,13 +60,12 @@ def _require_agreement(name: str, ensemble: TreeEnsemble, answer: Answer, seed: 
 def probe_rows(ensemble: TreeEnsemble, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Rows at all cuts, many at a time; then some anywhere."""
     low, high = _outermost(ensemble)
-    parent, is_left = _parents(ensemble)
+    is_left = np.zeros(ensemble.feature.size, dtype=bool)
+    is_left[ensemble.left[~ensemble.is_leaf]] = True
     nodes = _one_per_cut(ensemble)
     for begin in range(0, nodes.size, CHUNK):
         chosen = nodes[begin : begin + CHUNK]
-        rows = _reaching(
-            ensemble, chosen, parent, is_left, rng.uniform(size=(chosen.size, low.size)), low, high
-        )
+        rows = _reaching(ensemble, chosen, is_left, rng.uniform(size=(chosen.size, low.size)), low, high)
         at = np.arange(chosen.size), ensemble.feature[chosen]
         cut = ensemble.threshold[chosen]
         for number in (np.nextafter(cut, -np.inf), cut, np.nextafter(cut, np.inf)):
@@ -92,21 +91,9 @@ def _one_per_cut(ensemble: TreeEnsemble) -> IntArray:
     return splits[first]
 
 
-def _parents(ensemble: TreeEnsemble) -> tuple[IntArray, np.ndarray]:
-    """(nodes,) the parent of each, itself for a root, and whether it is the left child."""
-    parent = np.arange(ensemble.feature.size)
-    splits = np.flatnonzero(~ensemble.is_leaf)
-    parent[ensemble.left[splits]] = splits
-    parent[ensemble.right[splits]] = splits
-    is_left = np.zeros(parent.size, dtype=bool)
-    is_left[ensemble.left[splits]] = True
-    return parent, is_left
-
-
 def _reaching(
     ensemble: TreeEnsemble,
     nodes: IntArray,
-    parent: IntArray,
     is_left: np.ndarray,
     where: FloatArray,
     low: FloatArray,
@@ -117,7 +104,7 @@ def _reaching(
     above = np.full(lower.shape, -np.inf)
     each, node = np.arange(nodes.size), nodes
     for _ in range(ensemble.depth):
-        up = parent[node]
+        up = ensemble.parent[node]
         inner = up != node
         at = each[inner], ensemble.feature[up[inner]]
         cut, left = ensemble.threshold[up[inner]], is_left[node[inner]]
