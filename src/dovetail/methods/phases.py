@@ -104,8 +104,12 @@ def _first_descents(options: AutoOptions) -> SequentialLinear:
     return replace(_descents(options), starts=starts)
 
 
-def _cell_descent(options: AutoOptions) -> Method:
+def _cell_descent(options: AutoOptions) -> CellDescent:
     return CellDescent(rounds=options.effort, patience=options.patience)
+
+
+def _first_cell_descent(options: AutoOptions) -> CellDescent:
+    return replace(_cell_descent(options), rounds=min(FIRST_STARTS, options.effort or FIRST_STARTS))
 
 
 def _integer_search(options: AutoOptions) -> Method:
@@ -163,7 +167,7 @@ PHASES = (
         "all predictors are tree ensembles",
         lambda facts: facts.tree_samples > 0,
         CELLS_SHARE,
-        _cell_descent,
+        _first_cell_descent,
         "{tree_samples} samples of tree ensembles: descents over the cells of their inputs",
     ),
     Phase(

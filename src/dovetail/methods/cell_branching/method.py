@@ -109,6 +109,9 @@ class _Tree:
                 self._reported = time.perf_counter()
                 progress.record(self._open[0].bound if self._open else self._closed)
         self._raise()
+        if not self._open and self._closed == math.inf and context.incumbent.x is None:
+            context.budget.stop(StopReason.STALLED)
+            return MethodOutcome(StopReason.STALLED, progress.done, "no cell holds a point of the problem")
         left = f"{len(self._open):,} open" if self._open else "closed"
         message = f"cell branching: {self.boxes:,} boxes, {left}"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)

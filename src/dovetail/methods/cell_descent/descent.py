@@ -19,6 +19,8 @@ MOST_LPS = 24
 """For one step: the best of the most promising moves is nearly the best of all."""
 ENOUGH = 4
 """LPs after the first that improves: a better one is mostly among the next few, if anywhere."""
+MOST_KNOWN = 5_000
+"""Points that are kept, by their cells: some megabytes."""
 DECREASE = 1e-9
 """Relative to 1 + |value|: what falls by less is rounding."""
 KICKS = (2, 5)
@@ -34,12 +36,21 @@ class Descent:
         self._profiles = [Profile(sample.boxes, trees.cells) for sample in trees.samples]
         self._moves: list[tuple[bytes, FloatArray] | None] = [None] * len(self._profiles)
         """Of each sample: the cells it was asked about last, and its outputs after every move from there."""
+        self._known: dict[bytes, CellPoint] = {}
         self._column = np.repeat(np.arange(trees.cells.columns.size), trees.cells.counts)
         self._free = np.flatnonzero(trees.cells.counts > 1)
 
     def point(self, cells: IntArray, budget: Budget) -> CellPoint | None:
-        """The best point in these cells."""
-        return self._program.solve(cells, self.trees.outputs_at(cells), budget)
+        """The best point in these cells; many are met again and again."""
+        key = cells.tobytes()
+        if key not in self._known:
+            found = self._program.solve(cells, self.trees.outputs_at(cells), budget)
+            if found is None:
+                return None
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = found
+        return self._known[key]
 
     def descend(self, cells: IntArray, budget: Budget) -> CellPoint | None:
         """To cells from which no move of a single input pays."""

@@ -25,6 +25,8 @@ class LightgbmTrees:
     def __init__(self, model: Any) -> None:
         self._model = model
         self.name = type(model).__name__
+        self._last: tuple[str, TreeEnsemble] | None = None
+        """The text that was read last, and what it says."""
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -37,7 +39,8 @@ class LightgbmTrees:
         """By its method, or a booster's objective."""
         if self._is_estimator:
             return hasattr(self._model, "predict_proba")
-        return objective_of(self._text) in CLASSES
+        text = self._text if self._last is None else self._last[0]  # every answer asks for it
+        return objective_of(text) in CLASSES
 
     def answer(self, X: FloatArray) -> FloatArray:
         """`predict_proba` of a classifier, `predict` of all others; of two classes, both."""
@@ -55,7 +58,10 @@ class LightgbmTrees:
         """What it saves."""
         if self._is_estimator and not self._model.__sklearn_is_fitted__():
             raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
-        return lightgbm_ensemble(self._text)
+        text = self._text
+        if self._last is None or self._last[0] != text:
+            self._last = text, lightgbm_ensemble(text)
+        return self._last[1]
 
     @property
     def _is_estimator(self) -> bool:

@@ -131,6 +131,8 @@ class TreePredictor:
 
 def _same(one: TreeEnsemble, other: TreeEnsemble) -> bool:
     """To the last bit."""
+    if one is other:
+        return True
     arrays = ("feature", "threshold", "left", "right", "value", "roots", "base")
     return (one.features, one.link, one.dtype) == (other.features, other.link, other.dtype) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays

@@ -107,7 +107,10 @@ class _Reader:
 
     def _number(self, marker: bytes) -> int | float:
         dtype = NUMBERS[marker]
-        found: int | float = np.frombuffer(self._take(dtype.itemsize), dtype=dtype)[0].item()
+        taken = self._take(dtype.itemsize)
+        if dtype.kind != "f":
+            return int.from_bytes(taken, "big", signed=dtype.kind == "i")
+        found: float = np.frombuffer(taken, dtype=dtype)[0].item()
         return found
 
     def _marker(self) -> bytes:

@@ -7,7 +7,7 @@ all of them: the object that was passed decides.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,12 +26,37 @@ def xgboost_trees(model: Any) -> TreePredictor:
     )
 
 
+class Saved(NamedTuple):
+    """What a booster saved of itself, and what it says."""
+
+    content: bytes
+    rounds: int | None
+    objective: str
+    ensemble: TreeEnsemble
+
+
+class SavedTrees:
+    """Read again only where a booster saves something else than last time."""
+
+    def __init__(self) -> None:
+        self.last: Saved | None = None
+
+    def of(self, booster: Any, rounds: int | None) -> Saved:
+        """Of its first rounds, or of all."""
+        content = bytes(booster.save_raw("ubj"))
+        if self.last is None or (self.last.content, self.last.rounds) != (content, rounds):
+            document = parse(content)
+            self.last = Saved(content, rounds, objective_of(document), xgboost_ensemble(document, rounds))
+        return self.last
+
+
 class XgboostBooster:
     """A raw booster."""
 
     def __init__(self, booster: Any) -> None:
         self._booster = booster
         self.name = type(booster).__name__
+        self._saved = SavedTrees()
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -41,8 +66,8 @@ class XgboostBooster:
 
     @property
     def is_classifier(self) -> bool:
-        """By its objective."""
-        return objective_of(self._document) in CLASSES
+        """By its objective, which training goes on with: every answer asks for it."""
+        return (self._saved.last or self._saved.of(self._booster, None)).objective in CLASSES
 
     def answer(self, X: FloatArray) -> FloatArray:
         """Its own prediction with all rounds; of two classes, both."""
@@ -53,11 +78,7 @@ class XgboostBooster:
 
     def read(self) -> TreeEnsemble:
         """All rounds."""
-        return xgboost_ensemble(self._document)
-
-    @property
-    def _document(self) -> Any:
-        return parse(bytes(self._booster.save_raw("ubj")))
+        return self._saved.of(self._booster, None).ensemble
 
 
 class XgboostEstimator:
@@ -66,6 +87,7 @@ class XgboostEstimator:
     def __init__(self, model: Any) -> None:
         self._model = model
         self.name = type(model).__name__
+        self._saved = SavedTrees()
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -94,7 +116,7 @@ class XgboostEstimator:
                 f"{self.name} takes {self._model.missing!r} for missing, so that it has a way of its "
                 "own through the trees; train it with missing=nan."
             )
-        return xgboost_ensemble(parse(bytes(self._model.get_booster().save_raw("ubj"))), self._rounds)
+        return self._saved.of(self._model.get_booster(), self._rounds).ensemble
 
     @property
     def _rounds(self) -> int | None:
