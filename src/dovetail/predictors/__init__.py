@@ -99,7 +99,7 @@ PREDICTORS: Table[object] = Table(
         "XGBoost",
         "dovetail.predictors.trees.xgboost_model:xgboost_trees",
         "gbtree, DART and random forests; estimators and boosters",
-        library="xgboost",
+        library="xgboost or xgboost-cpu",
         recognises=of_class("xgboost.sklearn.XGBModel", "xgboost.core.Booster"),
     ),
     Part(
