@@ -18,8 +18,9 @@ from dovetail.core.problem import Problem
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.run.context import SolveContext
 
-MOST_LEAVES = 4_000_000
-"""Of all samples together: a gigabyte of demands. Beyond it trees are taken as functions."""
+MOST_LEAVES = 1_000_000
+"""Of all samples together: a quarter of a gigabyte of demands, and some seconds. Beyond it trees are
+taken as functions."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -272,8 +272,8 @@ PHASES = (
     ),
     Phase(
         "last integer search",
-        "integers beside classes",
-        lambda facts: facts.choices > 0,
+        "integers beside classes, and not all predictors are trees",
+        lambda facts: facts.choices > 0 and facts.slopes,
         LAST_INTEGERS_SHARE,
         _integer_search,
         "integers once more, from more starts",

@@ -120,6 +120,31 @@ def test_early_stopping_is_the_object_s_own():
     assert as_predictor(light).trees().trees == light.best_iteration_ < 40
 
 
+@pytest.mark.parametrize("library", ["sklearn", "xgboost", "lightgbm"])
+@pytest.mark.parametrize("scaler", ["StandardScaler", "MinMaxScaler", "RobustScaler"])
+def test_scalers_before_trees_are_folded_into_the_thresholds(library, scaler):
+    from sklearn import preprocessing
+    from sklearn.base import clone
+    from sklearn.pipeline import make_pipeline
+
+    name = {"sklearn": "RandomForestRegressor", "xgboost": "XGBRegressor", "lightgbm": "LGBMRegressor"}[
+        library
+    ]
+    pipeline = make_pipeline(getattr(preprocessing, scaler)(), clone(models.model(library, name)))
+    predictor = as_predictor(pipeline.fit(*models.data()))
+    ensemble = predictor.trees()
+    rows = np.concatenate([*probe_rows(ensemble, np.random.default_rng(1))])
+    assert np.allclose(predictor.predict(rows), ensemble.values(rows), rtol=1e-12, atol=1e-12)
+
+
+def test_what_mixes_features_before_trees_is_refused():
+    from sklearn.decomposition import PCA
+    from sklearn.pipeline import make_pipeline
+    from sklearn.tree import DecisionTreeRegressor
+
+    refused(make_pipeline(PCA(2), DecisionTreeRegressor(max_depth=2)).fit(*models.data()), "PCA before trees")
+
+
 def test_a_subclass_with_a_predict_of_its_own_is_refused():
     from sklearn.tree import DecisionTreeRegressor
 

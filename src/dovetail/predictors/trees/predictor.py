@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
-from dovetail.core.errors import PredictorError, UnsupportedError
+from dovetail.core.errors import DovetailError, PredictorError, UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.trees.agreement import agreeing
 
@@ -97,6 +97,11 @@ class TreePredictor:
                 self._agreed = agreeing(self.name, ensemble, lambda X: self._columns(self._live.answer(X)))
         except UnsupportedError as reason:
             raise PredictorError(f"{reason} {self._way_out}") from reason
+        except (KeyError, ValueError, IndexError, AttributeError, TypeError) as reason:
+            if isinstance(reason, DovetailError):
+                raise
+            why = f"{type(reason).__name__}: {reason}"
+            raise PredictorError(f"{self.name} cannot be read as trees ({why}). {self._way_out}") from reason
         return self._agreed
 
     @property
