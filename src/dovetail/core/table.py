@@ -33,7 +33,8 @@ class Part:
     text: str
     """What it is for, in one line."""
     library: str = ""
-    """The distribution it needs besides dovetail's own requirements, or whose version users ask for."""
+    """The distribution it needs besides dovetail's own requirements, or whose version users ask for; several
+    that hold the same library with "or" between them."""
     extra: str = ""
     """The extra of dovetail that installs the library, where there is one."""
     recognises: Recogniser | None = None
@@ -52,11 +53,14 @@ class Part:
 
         if not self.library:
             return ""
-        try:
-            return f"{self.library} {version(self.library)}"
-        except PackageNotFoundError:
-            wanted = f'"dovetail[{self.extra}]"' if self.extra else self.library
-            return f"not installed: pip install {wanted}"
+        names = self.library.split(" or ")
+        for name in names:
+            try:
+                return f"{name} {version(name)}"
+            except PackageNotFoundError:
+                continue
+        wanted = f'"dovetail[{self.extra}]"' if self.extra else names[0]
+        return f"not installed: pip install {wanted}"
 
 
 class Table(Mapping[str, Part], Generic[Made]):

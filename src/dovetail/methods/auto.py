@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from dovetail.analysis.boxes import tight_box
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.exact_mip import ExactMip
-from dovetail.methods.phases import AutoOptions, Facts, Phase, planned, share_in_words
+from dovetail.methods.facts import AutoOptions, Facts
+from dovetail.methods.phases import Phase, planned, share_in_words
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits

@@ -23,6 +23,7 @@ from dovetail.core.errors import DovetailError, MissingDependencyError, OptionEr
 from dovetail.core.file_limits import FileLimits, Meter
 
 ONNX = ".onnx"
+TREES = (".json", ".ubj", ".txt")
 LARGEST_FILE = 1 << 32
 """Bytes of weights and estimators from strangers, unpacked: they take that much memory, or twice."""
 
@@ -43,7 +44,8 @@ def load_predictor(
     """The module, estimator or model kept in a file, ready for `add_predictor`.
 
     `.pt`, `.pth` and `.safetensors` hold weights: give the `module` they belong to; it is filled and
-    returned. `.onnx` and `.skops` are read without running code. `.pkl`, `.pickle`, `.joblib`, `.pt2`, and
+    returned. `.onnx`, `.skops`, and the tree ensembles of XGBoost (`.json`, `.ubj`) and LightGBM (`.txt`)
+    are read without running code. `.pkl`, `.pickle`, `.joblib`, `.pt2`, and
     `.pt` files that hold a whole module or TorchScript, can run any code when they are loaded: they take
     `trust=True`.
 
@@ -77,8 +79,8 @@ def _read(file: Path, trust: bool, limits: FileLimits | None) -> Any:
         raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
     _require_file(file)
     suffix = file.suffix.lower()
-    if suffix != ONNX and suffix not in _READERS:
-        known = ", ".join(sorted([ONNX, *_READERS]))
+    if suffix not in (ONNX, *TREES, *_READERS):
+        known = ", ".join(sorted([ONNX, *TREES, *_READERS]))
         raise PredictorError(
             f"{file} is no kind of file dovetail reads ({known}); load it with the library that wrote it, "
             "and pass the object."
@@ -88,7 +90,7 @@ def _read(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     try:
         if not trust:
             _require_size(file, limits)
-        return _onnx(file, limits) if suffix == ONNX else _READERS[suffix](file, trust)
+        return _found(file, suffix, trust, limits)
     except DovetailError:
         raise
     except Exception as reason:
@@ -96,6 +98,15 @@ def _read(file: Path, trust: bool, limits: FileLimits | None) -> Any:
             f"{file} cannot be read as {suffix} ({type(reason).__name__}: {_first_line(reason)}); "
             "is it whole?"
         ) from reason
+
+
+def _found(file: Path, suffix: str, trust: bool, limits: FileLimits | None) -> Any:
+    """What the reader of its kind makes of a file; those of data alone have finer limits of their own."""
+    if suffix == ONNX:
+        return _onnx(file, limits)
+    if suffix in TREES:
+        return _trees(file, limits)
+    return _READERS[suffix](file, trust)
 
 
 def _path(path: object) -> Path:
@@ -230,9 +241,16 @@ def _library(file: Path, module: str, package: str) -> Any:
 
 def _onnx(file: Path, limits: FileLimits | None) -> Any:
     """Nothing in an ONNX file is run."""
-    from dovetail.predictors.onnx.model import OnnxPredictor
+    from dovetail.predictors.onnx.model import onnx_predictor
 
-    return OnnxPredictor(file, limits=limits)
+    return onnx_predictor(file, limits=limits)
+
+
+def _trees(file: Path, limits: FileLimits | None) -> Any:
+    """Nothing in a file of trees is run."""
+    from dovetail.predictors.trees.file import load_trees
+
+    return load_trees(file, limits)
 
 
 _READERS: dict[str, Callable[[Path, bool], Any]] = {
