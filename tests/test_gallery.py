@@ -7,15 +7,21 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from matplotlib import pyplot as plt
 
 import dovetail as dt
 from tests.conftest import FULL
-from tests.test_examples import enough
 from website import run_gallery
 from website.run_gallery import LARGEST, PAGES, SOURCES, cells
 
 GALLERY = sorted(SOURCES.glob("*.py"))
 VERDICT = re.compile(r"\b(optimal|feasible|infeasible|no_solution)\b")
+
+
+def enough(event):
+    """A point and a bound: the programs print both."""
+    if event.x is not None and event.bound is not None:
+        event.stop()
 
 
 def outputs(name):
@@ -40,6 +46,7 @@ def test_it_runs(source, monkeypatch, tmp_path):
         monkeypatch.setenv("MPLBACKEND", "Agg")
         monkeypatch.setattr(dt, "solve", partial(dt.solve, callback=enough))
         runpy.run_path(str(source), run_name="__main__")
+        plt.close("all")
 
 
 @pytest.mark.parametrize("source", GALLERY, ids=lambda source: source.stem)

@@ -28,7 +28,7 @@ people = pd.DataFrame(
 merit = 0.05 * people.income - 0.09 * people.debt + 0.06 * people.savings - 0.35 * abs(people.accounts - 3)
 repaid = (merit + 0.01 * people.age + rng.logistic(0.0, 0.5, 1500) > 1.3).astype(int)
 bank = make_pipeline(
-    StandardScaler(), MLPClassifier(hidden_layer_sizes=(12,), max_iter=400, random_state=0)
+    StandardScaler(), MLPClassifier(hidden_layer_sizes=(12,), max_iter=200, random_state=0)
 ).fit(people, repaid)
 chances = bank.predict_proba(people)[:, 1]
 person = people[(chances > 0.01) & (chances < 0.05) & (people.accounts > 4)].iloc[0]

@@ -14,7 +14,7 @@ from linopy import Model
 
 import dovetail as dt
 
-WEEKS, TIME_LIMIT, STEPS = 12, 20.0, 150
+WEEKS, TIME_LIMIT, STEPS = 12, 20.0, 120
 week = pd.RangeIndex(WEEKS, name="week")
 season = 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(WEEKS) / 12)
 
@@ -37,15 +37,15 @@ def observed(promotion: torch.Tensor, season: torch.Tensor) -> torch.Tensor:
     """What customers do: they buy ahead, and forget slowly."""
     stocked, demand = torch.zeros(len(promotion)), []
     for t in range(WEEKS):
-        lifted = 12.0 + 10.0 * season[:, t] + 18.0 * promotion[:, t]
+        lifted = 12.0 + 10.0 * season[:, t] + 22.0 * promotion[:, t]
         demand.append(torch.clamp(lifted - stocked, min=2.0))
-        stocked = 0.6 * stocked + 7.0 * promotion[:, t]
+        stocked = 0.6 * stocked + 4.0 * promotion[:, t]
     return torch.stack(demand, dim=1)
 
 
 torch.manual_seed(0)
-promoted = (torch.rand(500, WEEKS) < 0.25).float()
-seasons = torch.rand(500, WEEKS)
+promoted = (torch.rand(300, WEEKS) < 0.25).float()
+seasons = torch.rand(300, WEEKS)
 net = Demand()
 optimiser = torch.optim.Adam(net.parameters(), lr=0.03)
 for _ in range(STEPS):
@@ -71,9 +71,9 @@ model.add_constraints(balance == 0, name="balance")
 model.add_constraints(stock.at[0] - 15 * lots.at[0] + demand.at[0] == 10, name="begin")
 model.add_constraints(promotion.sum() <= 3, name="promotions")
 model.add_constraints(promotion.isel(week=slice(9, None)) == 0, name="nothing late")
-# each piece sold brings 4, a promotion costs 25, a set-up 30, a lot 20, stock 0.3 a week: cost less revenue is minimised
+# each piece sold brings 4, a promotion costs 10, a set-up 30, a lot 20, stock 0.3 a week: cost less revenue is minimised
 model.add_objective(
-    25 * promotion.sum() + 30 * setup.sum() + 20 * lots.sum() + 0.3 * stock.sum() - 4 * demand.sum()
+    10 * promotion.sum() + 30 * setup.sum() + 20 * lots.sum() + 0.3 * stock.sum() - 4 * demand.sum()
 )
 
 features = [*(promotion.at[t] for t in range(WEEKS)), *season]

@@ -16,7 +16,7 @@ import dovetail as dt
 from dovetail.problems import water
 
 TIME_LIMIT = 15.0
-judge = water.train("2x16", seed=42)  # nine features, two layers of 16 neurons
+judge = water.train("2x16", seed=42, epochs=25)  # nine features, two layers of 16 neurons
 plant = judge.water(50)
 print(judge.training)
 

@@ -15,7 +15,7 @@ import dovetail as dt
 from dovetail.problems import wine
 
 TIME_LIMIT = 15.0
-cellar = wine.wine(4, 30, "2x16", seed=42)
+cellar = wine.wine(4, 30, "2x16", seed=42, epochs=25)
 print(cellar.training)
 
 # %%
