@@ -4,15 +4,14 @@ import json
 import re
 import runpy
 from functools import partial
-from pathlib import Path
 
 import pytest
 from matplotlib import pyplot as plt
+from website import run_gallery
+from website.run_gallery import LARGEST, PAGES, SOURCES, cells
 
 import dovetail as dt
 from tests.conftest import FULL
-from website import run_gallery
-from website.run_gallery import LARGEST, PAGES, SOURCES, cells
 
 GALLERY = sorted(SOURCES.glob("*.py"))
 VERDICT = re.compile(r"\b(optimal|feasible|infeasible|no_solution)\b")

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from website.flowchart import drawn
 
 import dovetail as dt
-from website.flowchart import drawn
 
 ROOT = Path(__file__).parent.parent
 
@@ -61,6 +61,8 @@ def test_every_public_name_is_in_the_reference():
 
 def test_flowcharts_have_every_word_once_and_point_down():
     picture = drawn("flowchart TD\n    top --> middle\n    middle --> low\n    top --> low\n")
-    height = {word: float(y) for y, word in re.findall(r'y="([\d.]+)" text-anchor="middle"[^>]*>(\w+)<', picture)}
+    height = {
+        word: float(y) for y, word in re.findall(r'y="([\d.]+)" text-anchor="middle"[^>]*>(\w+)<', picture)
+    }
     assert height["top"] < height["middle"] < height["low"]
-    assert picture.count("<path class=\"arrow\"") == 3
+    assert picture.count('<path class="arrow"') == 3

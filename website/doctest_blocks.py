@@ -1,4 +1,4 @@
-"""Examples in docstrings, as doctest has them, shown as code: in Markdown `>>>` would be a quotation in a quotation."""
+"""Examples in docstrings, as doctest has them, shown as code: to Markdown `>>>` is a quotation of quotations."""
 
 import re
 from typing import Any

@@ -20,8 +20,9 @@ def drawn(text: str) -> str:
     boxes = [_box(name, *place) for name, place in places.items()]
     height = len(layers) * LAYER + 10
     return (
-        f'<svg class="figure" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="flowchart: what imports what">'
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
+        f'<svg class="figure" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="flowchart">'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" '
+        'orient="auto">'
         f'<path class="head" d="M0 0 8 4 0 8z"/></marker></defs>{"".join(lines)}{"".join(boxes)}</svg>\n'
     )
 

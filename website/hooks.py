@@ -1,7 +1,7 @@
 """What the site needs beyond docs/: pages that live elsewhere in the repository, and links to them that work.
 
-README.md, CONTRIBUTING.md and their like stand where people look for them; on the site they are pages too. A link in
-docs/ that leaves the folder is turned to such a page, and one that leads to no page is an error, as any other is.
+CONTRIBUTING.md and its like stand where people look for them; on the site they are pages too. A link in docs/
+that leaves the folder is turned to such a page, and one that leads to no page is an error, as any other is.
 """
 
 import posixpath

@@ -1,7 +1,7 @@
 """Run the gallery: python -m website.run_gallery [NAME ...]
 
-The sources are programs in cells (examples/gallery/*.py). Each is run from top to bottom, and what its cells say and draw
-is written beside their text: docs/gallery/NAME.md for the site, NAME.ipynb for notebooks, NAME_1.svg and so on.
+The sources are programs in cells (examples/gallery/*.py). Each is run from top to bottom, and what its cells
+say and draw is written beside their text: docs/gallery/NAME.md for the site, NAME.ipynb for notebooks, pictures.
 """
 
 import ast
@@ -9,6 +9,7 @@ import io
 import json
 import re
 import sys
+import warnings
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +58,7 @@ def run(source: Path) -> list[Cell]:
     import matplotlib
 
     matplotlib.use("Agg")
+    warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")  # `plt.show()` has no window here
     matplotlib.rcParams.update(STYLE)
     names = {"__name__": "__main__", "__file__": str(source)}
     found = cells(source)
@@ -110,7 +112,7 @@ def as_page(name: str, found: list[Cell]) -> tuple[str, dict[str, bytes]]:
             pictures[file] = picture
             parts.append(f"![{_caption(found, cell)}]({file})")
     where = f"examples/gallery/{name}.py"
-    parts.append(f"---\n\nThis page was run from [{where}](../../{where}); the [notebook]({name}.ipynb) has it too.")
+    parts.append(f"---\n\nRun from [{where}](../../{where}); also as a [notebook]({name}.ipynb).")
     return "\n\n".join(parts) + "\n", pictures
 
 

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Counterfactual: what would have to change?
 #
-# A bank's classifier (scikit-learn) has declined an application. The applicant asks: what is the least that I would have to change? Age cannot
-# change, the number of open accounts is a whole number, and nobody wants to change everything at once. The data is made up.
+# A bank's classifier (scikit-learn) has declined an application. The applicant asks: what is the least that
+# I would have to change? Age cannot change, the number of open accounts is a whole number, and nobody wants
+# to change everything at once. The data is made up.
 
 # %%
 import matplotlib.pyplot as plt
@@ -35,9 +36,10 @@ person = people[(chances > 0.01) & (chances < 0.05) & (people.accounts > 4)].ilo
 print(person.to_dict(), "chance", bank.predict_proba(person.to_frame().T)[0, 1].round(3))
 
 # %% [markdown]
-# Columns of the model: the new values, how far each goes up and down, and whether it is touched at all. The bank's pipeline is the predictor as it
-# is, scaler included; the output is the probability of being repaid, with a floor of one half. Cost: changes in standard deviations, and three times as much
-# beyond the first half of one, since large changes are hard.
+# Columns of the model: the new values, how far each goes up and down, and whether it is touched at all. The
+# bank's pipeline is the predictor as it is, scaler included; the output is the probability of being repaid,
+# with a floor of one half. Cost: changes in standard deviations, and three times as much beyond the first
+# half of one, since large changes are hard.
 
 # %%
 FEATURES = list(people.columns)
@@ -82,9 +84,11 @@ for touched, answer in answers.items():
     new = answer.value([f"new[{name}]" for name in FREE])
     asked = pd.DataFrame([[person.age, *new]], columns=FEATURES)
     moved = np.abs(new - person[FREE].to_numpy()) > 1e-6
-    changed = {name: round(float(value), 2) for name, value in zip(np.array(FREE)[moved], new[moved], strict=True)}
+    changed = {
+        name: round(float(value), 2) for name, value in zip(np.array(FREE)[moved], new[moved], strict=True)
+    }
     chance = bank.predict_proba(asked)[0, 1]
-    print(f"at most {touched} touched: {answer.status}, cost {answer.objective:.3f}, {changed}, chance {chance:.3f}")
+    print(f"touch {touched}: {answer.status}, cost {answer.objective:.3f}, chance {chance:.3f}, {changed}")
 
 # %%
 figure, axis = plt.subplots(figsize=(7.5, 2.8))
@@ -92,14 +96,17 @@ for row, (touched, answer) in enumerate(answers.items()):
     if answer.x is not None:
         moves = (answer.value([f"new[{name}]" for name in FREE]) - person[FREE].to_numpy()) / SPREAD
         colour = ["#c2543b", "#e29a4b", "#0f8b8d"][row]
-        axis.bar(np.arange(len(FREE)) + 0.25 * (row - 1), moves, 0.25, color=colour, label=f"at most {touched}")
+        axis.bar(
+            np.arange(len(FREE)) + 0.25 * (row - 1), moves, 0.25, color=colour, label=f"at most {touched}"
+        )
 axis.axhline(0.0, color="#9aa5b1", linewidth=1)
 axis.set_xticks(range(len(FREE)), FREE)
 axis.set_ylabel("change, standard deviations")
 axis.legend(title="features touched", loc="center left", bbox_to_anchor=(1.0, 0.5))
-None
+plt.show()
 
 # %% [markdown]
-# Three answers to choose from: the fewer features may be touched, the farther they have to go. The chance was asked of the bank's own pipeline,
-# not of a copy. Where the status is `optimal`, **no smaller change exists** by this classifier within the range of its training data; a search that
-# only moves downhill cannot say that.
+# Three answers to choose from: the fewer features may be touched, the farther they have to go. The chance
+# was asked of the bank's own pipeline, not of a copy. Where the status is `optimal`, **no smaller change
+# exists** by this classifier within the range of its training data; a search that only moves downhill cannot
+# say that.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A model and a network in files
 #
-# The planning system writes an MPS file, the laboratory an ONNX file. Neither is changed, and no line of Python is needed: the
-# [command line](../command_line.md) does
+# The planning system writes an MPS file, the laboratory an ONNX file. Neither is changed, and no line of
+# Python is needed: the [command line](../command_line.md) does
 #
 #     dovetail solve plan.mps --predictor 'strength.onnx:cement,ash,water->strength' --report page.html
 #
@@ -82,11 +82,14 @@ onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]),
 print(f"the network errs by {50 * loss.item() ** 0.5:.1f} MPa")
 
 # %% [markdown]
-# What a user does with them is three lines. Columns go by the names in the file; cement comes in whole bags of 25 kg.
+# What a user does with them is three lines. Columns go by the names in the file; cement comes in whole bags
+# of 25 kg.
 
 # %%
 problem = dt.Problem(dt.read(folder / "plan.mps"))
-problem.add_predictor(str(folder / "strength.onnx"), ["cement", "ash", "water"], ["strength"], data=lab.numpy())
+problem.add_predictor(
+    str(folder / "strength.onnx"), ["cement", "ash", "water"], ["strength"], data=lab.numpy()
+)
 result = dt.solve(problem, time_limit=TIME_LIMIT, log=False)
 
 print(f"{result.status}: {result.objective:.3f} a cubic metre, proved to be at least {result.bound:.3f}")
@@ -105,9 +108,10 @@ axis.clabel(lines, fmt="%.0f MPa", fontsize=8)
 axis.contour(cement, ash, predicted, levels=[30.0], colors="#c2543b", linewidths=2)
 axis.plot(result.value("cement"), result.value("ash"), "o", color="#c2543b")
 axis.set(xlabel="cement, kg", ylabel="ash, kg", title="strength at the water that was chosen")
-None
+plt.show()
 
 # %% [markdown]
-# The red line is the strength that is asked for; the dot is the cheapest mix on it that whole bags allow. **What was proved:** the bound printed above; nothing
-# cheaper is possible by this network. It is a float32 network, whose last digits depend on the batch it is evaluated in, so that a gap of about 1e-6 is left and
+# The red line is the strength that is asked for; the dot is the cheapest mix on it that whole bags allow.
+# **What was proved:** the bound printed above; nothing cheaper is possible by this network. It is a float32
+# network, whose last digits depend on the batch it is evaluated in, so that a gap of about 1e-6 is left and
 # the status may say `feasible` rather than `optimal` ([Statuses](../claims.md)).

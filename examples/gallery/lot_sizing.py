@@ -1,9 +1,11 @@
 # %% [markdown]
 # # Lot sizing with an LSTM
 #
-# Twelve weeks. A product is made in whole lots, and setting up costs money. Demand is predicted by an LSTM from the season and from the
-# promotions we choose: a promotion lifts its week, and the weeks after it suffer. So promotions, lots and stock have to be decided
-# together (none in the last three weeks, whose after-effects the plan would not see). The model is linopy's; no tool that writes networks into the model has rows for an LSTM.
+# Twelve weeks. A product is made in whole lots, and setting up costs money. Demand is predicted by an LSTM
+# from the season and from the promotions we choose: a promotion lifts its week, and the weeks after it
+# suffer. So promotions, lots and stock have to be decided together (none in the last three weeks, whose
+# after-effects the plan would not see). The model is linopy's; no tool that writes networks into the model
+# has rows for an LSTM.
 
 # %%
 import matplotlib.pyplot as plt
@@ -71,7 +73,7 @@ model.add_constraints(balance == 0, name="balance")
 model.add_constraints(stock.at[0] - 15 * lots.at[0] + demand.at[0] == 10, name="begin")
 model.add_constraints(promotion.sum() <= 3, name="promotions")
 model.add_constraints(promotion.isel(week=slice(9, None)) == 0, name="nothing late")
-# each piece sold brings 4, a promotion costs 10, a set-up 30, a lot 20, stock 0.3 a week: cost less revenue is minimised
+# a piece brings 4, a promotion costs 10, a set-up 30, a lot 20, stock 0.3 a week: cost less revenue
 model.add_objective(
     10 * promotion.sum() + 30 * setup.sum() + 20 * lots.sum() + 0.3 * stock.sum() - 4 * demand.sum()
 )
@@ -95,12 +97,14 @@ for t in np.flatnonzero(np.asarray(result.value(promotion)) > 0.5):
     axis.axvline(t, color="#c2543b", linewidth=1)
 axis.set(xlabel="week", ylabel="pieces", xticks=weeks)
 axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-None
+plt.show()
 
 # %% [markdown]
-# Red lines are promotions. Production comes in whole lots and few set-ups, stock carries the rest. Demand after a promotion lies
-# below the dashed line: the LSTM has learnt that customers bought ahead.
+# Red lines are promotions. Production comes in whole lots and few set-ups, stock carries the rest. Demand
+# after a promotion lies below the dashed line: the LSTM has learnt that customers bought ahead.
 #
-# **What was proved:** every week's demand is what the LSTM itself says of the twelve promotions that were chosen; rows and whole numbers hold. The bound
-# comes from rows and set-ups more than from the LSTM, into which proofs do not look, so that a better plan is not excluded. Nine free binaries have 512
-# combinations: who needs certainty can ask the LSTM for each of them and solve the rest, which is then an ordinary lot-sizing problem.
+# **What was proved:** every week's demand is what the LSTM itself says of the twelve promotions that were
+# chosen; rows and whole numbers hold. The bound comes from rows and set-ups more than from the LSTM, into
+# which proofs do not look, so that a better plan is not excluded. Nine free binaries have 512 combinations:
+# who needs certainty can ask the LSTM for each of them and solve the rest, which is then an ordinary
+# lot-sizing problem.

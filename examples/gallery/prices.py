@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Prices and demand
 #
-# Three products, a Pyomo model, and a network that predicts demand from price, the competitor's price and advertising. Revenue is price **times**
-# demand: a product of a decision and a prediction, which no mixed-integer program takes. `dt.Product` makes it an output of
-# the predictor, exact, with gradients and with sound bounds.
+# Three products, a Pyomo model, and a network that predicts demand from price, the competitor's price and
+# advertising. Revenue is price **times** demand: a product of a decision and a prediction, which no
+# mixed-integer program takes. `dt.Product` makes it an output of the predictor, exact, with gradients and
+# with sound bounds.
 
 # %%
 import matplotlib.pyplot as plt
@@ -26,11 +27,11 @@ for _ in range(400):
     loss = torch.nn.functional.mse_loss(net(seen.double()), sold.double()[:, None])
     loss.backward()
     optimiser.step()
-print(f"demand is met to {loss.item() ** 0.5:.1f} pieces (root of the mean square), it ranges to {sold.max():.0f}")
+print(f"demand is met to {loss.item() ** 0.5:.1f} pieces (root mean square) of up to {sold.max():.0f}")
 
 # %% [markdown]
-# The model is Pyomo's own. Two products at most are advertised; the factory makes 70 pieces; prices end in whole dimes (an integer times
-# 0.1). `keep=True` gives demand and revenue of the same call.
+# The model is Pyomo's own. Two products at most are advertised; the factory makes 70 pieces; prices end in
+# whole dimes (an integer times 0.1). `keep=True` gives demand and revenue of the same call.
 
 # %%
 PRODUCTS = range(3)
@@ -82,8 +83,9 @@ for p, axis in enumerate(axes):
     axis.axvline(RIVALS[p], color="#e29a4b", linewidth=1)
     axis.set(title=f"product {p}", xlabel="price")
 axes[0].set_ylabel("profit of the product")
-None
+plt.show()
 
 # %% [markdown]
-# Profit by price, without advertising (grey) and with it (teal); the orange line is the competitor's price, the dot what was decided. The dots
-# are not at the tops of the curves: the factory's 70 pieces are shared, so that each product is sold a little dearer than it would be alone.
+# Profit by price, without advertising (grey) and with it (teal); the orange line is the competitor's price,
+# the dot what was decided. The dots are not at the tops of the curves: the factory's 70 pieces are shared,
+# so that each product is sold a little dearer than it would be alone.

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # A simulator: any function, whole numbers
 #
-# How many people should answer the telephone in each part of the day? Waiting is not a formula and not a network: it comes out of a
-# simulation, an ordinary Python function of numpy arrays. It has no gradient, and needs none here: the decisions are whole numbers.
+# How many people should answer the telephone in each part of the day? Waiting is not a formula and not a
+# network: it comes out of a simulation, an ordinary Python function of numpy arrays. It has no gradient, and
+# needs none here: the decisions are whole numbers.
 
 # %%
 import matplotlib.pyplot as plt
@@ -31,8 +32,9 @@ def waiting(plans: np.ndarray) -> np.ndarray:
 
 
 # %% [markdown]
-# The least wages such that nobody waits longer than three minutes on average, in any shift, and no shift differs from the one before
-# by more than three people. A queue that the morning left is there in the afternoon, so that shifts cannot be planned one by one.
+# The least wages such that nobody waits longer than three minutes on average, in any shift, and no shift
+# differs from the one before by more than three people. A queue that the morning left is there in the
+# afternoon, so that shifts cannot be planned one by one.
 
 # %%
 mip = dt.Mip(
@@ -57,14 +59,21 @@ worst, wages = waiting(every).max(axis=1), every @ WAGE
 figure, axis = plt.subplots(figsize=(7.0, 3.2))
 shown = worst < 60
 best = [worst[shown & (wages == wage)].min() for wage in np.unique(wages[shown])]
-axis.semilogy(np.unique(wages[shown]), best, ".", color="#9aa5b1", label="best plan for its wages, all 216 tried")
+axis.semilogy(
+    np.unique(wages[shown]), best, ".", color="#9aa5b1", label="best plan for its wages, all 216 tried"
+)
 axis.axhline(3.0, color="#c2543b", linewidth=1)
 axis.plot(result.objective, result.x[3:].max(), "o", color="#0f8b8d", label="what was found")
 axis.set(xlabel="wages", ylabel="minutes in the worst shift")
 axis.legend()
-print("least wages of all plans that keep the limits:", wages[(worst <= 3.0) & (abs(np.diff(every)).max(axis=1) <= 3)].min())
+print(
+    "least wages of all plans that keep the limits:",
+    wages[(worst <= 3.0) & (abs(np.diff(every)).max(axis=1) <= 3)].min(),
+)
 
 # %% [markdown]
-# Left of the teal dot no plan keeps below the red line. **Optimal is proved**, and the last line of the output says the same by trying every plan: with
-# three shifts one can. The simulator is called in batches; dovetail saw that its inputs are whole numbers with few values, listed its answers, and left
-# the choice to a mixed-integer program. With more shifts (above 256 combinations) it would search instead, and say `feasible`.
+# Left of the teal dot no plan keeps below the red line. **Optimal is proved**, and the last line of the
+# output says the same by trying every plan: with three shifts one can. The simulator is called in batches;
+# dovetail saw that its inputs are whole numbers with few values, listed its answers, and left the choice to
+# a mixed-integer program. With more shifts (above 256 combinations) it would search instead, and say
+# `feasible`.

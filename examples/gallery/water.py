@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Water treatment
 #
-# Fifty water samples are not fit to drink. A network judges from nine measured features whether water is potable.
-# Features can be raised and lowered, but for each feature two standard deviations up and two down have to do for
-# **all** samples together. Which samples should be treated, and how, so that most become potable?
+# Fifty water samples are not fit to drink. A network judges from nine measured features whether water is
+# potable. Features can be raised and lowered, but for each feature two standard deviations up and two down
+# have to do for **all** samples together. Which samples should be treated, and how, so that most become
+# potable?
 #
 # The data is made up: it looks like the public water potability set and is none of it.
 
@@ -21,15 +22,17 @@ plant = judge.water(50)
 print(judge.training)
 
 # %% [markdown]
-# The model is linear but for the network: treated value = measured value + up - down, one budget per feature and
-# direction, and `potable` is 1 where the network's logit is at least 0. All fifty samples go through the network as one batch.
+# The model is linear but for the network: treated value = measured value + up - down, one budget per feature
+# and direction, and `potable` is 1 where the network's logit is at least 0. All fifty samples go through the
+# network as one batch.
 
 # %%
 result = dt.solve(plant.problem, time_limit=TIME_LIMIT)
 
 # %% [markdown]
-# How to read these lines: [Reading the log](../log.md). The last lines are what counts: every point was evaluated again with the network
-# itself, and the bound is proved: more than that many samples cannot be made potable within these budgets, by anybody.
+# How to read these lines: [Reading the log](../log.md). The last lines are what counts: every point was
+# evaluated again with the network itself, and the bound is proved: more than that many samples cannot be
+# made potable within these budgets, by anybody.
 
 # %%
 counts = plant.counts(result)
@@ -52,11 +55,12 @@ left.set_ylabel("logit (potable above 0)")
 left.legend(loc="upper left")
 right.bar(range(50), spent, color="#0f8b8d")
 right.set(xlabel="sample, by its logit", ylabel="treatment")
-None
+plt.show()
 
 # %% [markdown]
-# Each sample is a column. Treatment lifts those that are cheap to lift just above the line and leaves the rest as they are: what is
-# spent on a sample that stays undrinkable is lost. Below: what each sample got, in standard deviations summed over features.
+# Each sample is a column. Treatment lifts those that are cheap to lift just above the line and leaves the
+# rest as they are: what is spent on a sample that stays undrinkable is lost. Below: what each sample got, in
+# standard deviations summed over features.
 
 # %%
 features = [name.replace("_", " ") for name in water.FEATURES]
@@ -68,8 +72,8 @@ for edge in (-water.BUDGET, water.BUDGET):
     axis.axvline(edge, color="#c2543b", linewidth=1)
 axis.set_xlabel("standard deviations, all samples together; the budget is 2 each way")
 axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-None
+plt.show()
 
 # %% [markdown]
-# Where a bar reaches the red line the budget is used up: a little more of it would help. `result.report("page.html")` writes a page
-# with all fifty treatments.
+# Where a bar reaches the red line the budget is used up: a little more of it would help.
+# `result.report("page.html")` writes a page with all fifty treatments.

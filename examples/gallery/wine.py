@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Blending wine
 #
-# Thirty modest vineyards, four wines to be blended. A network predicts a taster's mark from eleven chemical features, which of a
-# blend are the means of what goes in. Each vineyard has so much to sell and a price. Which blends have the best mean mark?
+# Thirty modest vineyards, four wines to be blended. A network predicts a taster's mark from eleven chemical
+# features, which of a blend are the means of what goes in. Each vineyard has so much to sell and a price.
+# Which blends have the best mean mark?
 #
 # The data is made up after the public red wine set.
 
@@ -43,11 +44,13 @@ right.axhline(result.objective, color="#c2543b", linewidth=1)
 right.text(1.0, result.objective, "mean of the blends", color="#c2543b", va="bottom")
 right.set(xlabel="price of a vineyard", ylabel="mark of its own wine, predicted")
 right.legend(loc="center right")
-None
+plt.show()
 
 # %% [markdown]
-# Left: what each wine is made of. Right: what the vineyards would get by themselves. Every blend is better than nearly all
-# vineyards that are in it: the network has learnt that some features are good in the middle, and mixing gets there.
+# Left: what each wine is made of. Right: what the vineyards would get by themselves. Every blend is better
+# than nearly all vineyards that are in it: the network has learnt that some features are good in the middle,
+# and mixing gets there.
 #
-# **What was proved:** the points and marks are the network's own. The bound is far off, so that better blends are not excluded: one network of
-# eleven inputs that all move is where proofs end today ([When not to use it](../when_not.md)).
+# **What was proved:** the points and marks are the network's own. The bound is far off, so that better
+# blends are not excluded: one network of eleven inputs that all move is where proofs end today ([When not to
+# use it](../when_not.md)).
