@@ -1,4 +1,4 @@
-"""Examples in docstrings, as doctest has them, shown as code: to Markdown `>>>` is a quotation of quotations."""
+"""Examples in docstrings shown as code: to Markdown the `>>>` of doctest is a quotation of quotations."""
 
 import re
 from typing import Any

@@ -1,7 +1,7 @@
 """Run the gallery: python -m website.run_gallery [NAME ...]
 
 The sources are programs in cells (examples/gallery/*.py). Each is run from top to bottom, and what its cells
-say and draw is written beside their text: docs/gallery/NAME.md for the site, NAME.ipynb for notebooks, pictures.
+say and draw is written beside their text: docs/gallery/NAME.md and its pictures for the site, NAME.ipynb.
 """
 
 import ast
