@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 
 MACHINE := $(shell uname -m)
 
-.PHONY: demo test test-full test-arithmetic coverage lint format bench clean
+.PHONY: demo test test-full test-arithmetic coverage lint format docs gallery bench clean
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
@@ -57,6 +57,14 @@ lint: .venv/.dev
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The site, into build/site; a broken link, a page or an anchor that is not there are errors. tests/test_site.py builds it too.
+docs: .venv/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# The pages of the gallery, run again (minutes); they are kept, so that the site is built in seconds.
+gallery: .venv/.dev
+	$(BIN)/python -m website.run_gallery
 
 # Side-by-side measurements; nothing here passes or fails.
 bench: .venv/.dev

@@ -1,0 +1,1 @@
+"""How the documentation site is made: mkdocs.yml says of what."""

@@ -1,0 +1,49 @@
+"""What the site needs beyond docs/: pages that live elsewhere in the repository, and links to them that work.
+
+CONTRIBUTING.md and its like stand where people look for them; on the site they are pages too. A link in docs/
+that leaves the folder is turned to such a page, and one that leads to no page is an error, as any other is.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+from website.flowchart import drawn
+
+ROOT = Path(__file__).parent.parent
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "examples/README.md": "examples.md",
+}
+"""Where a page of the repository is on the site."""
+PLACES = {place: source for source, place in PAGES.items()}
+
+
+def on_files(files, config):
+    """Add the pages that live elsewhere, and every program of examples/ as a file."""
+    for source, place in PAGES.items():
+        files.append(File.generated(config, place, content=(ROOT / source).read_text()))
+    for program in sorted((ROOT / "examples").rglob("*.py")):
+        place = program.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, place, content=program.read_text()))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Turn links as they stand in the repository into those of the site; draw flowcharts."""
+    place = page.file.src_uri
+    folder = posixpath.dirname(PLACES.get(place, f"docs/{place}"))
+
+    def turned(match):
+        target, anchor = match[2], match[3] or ""
+        full = posixpath.normpath(posixpath.join(folder, target))
+        if not (ROOT / full).exists():
+            return match[0]  # mkdocs names it, where it is a link
+        found = PAGES.get(full, full.removeprefix("docs/"))
+        return f"{match[1]}({posixpath.relpath(found, posixpath.dirname(place) or '.')}{anchor})"
+
+    markdown = re.sub(r"(\])\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)", turned, markdown)
+    return re.sub(r"```mermaid\n(.*?)```", lambda match: drawn(match[1]), markdown, flags=re.DOTALL)
