@@ -29,6 +29,7 @@ class Incumbent:
     """What a monitor reads of one."""
 
     objective, proven_bound, rows_only = math.nan, None, False
+    incumbents, bounds = (), ()
 
 
 @pytest.fixture
