@@ -83,6 +83,16 @@ def test_many_changes_in_a_moment_are_not_all_told(watched):
     assert "-999" in rows_in(log)[-1].split()
 
 
+def test_what_nobody_can_see_is_no_change(watched):
+    monitor, clock, incumbent, log = watched
+    for k in range(10):
+        clock.now += 10.0
+        incumbent.objective, incumbent.proven_bound = 1.0 - 1e-9 * k, 2.0 - 1e-9 * k
+        incumbent.on_change()
+    monitor.close()
+    assert len(rows_in(log)) == 1
+
+
 def test_a_bound_that_creeps_is_told_once_a_second(watched):
     _, clock, incumbent, log = watched
     incumbent.objective = 1.0
