@@ -10,6 +10,7 @@ import typer
 from dovetail.cli.exit_code import ExitCode, exit_code
 from dovetail.cli.interruption import leaving_at_once
 from dovetail.cli.one_line import one_line
+from dovetail.methods import METHODS
 
 if TYPE_CHECKING:
     from dovetail.cli.outputs import Outputs
@@ -39,7 +40,10 @@ def solve(
         Path | None, typer.Option(help="Write what the bound rests on, for `dovetail check`.")
     ] = None,
     start: Annotated[Path | None, typer.Option(help="Begin from the point in a result file.")] = None,
-    method: Annotated[str | None, typer.Option(help='A name of "dovetail list methods".')] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help='A name of "dovetail list methods".', autocompletion=lambda: [*METHODS]),
+    ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds; default 60.")] = None,
     gap: Annotated[float | None, typer.Option(help="Stop once so near to the best: 0.01 is 1 %.")] = None,
     target: Annotated[float | None, typer.Option(help="Stop at a point that is as good as this.")] = None,
