@@ -76,7 +76,7 @@ def test_the_example_is_solved_and_written(solved):
     assert result.value("trucks") == 7.0
     assert "<svg" in (folder / "result.html").read_text()
     assert "  trucks          7\n" in ran.out
-    assert f"solution     {folder / 'result.json'}\n" in ran.out
+    assert f"solution    {folder / 'result.json'}\n" in ran.out
     assert not [path for path in folder.iterdir() if path.name.startswith(".dovetail-")]
 
 

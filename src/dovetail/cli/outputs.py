@@ -52,15 +52,15 @@ class Outputs:
 
 
 def _solution(result: Result, path: Path) -> str:
-    return f"solution     {write_file(path, result.to_json() + chr(10))}"
+    return f"solution    {write_file(path, result.to_json() + chr(10))}"
 
 
 def _report(result: Result, path: Path) -> str:
-    return f"report       {result.report(path)}"
+    return f"report      {result.report(path)}"
 
 
 def _certificate(result: Result, path: Path) -> str:
     certificate = None if result.stop_reason.value == "interrupt" else result.certificate
     if certificate is None:
-        return f"certificate  none: there is nothing to write to {path}"
-    return f"certificate  {certificate.save(path)}"
+        return f"certificate none: there is nothing to write to {path}"
+    return f"certificate {certificate.save(path)}"
