@@ -137,8 +137,8 @@ PHASES = (
     ),
     Phase(
         "template pricing",
-        "50 such blocks or more",
-        lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
+        "50 such blocks or more, no trees",
+        lambda facts: 0 < facts.blocks <= MANY_BLOCKS and facts.slopes,
         TEMPLATES_SHARE,
         lambda options: TemplatePricing(),
         "{blocks} blocks that are the same up to their data: all priced at once",
@@ -220,8 +220,8 @@ PHASES = (
     ),
     Phase(
         "column generation",
-        "class outputs in several components that share rows",
-        lambda facts: facts.priced,
+        "class outputs in several components that share rows, no trees",
+        lambda facts: facts.priced and facts.slopes,
         COLUMNS_SHARE,
         lambda options: ColumnGeneration(rounds=options.effort),
         "class outputs, {components} components that share rows: columns and prices",
