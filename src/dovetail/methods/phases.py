@@ -67,8 +67,8 @@ FEW_TREE_SAMPLES = 4
 MOST_CUTS = 5_000
 """Binaries of trees as rows: with more, engines find no point in a minute."""
 BOXES_SHARE, ROOT_SHARE, SPLITS_SHARE = 0.4, 0.05, 0.5
-"""Of the time left, for proofs: boxes close in seconds where they close at all; of many samples the first ones
-say nearly as much as all that would be reached."""
+"""Of the time left, for proofs: boxes close in seconds where they close at all; of many samples the first
+ones say nearly as much as all that would be reached."""
 MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.15, 0.5
 """What comes after may bring as much; a proof, more."""
 
