@@ -60,6 +60,6 @@ constr = dt.add_predictor_constr(model, pump, features, made, data=seen.numpy())
 
 result = dt.solve(model, time_limit=5)
 
-print("level ", result.value(run).astype(int))
-print("stored", result.value(stored).round(1))
+print("level ", run.solution.values.astype(int))  # the model has the values
+print("stored", stored.solution.values.round(1))
 print(f"cost {result.objective:.3f}, largest error {constr.get_error().max():.1e}")

@@ -62,5 +62,5 @@ dt.add_predictor_constr(
 result = dt.solve(model, time_limit=5)
 
 for what in (model.price, model.promoted, model.sales, model.hours):
-    print(f"{what.name:10}", result.value(what).round(2))
+    print(f"{what.name:10}", {p: round(what[p].value, 2) for p in PRODUCTS})  # the model has the values
 print(f"profit {result.objective:.3f} ({result.status.value})")

@@ -1,10 +1,14 @@
 """The built wheel holds everything and runs outside the clone."""
 
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from dovetail.problem_file.example_files import TEXTS
 
 ROOT = Path(__file__).parent.parent
 
@@ -37,11 +41,26 @@ problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -np.inf], upper=[1.0, 
 problem.add_predictor(torch.nn.Linear(1, 1), [0], [1])
 result = dt.solve(problem, log=False)
 assert dt.check(problem, result.x).within()
+assert "</html>" in result.report("page.html").read_text()
 print("fine")
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.strip() == "fine", done.stderr
     assert (site / "dovetail" / "py.typed").exists()
+    example = {path.name for path in (site / "dovetail" / "problem_file" / "example").iterdir()}
+    assert set(TEXTS) <= example
+
+
+def test_the_extra_all_is_all_of_them():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (every,) = extras["all"]
+    assert set(re.findall(r"\w+", every)) == {"dovetail", *extras} - {"all", "dev"}
+
+
+def test_the_page_on_installing_names_every_extra():
+    page = (ROOT / "docs" / "install.md").read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert [extra for extra in extras if f"`{extra}`" not in page] == []
 
 
 def test_no_cuda_package_came_along():

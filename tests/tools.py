@@ -14,6 +14,7 @@ import pyomo.environ as pyo
 import pyscipopt
 from pyomo.common.modeling import unique_component_name
 
+from dovetail.core.containers import as_array
 from dovetail.core.foreign import locate
 
 
@@ -270,9 +271,13 @@ class Pyomo(Tool):
         model.del_component(variable.parent_component())
 
     def text(self, model, folder):
-        path = folder / "model.txt"
+        path, plain = folder / "model.txt", model.clone()
+        for variable in plain.component_data_objects(pyo.Var):
+            if not variable.fixed:  # a solution is no part of the model
+                variable.set_value(None)
+                variable.stale = True
         with path.open("w") as file:
-            model.pprint(ostream=file)
+            plain.pprint(ostream=file)
         return path.read_text()
 
     def optimum(self, model):
@@ -347,6 +352,11 @@ def finite(bound):
 
 
 TOOLS = (Scip(), Highs(), Gurobi(), Pyomo(), Linopy())
+
+
+def numbers(values):
+    """Values that came by keys or with labels, as one array."""
+    return as_array(values, lambda item: item).astype(float)
 
 
 def named(foreign, given):

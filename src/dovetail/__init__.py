@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dovetail.core.suggestion import did_you_mean
 from dovetail.methods import METHODS
 from dovetail.nn import SUB_SOLVERS
 from dovetail.version import __version__
@@ -39,7 +40,9 @@ _PUBLIC = {
     "PredictorConstr": "dovetail.modelling.predictor_constr",
     "PredictorError": "dovetail.core.errors",
     "Problem": "dovetail.core.problem",
+    "Product": "dovetail.predictors.product",
     "Result": "dovetail.run.result",
+    "Square": "dovetail.predictors.square",
     "Status": "dovetail.run.result",
     "StopReason": "dovetail.run.budget",
     "SweepResult": "dovetail.sweeping.sweep_result",
@@ -49,6 +52,7 @@ _PUBLIC = {
     "Violation": "dovetail.core.check",
     "add_predictor_constr": "dovetail.modelling.add_predictor_constr",
     "check": "dovetail.modelling.snapshot",
+    "compare": "dovetail.report.page.compare_page",
     "load_predictor": "dovetail.predictors.files",
     "read": "dovetail.models.files",
     "read_certificate": "dovetail.certificates.certificate",
@@ -69,7 +73,7 @@ import_module("dovetail.solving.solve")  # light: the first solve hears Ctrl-C w
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
-        raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+        raise AttributeError(f"module 'dovetail' has no attribute {name!r}{did_you_mean(name, _PUBLIC)}")
     value = getattr(import_module(_PUBLIC[name]), name)
     globals()[name] = value
     return value
@@ -118,6 +122,9 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.nn.barrier import LogBarrier as LogBarrier
     from dovetail.nn.projected_gradient import ProjectedGradient as ProjectedGradient
     from dovetail.predictors.files import load_predictor as load_predictor
+    from dovetail.predictors.product import Product as Product
+    from dovetail.predictors.square import Square as Square
+    from dovetail.report.page.compare_page import compare as compare
     from dovetail.run.budget import StopReason as StopReason
     from dovetail.run.monitor import Event as Event
     from dovetail.run.result import Multipliers as Multipliers

@@ -1,5 +1,17 @@
 """`python -m dovetail` is the command `dovetail`."""
 
-from dovetail.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """The command line; Ctrl-C while it is being imported ends it without a traceback."""
+    try:
+        from dovetail.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

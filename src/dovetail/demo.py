@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from dovetail.core.check import check
 from dovetail.problems.water import BUDGET, FEATURES, Water, water
+from dovetail.report.log.width import width_of
 from dovetail.run.result import Result
 from dovetail.solving.solve import solve
 
@@ -27,13 +29,13 @@ def run(
     report: Path | None,
 ) -> Result:
     """Make, train, solve, check, explain."""
-    console = Console(highlight=False, markup=False, width=100)
+    console = Console(highlight=False, markup=False, width=width_of(sys.stdout))
     console.rule("The problem")
     console.print(
         f"{samples} water samples are not fit to drink. Each has {len(FEATURES)} measured features, and a "
-        "network judges\nfrom them whether the water is potable. Treatment may raise and lower features; for "
-        f"each feature,\n{BUDGET:g} standard deviations up and {BUDGET:g} down are shared by all samples. "
-        "Which samples should be\ntreated, and how, so that most become potable?\n"
+        "network judges from them whether the water is potable. Treatment may raise and lower features; for "
+        f"each feature, {BUDGET:g} standard deviations up and {BUDGET:g} down are shared by all samples. "
+        "Which samples should be treated, and how, so that most become potable?\n"
     )
     source = "look-alike data made here" if data is None else f"the real data in {data}"
     console.print(f"Training a {network} network on {source} ...")
@@ -71,5 +73,5 @@ def _explain(console: Console, instance: Water, result: Result) -> None:
     console.print(
         f"\nChecked again, with the network itself and no solver: worst row {violation.rows.amount:.0e}, "
         f"worst prediction {violation.prediction.amount:.0e}.\n"
-        f"The solution is {verdict}. Status {result.status.value!r}: {result.message}."
+        f"The solution is {verdict}. Status {result.status.value!r}: {result.message.partition('; ')[0]}."
     )

@@ -182,3 +182,11 @@ def test_what_is_not_a_number_is_no_class():
     p = problem_of([1.0, 0.0], lower=[0.1, 0.0], upper=[1.0, 1.0])
     p.add_predictor(Root(), [0], [1], output_type="classification", threshold=0.0)
     assert dt.check(p, [0.0, 0.0]).prediction.amount == np.inf
+
+
+def test_a_violation_shows_what_is_missed():
+    mip = dt.Mip([1.0], [[1.0]], 2.0, 9.0, row_names=["<demand>"])
+    missed, met = dt.check(dt.Problem(mip), [1.5]), dt.check(dt.Problem(mip), [2.0])
+    assert repr(missed) == "<Violation: not satisfied, row <demand> by 5.0e-01 at worst; rows 5.0e-01>"
+    assert repr(met) == "<Violation: satisfied; nothing is missed at all>" and str(met) == "nothing"
+    assert "&lt;demand&gt;" in missed._repr_html_() and "<demand>" not in missed._repr_html_()

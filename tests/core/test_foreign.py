@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.foreign import NUMBER, Origin, Places, Reading, locate
+from dovetail.core.foreign import NUMBER, Origin, Places, Reading, Slack, locate
 from dovetail.models.own import OwnModel
 
 PROBLEM = dt.Problem(dt.Mip(np.zeros(3), names=["a", "b", "c"]))
@@ -44,3 +44,14 @@ def test_values_by_name_and_of_what_moved(monkeypatch):
 
 def test_places_that_are_all_numbers():
     assert Places(np.array([NUMBER]), np.array([3.0])).values(np.zeros(1)).tolist() == [3.0]
+
+
+def test_slacks_have_values_by_key_and_by_name():
+    slack = Slack("s", "slack", [0, 2], [1.0, -1.0], 5.0)
+    floor = Slack("f", "c", [1], [1.0], -10.0, at_least=0.0)
+    reading = Reading(PROBLEM.mip, (0, 1, 2), slacks=(slack, floor))
+    x = np.array([7.0, 8.0, 9.0, 0.5])  # with a column that was added for a number
+    assert reading.whole(x).tolist() == [7.0, 8.0, 9.0, 3.0, 0.0]
+    assert reading.with_slacks.column == {0: 0, 1: 1, 2: 2, "s": 3, "f": 4}
+    assert reading.index == {"a": 0, "b": 1, "c": 2, "slack": 3}  # a column comes before a slack of its name
+    assert Origin(OwnModel(PROBLEM), reading).value(["slack", "c"], x).tolist() == [3.0, 9.0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.core.names import LazyNames, NumberedNames, distinct, label_of
+from dovetail.core.names import LazyNames, NumberedNames, distinct, in_short, label_of, split_index
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,26 @@ def test_lazy_names_are_read_like_a_tuple():
     assert len(names) == 5
     with pytest.raises(IndexError):
         names[5]
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "index"),
+    [
+        ("x", "x", ()),
+        ("x[3]", "x", (3,)),
+        ("x[1, a]", "x", (1, "a")),
+        ("x['a b',-2]", "x", ("a b", -2)),
+        ("x(0,1)", "x", (0, 1)),
+        ("x_0_12", "x", (0, 12)),
+        ("plan_b", "plan_b", ()),
+        ("b[1].x[2]", "b[1].x", (2,)),
+        ("x[]", "x[]", ()),
+        ("[1]", "[1]", ()),
+    ],
+)
+def test_names_and_their_indices(name, label, index):
+    assert split_index(name) == (label, index)
+
+
+def test_names_in_one_line():
+    assert in_short("a\tb\x1b") == "a?b?" and in_short("x" * 30, 10) == "xxxxxxx..."

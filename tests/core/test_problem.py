@@ -193,3 +193,17 @@ def test_many_blocks_are_added_in_time_that_grows_with_them():
         module.stages = before
     assert counts["stages"] == 0
     assert len(p.stages) == 1
+
+
+def test_a_problem_shows_what_it_is():
+    problem = dt.Problem(dt.Mip(np.zeros(4), integer=[True, False, False, False], upper=1.0, sense="max"))
+    assert repr(problem) == "<Problem: maximise over 4 columns (1 integer), 0 rows; no predictor>"
+    problem.add_predictor(abs, [[0], [1]], [[2], [3]], name="<net>")
+    assert repr(problem).endswith("; <net>: abs (regression), 2 samples of 1 -> 1>")
+    assert "&lt;net&gt;" in problem._repr_html_() and "<net>" not in problem._repr_html_()
+    empty = dt.Problem(sense="min")
+    empty.add_template(1000, {"a": dt.Family(upper=1.0)}, name="t")
+    assert (
+        repr(empty)
+        == "<Problem: minimise over 1000 columns, <Template 't': 1000 blocks of a (1)>; no predictor>"
+    )

@@ -15,11 +15,14 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from rich.console import Console
 
 from dovetail.experiments import EXPERIMENTS, bench, instances, theorem1
+from dovetail.experiments.command import _console
 from dovetail.experiments.ledger import Ledger
 from dovetail.experiments.run import QUICK_SEEDS, Settings
 from dovetail.experiments.verdict import Word
@@ -307,3 +310,40 @@ def test_another_commit_goes_on_only_if_told_and_every_row_keeps_its_own(small, 
     here((*more, "--mix-commits"))
     commits = {(row["seed"], row["commit"] == "abc") for row in rows_of(tmp_path).values()}
     assert commits == {(1, True), (2, False)}
+
+
+def test_progress_is_one_line_that_fits_the_terminal(monkeypatch):
+    """A line wider than the terminal would scroll one line of junk with each tick."""
+
+    class Runs:
+        """A ledger and runs of no time."""
+
+        def __init__(self):
+            self.left = [
+                SimpleNamespace(key=f"e1 network=[b]2x16 n={k} budgets=per sample") for k in range(3)
+            ]
+
+        def due(self, run):
+            return run in self.left
+
+        def add(self, record):
+            self.left.remove(record)
+
+    def results(planned, settings, due, jobs, begins):
+        for run in list(planned):
+            begins(run)
+            yield run
+
+    monkeypatch.setattr(bench, "results", results)
+    for width, is_terminal in ((60, True), (100, True), (79, False)):
+        stream, runs = StringIO(), Runs()
+        console = Console(file=stream, width=width, force_terminal=is_terminal, markup=False)
+        bench._make(list(runs.left), None, runs, console, 1)
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+        assert "3/3" in text if is_terminal else text.count("budgets=per sample") == 3
+        assert all(len(line) <= width for line in re.split("[\r\n]", text))
+
+
+def test_what_is_no_terminal_gets_79_columns(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert _console().width <= 79

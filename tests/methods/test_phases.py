@@ -17,6 +17,7 @@ from dovetail.methods.phases import (
 NOTHING = {
     "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False, "joint_inputs": 0,
     "one_network": False, "certified": False, "small_networks": 0, "exact_blocks": 0, "unstable": 10**6,
+    "tree_samples": 0, "cuts": 0,
 }  # fmt: skip
 
 
@@ -41,6 +42,12 @@ def names_of(**facts):
         ({"components": MANY_COMPONENTS + 1, "priced": True}, ["column generation", "last descents"]),
         ({"integers": MANY_INTEGERS + 1}, ["relaxation", "neighbourhoods"]),
         ({"joint_inputs": 5, "one_network": True}, ["first descents", "input branching", "last descents"]),
+        (
+            {"tree_samples": 1, "cuts": 9},
+            ["cell descent", "cell branching", "split MIP", "last cell descent"],
+        ),
+        ({"tree_samples": 50, "cuts": 10**6}, ["cell descent", "last cell descent"]),
+        ({"tree_samples": 1}, ["cell descent", "last cell descent"]),  # exact=False
         ({"one_network": True}, ["first descents", "ReLU branching", "last descents"]),
         (
             {"integers": 9, "components": 9, "priced": True, "certified": True},

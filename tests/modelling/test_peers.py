@@ -46,6 +46,8 @@ def test_pyscipopt_ml(name):
     assert result.objective >= best - (1e-3 if "wine" in name else 1e-6)
     assert np.all(ours["error"] <= 1e-6)
     assert ours["pred_cons"].input_values.shape == ours["x"].shape
+    assert ours["found"] == pytest.approx(result.objective)  # the program's own way of reading it
+    assert ours["point"] == result.value(ours["x"]).ravel().tolist()
 
 
 def test_gurobi_machinelearning(capsys):
@@ -54,4 +56,5 @@ def test_gurobi_machinelearning(capsys):
     assert ours["result"].objective == pytest.approx(theirs["model"].ObjVal, rel=1e-4)
     assert ours["error"] <= 1e-6
     assert ours["values"].shape == (10, 3)
+    assert ours["profit"] == pytest.approx(ours["result"].objective) and ours["spent"] <= 3 + 1e-6
     assert "10 samples, 3 inputs" in capsys.readouterr().out

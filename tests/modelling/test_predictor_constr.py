@@ -56,3 +56,12 @@ def test_no_values_names_the_status():
     assert solve(model).x is None
     with pytest.raises(dt.DovetailError, match="found no point"):
         constr.get_error()
+
+
+def test_it_shows_what_is_attached_and_what_came_out():
+    problem = dt.Problem(dt.Mip([0.0, -1.0], upper=[2.0, 9.0], integer=[True, False]))
+    constr = dt.add_predictor_constr(problem, times(3.0), [0], [1], name="<c>")
+    assert repr(constr) == "<PredictorConstr <c>: Linear (regression), 1 sample of 1 -> 1; no values yet>"
+    solve(problem)
+    assert repr(constr).endswith("; outputs 6>")
+    assert "largest error" in constr._repr_html_() and "<c>" not in constr._repr_html_()

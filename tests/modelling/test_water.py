@@ -8,6 +8,7 @@ from dovetail.core.foreign import locate
 from dovetail.modelling.snapshot import take_snapshot
 from dovetail.problems.water import water
 from tests.modelling.written import TOOLS, canonical
+from tests.tools import numbers
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +45,10 @@ class TestInEachTool:
         )
         result = dt.solve(written.model, time_limit=60, log=False)
         assert (result.status, result.objective) == ("optimal", 25.0)
-        x, y = result.value(written.x), result.value(written.y)
+        x, y = numbers(result.value(written.x)), numbers(result.value(written.y))
         assert x.shape == instance.samples.shape
         assert y.size == 25 and np.all(y == 1.0)
-        added, removed = result.value(written.added), result.value(written.removed)
+        added, removed = (numbers(result.value(part)) for part in (written.added, written.removed))
         assert np.allclose(instance.samples + added - removed, x, atol=2e-6)
         assert np.all(added.sum(axis=0) <= 2 + 1e-6) and np.all(removed.sum(axis=0) <= 2 + 1e-6)
         assert np.array_equal(constr.input_values, x)

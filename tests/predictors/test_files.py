@@ -359,7 +359,7 @@ def test_there_must_be_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("as_given", [str, Path])
-@pytest.mark.parametrize("name", ["net", "net.keras", "net.h5", "net.txt", "net.npz"])
+@pytest.mark.parametrize("name", ["net", "net.keras", "net.h5", "net.csv", "net.npz"])
 def test_other_kinds_of_files(name, as_given, tmp_path):
     (tmp_path / name).write_bytes(b"-")
     with pytest.raises(dt.PredictorError, match="no kind of file dovetail reads.*pass the object"):

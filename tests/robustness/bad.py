@@ -276,6 +276,9 @@ def of_solve() -> Iterator[Case]:
     )
     yield from each("solve.callback", [3, "x", [], object()], lambda v: solve(callback=v))
     yield from each("solve.log", ["x", 3, b"", None, [], object()], lambda v: solve(log=v))
+    yield from each("solve.target", ["x", nan, inf, True, [1.0], 1j], lambda v: solve(target=v))
+    files = ["", 3, b"", [], object(), "/dev/null/solve.log", "/", "a\0b"]
+    yield from each("solve.log_file", files, lambda v: solve(log_file=v))
     starts = ["x", [1.0], [nan] * 3, [inf] * 3, np.zeros((1, 3)), np.zeros((3, 1)), np.zeros((3, 3)),
               [[0.0], [0.0, 1.0]],
               {}, object(), [1j] * 3, ["a", "b", "c"], np.zeros((1, 1, 3)), [0.0] * 4]  # fmt: skip
@@ -527,8 +530,10 @@ def of_json() -> Iterator[Case]:
         "violation": (None,), "multipliers": (None,), "names": (None,), "method": ("nonsense",),
         "trace": ({},),
         "iterations": (10**400,), "message": ("nonsense",), "profile": ({},), "outside": ({},),
-        "written": (None,), "engine": ("nonsense",),
+        "written": (None,), "engine": ("nonsense",), "source": ("nonsense",), "bound_source": ("nonsense",),
+        "evaluations": (10**400,),
     }  # fmt: skip
+    younger = ("outside", "written", "engine", "source", "bound_source", "evaluations", "hints")
     for key in whole:
         for bad in wrong:
             if not any(type(bad) is type(ok) and bad == ok for ok in allowed.get(key, ())):
@@ -538,7 +543,7 @@ def of_json() -> Iterator[Case]:
                     ("to_json", "format"),
                     lambda t=text: dt.Result.from_json(t),
                 )
-        if key not in ("outside", "written", "engine"):  # younger than the format
+        if key not in younger:  # than the format
             text = json.dumps({k: v for k, v in whole.items() if k != key})
             yield Case(f"from_json without {key}", (key, "format"), lambda t=text: dt.Result.from_json(t))
     deep = ["[" * 100_000, '{"a":' * 100_000, '{"format": 1, "x": ' + "[" * 5000 + "]" * 5000 + "}"]

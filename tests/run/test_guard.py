@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 
+import dovetail as dt
 from dovetail.run.budget import Budget, OutOfTime, StopReason
-from dovetail.run.guard import BEGIN, Guard, unguarded
+from dovetail.run.guard import BEGIN, Guard, counter, unguarded
 from tests.small import knapsack
 
 POINT = np.array([1.0, 0.0, 0.0, 1.0, 0.0])
@@ -63,3 +65,35 @@ def test_out_of_time_is_not_taken_for_somebody_s_trouble():
 def test_copies_are_made_once_for_a_solve():
     predictor = Guard(knapsack(), Budget()).problem.blocks[0].predictor
     assert predictor.snapshot("cpu") is predictor.snapshot("cpu")
+
+
+def test_every_sample_is_counted_whoever_asks():
+    problem = knapsack()
+    guard = Guard(problem, Budget())
+    predictor = guard.problem.blocks[0].predictor
+    X = np.zeros((7, 4))
+    predictor.predict(X)
+    predictor.snapshot("cpu")(torch.zeros((5, 4), dtype=torch.float64))
+    guard.problem.predict(POINT)
+    counter(predictor)(100)
+    assert guard.evaluations == 7 + 5 + 1 + 100
+    problem.predict(POINT)
+    counter(unguarded(predictor))(100)  # in another process nobody counts
+    assert guard.evaluations == 113
+
+
+def test_the_result_says_how_many():
+    rows = []
+
+    def summed(X):
+        rows.append(len(X))
+        return X.sum(axis=1, keepdims=True)
+
+    problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
+    problem.add_predictor(summed, inputs=[0], outputs=[1])
+    before = sum(rows)
+    result = dt.solve(problem, dt.IntegerLocalSearch(rounds=2), log=False)
+    asked = sum(rows) - before
+    assert 0 < result.evaluations <= asked  # probes before the search are not counted
+    assert result.trace[-1].evaluations <= result.evaluations
+    assert dt.Result.from_json(result.to_json()).evaluations == result.evaluations

@@ -39,6 +39,22 @@ def test_keeps_the_best_in_either_sense():
         assert incumbent.objective == (-4.0 if sense == "min" else 2.0)
 
 
+@pytest.mark.parametrize(("sense", "first", "second"), [("min", -2.0, -4.0), ("max", -4.0, 2.0)])
+def test_puts_every_gain_on_record_in_the_users_sense(sense, first, second):
+    incumbent = inner(knapsack(sense))
+    points = {-2.0: [0, 0, 0, 1, 0], -4.0: [1, 0, 0, 1, 0], 2.0: [0, 1, 0, 0, 0]}
+    for value in (first, second, first):  # the last one is no gain
+        incumbent.offer(np.array(points[value], float), f"found {value}")
+    assert [(gain.value, gain.source) for gain in incumbent.incumbents] == [
+        (first, f"found {first}"),
+        (second, f"found {second}"),
+    ]
+    incumbent.raise_bound(-9.0, "prices")
+    incumbent.raise_bound(-10.0, "nobody")
+    sign = 1.0 if sense == "min" else -1.0
+    assert [(gain.value, gain.source) for gain in incumbent.bounds] == [(sign * -9.0, "prices")]
+
+
 def test_refuses_and_remembers_the_nearest_miss():
     incumbent = inner(knapsack())
     assert np.isnan(incumbent.offer(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), "all"))
@@ -164,3 +180,46 @@ def test_a_point_that_passes_is_made_cheaper_only_where_there_is_time(monkeypatc
     assert hasty.offer(np.array([0.0, 0.0, 5.0]), "test") == 5.0
     # one that misses a row is repaired all the same
     assert hasty.offer(np.array([0.0, 0.0, 0.0]), "test") == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("target", "met"), [(None, False), (-4.0, True), (-3.9, True), (-4.1, False)])
+def test_a_target_is_met_from_the_right_side(target, met):
+    incumbent = Incumbent(knapsack(), HighsEngine(), Budget(30.0), Stopwatch(), target=target)
+    assert not incumbent.on_target
+    incumbent.offer(np.array([1.0, 0.0, 0.0, 1.0, 0.0]), "x")
+    assert incumbent.objective == -4.0
+    assert incumbent.on_target == met
+
+
+def test_the_nearest_candidate_is_kept():
+    incumbent = inner(with_slack(False))
+    assert incumbent.nearest_x is None
+    for far in (9.0, 2.0, 5.0):
+        incumbent.offer(np.array([1.0, far, -far]), "x")
+    if incumbent.nearest is not None:
+        assert incumbent.nearest_x is not None
+        again = incumbent._violation_of(incumbent.nearest_x)
+        assert again.worst.amount == incumbent.nearest.worst.amount
+
+
+def test_a_bound_of_the_rows_alone_is_told_apart():
+    incumbent = inner(knapsack())
+    assert not incumbent.rows_only
+    incumbent.raise_bound(-9.0, "host")
+    assert incumbent.rows_only
+    incumbent.raise_bound(-8.0, "exact")
+    assert not incumbent.rows_only
+    alone = inner(dt.Problem(dt.Mip(cost=[1.0])))
+    alone.raise_bound(0.0, "host")
+    assert not alone.rows_only  # without networks the rows are all there is
+
+
+def test_whoever_listens_hears_of_changes_and_of_nothing_else():
+    incumbent, heard = inner(knapsack()), []
+    incumbent.on_change = lambda: heard.append(incumbent.objective)
+    point = np.array([1.0, 0.0, 0.0, 1.0, 0.0])
+    incumbent.offer(point, "x")
+    incumbent.offer(point, "x")  # is known already
+    incumbent.raise_bound(-9.0)
+    incumbent.raise_bound(-10.0)  # says less
+    assert heard == [-4.0, -4.0]

@@ -76,22 +76,13 @@ def test_trace_becomes_a_frame():
     assert {"objective", "rho", "primal", "dual[bowl.inputs]", "mip_seconds"} <= set(frame.columns)
 
 
-def test_pages_escape_names_and_load_nothing(solved, tmp_path):
-    evil = replace(solved, message='<script>alert(1)</script> & "quotes"')
-    path = evil.report(tmp_path / "result.html")
-    page = path.read_text()
-    assert "<script" not in page
-    assert "&lt;script&gt;" in page
-    assert "http-equiv" in page
-    assert "src=" not in page
-    assert "default-src 'none'" in page
-    assert "<table>" in evil._repr_html_()
-
-
-def test_pages_draw_the_course(tmp_path):
-    result = dt.solve(bowl(), dt.DualDecomposition(iterations=5, tolerance=1e-12), log=False)
-    page = result.report(tmp_path / "bowl.html").read_text()
-    assert page.count("<polyline") == 2
+def test_json_brings_back_gains_facts_and_settings():
+    result = dt.solve(bowl(), dt.DualDecomposition(iterations=4), log=False)
+    again = dt.Result.from_json(result.to_json())
+    assert again.trace == result.trace
+    assert result.trace.incumbents[-1].value == result.objective
+    assert again.settings == result.settings
+    assert np.array_equal(again.facts.upper, result.facts.upper)
 
 
 @pytest.mark.parametrize("columns", [7, -1, 1.0, [True, False], slice(1)])
@@ -101,3 +92,18 @@ def test_values_of_columns_that_are_not_there(columns):
     with pytest.raises(dt.ModelError, match="value()"):
         result.value(columns)
     assert result.value(np.array([0, 1], dtype=object)).shape == (2,)
+
+
+def test_it_shows_the_decision(solved):
+    assert repr(solved).startswith("<Result: optimal (proved), objective ")
+    assert repr(solved).endswith("; a = 1, d = 1, y = -5, 2 at 0>")
+    assert "the decision" in solved._repr_html_() and "<th>y</th><td>-5</td>" in solved._repr_html_()
+    nothing = replace(solved, x=None, objective=None, violation=None)
+    assert "no point" in repr(nothing) and "the decision" not in nothing._repr_html_()
+    evil = replace(solved, names=("<b>", "b\n", "c", "d", "y"))
+    assert "<b>" not in evil._repr_html_() and "\n" not in repr(evil)
+
+
+def test_values_keep_the_keys_they_were_asked_by(solved):
+    assert solved.value({"first": "a", "all": ["a", "y"]})["first"] == 1.0
+    assert solved.value({("p", 1): "a", ("p", 2): "d"}) == {("p", 1): 1.0, ("p", 2): 1.0}

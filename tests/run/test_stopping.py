@@ -2,6 +2,7 @@
 
 import pytest
 
+import dovetail as dt
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.stopping import StoppingRule, over
 from tests.contexts import context_of
@@ -38,3 +39,25 @@ def test_a_proof_comes_before_the_clock():
     assert over(context.incumbent, Budget(0.0)) is StopReason.TIME
     context.incumbent.raise_bound(context.problem.mip.sign * context.incumbent.objective)
     assert over(context.incumbent, Budget(0.0)) is StopReason.PROVED
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_a_target_ends_the_search_with_the_first_point_that_is_good_enough(sense):
+    sign = 1.0 if sense == "min" else -1.0
+    mip = dt.Mip(cost=[sign, -sign], upper=[3.0, 9.0], integer=[True, False], sense=sense)
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    for method in ("auto", "integer-search", dt.DualDecomposition(iterations=50)):
+        result = dt.solve(problem, method, target=sign * 0.5, start=[0.0, 0.0], log=False)
+        assert result.stop_reason in ("target", "proved"), method
+        assert sign * result.objective <= 0.5
+        assert result.iterations <= 1 or result.stop_reason == "proved", method
+
+
+def test_a_target_out_of_reach_changes_nothing():
+    results = [
+        dt.solve(knapsack(), dt.SequentialLinear(starts=2), target=target, log=False)
+        for target in (None, -1e9)
+    ]
+    assert results[0].objective == results[1].objective
+    assert results[0].stop_reason == results[1].stop_reason != "target"

@@ -44,8 +44,9 @@ def test_failures_are_rows_and_are_tried_again(tmp_path):
     assert second.column("objective") == [-4.0] * 4
     assert second.failed == ()
     assert second[1].seconds == first[1].seconds  # read, not solved
-    assert f"the last line of {out} was cut off" in log.getvalue()
-    assert f"1 are in {out} already" in log.getvalue()
+    said = "".join(log.getvalue().split())  # paths are long, and lines are not
+    assert f"thelastlineof{out}wascutoff" in said
+    assert f"1arein{out}already" in said
 
 
 def test_what_is_done_starts_no_process(tmp_path, monkeypatch):

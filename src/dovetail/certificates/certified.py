@@ -8,7 +8,7 @@ from dovetail.certificates.checker.verification import Verification
 from dovetail.core.check import Violation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CertifiedViolation(Violation):
     """How far a point is from satisfying a problem, and what a certificate proves of that problem."""
 

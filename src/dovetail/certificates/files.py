@@ -14,6 +14,7 @@ import numpy as np
 from dovetail.certificates.proof import CertificateKind, Leaves, Part, Tree
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError
+from dovetail.core.file_writing import write_file
 
 FORMAT = 1
 LARGEST = 400_000_000
@@ -46,8 +47,7 @@ def write_contents(certificate: Contents, path: Path) -> Path:
             arrays[f"{k}.{name}"] = array
     text = io.BytesIO()
     np.savez_compressed(text, **arrays)
-    path.write_bytes(text.getvalue())
-    return path
+    return write_file(path, text.getvalue())
 
 
 def _arrays(part: Part) -> dict[str, np.ndarray]:

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.errors import DovetailError, ModelError
+from dovetail.core.suggestion import did_you_mean
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+ObjectArray = NDArray[np.object_]
+"""Variables of some tool, numbers among them."""
 
 NameOf = Callable[[int], str]
 
@@ -123,5 +126,6 @@ def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) ->
         try:
             resolved[place] = index[name]
         except (KeyError, TypeError):
-            raise ModelError(f"{what}: there is no column called {str(name)!r}.") from None
+            meant = did_you_mean(name, index) or "."
+            raise ModelError(f"{what}: there is no column called {str(name)!r}{meant}") from None
     return resolved

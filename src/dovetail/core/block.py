@@ -42,6 +42,14 @@ class Block:
     """What the predictor was trained on, if its owner said."""
 
     @property
+    def in_words(self) -> str:
+        """What it is, in one line."""
+        kind = "class" if self.classifies else "regression"
+        into, out = self.inputs.shape[1], self.outputs.shape[1]
+        samples = f"{self.samples} sample{'s' if self.samples > 1 else ''}"
+        return f"{self.description.name} ({kind}), {samples} of {into} -> {out}"
+
+    @property
     def samples(self) -> int:
         """Number of samples evaluated as one batch."""
         return int(self.inputs.shape[0])

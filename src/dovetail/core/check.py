@@ -23,6 +23,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray, NameOf, vector
 from dovetail.core.batch_rounding import Copy, alone, batch_rounding, double_copy, nearby
 from dovetail.core.block import Block
 from dovetail.core.errors import ModelError
+from dovetail.core.html_table import grid
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 
@@ -38,7 +39,7 @@ class Worst:
         return f"{self.amount:.1e}" + (f" ({self.name})" if self.name else "")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Violation:
     """How far a point is from satisfying a problem, kind by kind; up to `TOLERANCE` it counts.
 
@@ -77,7 +78,26 @@ class Violation:
         }
         kind = max(words, key=lambda name: float(getattr(self, name).amount))
         worst: Worst = getattr(self, kind)
+        if worst.amount == 0.0:
+            return "nothing"
         return f"{words[kind]}{worst.name} by {worst.amount:.1e}"
+
+    def __repr__(self) -> str:
+        verdict = "satisfied" if self.within() else f"not satisfied, {self} at worst"
+        kinds = [f"{kind} {worst.amount:.1e}" for kind, worst in self._kinds() if worst.amount != 0.0]
+        return f"<{type(self).__name__}: {verdict}; {', '.join(kinds) or 'nothing is missed at all'}>"
+
+    def _repr_html_(self) -> str:
+        title = "the point satisfies the problem" if self.within() else f"the point misses {self}"
+        rows = [
+            (kind, f"{worst.amount:.1e}" if worst.amount else "0", worst.name)
+            for kind, worst in self._kinds()
+        ]
+        return grid(title, ("kind", "by at most", "where"), rows)
+
+    def _kinds(self) -> list[tuple[str, Worst]]:
+        names = ("rows", "bounds", "integrality", "prediction", "precision", "rounding")
+        return [(name, getattr(self, name)) for name in names]
 
     def within(self, tolerance: float = TOLERANCE) -> bool:
         """True when the point satisfies the problem."""

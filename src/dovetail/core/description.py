@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dovetail.core.errors import UnsupportedError
+from dovetail.core.errors import PredictorError, UnsupportedError
 
 if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy
     from dovetail.core.layers import Layer
     from dovetail.core.program import Program
     from dovetail.core.rounding import Computation
+    from dovetail.core.tree_ensemble import TreeEnsemble
 
 ROUNDING = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 0.15}
 """By how much a small batch may differ from a large one, whose sums are taken in another order, relative to
@@ -69,6 +70,10 @@ class Description:
     """What it does with one row of so many features, operation by operation: for bounds of networks that are
     no sequence of such layers. As the layers, called when it is needed."""
 
+    trees: Callable[[], TreeEnsemble] | None = field(default=None, compare=False)
+    """Its trees in the flat form, for methods that know cells. Called when they are needed, and true of that
+    moment; a `PredictorError` says what cannot be read."""
+
     @property
     def is_float64(self) -> bool:
         """Whether `predict` computes in float64, all of it, so that a float64 copy would say the same."""
@@ -90,6 +95,13 @@ class Description:
         try:
             return self.layers() if self.layers is not None else None
         except UnsupportedError:
+            return None
+
+    def trees_if_known(self) -> TreeEnsemble | None:
+        """The trees, or None where it is none of these or cannot be read."""
+        try:
+            return self.trees() if self.trees is not None else None
+        except PredictorError:
             return None
 
     def program_if_known(self, features: int) -> Program | None:

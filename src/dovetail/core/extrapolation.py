@@ -36,8 +36,8 @@ class Extrapolation:
     def __str__(self) -> str:
         side, limit = ("below", self.lower) if self.value < self.lower else ("above", self.upper)
         return (
-            f"{self.block}, sample {self.sample}: {self.feature} = {self.value:.6g} is {self.amount:.3g} "
-            f"{side} {limit:.6g}"
+            f"{self.block}, sample {self.sample}: {self.feature} = {self.value + 0.0:.6g} is "
+            f"{self.amount:.3g} {side} {limit:.6g}"
         )
 
 

@@ -1,30 +1,48 @@
 """A model written in another modelling tool, as dovetail sees it.
 
 Each tool has one file in `models/` that says how its models are read into a `Mip`, how its variables are
-told apart, and how new ones are made. Reading never changes the owner's model.
+told apart, how new ones are made, and how an answer is handed back. Reading never changes the owner's model;
+loading an answer changes what its ways of reading a solution say, and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import FloatArray, IntArray, ObjectArray, resolve
+from dovetail.core.containers import RaggedError
 from dovetail.core.errors import ModelError
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 
-ObjectArray = NDArray[np.object_]
-"""Variables of some tool, numbers among them."""
-
 NUMBER = -1
 """Stands for a column where there is a number instead of a variable."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slack:
+    """A variable that its tool made for a row and that the `Mip` does without.
+
+    Its value is constant + coefficients'x, and no less than `at_least`.
+    """
+
+    key: Hashable
+    name: str
+    columns: Sequence[int]
+    coefficients: Sequence[float]
+    constant: float
+    at_least: float = -np.inf
+
+    def value(self, x: FloatArray) -> float:
+        """What it is at the point `x`."""
+        activity = np.dot(self.coefficients, x[np.asarray(self.columns, dtype=np.int64)])
+        return max(float(self.constant + activity), self.at_least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +53,39 @@ class Reading:
     keys: tuple[Hashable, ...]
     indicators: tuple[Indicator, ...] = ()
     """Its indicator constraints, which the `Mip` does not hold."""
+    slacks: tuple[Slack, ...] = ()
+    """Variables of the model that are no columns; their owner may ask for their values all the same."""
 
     @cached_property
     def column(self) -> dict[Hashable, int]:
         """Columns by key."""
         return {key: j for j, key in enumerate(self.keys)}
+
+    @cached_property
+    def with_slacks(self) -> Reading:
+        """The same with slacks behind the columns, for those who ask for values of a `whole` point."""
+        return replace(self, keys=(*self.keys, *(slack.key for slack in self.slacks)), slacks=())
+
+    def whole(self, x: FloatArray) -> FloatArray:
+        """The point of all variables: columns, then slacks; columns that dovetail added are left out."""
+        return np.concatenate([x[: len(self.keys)], [slack.value(x) for slack in self.slacks]])
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Places in a whole point by name; slacks give way to columns of the same name."""
+        names = [*map(self.mip.column_name, range(self.mip.n_columns)), *(s.name for s in self.slacks)]
+        return {name: j for j, name in reversed([*enumerate(names)])}
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a solve found, as far as a model can be told."""
+
+    x: FloatArray | None
+    """A value for every column that was read, and maybe more behind them; None where no point was found."""
+    objective: float | None
+    status: str
+    stop_reason: str
 
 
 class ForeignModel(Protocol):
@@ -76,6 +122,18 @@ class ForeignModel(Protocol):
 
     def discard(self, created: Any) -> None:
         """Take back what `create` made."""
+        ...
+
+    def like(self, given: Any, values: FloatArray) -> Any:
+        """Values in a container like the one given; `unpack` has found as many variables in it."""
+        ...
+
+    def load(self, reading: Reading, answer: Answer) -> None:
+        """Let the model's own ways of reading a solution give the answer; its program stays as it is.
+
+        Variables removed since are left out. Without a point, what was loaded before is withdrawn where the
+        tool lets one. A `ModelError` says what the tool refuses.
+        """
         ...
 
 
@@ -117,18 +175,35 @@ class Origin:
     reading: Reading
 
     def value(self, given: Any, x: FloatArray) -> Any:
-        """Values of the model's variables, or of columns by name or index, in the shape they were given."""
-        entries = self.model.unpack(given)
+        """Values of the model's variables, or of columns by name or index, as they were given."""
+        if isinstance(given, dict) and self._holds_containers(given):
+            return {key: self.value(item, x) for key, item in given.items()}
+        entries, point = self.model.unpack(given), self.reading.whole(x)
         if all(isinstance(entry, (str, Integral)) for entry in entries.flat):
-            picked = x[self.reading.mip.resolve("value()", entries)]
-        elif self.model.moved(self.reading):
+            picked = point[resolve("value()", entries, point.size, lambda: self.reading.index)]
+        else:
+            self._require_in_place("solve it again, or ask by name")
+            picked = locate(self.model, self.reading.with_slacks, "value()", entries).values(point)
+        return self.model.like(given, picked)
+
+    def _holds_containers(self, given: dict[Any, Any]) -> bool:
+        """Whether a dictionary holds more than single variables: each part then comes back as it is."""
+        try:
+            return bool(given) and self.model.unpack(list(given.values())).ndim > 1
+        except RaggedError:
+            return True
+
+    def load(self, answer: Answer) -> None:
+        """Hand the answer to the model."""
+        self._require_in_place("solve it again")
+        self.model.load(self.reading, answer)
+
+    def _require_in_place(self, remedy: str) -> None:
+        if self.model.moved(self.reading):
             raise ModelError(
                 f"variables of this {self.model.tool} were deleted since it was solved, and others may have "
-                "taken their places; solve it again, or ask by name."
+                f"taken their places; {remedy}."
             )
-        else:
-            picked = locate(self.model, self.reading, "value()", entries).values(x)
-        return float(picked) if picked.ndim == 0 else picked
 
 
 def _finite(what: str, entry: Any) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -94,6 +95,41 @@ class LazyNames(Sequence[str]):
         return LazyNames(*self.parts, tuple(fresh))
 
 
+def in_short(name: str, most: int = 24) -> str:
+    """A name in one line of so many characters, whatever its owner put into it."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return plain if len(plain) <= most else f"{plain[: most - 3]}..."
+
+
 def label_of(name: str) -> str:
     """A name without its indices."""
     return name.partition("[")[0]
+
+
+def split_index(name: str) -> tuple[str, tuple[int | str, ...]]:
+    """A name and its indices, which are empty where it has none; whole numbers come as such.
+
+    Modelling tools write ``x[1,a]``, ``x[1, a]``, ``x(1, 2)`` or ``x_1_2``.
+
+    >>> split_index("plant[3,'north west']"), split_index("x_0_1"), split_index("cost")
+    (('plant', (3, 'north west')), ('x', (0, 1)), ('cost', ()))
+    """
+    found = _INDEXED.fullmatch(name)
+    if found is None:
+        return name, ()
+    inside = found["brackets"] or found["parentheses"]
+    parts = found["digits"][1:].split("_") if inside is None else inside.split(",")
+    return found["label"], tuple(_index(part.strip().strip("'\"")) for part in parts)
+
+
+_INDEXED = re.compile(
+    r"(?P<label>.+?)(?:\[(?P<brackets>[^\[\]]+)\]|\((?P<parentheses>[^()]+)\)|(?P<digits>(?:_\d+)+))"
+)
+
+
+def _index(text: str) -> int | str:
+    return int(text) if _WHOLE.fullmatch(text) else text
+
+
+_WHOLE = re.compile(r"-?\d{1,18}")
+"""Whole numbers that a table might have as an index."""

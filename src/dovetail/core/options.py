@@ -6,6 +6,7 @@ from collections.abc import Collection
 from numbers import Integral, Real
 
 from dovetail.core.errors import OptionError
+from dovetail.core.suggestion import did_you_mean
 
 
 def require_number(
@@ -45,7 +46,8 @@ def require_flags(what: str, options: object, *names: str) -> None:
 def require_choice(what: str, value: object, choices: Collection[str]) -> None:
     """Refuse what is not among the names."""
     if not isinstance(value, str) or value not in choices:
-        raise OptionError(f"{what} is {value!r}; choose {', '.join(choices)}.")
+        meant = did_you_mean(value, choices) or "."
+        raise OptionError(f"{what} is {value!r}; choose {', '.join(choices)}{meant}")
 
 
 def require_methods(what: str, value: object, methods: Collection[str], example: str) -> None:

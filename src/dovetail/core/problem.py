@@ -19,7 +19,9 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.families import Family, FamilyRow
+from dovetail.core.html_table import facts
 from dovetail.core.mip import Mip
+from dovetail.core.names import in_short
 from dovetail.core.options import require_choice
 from dovetail.core.predictor import as_predictor
 from dovetail.core.stages import Stage, stages
@@ -31,6 +33,8 @@ from dovetail.core.training_range import TrainingRange
 OutputType = Literal["regression", "classification"]
 
 NOBODY = -1
+MOST_SHOWN, MOST_LISTED = 3, 20
+"""Blocks that are shown in one line, and in a table."""
 
 
 class Problem:
@@ -62,6 +66,35 @@ class Problem:
         self._writer = np.full(self._program.n_columns, NOBODY, dtype=np.int64)
         """(columns,) the number of the block that writes each."""
         self._read = np.zeros(self._program.n_columns, dtype=bool)
+
+    def __repr__(self) -> str:
+        what = "maximise" if self._maximises else "minimise"
+        templates = "".join(f", {template!r}" for template in self.templates[:MOST_SHOWN])
+        blocks = "; ".join(f"{in_short(b.name)}: {b.in_words}" for b in self.blocks[:MOST_SHOWN])
+        more = len(self.blocks) - MOST_SHOWN
+        tail = f"; and {more} more predictors" if more > 0 else ""
+        return f"<Problem: {what} over {self._size()}{templates}; {blocks or 'no predictor'}{tail}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("columns and rows", self._size())]
+        rows += [("template", repr(template)) for template in self.templates]
+        rows += [(block.name, block.in_words) for block in self.blocks[:MOST_LISTED]]
+        if len(self.blocks) > MOST_LISTED:
+            rows.append(("...", f"{len(self.blocks) - MOST_LISTED} more predictors"))
+        return facts(f"Problem, {'maximised' if self._maximises else 'minimised'}", rows)
+
+    @property
+    def _maximises(self) -> bool:
+        host = self._program.host
+        return (self._program if host is None else host).sense == "max"
+
+    def _size(self) -> str:
+        """Columns, and where the program is at hand, integers and rows: none is made to be counted."""
+        columns = f"{self._program.n_columns} columns"
+        if self._program.waiting or self._program.host is None:
+            return columns
+        mip = self._program.mip
+        return f"{columns} ({int(np.count_nonzero(mip.integer))} integer), {mip.n_rows} rows"
 
     @property
     def mip(self) -> Mip:

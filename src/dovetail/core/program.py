@@ -188,6 +188,13 @@ class Recording:
     def __post_init__(self) -> None:
         self.count = self.inputs
 
+    @classmethod
+    def resumed(cls, program: Program) -> Recording:
+        """A recording that goes on where a program ends."""
+        made = cls(program.inputs, list(program.operations), set(program.formats), program.convolves)
+        made.count += sum(one.size for one in program.operations)
+        return made
+
     def program(self, outputs: IntArray) -> Program:
         """What was recorded, with these outputs."""
         return Program(self.inputs, tuple(self.operations), outputs, frozenset(self.formats), self.convolves)

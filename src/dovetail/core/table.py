@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from dovetail.core.errors import OptionError
 from dovetail.core.recogniser import Recogniser
+from dovetail.core.suggestion import did_you_mean
 
 Made = TypeVar("Made")
 """What the parts of a table are, once they are made."""
@@ -32,7 +33,8 @@ class Part:
     text: str
     """What it is for, in one line."""
     library: str = ""
-    """The distribution it needs besides dovetail's own requirements, or whose version users ask for."""
+    """The distribution it needs besides dovetail's own requirements, or whose version users ask for; several
+    that hold the same library with "or" between them."""
     extra: str = ""
     """The extra of dovetail that installs the library, where there is one."""
     recognises: Recogniser | None = None
@@ -51,11 +53,14 @@ class Part:
 
         if not self.library:
             return ""
-        try:
-            return f"{self.library} {version(self.library)}"
-        except PackageNotFoundError:
-            wanted = f'"dovetail[{self.extra}]"' if self.extra else self.library
-            return f"not installed: pip install {wanted}"
+        names = self.library.split(" or ")
+        for name in names:
+            try:
+                return f"{name} {version(name)}"
+            except PackageNotFoundError:
+                continue
+        wanted = f'"dovetail[{self.extra}]"' if self.extra else names[0]
+        return f"not installed: pip install {wanted}"
 
 
 class Table(Mapping[str, Part], Generic[Made]):
@@ -94,7 +99,8 @@ class Table(Mapping[str, Part], Generic[Made]):
         """The class or function of that name; an error that lists what there is, if there is none."""
         if name not in self._parts:
             known = ", ".join([*self._parts, *([self._otherwise] if self._otherwise else [])])
-            raise OptionError(f"{self.family} {name!r} is not known; choose {known}.")
+            meant = did_you_mean(name, self._parts) or "."
+            raise OptionError(f"{self.family} {name!r} is not known; choose {known}{meant}")
         loaded: Callable[..., Made] = self._parts[name].load()
         return loaded
 

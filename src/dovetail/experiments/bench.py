@@ -16,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 import dovetail as dt
 from dovetail.experiments import EXPERIMENTS
@@ -25,6 +26,9 @@ from dovetail.experiments.ledger import Ledger
 from dovetail.experiments.page import document
 from dovetail.experiments.run import THREADS, Record, Run, Settings
 from dovetail.experiments.workers import experiment_named, results
+
+BAR = 10
+"""Columns of the bar: what else is on its line says more, and a narrow terminal has room for little."""
 
 
 def chosen(names: Sequence[str]) -> list[Experiment]:
@@ -100,8 +104,8 @@ def require_runs(experiments: Sequence[Experiment], settings: Settings) -> None:
 
 def _make(planned: list[Run], settings: Settings, ledger: Ledger, console: Console, jobs: int) -> None:
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+        BarColumn(bar_width=BAR),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left:"),
@@ -109,11 +113,13 @@ def _make(planned: list[Run], settings: Settings, ledger: Ledger, console: Conso
     )
     torch.set_num_threads(THREADS)  # so that training does not depend on how many cores there are
     skipped: list[str] = []
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console, expand=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=sum(map(ledger.due, planned)))
 
         def begins(run: Run) -> None:
             progress.update(task, description=run.key)
+            if not console.is_terminal:
+                console.print(f"  {run.key}")
 
         for made, result in enumerate(results(planned, settings, ledger.due, jobs, begins), start=1):
             if isinstance(result, str):

@@ -15,6 +15,8 @@ from dovetail.experiments.run import QUICK_LIMIT, QUICK_SEEDS, SEEDS, TIME_LIMIT
 from dovetail.problems import tree, water
 from dovetail.problems.data import VARIABLE, find
 
+PLAIN_WIDTH = 79
+"""Columns of what is no terminal: a file, a pipe."""
 RESERVED = 0.15
 """Of the machine's memory: for the system, and for what a run still takes until it has ended."""
 
@@ -81,7 +83,11 @@ def tell(names: Sequence[str], *, out: Path) -> None:
 
 
 def _console() -> Console:
-    return Console(width=160)
+    """As wide as the terminal; names and reasons are printed as they are."""
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = min(console.width, PLAIN_WIDTH)
+    return console
 
 
 def _first(*values: float | None) -> float:

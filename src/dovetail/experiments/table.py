@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import fill
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from dovetail.experiments.run import Record
+
+NOTHING = "\u2013"
+"""What cells without a number hold."""
 
 
 @dataclass
@@ -25,15 +30,32 @@ class Table:
     """The lines of the results file its numbers come from."""
 
     def show(self, console: Console) -> None:
-        """Print it."""
-        shown = RichTable(title=self.title, title_justify="left")
-        for i, text in enumerate(self.header):
-            shown.add_column(text, justify="left" if i == 0 else "right")
-        for row in self.rows:
-            shown.add_row(*row)
-        console.print(shown)
+        """Print it; where the terminal is too narrow for its columns, row by row with their names."""
+        if self._width > console.width:
+            console.print(f"\n{self.title}")
+            for record in self._records():
+                console.print(fill(record, console.width, initial_indent="- ", subsequent_indent="  "))
+        else:
+            shown = RichTable(title=self.title, title_justify="left")
+            for i, text in enumerate(self.header):
+                shown.add_column(text, justify="left" if i == 0 else "right")
+            for row in self.rows:
+                shown.add_row(*row)
+            console.print(shown)
         if self.reading:
-            console.print(self.reading + "\n", highlight=False)
+            console.print(f"{self.reading}\n")
+
+    @property
+    def _width(self) -> int:
+        """Columns of a terminal that show all of it: cells with a space at both sides, lines between."""
+        cells = zip(self.header, *self.rows, strict=True)
+        return 1 + sum(3 + max(map(cell_len, column)) for column in cells)
+
+    def _records(self) -> Iterator[str]:
+        """Each row in words; what is empty is left out."""
+        for row in self.rows:
+            pairs = zip(self.header, row, strict=True)
+            yield "; ".join(f"{name} {cell}" for name, cell in pairs if cell not in ("", NOTHING))
 
     def markdown(self, level: int = 2, caption: str = "") -> str:
         """The table as Markdown, under a heading of that level."""

@@ -1,7 +1,7 @@
 """The default: looks at what the problem has, and runs the methods that are good at it, one after the other.
 
-Blocks whose inputs take few values become tables first; where no network is left, the problem is one exact
-MIP. Everything else follows the table in `phases.py`.
+Limits on probabilities become rows on their logits, and blocks whose inputs take few values tables; where no
+network is left, the problem is one exact MIP. Everything else follows the table in `phases.py`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from dovetail.analysis.boxes import tight_box
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.exact_mip import ExactMip
-from dovetail.methods.phases import AutoOptions, Facts, Phase, planned
+from dovetail.methods.facts import AutoOptions, Facts
+from dovetail.methods.phases import Phase, planned, share_in_words
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
+from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.run.archive import Archive
@@ -35,19 +37,34 @@ class Auto(AutoOptions):
 
     name = "auto"
     uses_cluster = True
+    has_parts = True
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Tables first; what is left goes to the methods that suit it."""
+        """Logits and tables first; what is left goes to the methods that suit it."""
+        if context.cluster is None and self.exact and may_have_logits(context.problem):
+            context = _by_logits(context)
         if context.cluster is not None or not (self.tables and may_have_tables(context.problem)):
             return _Plan(self, context).run()
-        given = Reformulated.start(context.problem, context.once(tight_box))
+        given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
         tables = reformulate(given, (Tables(),))
         if tables.note:
-            context.monitor.say(f"  tables: {tables.note}")
+            context.monitor.fact("tables", tables.note)
         if tables.problem.blocks:
             return _Plan(self, context_of(context, tables)).run()
-        outcome = ExactMip(reformulate(tables, (IndicatorProducts(),))).solve(context)
+        context.monitor.fact("plan", "one exact MIP: all networks became tables")
+        with context.monitor.part("exact MIP of tables") as part:
+            outcome = ExactMip(reformulate(tables, (IndicatorProducts(),))).solve(context)
+            part.note, part.stop_reason = outcome.message, outcome.stop_reason
         return replace(outcome, message=outcome.message or "all networks became tables; the MIP is exact")
+
+
+def _by_logits(context: SolveContext) -> SolveContext:
+    """The solve with limits on probabilities as rows on their logits, where there are such."""
+    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    rewritten = reformulate(given, (LogitRows(),))
+    if rewritten.note:
+        context.monitor.say(f"  logits: {rewritten.note}")
+    return context_of(context, rewritten)
 
 
 class _Plan:
@@ -68,6 +85,8 @@ class _Plan:
         A phase whose share of the time was over goes on, in turn with the others, after the last one.
         """
         context, last, short = self._context, StopReason.STALLED, False
+        steps = [f"{phase.name} ({share_in_words(phase.share)})" for phase in self._phases]
+        context.monitor.fact("plan", "; ".join(steps) + "; then what was cut short, in turn")
         waiting = [(phase, phase.share) for phase in self._phases]
         while waiting and not context.over:
             cut_short = []
@@ -89,8 +108,10 @@ class _Plan:
 
     def _solved(self, phase: Phase, share: float) -> MethodOutcome:
         """One phase, with a share of the time left."""
-        self._say(phase.why.format(**asdict(self._facts)))
-        outcome = phase.method(self._options).solve(self._context_for(phase).part(share))
+        why = phase.why.format(**asdict(self._facts))
+        with self._context.monitor.part(phase.name, why) as part:
+            outcome = phase.method(self._options).solve(self._context_for(phase).part(share))
+            part.note, part.stop_reason = outcome.message, outcome.stop_reason
         self._notes += [outcome.message] if outcome.message else []
         return outcome
 
@@ -103,7 +124,7 @@ class _Plan:
             given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
             rewritten = reformulate(given, phase.rewritten)
             if rewritten.note:
-                self._say(rewritten.note)
+                context.monitor.say(f"   {rewritten.note}")
             self._enumerated = context_of(context, rewritten)
             self._measure(self._enumerated)
         return self._enumerated
@@ -112,8 +133,3 @@ class _Plan:
         """With one width for all inputs, if that is asked for."""
         if self._options.scaling == "none":
             context.keep(scaled_problem, ScaledProblem.of(context, by_range=False))
-
-    def _say(self, text: str) -> None:
-        self._context.monitor.say(f"  auto: {text}")
-        if text not in self._notes:
-            self._notes.append(text)

@@ -98,6 +98,7 @@ class DualDecomposition:
     """Stop as stalled after so many iterations without a new incumbent or a smaller residual."""
 
     name = "dual-decomposition"
+    has_residuals = True
 
     @classmethod
     def paper(cls, adaptive: bool = False, engine: str | MipEngine = "auto") -> DualDecomposition:
@@ -219,7 +220,8 @@ class DualDecomposition:
             own_width = width[part.columns]
             couplings.append(BlockCoupling(part, network, cost, own_width, unit, scaled=scaled))
         augmented = AugmentedLagrangian(parts.mip, session, couplings, context.stopwatch, engine.name)
-        context.monitor.say(_introduction(engine.name, self, couplings))
+        for label, text in _introduction(engine.name, self, couplings):
+            context.monitor.fact(label, text)
         augmented.begin(start.x if start.x is not None else _first_point(context, ranges), start.multipliers)
         return augmented
 
@@ -280,10 +282,13 @@ def _objective_unit(problem: Problem, ranges: TypicalRanges) -> float:
     return at_stake if at_stake > 0.0 else 1.0
 
 
-def _introduction(engine: str, options: DualDecomposition, couplings: list[BlockCoupling]) -> str:
+def _introduction(
+    engine: str, options: DualDecomposition, couplings: list[BlockCoupling]
+) -> tuple[tuple[str, str], ...]:
+    """Facts for the log."""
     forms = ", ".join(f"{coupling.name}: {_coupled(options, coupling)}" for coupling in couplings)
     solver = getattr(options.nn_solver, "name", type(options.nn_solver).__name__)
-    return f"  MIP step by {engine}, network step by {solver}\n  coupled: {forms}"
+    return ("steps", f"MIP step by {engine}, network step by {solver}"), ("coupled", forms)
 
 
 def _coupled(options: DualDecomposition, coupling: BlockCoupling) -> str:

@@ -12,6 +12,7 @@ that may change sign; beyond a few hundred of them engines find nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from dovetail.analysis.boxes import tight_box
 from dovetail.bounds.confirmed import EngineSettings, stands
+from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.mip import engine_for
@@ -60,12 +62,16 @@ class ExactMip:
 
     written: Reformulated | None = None
     """The problem as one MIP, where that is known; None: its ReLU networks are written out."""
+    source: str = "tables"
+    """What the log calls points and bounds of a problem that is known as a MIP."""
+    met: Callable[[FloatArray], None] | None = None
+    """What else is done with a point of that MIP, before it is offered."""
 
     name = "exact-mip"
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One MIP for points and a bound at once; where the two differ, one for each."""
-        run = _Run.of(context, self.written)
+        run = _Run.of(context, self)
         if run is None:
             return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as rows")
         if not run.written.proves:
@@ -96,22 +102,20 @@ class _Run:
     context: SolveContext
     written: Reformulated
     plan: ReluPlan | None
-    """How the networks are written; None: they became tables."""
+    """How the networks are written; None: the MIP was known."""
+    source: str = "exact"
+    met: Callable[[FloatArray], None] | None = None
 
     @classmethod
-    def of(cls, context: SolveContext, written: Reformulated | None) -> _Run | None:
+    def of(cls, context: SolveContext, method: ExactMip) -> _Run | None:
         """None where some network cannot be written as rows."""
-        if written is not None:
-            return cls(context, written, None)
+        if method.written is not None:
+            return cls(context, method.written, None, method.source, method.met)
         plan = context.once(writing_plan)
         if plan is None:
             return None
         given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
         return cls(context, reformulate(given, (ReluBigM(plan),)), plan)
-
-    @property
-    def _source(self) -> str:
-        return "tables" if self.plan is None else "exact"
 
     @property
     def _cutoff(self) -> float:
@@ -141,7 +145,7 @@ class _Run:
         with context.stopwatch.measure("engine"):
             mip = written.problem.mip.minimised().as_checked()
             found = stands(mip, answer, EngineSettings(context.seed, context.threads), budget, cutoff)
-        context.incumbent.raise_bound(found.bound, self._source)
+        context.incumbent.raise_bound(found.bound, self.source)
         self._record(answer, None if apart else found.x, written)
         if answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
             context.budget.stop(StopReason.STALLED)
@@ -165,8 +169,10 @@ class _Run:
     def _record(self, answer: MipAnswer, x: np.ndarray | None, written: Reformulated) -> None:
         """Offer a point and put the solve on record."""
         progress, objective = Progress(self.context), float("nan")
+        if x is not None and self.met is not None:
+            self.met(x)
         if x is not None:
-            objective = self.context.incumbent.offer(written.restrict(x), self._source)
+            objective = self.context.incumbent.offer(written.restrict(x), self.source)
         progress.record(answer.value, objective, exact=answer.exact)
 
     def _asked(self, written: Reformulated, budget: Budget, cutoff: float) -> Asked:

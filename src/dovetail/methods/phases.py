@@ -8,48 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
-import numpy as np
-
-from dovetail.core.options import require_choice, require_count, require_flags
-from dovetail.linearised.scaled_problem import scaled_problem
-from dovetail.methods.block_prices.method import BlockPrices, priced_blocks
-from dovetail.methods.certified_prices import method as certified_prices
+from dovetail.methods.block_prices.method import BlockPrices
+from dovetail.methods.cell_branching import CellBranching
+from dovetail.methods.cell_descent import CellDescent
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.column_generation import ColumnGeneration
-from dovetail.methods.exact_mip import ExactMip, writing_plan
+from dovetail.methods.exact_mip import ExactMip
+from dovetail.methods.facts import (
+    EASY_NEURONS,
+    MANY_BLOCKS,
+    MANY_INTEGERS,
+    MOST_NEURONS,
+    AutoOptions,
+    Facts,
+)
 from dovetail.methods.input_branching.method import InputBranching
-from dovetail.methods.input_branching.plan import Plan as InputPlan
-from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
-from dovetail.methods.planes_lp import PlanesLp, planes_plan
-from dovetail.methods.relu_branching import method as relu_branching
+from dovetail.methods.planes_lp import PlanesLp
 from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear
+from dovetail.methods.split_mip import SplitMip
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.method import template_prices
-from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.reformulated import Reformulation
-from dovetail.run.context import Method, SolveContext
+from dovetail.run.context import Method
 
-MANY_INTEGERS = 2000
-"""A MILP step over more of them finds nothing in its two seconds; dispatch of 10,000 binaries showed it."""
 MANY_COMPONENTS = 200
 """With more of them columns come first: a MILP step over all their classes takes longer than ten pricings
 (water, n = 400)."""
-MANY_BLOCKS = 2000
-"""With more blocks that are the same up to their data, nothing that takes them one by one is tried: an LP
-over all of them takes minutes from 10,000 on (water)."""
 MOST_CERTIFIED = 20_000
 """With more of them the sets that they move in are not written down before a minute is over."""
 TEMPLATES_SHARE = 0.25
 """Of the time left, with fewer of them: its columns are where column generation begins."""
-EASY_NEURONS, MOST_NEURONS = 64, 400
-"""Neurons that may change sign. Up to the first HiGHS mostly closes the MIP in seconds, so that it comes
-early; far beyond the second SCIP finds no point in two minutes (docs/results.md, E1)."""
 EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
 BRANCHING_SHARE = 0.5
@@ -67,125 +60,16 @@ BLOCK_SECONDS = 20.0
 """A wine's network takes five to thirty; with less, descents have more use for the time."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
+CELLS_SHARE, LAST_CELLS_SHARE = 0.15, 1.0
+"""First points of trees come in a tenth of a second, and good ones in seconds; a proof may bring as much."""
+FEW_TREE_SAMPLES = 4
+"""Samples of tree ensembles: boxes over the inputs of more of them are too many to be closed."""
+MOST_CUTS = 5_000
+"""Binaries of trees as rows: with more, engines find no point in a minute."""
+BOXES_SHARE, SPLITS_SHARE = 0.4, 0.5
+"""Of the time left, for proofs: boxes close in seconds where they close at all."""
 MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.15, 0.5
 """What comes after may bring as much; a proof, more."""
-
-
-@dataclass(frozen=True)
-class AutoOptions:
-    """Options of the default method: what may be used, and how much of it."""
-
-    effort: int | None = None
-    """Starts, rounds and neighbourhoods of each method; None: as many as the time allows."""
-    patience: int = 20
-    """Starts in a row that may end in a local optimum known before; then the search ends early."""
-    tables: bool = True
-    exact: bool = True
-    template_pricing: bool = True
-    column_generation: bool = True
-    integer_search: bool = True
-    enumeration: bool = True
-    """Whether integer inputs with few combinations get a binary for each, in descents."""
-    bundle: int = 8
-    """Linearisations that descents keep as cuts (see `SequentialLinear`)."""
-    scaling: Literal["box", "none"] = "box"
-    """Trust regions in units of each input's own box, or of one width for all."""
-
-    def __post_init__(self) -> None:
-        if self.effort is not None:
-            require_count("Auto: effort", self.effort, at_least=1)
-        require_count("Auto: patience", self.patience, at_least=1)
-        require_count("Auto: bundle", self.bundle, at_least=0)
-        require_choice("Auto: scaling", self.scaling, ("box", "none"))
-        require_flags(
-            "Auto",
-            self,
-            "tables",
-            "exact",
-            "template_pricing",
-            "column_generation",
-            "integer_search",
-            "enumeration",
-        )
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the choice of phases rests on."""
-
-    blocks: int
-    """That are the same up to their data and share rows; 0 where they are not."""
-    integers: int
-    """Integer columns that can move, classes among them."""
-    choices: int
-    """Those beside classes."""
-    components: int
-    priced: bool
-    """Class outputs in several components that share rows."""
-    joint_inputs: int
-    """Free inputs that all networks read together, where there are few enough to branch over; else 0."""
-    one_network: bool
-    """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
-    certified: bool
-    """Components that share rows, each a ReLU network over such a set."""
-    small_networks: int
-    """Samples, where each reads few inputs and is known operation by operation; else 0."""
-    exact_blocks: int
-    """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
-    unstable: int
-    """Neurons that may change sign if all networks are written out; too many where they cannot be."""
-
-    @classmethod
-    def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
-        """Measured once, before the first phase; where blocks are many, nothing else is."""
-        templates = context.once(template_plan) if options.template_pricing else None
-        blocks = 0 if templates is None else templates.count
-        if blocks > MANY_BLOCKS:
-            return cls(blocks, 0, 0, 0, False, 0, False, False, 0, 0, MOST_NEURONS + 1)
-        scaled = context.once(scaled_problem)
-        integers = int(np.count_nonzero(scaled.free_integers))
-        parts, classes = scaled.parts, scaled.networks.classes
-        coupled = parts.count > 1 and not np.all(parts.private_rows)
-        plan = context.once(writing_plan) if options.exact and integers <= MANY_INTEGERS else None
-        inputs = context.once(input_plan) if options.exact else None
-        return cls(
-            blocks,
-            integers,
-            integers - int(classes.sum()) if options.integer_search else 0,
-            parts.count,
-            bool(classes.any()) and coupled and options.column_generation,
-            inputs.free if isinstance(inputs, InputPlan) else 0,
-            options.exact and relu_branching.applies(context),
-            options.exact and coupled and certified_prices.applies(context),
-            _small_networks(context) if options.exact else 0,
-            parts.count if coupled and options.exact and context.once(priced_blocks) is not None else 0,
-            MOST_NEURONS + 1 if plan is None else plan.unstable,
-        )
-
-    @property
-    def many_blocks(self) -> bool:
-        """Too many for all that takes them one by one."""
-        return self.blocks > MANY_BLOCKS
-
-    @property
-    def many(self) -> bool:
-        """Too many integers for a MILP over all of them."""
-        return self.integers > MANY_INTEGERS
-
-    @property
-    def easy(self) -> bool:
-        """Few enough neurons for an early proof."""
-        return self.unstable <= EASY_NEURONS
-
-    @property
-    def hard(self) -> bool:
-        """Few enough neurons for a late proof, where no prices tell their blocks apart."""
-        return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
-
-
-def _small_networks(context: SolveContext) -> int:
-    plan = context.once(planes_plan)
-    return 0 if plan is None else len(plan.samples)
 
 
 @dataclass(frozen=True)
@@ -218,6 +102,14 @@ def _descents(options: AutoOptions) -> SequentialLinear:
 def _first_descents(options: AutoOptions) -> SequentialLinear:
     starts = FIRST_STARTS if options.effort is None else min(FIRST_STARTS, options.effort)
     return replace(_descents(options), starts=starts)
+
+
+def _cell_descent(options: AutoOptions) -> CellDescent:
+    return CellDescent(rounds=options.effort, patience=options.patience)
+
+
+def _first_cell_descent(options: AutoOptions) -> CellDescent:
+    return replace(_cell_descent(options), rounds=min(FIRST_STARTS, options.effort or FIRST_STARTS))
 
 
 def _integer_search(options: AutoOptions) -> Method:
@@ -253,20 +145,46 @@ PHASES = (
     ),
     Phase(
         "relaxation",
-        f"more than {MANY_INTEGERS:,} integers",
-        lambda facts: facts.many,
+        f"more than {MANY_INTEGERS:,} integers, and not all predictors are trees",
+        lambda facts: facts.many and facts.slopes,
         1.0,
         lambda options: Neighbourhood(rounds=1),
         "{integers} integers: relax, fix, large neighbourhoods",
     ),
     Phase(
         "first descents",
-        f"otherwise, but not where columns come first: more than {MANY_COMPONENTS} components",
-        lambda facts: not facts.many and (not facts.priced or facts.components <= MANY_COMPONENTS),
+        f"otherwise, but not for trees, nor where columns come first: more than {MANY_COMPONENTS} components",
+        lambda facts: (
+            not facts.many and facts.slopes and (not facts.priced or facts.components <= MANY_COMPONENTS)
+        ),
         FIRST_SHARE,
         _first_descents,
         "sequential linear steps from a few starts",
         (EnumeratedInputs(),),
+    ),
+    Phase(
+        "cell descent",
+        "all predictors are tree ensembles",
+        lambda facts: facts.tree_samples > 0,
+        CELLS_SHARE,
+        _first_cell_descent,
+        "{tree_samples} samples of tree ensembles: descents over the cells of their inputs",
+    ),
+    Phase(
+        "cell branching",
+        f"such, of at most {FEW_TREE_SAMPLES} samples",
+        lambda facts: facts.cuts > 0 and facts.tree_samples <= FEW_TREE_SAMPLES,
+        BOXES_SHARE,
+        lambda options: CellBranching(),
+        "{cuts} cuts: branch and bound over boxes of cells",
+    ),
+    Phase(
+        "split MIP",
+        f"such, of any number of samples, with at most {MOST_CUTS:,} cuts",
+        lambda facts: 0 < facts.cuts <= MOST_CUTS,
+        SPLITS_SHARE,
+        lambda options: SplitMip(),
+        "{cuts} cuts: tree ensembles written out, for points and a proof",
     ),
     Phase(
         "input branching",
@@ -294,8 +212,8 @@ PHASES = (
     ),
     Phase(
         "first integer search",
-        "integers beside classes",
-        lambda facts: facts.choices > 0,
+        "integers beside classes, and not all predictors are trees",
+        lambda facts: facts.choices > 0 and facts.slopes,
         FIRST_SHARE,
         _integer_search,
         "{choices} integers beside classes: local search over them by the networks themselves",
@@ -354,16 +272,24 @@ PHASES = (
     ),
     Phase(
         "last integer search",
-        "integers beside classes",
-        lambda facts: facts.choices > 0,
+        "integers beside classes, and not all predictors are trees",
+        lambda facts: facts.choices > 0 and facts.slopes,
         LAST_INTEGERS_SHARE,
         _integer_search,
         "integers once more, from more starts",
     ),
     Phase(
+        "last cell descent",
+        "all predictors are tree ensembles",
+        lambda facts: facts.tree_samples > 0,
+        LAST_CELLS_SHARE,
+        _cell_descent,
+        "more starts over the cells of trees",
+    ),
+    Phase(
         "last descents",
-        f"no more than {MANY_INTEGERS:,} integers",
-        lambda facts: not facts.many,
+        f"no more than {MANY_INTEGERS:,} integers, and not all are trees",
+        lambda facts: not facts.many and facts.slopes,
         1.0,
         _descents,
         "more starts, while there is time and they bring something",
@@ -389,6 +315,10 @@ def as_markdown() -> str:
     """The plan as the table of docs/auto.md."""
     lines = ["| phase | when | of the time left |", "| --- | --- | --- |"]
     for phase in PHASES:
-        share = "all" if phase.share == 1.0 else f"{100 * phase.share:g} %"
-        lines.append(f"| {phase.name} | {phase.when} | {share} |")
+        lines.append(f"| {phase.name} | {phase.when} | {share_in_words(phase.share)} |")
     return "\n".join(lines)
+
+
+def share_in_words(share: float) -> str:
+    """How much of the time left."""
+    return "all" if share == 1.0 else f"{100 * share:g} %"

@@ -62,6 +62,7 @@ class SingleStepGradient:
     rule: Literal["adam", "gradient"] = "adam"
 
     name = "single-step-gradient"
+    has_residuals = True
 
     @classmethod
     def one_step(cls) -> SingleStepGradient:

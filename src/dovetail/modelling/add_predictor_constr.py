@@ -108,10 +108,9 @@ def _require_order(name: str, description: Description, inputs: Any, data: Any) 
     """Refuse a frame whose columns are not the features the predictor was trained on, in their order."""
     expected = description.feature_names
     for what, given in (("input_vars", inputs), ("data", data)):
-        columns = getattr(given, "columns", getattr(given, "index", None))
-        if expected is None or columns is None or callable(columns):
+        if expected is None or not hasattr(type(given), "iloc"):  # a frame or a series of pandas
             continue
-        found = list(columns)
+        found = list(getattr(given, "columns", given.index))
         if found != list(expected) and all(isinstance(column, str) for column in found):
             raise PredictorError(
                 f"{name}: {what} has the columns {', '.join(found)}, but the predictor was trained on "

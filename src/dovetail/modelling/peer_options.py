@@ -8,6 +8,7 @@ from typing import Any, Literal
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
 from dovetail.core.problem import OutputType
+from dovetail.core.suggestion import did_you_mean
 from dovetail.modelling.attachment import Attachment
 
 PEER_OPTIONS = frozenset(
@@ -15,6 +16,11 @@ PEER_OPTIONS = frozenset(
      "safety_floor", "float_type", "predict_function"}
 )  # fmt: skip
 """All but the first say how to write a network out."""
+
+OWN_OPTIONS = frozenset(
+    {"input_vars", "output_vars", "output_type", "threshold", "epsilon", "name", "data", "trust"}
+)
+"""What `add_predictor_constr` itself takes, for those who have misspelled it."""
 
 PeerOutputType = OutputType | Literal["probability_1"] | None
 """None: what the predictor is; "probability_1": a classifier's probability of its second class."""
@@ -26,7 +32,8 @@ def naming_prefix(peer_options: dict[str, Any]) -> str:
     """The peers' naming prefix; a `TypeError` for keywords nobody knows."""
     for option in peer_options:
         if option not in PEER_OPTIONS:
-            raise TypeError(f"add_predictor_constr() got an unexpected keyword argument {option!r}")
+            meant = did_you_mean(option, OWN_OPTIONS | PEER_OPTIONS)
+            raise TypeError(f"add_predictor_constr() got an unexpected keyword argument {option!r}{meant}")
         if option != "unique_naming_prefix":
             _log.debug("%s= says how to write a network out; dovetail does not write it out", option)
     return str(peer_options.get("unique_naming_prefix", "")).rstrip("_")

@@ -6,12 +6,18 @@ import sys
 from typing import Any, TextIO
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.containers import like
 from dovetail.core.errors import DovetailError, PredictorError
 from dovetail.core.foreign import ForeignModel
+from dovetail.core.html_table import facts
+from dovetail.core.names import in_short
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
 from dovetail.modelling.registry import registry_of
 from dovetail.modelling.shapes import as_samples
+
+MOST_SHOWN = 4
+"""Output values that are shown in one line."""
 
 
 class PredictorConstr:
@@ -35,21 +41,43 @@ class PredictorConstr:
         return self._attached.name
 
     @property
-    def input_values(self) -> FloatArray:
-        """Values of the inputs, in the shape they were passed."""
-        return self._values[0]
+    def input_values(self) -> Any:
+        """Values of the inputs, in the shape they were passed; a frame or series where that was passed."""
+        return _framed(self._attached.inputs, self._values[0])
 
     @property
-    def output_values(self) -> FloatArray:
-        """Values of the outputs, in the shape they were passed."""
-        return self._values[1]
+    def output_values(self) -> Any:
+        """Values of the outputs, likewise."""
+        return _framed(self._attached.outputs, self._values[1])
 
     def get_error(self, eps: float | None = None) -> FloatArray:
         """|what the predictor says of the inputs - the outputs|, in the shape of the outputs.
 
         `eps` is taken for the peers' sake: class boundaries are judged without a tolerance here.
         """
-        return self._attached.error(as_samples(self.input_values), self.output_values)
+        inputs, outputs = self._values
+        return self._attached.error(as_samples(inputs), outputs)
+
+    def __repr__(self) -> str:
+        block = self._attached.block
+        assert block is not None
+        return f"<PredictorConstr {in_short(self.name)}: {block.in_words}; {self._outputs_in_short()}>"
+
+    def _repr_html_(self) -> str:
+        block = self._attached.block
+        assert block is not None
+        rows = [("predictor", block.in_words), ("outputs", self._outputs_in_short())]
+        if self._attached.values is not None:
+            rows.append(("largest error", f"{float(self.get_error().max()):.1e}"))
+        return facts(f"PredictorConstr {self.name}", rows)
+
+    def _outputs_in_short(self) -> str:
+        """The values of the outputs, or why there are none."""
+        if self._attached.values is None:
+            return "no values yet" if "no solution yet" in self._attached.trouble else self._attached.trouble
+        values = self._attached.values[1].ravel()
+        shown = ", ".join(f"{value:.6g}" for value in values[:MOST_SHOWN])
+        return f"outputs {shown}{', ...' if values.size > MOST_SHOWN else ''}"
 
     def print_stats(self, file: TextIO | None = None) -> None:
         """What is attached, in a few lines."""
@@ -81,3 +109,8 @@ class PredictorConstr:
         if self._attached.values is None:
             raise DovetailError(f"{self.name}: {self._attached.trouble}.")
         return self._attached.values
+
+
+def _framed(given: Any, values: FloatArray) -> Any:
+    """Values with the labels of a frame of pandas; everything else is an array, as in the peers."""
+    return like(given, values) if hasattr(type(given), "iloc") else values

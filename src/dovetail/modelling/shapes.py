@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import IntArray
+from dovetail.core.arrays import IntArray, ObjectArray
 from dovetail.core.errors import PredictorError
-from dovetail.core.foreign import NUMBER, ForeignModel, ObjectArray, Places, Reading, locate
+from dovetail.core.foreign import NUMBER, ForeignModel, Places, Reading, locate
 from dovetail.core.mip import Mip
 from dovetail.modelling.attachment import Attachment
 

@@ -1,12 +1,13 @@
 """Models written with gurobipy.
 
 gurobipy writes down changes late, so a model is brought up to date before it is looked at; that changes
-nothing its owner can see but the indices of variables that were still waiting.
+nothing its owner can see but the indices of variables that were still waiting, and that values of an earlier
+solution are gone. Asking for values therefore leaves a model as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 from gurobipy import GRB
 
-from dovetail.core.arrays import IntArray
+from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
+from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading, Slack
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
-from dovetail.models.containers import as_array
+from dovetail.models.gurobi_solution import load_point
 from dovetail.models.identity import Identity
 
 
@@ -49,21 +51,17 @@ class GurobiModel:
         keys = tuple(Identity(variables[j]) for j in own)
         if not rows:
             return Reading(mip, keys)
-        return Reading(_with_rows(model, mip, own, slacks), keys, _moved(indicators, own))
+        whole = _with_rows(model, mip, own, slacks)
+        return Reading(whole, keys, _moved(indicators, own), tuple(slacks.read(model, whole)))
 
     def unpack(self, given: Any) -> ObjectArray:
-        """`MVar`, `tupledict`, frames and lists; variables just added are brought into the model."""
-        self._model.update()
+        """`MVar`, `tupledict`, frames and lists."""
         return as_array(given, _unfold)
 
     def key(self, variable: Any) -> Hashable:
         """The `Var` itself; gurobipy says so if it is another model's or was removed."""
-        if isinstance(variable, gp.Var):
-            try:
-                self._model.getAttr("LB", [variable])
-                return Identity(variable)
-            except (gp.GurobiError, AttributeError):  # the latter if its own model is gone
-                pass
+        if isinstance(variable, gp.Var) and (self._holds(variable) or self._has_waiting(variable)):
+            return Identity(variable)
         if isinstance(variable, (gp.LinExpr, gp.QuadExpr, gp.MLinExpr, gp.MQuadExpr)):
             raise ModelError(
                 f"{_shown(variable)} is an expression, not a variable; add a variable, a constraint that "
@@ -73,6 +71,18 @@ class GurobiModel:
             f"{_shown(variable)} is not a variable of this gurobipy model (any more); pass what its addVar, "
             "addVars or addMVar gave you."
         )
+
+    def _holds(self, variable: gp.Var) -> bool:
+        try:
+            self._model.getAttr("LB", [variable])
+        except (gp.GurobiError, AttributeError):  # the latter if its own model is gone
+            return False
+        return True
+
+    def _has_waiting(self, variable: gp.Var) -> bool:
+        """Whether it was just added, and is brought into the model now."""
+        self._model.update()
+        return self._holds(variable)
 
     def enclosed(self) -> Iterable[Any]:
         """Nothing but the model itself."""
@@ -96,6 +106,17 @@ class GurobiModel:
         """Remove the variables, also from the rows that hold them."""
         self._model.remove(created)
         self._model.update()
+
+    def like(self, given: Any, values: FloatArray) -> Any:
+        """Arrays; a `tupledict` for a `tupledict`."""
+        found = like(given, values)
+        return gp.tupledict(found) if isinstance(given, gp.tupledict) else found
+
+    def load(self, reading: Reading, answer: Answer) -> None:
+        """`X` and `ObjVal` answer until the model is next updated."""
+        self._model.update()  # what was loaded before is gone
+        if answer.x is not None:
+            load_point(self._model, reading, reading.whole(answer.x))
 
 
 def _unfold(item: Any) -> Any:
@@ -181,6 +202,15 @@ class _Slacks:
 
     column: IntArray
     row: IntArray
+
+    def read(self, model: gp.Model, mip: Mip) -> Iterator[Slack]:
+        """What each of them is, given the rest of its row."""
+        variables, rows = model.getVars(), model.getConstrs()
+        for j, i in zip(self.column.tolist(), self.row.tolist(), strict=True):
+            part = slice(mip.A.indptr[i], mip.A.indptr[i + 1])
+            columns, coefficients = mip.A.indices[part].tolist(), (-mip.A.data[part]).tolist()
+            variable = variables[j]
+            yield Slack(Identity(variable), variable.VarName, columns, coefficients, rows[i].RHS)
 
 
 def _range_slacks(model: gp.Model, variables: list[gp.Var], needed: set[int]) -> _Slacks:

@@ -10,12 +10,13 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
+from dovetail.core.arrays import FloatArray, ObjectArray
+from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError
 from dovetail.core.file_limits import Meter
-from dovetail.core.foreign import ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
-from dovetail.models.containers import as_array
 
 
 class HighsModel:
@@ -72,6 +73,22 @@ class HighsModel:
         for place in places:
             self._model.changeColBounds(place, 0.0, 0.0)
             self._model.changeColCost(place, 0.0)
+
+    def like(self, given: Any, values: FloatArray) -> Any:
+        """Arrays and dictionaries."""
+        return like(given, values)
+
+    def load(self, reading: Reading, answer: Answer) -> None:
+        """`val`, `getSolution` and the like answer; HiGHS computes objective and status in a run only."""
+        if answer.x is None:
+            self._model.clearSolver()
+            return
+        values = np.zeros(self._model.getNumCol())  # those added since cost nothing to anybody at 0
+        values[: reading.mip.n_columns] = answer.x[: reading.mip.n_columns]
+        solution = highspy.HighsSolution()
+        solution.col_value = values.tolist()
+        if self._model.setSolution(solution) == highspy.HighsStatus.kError:
+            raise ModelError("HiGHS does not take the point; read it with result.value(variables).")
 
 
 def _holder(variable: Any) -> Any:

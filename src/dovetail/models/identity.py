@@ -26,3 +26,8 @@ class Identity:
             and self._number == other._number
             and self._object() is other._object()  # a number is given again when an object is gone
         )
+
+    @property
+    def thing(self) -> Any:
+        """The object, or None if it is gone."""
+        return self._object()

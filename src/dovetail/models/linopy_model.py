@@ -19,13 +19,14 @@ import xarray as xr
 from linopy.expressions import ScalarLinearExpression
 from linopy.variables import ScalarVariable
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
+from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
-from dovetail.models.containers import as_array
+from dovetail.models.linopy_solution import load_answer
 
 MASKED = -1
 """The label of an entry that a mask left out."""
@@ -110,6 +111,18 @@ class LinopyModel:
     def discard(self, created: Any) -> None:
         """Remove the variable; linopy removes constraints that hold it too, and warns."""
         self._model.remove_variables(created.name)
+
+    def like(self, given: Any, values: FloatArray) -> Any:
+        """A `DataArray` with the coordinates of what was given, of linopy or xarray."""
+        if isinstance(given, linopy.Variable):
+            return given.labels.copy(data=values).rename(given.name)
+        if isinstance(given, xr.DataArray):
+            return given.copy(data=values)
+        return like(given, values)
+
+    def load(self, reading: Reading, answer: Answer) -> None:
+        """`solution`, `objective.value`, `status` and `termination_condition`."""
+        load_answer(self._model, reading, answer)
 
 
 def _unfold(item: Any) -> Any:

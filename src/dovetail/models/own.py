@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.core.arrays import FloatArray, ObjectArray
+from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError
-from dovetail.core.foreign import ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.problem import Problem
 from dovetail.core.template import FamilyColumns
-from dovetail.models.containers import as_array
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,10 @@ class OwnModel:
 
     def discard(self, created: Any) -> None:
         """Columns of a problem keep their indices, so they stay: nothing refers to them any more."""
+
+    def like(self, given: Any, values: FloatArray) -> Any:
+        """Arrays, dictionaries and frames."""
+        return like(given, values)
+
+    def load(self, reading: Reading, answer: Answer) -> None:
+        """A problem has no place for an answer: the result has it."""

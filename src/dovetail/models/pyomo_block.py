@@ -20,11 +20,12 @@ from pyomo.core.base.param import ParamData
 from pyomo.core.base.var import VarData
 from pyomo.repn import generate_standard_repn
 
+from dovetail.core.arrays import FloatArray, ObjectArray
+from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
-from dovetail.models.containers import as_array
 from dovetail.models.identity import Identity
 
 _TAKEN = frozenset(
@@ -110,6 +111,21 @@ class PyomoModel:
     def discard(self, created: Any) -> None:
         """Delete the component; rows that its owner wrote with it are left to the owner."""
         self._model.del_component(created)
+
+    def like(self, given: Any, values: FloatArray) -> Any:
+        """Dictionaries by index for what is indexed."""
+        return like(_unfold(given), values)
+
+    def load(self, reading: Reading, answer: Answer) -> None:
+        """`value` of every variable that is not fixed; without a point all are stale, as Pyomo says."""
+        for j, key in enumerate(reading.keys):
+            variable = key.thing if isinstance(key, Identity) else None
+            if variable is None or variable.model() is not self._model.model() or variable.fixed:
+                continue
+            if answer.x is None:
+                variable.stale = True
+            else:
+                variable.set_value(float(answer.x[j]), skip_validation=True)
 
 
 def _unfold(item: Any) -> Any:

@@ -19,6 +19,35 @@ def _is_estimator(foreign: object) -> bool:
     )
 
 
+_is_xgboost = of_class("xgboost.sklearn.XGBModel", "xgboost.core.Booster")
+_is_lightgbm = of_class("lightgbm.sklearn.LGBMModel", "lightgbm.basic.Booster")
+
+
+def _ends_in_trees(foreign: object) -> bool:
+    """A pipeline of scikit-learn's whose last step is a tree ensemble, of any library."""
+    if not of_class("sklearn.pipeline.Pipeline")(foreign):
+        return False
+    last = getattr(foreign, "steps", [(None, None)])[-1][1]
+    return any(is_one(last) for is_one in (_is_trees, _is_xgboost, _is_lightgbm))
+
+
+def _is_trees(foreign: object) -> bool:
+    """A tree ensemble of scikit-learn's own, or derived from one."""
+    names = {cls.__name__ for cls in type(foreign).__mro__ if cls.__module__.startswith("sklearn.")}
+    return not names.isdisjoint(
+        (
+            "BaseDecisionTree",
+            "ForestRegressor",
+            "ForestClassifier",
+            "BaggingRegressor",
+            "BaggingClassifier",
+            "BaseGradientBoosting",
+            "BaseHistGradientBoosting",
+            "BaseWeightBoosting",
+        )
+    )
+
+
 def _is_keras(foreign: object) -> bool:
     """Of Keras 3, whatever its backend, or of the Keras that came with tensorflow."""
     return any(
@@ -58,7 +87,7 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "ONNX",
-        "dovetail.predictors.onnx.model:OnnxPredictor",
+        "dovetail.predictors.onnx.model:onnx_predictor",
         "a .onnx file or a ModelProto, opset 13 to 28",
         library="onnx",
         extra="onnx",
@@ -77,6 +106,36 @@ PREDICTORS: Table[object] = Table(
         "a trained net, as its torch module",
         library="skorch",
         recognises=of_class("skorch.net.NeuralNet"),
+    ),
+    Part(
+        "XGBoost",
+        "dovetail.predictors.trees.xgboost_model:xgboost_trees",
+        "gbtree, DART and random forests; estimators and boosters",
+        library="xgboost or xgboost-cpu",
+        recognises=_is_xgboost,
+    ),
+    Part(
+        "LightGBM",
+        "dovetail.predictors.trees.lightgbm_model:lightgbm_trees",
+        "gbdt, DART and random forests; estimators and boosters",
+        library="lightgbm",
+        recognises=_is_lightgbm,
+    ),
+    Part(
+        "scikit-learn trees",
+        "dovetail.predictors.trees.scikit_learn:scikit_learn_trees",
+        "decision trees, forests, bagging, AdaBoost and gradient boosting",
+        library="scikit-learn",
+        extra="sklearn",
+        recognises=_is_trees,
+    ),
+    Part(
+        "scalers and trees",
+        "dovetail.predictors.trees.pipeline:pipeline_trees",
+        "pipelines of scikit-learn's that end in a tree ensemble",
+        library="scikit-learn",
+        extra="sklearn",
+        recognises=_ends_in_trees,
     ),
     Part(
         "scikit-learn",

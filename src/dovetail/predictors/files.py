@@ -23,10 +23,15 @@ from dovetail.core.errors import DovetailError, MissingDependencyError, OptionEr
 from dovetail.core.file_limits import FileLimits, Meter
 
 ONNX = ".onnx"
+TREES = (".json", ".ubj", ".txt")
 LARGEST_FILE = 1 << 32
 """Bytes of weights and estimators from strangers, unpacked: they take that much memory, or twice."""
 
 _log = logging.getLogger("dovetail")
+
+
+class UntrustedFileError(PredictorError):
+    """A file that can run code when it is loaded, and nobody has said that it may."""
 
 
 def load_predictor(
@@ -39,7 +44,8 @@ def load_predictor(
     """The module, estimator or model kept in a file, ready for `add_predictor`.
 
     `.pt`, `.pth` and `.safetensors` hold weights: give the `module` they belong to; it is filled and
-    returned. `.onnx` and `.skops` are read without running code. `.pkl`, `.pickle`, `.joblib`, `.pt2`, and
+    returned. `.onnx`, `.skops`, and the tree ensembles of XGBoost (`.json`, `.ubj`) and LightGBM (`.txt`)
+    are read without running code. `.pkl`, `.pickle`, `.joblib`, `.pt2`, and
     `.pt` files that hold a whole module or TorchScript, can run any code when they are loaded: they take
     `trust=True`.
 
@@ -55,12 +61,26 @@ def load_predictor(
     True
     """
     file = _path(path)
+    found = _read(file, trust, limits)
+    if module is not None or isinstance(found, Mapping):
+        return _filled(file, module, found)
+    return found
+
+
+def load_weights(path: str | Path) -> dict[str, torch.Tensor]:
+    """The tensors in a `.pt`, `.pth` or `.safetensors` file, in their order; nothing is run."""
+    file = _path(path)
+    return _weights(file, _read(file, False, None))
+
+
+def _read(file: Path, trust: bool, limits: FileLimits | None) -> Any:
+    """Whatever a file holds, if it may be read at all."""
     if limits is not None and not isinstance(limits, FileLimits):
         raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
     _require_file(file)
     suffix = file.suffix.lower()
-    if suffix != ONNX and suffix not in _READERS:
-        known = ", ".join(sorted([ONNX, *_READERS]))
+    if suffix not in (ONNX, *TREES, *_READERS):
+        known = ", ".join(sorted([ONNX, *TREES, *_READERS]))
         raise PredictorError(
             f"{file} is no kind of file dovetail reads ({known}); load it with the library that wrote it, "
             "and pass the object."
@@ -70,7 +90,7 @@ def load_predictor(
     try:
         if not trust:
             _require_size(file, limits)
-        found = _onnx(file, limits) if suffix == ONNX else _READERS[suffix](file, trust)
+        return _found(file, suffix, trust, limits)
     except DovetailError:
         raise
     except Exception as reason:
@@ -78,9 +98,15 @@ def load_predictor(
             f"{file} cannot be read as {suffix} ({type(reason).__name__}: {_first_line(reason)}); "
             "is it whole?"
         ) from reason
-    if module is not None or isinstance(found, Mapping):
-        return _filled(file, module, found)
-    return found
+
+
+def _found(file: Path, suffix: str, trust: bool, limits: FileLimits | None) -> Any:
+    """What the reader of its kind makes of a file; those of data alone have finer limits of their own."""
+    if suffix == ONNX:
+        return _onnx(file, limits)
+    if suffix in TREES:
+        return _trees(file, limits)
+    return _READERS[suffix](file, trust)
 
 
 def _path(path: object) -> Path:
@@ -108,7 +134,7 @@ def _require_file(file: Path) -> None:
 
 
 def _untrusted(file: Path, because: str = "") -> PredictorError:
-    return PredictorError(
+    return UntrustedFileError(
         f"{file} {because}can run any code when it is loaded. If it comes from a source you trust as your "
         f"own code, load it with dovetail.load_predictor({str(file)!r}, trust=True) and pass the result. For "
         "exchange, keep a state dict (.pt), ONNX or skops instead."
@@ -124,14 +150,7 @@ def _first_line(reason: Exception) -> str:
 
 def _filled(file: Path, module: nn.Module | None, found: Any) -> nn.Module:
     """The module with the weights in it, or as it was with an error."""
-    if not isinstance(found, Mapping):
-        raise PredictorError(f"{file} holds {type(found).__name__}, no weights; leave module= out.")
-    if not all(isinstance(value, torch.Tensor) for value in found.values()):
-        raise PredictorError(
-            f"{file} holds a dictionary ({', '.join(map(str, [*found][:5]))}), not weights alone; read it "
-            "with torch.load(path, weights_only=True), and give the part that is the state dict to the "
-            "module's load_state_dict."
-        )
+    weights = _weights(file, found)
     if module is None:
         raise PredictorError(
             f"{file} holds weights, not the network they belong to; build the module and fill it: "
@@ -141,16 +160,29 @@ def _filled(file: Path, module: nn.Module | None, found: Any) -> nn.Module:
         raise PredictorError(f"module= is {type(module).__name__}; give the torch.nn.Module to fill.")
     before = {name: value.detach().clone() for name, value in module.state_dict().items()}
     try:
-        module.load_state_dict(dict(found))
+        module.load_state_dict(weights)
     except Exception as reason:
         module.load_state_dict(before)
         raise PredictorError(
             f"the weights in {file} are not those of this {type(module).__name__}: {reason}"
         ) from reason
-    cast = {str(found[name].dtype) for name in before if found[name].dtype != before[name].dtype}
+    cast = {str(weights[name].dtype) for name in before if weights[name].dtype != before[name].dtype}
     if cast:
         _log.info("%s: weights of %s cast to the dtype of the module", file, " and ".join(sorted(cast)))
     return module
+
+
+def _weights(file: Path, found: Any) -> dict[str, torch.Tensor]:
+    """What was found, if it is a state dict."""
+    if not isinstance(found, Mapping):
+        raise PredictorError(f"{file} holds {type(found).__name__}, no weights; leave module= out.")
+    if not all(isinstance(value, torch.Tensor) for value in found.values()):
+        raise PredictorError(
+            f"{file} holds a dictionary ({', '.join(map(str, [*found][:5]))}), not weights alone; read it "
+            "with torch.load(path, weights_only=True), and give the part that is the state dict to the "
+            "module's load_state_dict."
+        )
+    return dict(found)
 
 
 def _torch_file(file: Path, trust: bool) -> Any:
@@ -193,7 +225,7 @@ def _skops(file: Path, trust: bool) -> Any:
     skops = _library(file, "skops.io", "skops")
     strange = skops.get_untrusted_types(file=file)
     if strange and not trust:
-        raise PredictorError(
+        raise UntrustedFileError(
             f"{file} holds types that skops does not know to be harmless ({', '.join(strange[:5])}); if you "
             f"trust them, load it with dovetail.load_predictor({str(file)!r}, trust=True)."
         )
@@ -209,9 +241,16 @@ def _library(file: Path, module: str, package: str) -> Any:
 
 def _onnx(file: Path, limits: FileLimits | None) -> Any:
     """Nothing in an ONNX file is run."""
-    from dovetail.predictors.onnx.model import OnnxPredictor
+    from dovetail.predictors.onnx.model import onnx_predictor
 
-    return OnnxPredictor(file, limits=limits)
+    return onnx_predictor(file, limits=limits)
+
+
+def _trees(file: Path, limits: FileLimits | None) -> Any:
+    """Nothing in a file of trees is run."""
+    from dovetail.predictors.trees.file import load_trees
+
+    return load_trees(file, limits)
 
 
 _READERS: dict[str, Callable[[Path, bool], Any]] = {

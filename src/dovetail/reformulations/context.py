@@ -70,6 +70,12 @@ class LiftedIncumbent:
         return self._original.nearest
 
     @property
+    def nearest_x(self) -> FloatArray | None:
+        """That candidate, lifted."""
+        x = self._original.nearest_x
+        return None if x is None else self._reformulated.lift(x)
+
+    @property
     def bound(self) -> float:
         """What no point can be below, in minimisation form."""
         return self._original.bound
@@ -83,6 +89,11 @@ class LiftedIncumbent:
     def near_enough(self) -> bool:
         """The best point is as near to the bound as the caller asked for."""
         return self._original.near_enough
+
+    @property
+    def on_target(self) -> bool:
+        """The best point is as good as the caller asked for."""
+        return self._original.on_target
 
     @property
     def bound_source(self) -> str:

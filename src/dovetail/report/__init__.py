@@ -1,1 +1,3 @@
-"""What is shown: the lines of a log, a result as a page."""
+"""What is shown: the lines of a log, a result as a page, several beside each other."""
+
+from dovetail.report.page.compare_page import compare as compare

@@ -14,11 +14,12 @@ class StopReason(StrEnum):
 
     >>> import dovetail as dt
     >>> dt.StopReason.TIME == "time", [reason.value for reason in dt.StopReason][:3]
-    (True, ['proved', 'gap', 'agreed'])
+    (True, ['proved', 'gap', 'target'])
     """
 
     PROVED = "proved"
     GAP = "gap"
+    TARGET = "target"
     AGREED = "agreed"
     TIME = "time"
     MEMORY = "memory"

@@ -3,7 +3,7 @@
 Methods look at the clock between their steps. Within a step there may be a thousand networks, or one that
 takes a second per call: so each call, and each copy, looks at the clock as well. What it raises ends the
 method, wherever it is; the best point is in the incumbent. Copies are made once for a solve: incumbent,
-search and the last check share them.
+search and the last check share them. All questions pass here, so that here they are counted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,24 @@ BEGIN, END = 0.5, 1.0
 engine found still come through the incumbent's check, and a limit is met within two seconds."""
 BEHIND = "_dovetail_predictor_behind_the_guard"
 """The attribute of a guarded predictor that holds its owner's."""
+COUNT = "_dovetail_count"
+"""The attribute of a guarded predictor that counts rows which are evaluated without asking it."""
 
 
 def unguarded(predictor: Predictor) -> Predictor:
     """The owner's own: for other processes, whose clock is another."""
     behind: Predictor = getattr(predictor, BEHIND, predictor)
     return behind
+
+
+def counter(predictor: Predictor) -> Callable[[int], None]:
+    """Where those count their rows who have a network's layers by heart; nowhere in other processes."""
+    count: Callable[[int], None] = getattr(predictor, COUNT, _uncounted)
+    return count
+
+
+def _uncounted(rows: int) -> None:
+    pass
 
 
 class Guard:
@@ -40,6 +52,8 @@ class Guard:
         self._budget = budget
         self.armed = True
         """Without it everything passes: the last check is done whatever the time."""
+        self.evaluations = 0
+        """Samples that predictors and their copies were asked about in this process."""
         copies = {id(block.predictor): self._guarded(block.predictor) for block in problem.blocks}
         blocks = tuple(
             replace(
@@ -57,9 +71,10 @@ class Guard:
         try:
             twin: Any = copy.copy(predictor)
             snapshot = self._watched(twin.snapshot)
-            twin.predict = self._watched(twin.predict)
-            twin.snapshot = cache(lambda device: self._watched(snapshot(device)))
+            twin.predict = self._counted(self._watched(twin.predict))
+            twin.snapshot = cache(lambda device: self._counted(self._watched(snapshot(device))))
             setattr(twin, BEHIND, predictor)
+            setattr(twin, COUNT, self._count)
         except (AttributeError, TypeError):
             return predictor
         guarded: Predictor = twin
@@ -69,6 +84,24 @@ class Guard:
         """The description, whose layers take time to be proved."""
         layers = description.layers
         return description if layers is None else replace(description, layers=self._watched(layers))
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, which answers one row for each that it is given.
+
+        A copy that asks the predictor itself, as those of plain functions do, is not counted besides.
+        """
+
+        def counted(rows: Any) -> Any:
+            before = self.evaluations
+            answer = call(rows)
+            if self.evaluations == before:
+                self._count(len(rows))
+            return answer
+
+        return counted
+
+    def _count(self, rows: int) -> None:
+        self.evaluations += rows
 
     def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The call, refused when it could not end in time; it takes as long as it took the last time."""

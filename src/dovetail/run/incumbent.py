@@ -12,6 +12,7 @@ MIP for "binaries with exactly this sum", which can take for ever.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Protocol
 
@@ -22,11 +23,13 @@ from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
+from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
-from dovetail.run.gap import GapLimit, explained, meets
+from dovetail.run.gap import HAIR, GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
+from dovetail.run.trace import Gain, add_gain
 
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
@@ -65,6 +68,11 @@ class IncumbentView(Protocol):
         ...
 
     @property
+    def nearest_x(self) -> FloatArray | None:
+        """That candidate, completed."""
+        ...
+
+    @property
     def bound(self) -> float:
         """What no point can be below, in minimisation form, if anybody proved it."""
         ...
@@ -82,6 +90,11 @@ class IncumbentView(Protocol):
     @property
     def near_enough(self) -> bool:
         """The best point is as near to the bound as the caller asked for."""
+        ...
+
+    @property
+    def on_target(self) -> bool:
+        """The best point is as good as the caller asked for."""
         ...
 
     def raise_bound(self, bound: float, source: str = "") -> None:
@@ -115,19 +128,27 @@ class Incumbent:
         threads: int = 1,
         steady: bool = False,
         gap: GapLimit = GapLimit(),  # noqa: B008  (frozen)
+        target: float | None = None,
     ) -> None:
         self.x: FloatArray | None = None
         self.objective = float("nan")
         self.source = ""
         self.violation: Violation | None = None
         """Of the best point, as it was checked."""
+        self.incumbents: list[Gain] = []
+        self.bounds: list[Gain] = []
+        """When the point and the bound got better, and by whom: the trace has them (`Monitor.follow`)."""
         self.bound = -np.inf
         """What no point can be below, in minimisation form, if anybody proved it."""
         self.bound_source = ""
         """Who proved it; "" while nobody did."""
-        self._gap = gap
+        self._gap, self._target = gap, target
         self.nearest: Violation | None = None
         """Of the refused candidates, the violation of the one that came nearest."""
+        self.nearest_x: FloatArray | None = None
+        """That candidate, completed."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the best point or the bound is another."""
         self._problem = problem
         self._host = problem.mip.minimised()
         self._checker = Checker(problem)
@@ -154,6 +175,19 @@ class Incumbent:
         return self.x is not None and self._gap.met(self.objective, sign * self.bound)
 
     @property
+    def on_target(self) -> bool:
+        """The best point is as good as the caller asked for."""
+        if self.x is None or self._target is None:
+            return False
+        beyond = self._problem.mip.sign * (self.objective - self._target)
+        return beyond <= HAIR * max(1.0, abs(self._target))
+
+    @property
+    def rows_only(self) -> bool:
+        """Whether the bound is one of rows, bounds and integers alone, and the networks may change it."""
+        return bool(self._problem.blocks) and self.bound_source in ROWS_ONLY and not self.proved
+
+    @property
     def proven_bound(self) -> float | None:
         """The bound in the user's sense; None while nothing is proved."""
         return float(self._problem.mip.sign * self.bound) if np.isfinite(self.bound) else None
@@ -163,6 +197,9 @@ class Incumbent:
         if bound > self.bound:
             self.bound, self.bound_source = bound, source
             self._reconcile()
+            if self.proven_bound is not None:
+                add_gain(self.bounds, Gain(self._budget.seconds, self.proven_bound, source))
+            self.on_change()
 
     def _reconcile(self) -> None:
         """A point that misses rows within the tolerance may be beyond a bound of the rows as written: no more
@@ -187,13 +224,17 @@ class Incumbent:
             x, violation = self._complete(candidate)
             if not (violation.steady() if self._steady else violation.within()):
                 if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
-                    self.nearest = violation
+                    self.nearest, self.nearest_x = violation, x
                 return None
             objective = self._problem.mip.objective(x)
-            if self._improves(objective):
+            better = self._improves(objective)
+            if better:
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
+                add_gain(self.incumbents, Gain(self._budget.seconds, objective, source))
                 self._reconcile()
-            return x
+        if better:
+            self.on_change()
+        return x
 
     def _violation_of(self, x: FloatArray) -> Violation:
         return self._checker.violation(x, one_by_one=self._steady)
@@ -218,6 +259,7 @@ class Incumbent:
         if self.proved and not meets(self._problem.mip, objective, bound):
             return False
         self.x, self.objective, self.violation = x, objective, violation
+        self.on_change()
         return True
 
     def _improves(self, objective: float) -> bool:

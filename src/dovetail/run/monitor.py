@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import RLock
 from typing import TextIO
 
 from dovetail.core.arrays import FloatArray
+from dovetail.report.log.journal import opened
+from dovetail.report.log.layout import fact, several
+from dovetail.report.log.outlet import Rendering
+from dovetail.report.log.table import PARTS, RESIDUALS, Column, State
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.incumbent import Incumbent
+from dovetail.run.solve_part import SolvePart
+from dovetail.run.ticker import Ticker
 from dovetail.run.trace import Row, Trace
 
-_log = logging.getLogger("dovetail")
-
-FULL_LINES = 20
-"""So many iterations are all printed; later ones at most once a second, or when the incumbent improves."""
+ALL_ROUNDS, PACE = 20, 1.0
+"""So many rounds that close a residual are all printed; later ones at most once in so many seconds."""
+PACES = ((5, 0.0), (20, 0.25))
+"""So many changes are printed with at least so many seconds between them; later ones as rounds are."""
+SECTION, UNDER = "-- ", "   "
+"""What lines about a part begin with, and those that go on with it."""
+FIRST_SILENCE, MOST_SILENCE = 5.0, 300.0
+"""Seconds without a change until a row shows that work is going on; twice as many until the next, and so on,
+but no more than the second."""
 
 
 @dataclass(frozen=True)
@@ -48,24 +60,52 @@ Callback = Callable[[Event], object]
 
 
 class Monitor:
-    """Keeps the trace, prints the log and calls the callback."""
+    """Keeps the trace, writes the log and calls the callback. As a context manager it shows signs of life."""
 
-    def __init__(self, budget: Budget, log: TextIO | None = None, callback: Callback | None = None) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        log: TextIO | None = None,
+        callback: Callback | None = None,
+        *,
+        log_file: TextIO | None = None,
+    ) -> None:
         self.trace = Trace()
+        self._budget, self._callback = budget, callback
+        self._journal = opened(log, log_file)
+        self._ticker = Ticker(self._tick)
         self._incumbent: Incumbent | None = None
-        self._budget, self._log, self._callback = budget, log, callback
-        self._printed: Row | None = None
-        self._printed_at = -math.inf
-        self._proof = ""
-        """What improved the bound since the last line."""
+        self._evaluations: Callable[[], int] = lambda: 0
+        self._parts: list[SolvePart] = []
+        self._lock = RLock()
+        self._seen = State(0.0, "", math.nan, None, False, 0)
+        """What the last row said."""
+        self._rows, self._row_at, self._silence = 0, 0.0, FIRST_SILENCE
+        self._began = self._told_interrupt = False
         self.failure: Exception | None = None
         """What the callback raised, if it did: the search ends, and `solve` raises it again."""
-        self.log_failure = ""
-        """Why the log ended before the solve did, if it did."""
 
-    def follow(self, incumbent: Incumbent) -> None:
-        """From now on log and events show the bound that this incumbent knows."""
-        self._incumbent = incumbent
+    def __enter__(self) -> Monitor:
+        if not self._journal.silent:
+            self._ticker.start()
+        return self
+
+    def __exit__(self, *trouble: object) -> None:
+        try:
+            self._ticker.stop()
+        finally:  # a terminal gets its cursor back, whoever is in a hurry
+            self._journal.close()
+
+    @property
+    def log_failure(self) -> str:
+        """Why the log ended before the solve did, if it did."""
+        return self._journal.failure
+
+    def follow(self, incumbent: Incumbent, evaluations: Callable[[], int] = lambda: 0) -> None:
+        """From now on log and events show what this incumbent knows, and how often predictors were asked."""
+        self._incumbent, self._evaluations = incumbent, evaluations
+        incumbent.on_change = self._changed
+        self.trace.incumbents, self.trace.bounds = incumbent.incumbents, incumbent.bounds
 
     @property
     def bound(self) -> float | None:
@@ -77,43 +117,58 @@ class Monitor:
         """Seconds since the solve began."""
         return self._budget.seconds
 
-    def say(self, text: str = "") -> None:
-        """One line of the log. A log that cannot be written ends; the solve goes on, and says so once."""
-        if self._log is None:
-            return
+    @property
+    def evaluations(self) -> int:
+        """Samples that predictors were asked about so far."""
+        return self._evaluations()
+
+    @property
+    def part_name(self) -> str:
+        """What is at work; "" before and after."""
+        return self._parts[-1].name if self._parts else ""
+
+    # ---- lines
+
+    def say(self, text: str = "", style: str = "") -> None:
+        """A text of the log, wrapped and indented: under the line of its part, if one is at work."""
+        body = text.lstrip(" ")
+        indent = UNDER if self._parts else " " * (len(text) - len(body))
+        self._journal.say(body, indent, indent + "  ", style)
+
+    def fact(self, label: str, text: str, style: str = "") -> None:
+        """A line with a label, as the first and the last lines have it."""
+        self._journal.write(lambda width: fact(label, text, width), style)
+
+    def write(self, rendering: Rendering) -> None:
+        """Lines that are made for the width that they have."""
+        self._journal.write(rendering)
+
+    @contextmanager
+    def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[SolvePart]:
+        """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
+        part = SolvePart(name, self._state(), len(self.trace), residuals)
+        self._began = True
+        self._journal.explain(RESIDUALS if residuals else PARTS)
+        self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
+        self._parts.append(part)
+        self._changed()
         try:
-            print(_plain(text), file=self._log, flush=True)
-        except Exception as reason:  # a closed pipe or file, a full disk, whatever the user's own file raises
-            self._log = None
-            self.log_failure = f"the log could not be written ({type(reason).__name__}: {reason})"
-            _log.warning("%s; the solve goes on without it", self.log_failure)
+            yield part
+        finally:
+            self._catch_up()
+            self._parts.pop()
+            self._journal.say(part.summary(self._state(), len(self.trace)), SECTION, UNDER, "section")
 
-    def tell(self, lines: Iterable[str]) -> None:
-        """Several lines of the log."""
-        for line in lines:
-            self.say(line)
-
-    def _print(self, row: Row) -> None:
-        self._printed, self._printed_at = row, row.elapsed
-        self.say(_line(row, self.bound, self._proof))
-        self._proof = ""
-
-    def close(self) -> None:
-        """Print the last iteration, if it was not due before, and what the star means if there was one."""
-        if len(self.trace) and self.trace[-1] is not self._printed:
-            self._print(self.trace[-1])
-        inexact = sum(not row.exact for row in self.trace)
-        if inexact:
-            self.say(f"  * {inexact} MIP steps ended at a limit; their points were used all the same")
+    # ---- rows
 
     def iteration(self, row: Row, x: FloatArray | None) -> None:
         """Record an iteration; print it if it is time; tell the callback."""
         self.trace.rows.append(row)
-        self._proof = row.proof or self._proof
-        if len(self.trace) == 1:
-            self.say(HEADER)
-        if row.iteration <= FULL_LINES or row.source or row.elapsed - self._printed_at >= 1.0:
-            self._print(row)
+        with self._lock:
+            if not self._shows_residuals(row):
+                self._changed()
+            elif row.iteration <= ALL_ROUNDS or row.source or row.elapsed - self._row_at >= PACE:
+                self._print(self._state_at(row))
         if self._callback is not None:
             copy = None if x is None else x.copy()
             try:
@@ -122,29 +177,101 @@ class Monitor:
                 self.failure = failure
                 self._budget.stop(StopReason.CALLBACK)
 
+    def close(self) -> None:
+        """Print what was not due before, and what the star means if there was one."""
+        self._catch_up()
+        inexact = sum(not row.exact for row in self.trace)
+        if inexact and any(row.residuals for row in self.trace):
+            self.say(
+                f"* {several(inexact, 'MIP step')} ended at a limit; their points were used all the same"
+            )
 
-HEADER = (
-    "   it  src      incumbent          bound  by     gap  residual       rho   mip s    nn s  check s  time"
-)
+    def _state(self) -> State:
+        incumbent = self._incumbent
+        if incumbent is None:
+            return State(self.elapsed, self.part_name, math.nan, None, False, self.evaluations)
+        return State(
+            self.elapsed,
+            self.part_name,
+            incumbent.objective,
+            incumbent.proven_bound,
+            incumbent.rows_only,
+            self.evaluations,
+        )
+
+    def _state_at(self, row: Row) -> State:
+        """The state after an iteration that closes a residual."""
+        return replace(
+            self._state(),
+            elapsed=row.elapsed,
+            incumbent=row.incumbent,
+            iteration=row.iteration,
+            residual=row.primal,
+            rho=row.rho,
+            exact=row.exact,
+        )
+
+    def _changed(self) -> None:
+        """The incumbent or the bound may be another: a row, if one is due."""
+        with self._lock:
+            if self._journal.silent or not self._parts or self._parts[-1].residuals:
+                return
+            state, seen = self._state(), self._seen
+            # a proof raises its bound a little in every round
+            creeps = _same(state.incumbent, seen.incumbent) and None not in (state.bound, seen.bound)
+            creeps = creeps and state.rows_only == seen.rows_only
+            pace = next((seconds for rows, seconds in PACES if self._rows < rows and not creeps), PACE)
+            if self._rows == 0 or state.elapsed - self._row_at >= pace:
+                self._show_change(state)
+
+    def _show_change(self, state: State) -> None:
+        """A row, if there is anything new to say."""
+        seen = self._seen
+        bound_is_known = (state.bound, state.rows_only) == (seen.bound, seen.rows_only)
+        if not (_same(state.incumbent, seen.incumbent) and bound_is_known):
+            self._print(state)
+
+    def _catch_up(self) -> None:
+        """Print what was not due before: the last iteration that closes a residual, or the last change."""
+        with self._lock:
+            last = self.trace[-1] if len(self.trace) else None
+            if last is None or not self._shows_residuals(last):
+                if self._began:  # else the last lines say it all
+                    self._show_change(self._state())
+            elif last.elapsed > self._row_at:
+                self._print(self._state_at(last))
+
+    def _print(self, state: State) -> None:
+        self._journal.row(self._columns(state), state)
+        self._rows, self._silence = self._rows + 1, FIRST_SILENCE
+        self._row_at, self._seen = state.elapsed, state
+
+    def _shows_residuals(self, row: Row) -> bool:
+        """Whether the iteration is one of a part that is read by its residuals."""
+        return bool(row.residuals) and (not self._parts or self._parts[-1].residuals)
+
+    def _columns(self, state: State) -> tuple[Column, ...]:
+        residuals = self._parts[-1].residuals if self._parts else state.residual is not None
+        return RESIDUALS if residuals else PARTS
+
+    def _tick(self) -> None:
+        """Beside the work: the live line, and a row where nothing was said for long."""
+        if self._budget.stopped is StopReason.INTERRUPT and not self._told_interrupt:
+            self._told_interrupt = True
+            self.say(
+                "interrupted: the best point is checked and returned; once more leaves at once", "warning"
+            )
+        with self._lock:
+            if not self._parts:
+                return
+            state = self._state()
+            self._journal.show(state)
+            if state.elapsed - self._row_at >= self._silence:
+                if self._parts[-1].residuals and len(self.trace):
+                    state = replace(self._state_at(self.trace[-1]), elapsed=state.elapsed)
+                self._journal.row(self._columns(state), state, unwatched=True)
+                self._row_at, self._silence = state.elapsed, min(2.0 * self._silence, MOST_SILENCE)
 
 
-def _line(row: Row, bound: float | None, proof: str) -> str:
-    gap = "-"
-    if bound is not None and math.isfinite(row.incumbent):
-        apart = abs(row.incumbent - bound) / max(abs(row.incumbent), 1e-12)
-        gap = f"{100 * apart:.1f}%" if apart < 10 else "large"
-    residual, rho = (f"{row.primal:.1e}", f"{row.rho:.1e}") if row.residuals else ("-", "-")
-    return (
-        f"{row.iteration:5d}  {row.source[:3]:3s}  {_number(row.incumbent):>13s}  {_number(bound):>13s}  "
-        f"{proof[:3]:3s} {gap:>6s}  {residual:>8s}  {rho:>8s}{'' if row.exact else '*':1s} "
-        f"{row.mip_seconds:7.3f} {row.nn_seconds:7.3f} {row.check_seconds:7.3f} {row.elapsed:6.1f}"
-    )
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None or not math.isfinite(value) else f"{value:.6g}"
-
-
-def _plain(text: str) -> str:
-    """Names come from users: no control characters reach the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+def _same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))

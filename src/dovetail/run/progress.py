@@ -59,6 +59,8 @@ class Progress:
             residuals=residuals,
             bound=context.problem.mip.sign * incumbent.bound if math.isfinite(incumbent.bound) else None,
             proof=incumbent.bound_source if incumbent.bound > self._bound else "",
+            part=context.monitor.part_name,
+            evaluations=context.monitor.evaluations,
         )
 
     def record(

@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from dovetail.certificates.certificate import Certificate
 from dovetail.core.arrays import FloatArray, resolve
-from dovetail.core.check import Violation, Worst
+from dovetail.core.check import Violation
+from dovetail.core.containers import RaggedError, as_array, like
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
-from dovetail.core.foreign import Origin
-from dovetail.report import html
+from dovetail.core.foreign import Answer, Origin
+from dovetail.core.html_table import facts
+from dovetail.report.page.result_page import write_page
 from dovetail.run.budget import StopReason
+from dovetail.run.problem_facts import ProblemFacts
+from dovetail.run.record import (
+    array_of,
+    extrapolation,
+    number,
+    require,
+    sayable,
+    texts,
+    trace_row,
+    violation,
+    written_model,
+)
+from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Profile
-from dovetail.run.trace import Residual, Row, Trace
-from dovetail.run.written_model import ModelEnd, WrittenModel
+from dovetail.run.trace import Trace, read_gains
+from dovetail.run.values import Values
+from dovetail.run.written_model import WrittenModel
 
+IN_ONE_LINE, IN_A_TABLE = 3, 20
+"""Values of the decision that a result shows of itself; `values` has them all, and `report` a page."""
 LONGEST_REASON = 200
 """Characters of a reason that a message repeats: it may quote a whole file."""
 
@@ -112,8 +129,20 @@ class Result:
     names: Sequence[str] | None = None
     extrapolations: tuple[Extrapolation, ...] = ()
     """Inputs beyond what their predictor was trained on, the farthest first; needs `data=`."""
+    source: str = ""
+    """What found the point (`dovetail.report.sources` has it in words)."""
+    bound_source: str = ""
+    """What proved the bound."""
+    evaluations: int = 0
+    """Samples that predictors and their copies were asked about; other processes' are not counted."""
+    hints: tuple[str, ...] = ()
+    """What to try next, as far as the run shows it; the most promising first."""
     written: WrittenModel | None = None
     """What became of the model that "big-m" wrote; None for methods that write none."""
+    facts: ProblemFacts | None = field(default=None, repr=False)
+    """What a reader wants to know of the problem itself."""
+    settings: Settings | None = field(default=None, repr=False)
+    """How to have the same result again."""
     origin: Origin | None = field(default=None, repr=False)
     """The foreign model that was solved, if it was one; a result read from a file has none."""
     certifying: Callable[[], Certificate | None] | None = field(default=None, repr=False)
@@ -140,14 +169,43 @@ class Result:
     def value(self, columns: Any) -> Any:
         """Values of columns given by index, name, or as variables of the model that was solved.
 
-        The values have the shape of what was given.
+        They come as they were asked for: one as a number, an array in its shape, a frame, a series or a
+        `DataArray` with its labels, a dictionary (and an indexed variable of Pyomo) by its keys.
         """
+        x = self._point
+        if self.origin is not None:
+            return self.origin.value(columns, x)
+        keyed = isinstance(columns, dict) or hasattr(type(columns), "iloc")  # a frame of pandas
+        try:
+            held = as_array(columns, lambda item: item) if keyed else columns
+        except RaggedError:
+            return {key: self.value(item) for key, item in columns.items()}
+        return like(columns, np.asarray(x[resolve("value()", held, x.size, lambda: self._index)]))
+
+    @cached_property
+    def values(self) -> Values:
+        """Every value by its name; see `dovetail.run.values.Values`."""
+        return Values(self._point, self.names)
+
+    def load(self) -> None:
+        """Write the values into the model that was solved, so that its own ways of reading them work.
+
+        Pyomo `.value`, linopy `.solution` and `objective.value`, highspy `val`, PySCIPOpt `getVal` and
+        `getObjVal`, gurobipy `.X` and `ObjVal` (until its next `update()`); docs/values.md has what each
+        tool allows. Rows, bounds and objective stay as they are. `dovetail.solve` does it by itself.
+        """
+        if self.origin is None:
+            raise DovetailError(
+                "there is no model to write into: the result is of a dovetail.Problem, or was read from a "
+                "file; read it with result.values or result.value(...)."
+            )
+        self.origin.load(Answer(self._point, self.objective, self.status.value, self.stop_reason.value))
+
+    @property
+    def _point(self) -> FloatArray:
         if self.x is None:
             raise DovetailError(f"there is no point to read: the status is {self.status.value}.")
-        if self.origin is not None:
-            return self.origin.value(columns, self.x)
-        picked = self.x[resolve("value()", columns, self.x.size, lambda: self._index)]
-        return float(picked) if np.ndim(picked) == 0 else picked
+        return self.x
 
     @cached_property
     def _index(self) -> dict[str, int] | None:
@@ -162,8 +220,14 @@ class Result:
         bound = "" if self.bound is None else f", bound {self.bound:.8g} ({self.bound_kind.value})"
         return (
             f"<Result: {self.status.value} ({self.stop_reason.value}), {objective}{bound}, "
-            f"{self.iterations} iterations of {self.method}, {self.seconds:.2f} s>"
+            f"{self.iterations} iterations of {self.method}, {self.seconds:.2f} s{self._decision()}>"
         )
+
+    def _decision(self) -> str:
+        """The first few values, for those who look at the result itself."""
+        if self.x is None:
+            return ""
+        return "; " + self.values.in_short(IN_ONE_LINE)
 
     def to_json(self) -> str:
         """The whole result as JSON text; `from_json` reads it back."""
@@ -187,9 +251,17 @@ class Result:
             "engine": self.engine,
             "names": None if self.names is None else list(self.names),
             "outside": [asdict(where) for where in self.extrapolations],
+            "source": self.source,
+            "bound_source": self.bound_source,
+            "evaluations": self.evaluations,
+            "hints": list(self.hints),
             "written": None if self.written is None else asdict(self.written),
+            "incumbents": [asdict(gain) for gain in self.trace.incumbents],
+            "bounds": [asdict(gain) for gain in self.trace.bounds],
+            "facts": None if self.facts is None else self.facts.to_record(),
+            "settings": None if self.settings is None else asdict(self.settings),
         }
-        return json.dumps(_sayable(record), allow_nan=False)
+        return json.dumps(sayable(record), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Result:
@@ -207,40 +279,42 @@ class Result:
             ) from reason
 
     def report(self, path: str | Path) -> Path:
-        """Write the result as one self-contained HTML page."""
-        path = Path(path)
-        path.write_text(html.document(self), encoding="utf-8")
-        return path
+        """Write the result as one page of HTML that needs nothing else: no file, no network, no program."""
+        return write_page(self, Path(path))
+
+    def plot(self, *, width: float = 8.0) -> Any:
+        """Point and bound over the seconds, and residuals where there are any, as a matplotlib figure.
+
+        `width` is in inches. Needs `pip install "dovetail[plot]"`.
+        """
+        from dovetail.report.matplotlib_plot import course_figure
+
+        return course_figure(self, width)
 
     def _repr_html_(self) -> str:
-        return html.summary(self)
-
-
-def _sayable(value: Any) -> Any:
-    """JSON has no NaN, no infinity and no numpy: the first two are written as text."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return value if np.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {key: _sayable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        kinds = set(map(type, value))  # a million numbers or names that can all be said are not gone through
-        if kinds == {str} or (kinds == {float} and all(map(math.isfinite, value))):
-            return value
-        return [_sayable(item) for item in value]
-    return value
-
-
-# Reading back: a file may have been cut, edited or made up, so every part is looked at
+        bound = "none" if self.bound is None else f"{self.bound:.8g} ({self.bound_kind.value})"
+        rows = [
+            ("objective", "no point" if self.objective is None else f"{self.objective:.8g}"),
+            ("bound", bound if self.gap is None else f"{bound}, gap {100 * self.gap:.3g} %"),
+            ("stopped", f"{self.stop_reason.value}, after {self.seconds:.2f} s of {self.method}"),
+            ("means", self.message),
+        ]
+        if self.violation is not None:
+            rows.append(("check", repr(self.violation).strip("<>")))
+        if self.x is None:
+            return facts(self.status.value, rows)
+        shown, rest = self.values.shown(IN_A_TABLE)
+        return facts(self.status.value, rows) + facts(
+            "the decision", [*shown, *([("...", rest)] if rest else [])]
+        )
 
 
 def _read(record: Any) -> Result:
-    _require("the whole", record, dict)
-    if _require("format", record["format"], int) != 1:
+    require("the whole", record, dict)
+    if require("format", record["format"], int) != 1:
         raise OptionError(f"result format {record['format']!r} is not known; expected 1.")
-    x = None if record["x"] is None else _array("x", record["x"])
-    names = None if record["names"] is None else tuple(_texts("names", record["names"]))
+    x = None if record["x"] is None else array_of("x", record["x"])
+    names = None if record["names"] is None else tuple(texts("names", record["names"]))
     if x is not None and (x.ndim != 1 or not np.all(np.isfinite(x))):
         raise ValueError("x is no vector of finite numbers")
     if x is not None and names is not None and x.size != len(names):
@@ -248,75 +322,33 @@ def _read(record: Any) -> Result:
     return Result(
         status=Status(record["status"]),
         stop_reason=StopReason(record["stop_reason"]),
-        objective=_number("objective", record["objective"], optional=True),
-        bound=_number("bound", record["bound"], optional=True),
+        objective=number("objective", record["objective"], optional=True),
+        bound=number("bound", record["bound"], optional=True),
         bound_kind=BoundKind(record["bound_kind"]),
         x=x,
-        violation=_violation(record["violation"]),
-        residual=_number("residual", record["residual"], optional=True),
+        violation=violation(record["violation"]),
+        residual=number("residual", record["residual"], optional=True),
         multipliers=_multipliers(record["multipliers"]),
-        iterations=_require("iterations", record["iterations"], int),
-        seconds=_number("seconds", record["seconds"]),
-        trace=Trace([_row(row) for row in _require("trace", record["trace"], list)]),
-        method=_require("method", record["method"], str),
-        message=_require("message", record["message"], str),
-        profile=Profile(**{k: _number(f"profile.{k}", v) for k, v in record["profile"].items()}),
-        engine=_require("engine", record.get("engine", ""), str),
+        iterations=require("iterations", record["iterations"], int),
+        seconds=number("seconds", record["seconds"]),
+        trace=Trace(
+            [trace_row(row) for row in require("trace", record["trace"], list)],
+            *(read_gains(record.get(kind, ())) for kind in ("incumbents", "bounds")),
+        ),
+        method=require("method", record["method"], str),
+        message=require("message", record["message"], str),
+        profile=Profile(**{k: number(f"profile.{k}", v) for k, v in record["profile"].items()}),
+        engine=require("engine", record.get("engine", ""), str),
         names=names,
-        extrapolations=tuple(_extrapolation(where) for where in record.get("outside", ())),
-        written=_written(record.get("written")),
+        extrapolations=tuple(extrapolation(where) for where in record.get("outside", ())),
+        source=require("source", record.get("source", ""), str),
+        bound_source=require("bound_source", record.get("bound_source", ""), str),
+        evaluations=require("evaluations", record.get("evaluations", 0), int),
+        hints=tuple(texts("hints", record.get("hints", []))),
+        written=written_model(record.get("written")),
+        facts=ProblemFacts.from_record(record.get("facts"), None if x is None else x.size),
+        settings=Settings.from_record(record.get("settings")),
     )
-
-
-def _require(what: str, value: Any, kind: type) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{what} is {str(value)[:40]!r}, no {kind.__name__}")
-    return value
-
-
-@overload
-def _number(what: str, value: Any) -> float: ...
-@overload
-def _number(what: str, value: Any, *, optional: bool) -> float | None: ...
-def _number(what: str, value: Any, *, optional: bool = False) -> float | None:
-    """A number; those JSON cannot say were written as words."""
-    if value is None and optional:
-        return None
-    if isinstance(value, bool) or not (isinstance(value, (int, float)) or value in ("nan", "inf", "-inf")):
-        raise ValueError(f"{what} is {str(value)[:40]!r}, no number")
-    return float(value)
-
-
-def _array(what: str, value: Any) -> FloatArray:
-    """Numbers in lists of lists of equal length."""
-    array = np.array(_require(what, value, list))
-    if array.dtype.kind not in "iuf":  # words, ragged lists, whole numbers beyond all floats
-        told = np.array(value, dtype=object)
-        array = np.vectorize(lambda item: _number(what, item), otypes=[np.float64])(told)
-    return array.astype(np.float64)
-
-
-def _texts(what: str, value: Any) -> list[str]:
-    return [_require(what, item, str) for item in _require(what, value, list)]
-
-
-def _extrapolation(record: Any) -> Extrapolation:
-    numbers = {name: _number(name, record[name]) for name in ("value", "lower", "upper")}
-    _require("block", record["block"], str)
-    _require("feature", record["feature"], str)
-    _require("sample", record["sample"], int)
-    return Extrapolation(**{**record, **numbers})
-
-
-def _written(record: Any) -> WrittenModel | None:
-    if record is None:
-        return None
-    numbers = {name: _number(name, record[name], optional=True) for name in ("solving_seconds", "memory_gb")}
-    for name, kind in (("variables", int), ("constraints", int), ("said", str)):
-        if record[name] is not None:
-            _require(name, record[name], kind)
-    seconds = _number("writing_seconds", record["writing_seconds"])
-    return WrittenModel(**{**record, **numbers, "end": ModelEnd(record["end"]), "writing_seconds": seconds})
 
 
 def _listed(multipliers: Multipliers) -> dict[str, Any]:
@@ -330,40 +362,6 @@ def _listed(multipliers: Multipliers) -> dict[str, Any]:
 def _multipliers(record: Any) -> Multipliers | None:
     if record is None:
         return None
-    inputs = {name: _array(f"multipliers of {name}", rows) for name, rows in record["inputs"].items()}
-    outputs = {name: _array(f"multipliers of {name}", rows) for name, rows in record["outputs"].items()}
-    return Multipliers(inputs, outputs, _number("rho", record["rho"]))
-
-
-def _violation(record: Any) -> Violation | None:
-    if record is None:
-        return None
-    for kind in ("rows", "bounds", "integrality", "prediction"):
-        _require(f"violation.{kind}", record[kind], dict)
-    kinds = {
-        kind: Worst(_number(f"violation.{kind}", worst["amount"]), _require(kind, worst["name"], str))
-        for kind, worst in record.items()
-    }
-    return Violation(**kinds)
-
-
-_ROW_NUMBERS = (
-    "objective", "incumbent", "rho", "lagrangian", "merit",
-    "mip_seconds", "nn_seconds", "check_seconds", "elapsed",
-)  # fmt: skip
-
-
-def _row(record: Any) -> Row:
-    numbers = {name: _number(name, record[name]) for name in _ROW_NUMBERS}
-    residuals = tuple(_residual(residual) for residual in _require("residuals", record["residuals"], list))
-    _require("iteration", record["iteration"], int)
-    _require("source", record["source"], str)
-    _require("proof", record["proof"], str)
-    _require("exact", record["exact"], bool)
-    bound = _number("bound", record["bound"], optional=True)
-    return Row(**{**record, **numbers, "bound": bound, "residuals": residuals})
-
-
-def _residual(record: Any) -> Residual:
-    block, kind = _require("block", record["block"], str), _require("kind", record["kind"], str)
-    return Residual(block, kind, _number("primal", record["primal"]), _number("dual", record["dual"]))
+    inputs = {name: array_of(f"multipliers of {name}", rows) for name, rows in record["inputs"].items()}
+    outputs = {name: array_of(f"multipliers of {name}", rows) for name, rows in record["outputs"].items()}
+    return Multipliers(inputs, outputs, number("rho", record["rho"]))

@@ -2,6 +2,7 @@
 
     proved      the best point meets the proven bound
     gap         it is as near to it as the caller asked for
+    target      it is as good as the caller asked for, whatever is proved
     time        the deadline of the budget; or what stopped it before: Ctrl-C, a callback
     iterations  as many as were asked for
     stalled     so many in a row that brought nothing
@@ -20,7 +21,9 @@ def over(incumbent: IncumbentView, budget: Budget) -> StopReason | None:
     """Why nothing more is to be done, by any method; None while there is."""
     if incumbent.proved:
         return StopReason.PROVED
-    return StopReason.GAP if incumbent.near_enough else budget.over
+    if incumbent.near_enough:
+        return StopReason.GAP
+    return StopReason.TARGET if incumbent.on_target else budget.over
 
 
 class StoppingRule:

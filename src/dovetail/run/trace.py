@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from math import isnan
 from typing import Any
 
+from dovetail.core.html_table import grid
 from dovetail.run.pandas_frame import frame
+
+MOST_LISTED = 12
+"""Iterations in a table for notebooks."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,10 @@ class Row:
     """What is proved so far: nothing better exists; None while nothing is."""
     proof: str = ""
     """What improved the bound in this iteration: "" for nothing."""
+    part: str = ""
+    """Which part of the solve made it: a phase of the default method, or the method's own name."""
+    evaluations: int = 0
+    """Samples that predictors were asked about since the solve began."""
 
     @property
     def primal(self) -> float:
@@ -73,9 +82,41 @@ class Row:
         return record
 
 
-@dataclass
+UNSEEN = 1.0 / 500.0
+"""Of the time since the start: two gains nearer than that are one step on every chart, so that one is kept.
+Branch and bound may raise its bound a thousand times a second."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A better point or a better bound: when, what it is worth in the user's sense, and what found it."""
+
+    seconds: float
+    value: float
+    source: str
+
+
+def add_gain(gains: list[Gain], gain: Gain) -> None:
+    """Put a gain on record; the last one gives way if it cannot be told apart from the one before it."""
+    if len(gains) > 1:
+        before, last = gains[-2:]
+        apart = last.seconds - before.seconds > UNSEEN * last.seconds
+        if not apart and last.source == gain.source:
+            gains.pop()
+    gains.append(gain)
+
+
+def read_gains(records: Iterable[Any]) -> list[Gain]:
+    """Gains from what `asdict` made of them; a `ValueError` for anything else."""
+    gains = [Gain(float(record["seconds"]), float(record["value"]), record["source"]) for record in records]
+    if not all(isinstance(gain.source, str) for gain in gains):
+        raise ValueError("the source of a gain is no text")
+    return gains
+
+
+@dataclass(repr=False)
 class Trace:
-    """The iterations of one solve, in order.
+    """The iterations of one solve, in order, and when point and bound got better.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=0.0, upper=[3.0, 9.0]))
@@ -86,6 +127,10 @@ class Trace:
     """
 
     rows: list[Row] = field(default_factory=list)
+    incumbents: list[Gain] = field(default_factory=list)
+    """Every better point, iterations or none."""
+    bounds: list[Gain] = field(default_factory=list)
+    """Every better proven bound."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -95,6 +140,30 @@ class Trace:
 
     def __getitem__(self, k: int) -> Row:
         return self.rows[k]
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return "<Trace: no iterations>"
+        last = self.rows[-1]
+        bound = "" if last.bound is None else f", bound {last.bound:.6g}"
+        best = "no point" if isnan(last.incumbent) else f"incumbent {last.incumbent:.6g}"
+        return f"<Trace: {len(self)} iterations, {last.elapsed:.2f} s, {best}{bound}>"
+
+    def _repr_html_(self) -> str:
+        """The iterations in which something was found, the last ones where there are many."""
+        gains = [row for row in self.rows if row.source or row.proof] or self.rows[-1:]
+        cells = [
+            (
+                str(row.iteration),
+                f"{row.elapsed:.2f}",
+                f"{row.incumbent:.6g}",
+                "" if row.bound is None else f"{row.bound:.6g}",
+                " ".join(filter(None, (row.source, row.proof))),
+            )
+            for row in gains[-MOST_LISTED:]
+        ]
+        header = ("iteration", "seconds", "incumbent", "bound", "found by")
+        return grid(repr(self).strip("<>"), header, cells)
 
     def column(self, name: str) -> list[Any]:
         """One field of every iteration."""

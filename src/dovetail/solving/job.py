@@ -4,34 +4,43 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from dovetail.analysis.host import HostRelaxation, analyse_host
+from dovetail.analysis.open_inputs import OpenInput, open_inputs
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import PredictorError
 from dovetail.core.problem import Problem
 from dovetail.mip.highs import HighsEngine
 from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
-from dovetail.report.log import closing, opening
+from dovetail.report.log.ending import ending
+from dovetail.report.log.heading import heading
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
+from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.result import Result
+from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.workers import Cluster
 from dovetail.solving.cluster import opened, require_blocks_for
-from dovetail.solving.options import SolveOptions
+from dovetail.solving.hints import warning
+from dovetail.solving.loading import loaded
+from dovetail.solving.options import SolveOptions, open_log_file
 from dovetail.solving.packing import pack
 from dovetail.solving.search import search
 from dovetail.solving.start import read_start
 from dovetail.solving.status import stop_reason
 from dovetail.version import __version__
 
+UNNOTICED = 1.0
+"""Seconds. Where the last check took longer, nobody waits for predictors to be asked once more."""
 MOST_RESERVED = 0.5
 """Of the time left when the search begins: with slow predictors a short limit still has a search."""
 
@@ -42,17 +51,25 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
     with opened(options.cluster, options.n_jobs) as cluster:
         budget = Budget(options.time_limit)  # the clock counts neither imports nor the start of a cluster
         interrupts.stop(budget)
-        monitor = Monitor(budget, options.log, options.callback)
-        with threads(options.threads), gradients():
+        file = open_log_file(options.log_file)
+        with (
+            Monitor(budget, options.log, options.callback, log_file=file) as monitor,
+            threads(options.threads),
+            gradients(),
+        ):
             snapshot = take_snapshot(model, lambda: budget.over)
-            return Job.prepared(snapshot, options, budget, monitor, cluster).run(interrupts)
+            result = Job.prepared(snapshot, options, budget, monitor, cluster).run(interrupts)
+    return loaded(result) if options.load else result
 
 
 def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:
-    monitor.tell(opening(problem, f"dovetail {__version__}, {options.method.name}, seed {options.seed}"))
+    title = f"dovetail {__version__}: {options.method.name}, seed {options.seed}, {options.limits}"
+    monitor.write(lambda width: heading(problem, title, width))
+    if options.about and not getattr(options.method, "has_parts", False):  # those tell their own plan
+        monitor.fact("plan", options.about)
     if options.n_jobs > options.threads and options.cluster is None:
-        monitor.say(
-            f"  n_jobs: {options.n_jobs} threads were asked for; {cores()} are used, one per core there is"
+        monitor.fact(
+            "n_jobs", f"{options.n_jobs} threads were asked for; {cores()} are used, one per core there is"
         )
 
 
@@ -66,6 +83,9 @@ class Job:
     guard: Guard
     incumbent: Incumbent
     context: SolveContext
+    settings: Settings
+    open_inputs: tuple[OpenInput, ...] = ()
+    """Of the networks: those that nothing limits."""
     ended: MethodOutcome | None = None
     """Why there is nothing to run: the time was over before there was an incumbent."""
 
@@ -88,22 +108,26 @@ class Job:
         guard = Guard(_without_cost(problem) if host.ray else problem, budget)
         try:
             incumbent = Incumbent(
-                guard.problem, engine, budget, stopwatch, seed=seed, threads=threads, gap=options.gap
-            )
+                guard.problem, engine, budget, stopwatch,
+                seed=seed, threads=threads, gap=options.gap, target=options.target,
+            )  # fmt: skip
         except OutOfTime:  # while predictors were copied: an incumbent that nothing is offered to
             incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
             reason = budget.over or StopReason.TIME
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
         incumbent.raise_bound(host.bound, host.bound_source)
-        monitor.follow(incumbent)
+        monitor.follow(incumbent, lambda: guard.evaluations)
+        unlimited = () if host.infeasible else open_inputs(problem, budget, seed=seed, threads=threads)
+        if unlimited:
+            monitor.fact("warning", warning(unlimited), "warning")
         context = SolveContext(
             guard.problem, incumbent, budget, monitor, stopwatch, start, seed, threads, options.device,
             cluster,
         )  # fmt: skip
         require_blocks_for(context)
-        return cls(
-            snapshot, options.method, host, guard, incumbent, context, None if host.infeasible else ended
-        )
+        ended = None if host.infeasible else ended
+        settings = Settings.of(options.method, options.repeatable)
+        return cls(snapshot, options.method, host, guard, incumbent, context, settings, unlimited, ended)
 
     def run(self, interrupts: Interrupts) -> Result:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
@@ -133,14 +157,17 @@ class Job:
 
     def _concluded(self, outcome: MethodOutcome, interrupts: Interrupts) -> Result:
         self.guard.armed = False  # the last check is done whatever the time
-        return self._told(self._packed(outcome, self._checked_again()), interrupts)
+        begin = perf_counter()
+        violation = self._checked_again()
+        quick = violation is not None and perf_counter() - begin <= UNNOTICED
+        return self._told(self._packed(outcome, violation, ask=quick), interrupts)
 
     def _told(self, result: Result, interrupts: Interrupts) -> Result:
         """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
         monitor = self.context.monitor
         self.snapshot.remember(result)
         monitor.close()
-        monitor.tell(closing(result))
+        monitor.write(lambda width: ending(result, width))
         if monitor.log_failure:
             result = replace(result, message=f"{result.message}; {monitor.log_failure}")
         if interrupts.heard:  # it may have come in the last lines
@@ -161,8 +188,13 @@ class Job:
         told = replace(outcome, stop_reason=reason, message="; ".join(filter(None, (outcome.message, what))))
         return self._packed(told, self.incumbent.violation)
 
-    def _packed(self, outcome: MethodOutcome, violation: Violation | None) -> Result:
-        return pack(self.snapshot, self.method, self.context, self.host, outcome, violation)
+    def _packed(self, outcome: MethodOutcome, violation: Violation | None, *, ask: bool = False) -> Result:
+        """`ask` predictors what the classes were before: it takes as long as a check of the point."""
+        result = pack(
+            self.snapshot, self.method, self.context, self.host, outcome, violation, self.open_inputs
+        )
+        facts = ProblemFacts.of(self.snapshot.problem, ask=ask)
+        return replace(result, facts=facts, settings=self.settings)
 
     def _checked_again(self) -> Violation | None:
         """The violation of the point that is about to be returned."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -33,6 +35,11 @@ class SolveOptions:
     callback: Callback | None
     log: TextIO | None
     """Where the log goes; None for silence."""
+    target: float | None = None
+    log_file: Path | None = None
+    about: str = ""
+    """What a method that was chosen by its name does."""
+    load: bool = True
 
     @classmethod
     def checked(
@@ -49,6 +56,9 @@ class SolveOptions:
         cluster: object,
         callback: Callback | None,
         log: bool | TextIO,
+        target: float | None = None,
+        log_file: str | os.PathLike[str] | None = None,
+        load: bool = True,
     ) -> SolveOptions:
         """The options, or an error that names the one that cannot be. `start` is read with the model."""
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
@@ -56,21 +66,36 @@ class SolveOptions:
             require_number("time_limit (seconds, or infinity)", time_limit, at_least=0.0)
         require_number("gap (relative)", gap, at_least=0.0)
         require_number("absolute_gap", absolute_gap, at_least=0.0)
+        if target is not None:
+            require_number("target (an objective)", target)
         require_count("seed", seed, at_least=0)
         require_count("n_jobs", n_jobs, at_least=1)
         if callback is not None and not callable(callback):
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
         _require_device(device)
         require_cluster(cluster, chosen)
+        if type(load).__name__ not in ("bool", "bool_"):
+            raise OptionError(f"load is {load!r}; give True or False.")
         limit = GapLimit(float(gap), float(absolute_gap))
         return cls(
-            chosen, time_limit, limit, int(seed), start, int(n_jobs), device, cluster, callback, log_file(log)
+            chosen, time_limit, limit, int(seed), start, int(n_jobs), device, cluster, callback,
+            log_stream(log), None if target is None else float(target), _path_of(log_file),
+            METHODS[method].text if isinstance(method, str) else "", bool(load),
         )  # fmt: skip
 
     @property
     def threads(self) -> int:
         """Threads that are used: one per core at most."""
         return min(self.n_jobs, cores())
+
+    @property
+    def limits(self) -> str:
+        """What ends the search, in words."""
+        said = [f"at most {self.time_limit:g} s"] if np.isfinite(self.time_limit) else ["no time limit"]
+        said += [f"gap {100 * self.gap.relative:g} %"] if self.gap.relative else []
+        said += [f"absolute gap {self.gap.absolute:g}"] if self.gap.absolute else []
+        said += [f"target {self.target:g}"] if self.target is not None else []
+        return ", ".join(said)
 
     def import_libraries(self) -> None:
         """All that the solve is sure to need; the method's own file was imported with its name."""
@@ -79,6 +104,17 @@ class SolveOptions:
 
         if isinstance(self.method, Prepared):
             self.method.prepare()
+
+    @property
+    def repeatable(self) -> dict[str, object]:
+        """What another solve must be told to come to the same result; defaults are left out."""
+        said: dict[str, object] = {"time_limit": float(self.time_limit), "seed": self.seed}
+        said |= {"gap": self.gap.relative} if self.gap.relative else {}
+        said |= {"absolute_gap": self.gap.absolute} if self.gap.absolute else {}
+        said |= {"n_jobs": self.n_jobs} if self.n_jobs > 1 else {}
+        said |= {"device": self.device} if self.device is not None else {}
+        said |= {"start": ...} if self.start is not None else {}
+        return said
 
 
 def _require_method(method: object) -> Method:
@@ -106,7 +142,30 @@ def _require_device(device: str | None) -> None:
         ) from None
 
 
-def log_file(log: bool | TextIO) -> TextIO | None:
+def _path_of(log_file: object) -> Path | None:
+    if log_file is None:
+        return None
+    if not isinstance(log_file, (str, os.PathLike)) or not os.fspath(log_file):
+        raise OptionError(f"log_file is {log_file!r}; give the path of a file.")
+    return Path(os.fsdecode(log_file))
+
+
+def open_log_file(path: Path | None) -> TextIO | None:
+    """The file that gets the log besides, at its end: what is in it already stays."""
+    if path is None:
+        return None
+    try:
+        return path.open("a", encoding="utf-8", errors="replace")
+    except OSError as reason:
+        raise OptionError(
+            f"log_file {str(path)!r} cannot be written ({reason.strerror or reason}); give the path of a "
+            "file in a folder that can be."
+        ) from None
+    except ValueError as reason:  # a null character
+        raise OptionError(f"log_file {str(path)!r} is no path ({reason}).") from None
+
+
+def log_stream(log: bool | TextIO) -> TextIO | None:
     """Where `log=` says that the log goes; None for silence."""
     if isinstance(log, (bool, np.bool_)):
         return sys.stdout if log else None

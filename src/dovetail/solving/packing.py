@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 
 from dovetail.analysis.host import HostRelaxation
+from dovetail.analysis.open_inputs import OpenInput
 from dovetail.certificates.certificate import Certificate
 from dovetail.certifying.certify import certify
 from dovetail.core.check import Violation
@@ -15,8 +17,11 @@ from dovetail.modelling.snapshot import ModelSnapshot
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.result import Result
 from dovetail.run.stopwatch import Profile
+from dovetail.solving.hints import Finding, hints
 from dovetail.solving.message import message
 from dovetail.solving.status import conclude
+
+_log = logging.getLogger("dovetail")
 
 CERTIFYING_SECONDS = 60.0
 """For a certificate, at most, when somebody asks for it."""
@@ -29,10 +34,13 @@ def pack(
     host: HostRelaxation,
     outcome: MethodOutcome,
     violation: Violation | None,
+    open_inputs: tuple[OpenInput, ...] = (),
 ) -> Result:
-    """The result; `violation` is that of its point."""
+    """The result; `violation` is that of its point, `open_inputs` are those that nothing limits."""
     problem, x = snapshot.problem, context.incumbent.x
     conclusion = conclude(problem.mip, context, host, outcome)
+    outside = () if x is None else extrapolations(problem, x)
+    found = Finding(problem, context, host, conclusion, method.name, open_inputs, outside)
     return Result(
         status=conclusion.status,
         stop_reason=conclusion.stop_reason,
@@ -51,11 +59,24 @@ def pack(
         profile=Profile.of(context.stopwatch, context.budget.seconds),
         engine=outcome.engine,
         names=problem.mip.names,
-        extrapolations=() if x is None else extrapolations(problem, x),
+        extrapolations=outside,
+        source=context.incumbent.source,
+        bound_source="" if conclusion.bound is None else context.incumbent.bound_source,
+        evaluations=context.monitor.evaluations,
+        hints=_advice(found),
         written=outcome.written,
         origin=snapshot.origin,
         certifying=None if conclusion.bound is None else _certifying(problem, conclusion.bound, context),
     )
+
+
+def _advice(found: Finding) -> tuple[str, ...]:
+    """Hints; whatever goes wrong with them, the answer stands."""
+    try:
+        return hints(found)
+    except Exception:
+        _log.warning("no hints could be given", exc_info=True)
+        return ()
 
 
 def _certifying(problem: Problem, bound: float, context: SolveContext) -> Callable[[], Certificate | None]:

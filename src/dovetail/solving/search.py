@@ -50,4 +50,11 @@ def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> Metho
         return MethodOutcome(StopReason.PROVED, 0)
     if context.over or not context.problem.blocks:
         return MethodOutcome(context.over or StopReason.STALLED, 0)
-    return method.solve(context)
+    if getattr(method, "has_parts", False):
+        return method.solve(context)
+    residuals = getattr(method, "has_residuals", False)
+    with context.monitor.part(method.name, residuals=residuals) as part:
+        outcome = method.solve(context)
+        if isinstance(outcome, MethodOutcome):
+            part.note, part.stop_reason = outcome.message, outcome.stop_reason
+    return outcome

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, TextIO
 
+from dovetail.core.suggestion import with_suggestions
 from dovetail.run.environment import Interrupts
 
 if TYPE_CHECKING:  # this file must not load numpy or torch: that takes seconds in which nobody hears Ctrl-C
@@ -12,6 +14,7 @@ if TYPE_CHECKING:  # this file must not load numpy or torch: that takes seconds 
     from dovetail.run.result import Result
 
 
+@with_suggestions
 def solve(
     model: Any,
     method: str | Method = "auto",
@@ -19,6 +22,7 @@ def solve(
     time_limit: float = 60.0,
     gap: float = 0.0,
     absolute_gap: float = 0.0,
+    target: float | None = None,
     seed: int = 0,
     start: Any = None,
     n_jobs: int = 1,
@@ -26,11 +30,13 @@ def solve(
     cluster: Any = None,
     callback: Callback | None = None,
     log: bool | TextIO = True,
+    log_file: str | os.PathLike[str] | None = None,
+    load: bool = True,
 ) -> Result:
     """The best verified point of `model` within `time_limit` seconds.
 
     `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
-    predictors tied to it by `add_predictor_constr`; it is read, never changed.
+    predictors tied to it by `add_predictor_constr`, of which nothing is changed but, with `load`, the values.
 
     `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
     value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
@@ -38,15 +44,15 @@ def solve(
     else moves, and answers are checked where the predictor lives. `cluster` spreads blocks that are the same
     up to their data over `n_jobs` workers of Ray (docs/cluster.md): "local" starts one here and ends it,
     "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
-    sees an `Event` after each iteration and may call its `stop()`. `log=False` is silent; a file gets the
-    log written to it.
+    sees an `Event` after each iteration and may call its `stop()`. `log=False` prints nothing; a stream gets
+    the log written to it, and the file `log_file` besides, at its end (docs/log.md).
 
     `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
-    `Result.gap` says), `absolute_gap` where it is within that of it; the stop reason is then "gap".
-
-    Time limit, Ctrl-C, SIGTERM and `stop()` end the search early and return the best point so far. Signals
-    that the caller ignores stay ignored, and so does SIGTERM where the caller has a handler of it. An error
-    or a second Ctrl-C after a point is known carries the result so far in its attribute `result`.
+    `Result.gap` says), `absolute_gap` where it is within that of it; `target` with the first point that is
+    as good or better, whatever is proved. The stop reason is then "gap" or "target". Time limit, Ctrl-C,
+    SIGTERM and `stop()` end it early and return the best point so far; signals that the caller ignores stay
+    ignored, and so does SIGTERM where the caller handles it. An error or a second Ctrl-C after a point is
+    known carries the result so far in its attribute `result`.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
@@ -62,8 +68,9 @@ def solve(
             from dovetail.solving.options import SolveOptions
 
             options = SolveOptions.checked(
-                method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, seed=seed, start=start,
-                n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
+                method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, target=target, seed=seed,
+                start=start, n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
+                log_file=log_file, load=load,
             )  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
         return answers[0]

@@ -16,7 +16,7 @@ from dovetail.core.options import require_count
 from dovetail.run.budget import Budget
 from dovetail.run.environment import cores
 from dovetail.run.monitor import Monitor
-from dovetail.solving.options import log_file
+from dovetail.solving.options import log_stream
 from dovetail.sweeping.build_function import BuildFunction
 from dovetail.sweeping.cases import Case, cases_of, key_of
 from dovetail.sweeping.local_processes import LocalProcesses
@@ -63,7 +63,7 @@ def sweep(
         raise OptionError(f"keep_results is {keep_results!r}; give True or False.")
     if cluster is not None:
         raise OptionError(f"cluster is {cluster!r}; cases run on this machine's cores: leave it out.")
-    monitor = Monitor(Budget(inf), log_file(log))
+    monitor = Monitor(Budget(inf), log_stream(log))
     jobs = min(int(n_jobs), cores())
     if n_jobs > jobs:
         monitor.say(f"  n_jobs: {n_jobs} processes were asked for; {jobs} are used, one per core there is")

@@ -6,9 +6,11 @@ import csv
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any, overload
 
+from dovetail.core.file_writing import write_file
 from dovetail.run.pandas_frame import frame
 from dovetail.sweeping.row import COLUMNS, SweepRow
 
@@ -55,13 +57,12 @@ class SweepResult(Sequence[SweepRow]):
 
     def to_csv(self, path: str | Path) -> Path:
         """Write the table: the names of the grid, then what came of the cases. Lists are written as JSON."""
-        path = Path(path)
         names = dict.fromkeys(name for row in self.rows for name in row.case)  # an ordered set
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [*names, *COLUMNS], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({name: _cell(v) for name, v in row.record().items()} for row in self.rows)
-        return path
+        text = StringIO(newline="")
+        writer = csv.DictWriter(text, [*names, *COLUMNS], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _cell(v) for name, v in row.record().items()} for row in self.rows)
+        return write_file(path, text.getvalue())
 
     def to_frame(self) -> Any:
         """The table as a pandas DataFrame."""

@@ -32,3 +32,4 @@ model.optimize()
 
 error = np.max(pred_constr.get_error())
 values = pred_constr.input_values
+spent, profit = float(discount.X.sum()), model.ObjVal

@@ -57,3 +57,4 @@ scip.hideOutput()
 scip.optimize()
 
 error = pred_cons.get_error(1e-6)
+point, found = [scip.getVal(variable) for variable in x.ravel()], scip.getObjVal()

@@ -313,7 +313,6 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("model", "name"),
         [
-            (RandomForestRegressor(3).fit(X, X[:, 0]), "RandomForestRegressor"),
             (SVR().fit(X, X[:, 0]), "SVR"),
             (make_pipeline(PCA(2), LinearRegression()).fit(X, X[:, 0]), "PCA"),
             (OneVsRestClassifier(SVR()).fit(X, THREE), "OneVsRestClassifier of SVR"),

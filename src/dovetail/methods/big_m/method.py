@@ -137,7 +137,8 @@ class BigM:
         self, context: SolveContext, model: ScipFormulation, off: float, account: Account
     ) -> MethodOutcome:
         """Let SCIP search, offer what it finds; its bound may be `off` by what the networks round."""
-        context.monitor.say(f"  {model.versions}\n  formulation {self.formulation}: {account.built}")
+        context.monitor.say(f"   {model.versions}")
+        context.monitor.say(f"   formulation {self.formulation}: {account.built}")
         reporter, memory = Reporter(context), account.memory
         budget = context.budget.part(self.solve_seconds or math.inf, memory=memory)
         with account.solving():

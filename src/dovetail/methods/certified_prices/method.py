@@ -98,9 +98,8 @@ class CertifiedPrices:
         ended = ""
         while not ended:
             ended = context.over or certification.once()
-        found = (
-            f"{certification.passes} passes, {certification.nodes:,} nodes, bound {certification.best:.6g}"
-        )
+        best = context.problem.mip.sign * certification.best
+        found = f"{certification.passes} passes, {certification.nodes:,} nodes, bound {best:.6g}"
         return MethodOutcome(
             context.over or StopReason.STALLED, certification.passes, f"certified prices: {found} ({ended})"
         )

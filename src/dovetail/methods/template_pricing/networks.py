@@ -15,6 +15,7 @@ from torch import Tensor
 from dovetail.core.block import Block
 from dovetail.core.layers import Activation, Dense
 from dovetail.methods.template_pricing.move_program import MoveProgram, NetworkReading
+from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values, ends_in_probability
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class TemplateNetworks:
 
 class _Reading:
     def __init__(self, block: Block, reading: NetworkReading, device: str, dtype: torch.dtype) -> None:
-        self._block = block
+        self._block, self._count = block, counter(block.predictor)
         self._at_rest = torch.as_tensor(reading.at_rest, dtype=dtype, device=device)
         by_moves = torch.as_tensor(reading.by_moves, dtype=dtype, device=device)
         self._by_moves = None if _is_eye(by_moves) else by_moves
@@ -76,6 +77,7 @@ class _Reading:
 
     def _by_hand(self, u: Tensor) -> tuple[Tensor, Pull]:
         assert self._layers is not None
+        self._count(len(u))
         masks, x = [], u
         for weight, bias, rectified in self._layers:
             x = torch.addmm(bias, x, weight.T)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, IntArray
 from dovetail.core.errors import ModelError
+from dovetail.core.foreign import Slack
 from dovetail.core.indicator import Indicator
 from dovetail.models.scip.columns import GONE, Columns
 from dovetail.models.scip.rows import Constraints, Rows, removed
@@ -43,6 +44,19 @@ class SlackIndicator:
         own = indices != self.slack
         limit = float(rows.upper[self.row])
         return Indicator(binary, self.active, place[indices[own]], data[own], -np.inf, limit, self.name)
+
+    def left_out(self, columns: Columns, rows: Rows, place: IntArray) -> Slack:
+        """The slack of a row that is told without it: as small as its row lets it be."""
+        indices, data = rows.entries(self.row)
+        own, falls = indices != self.slack, -float(data[indices == self.slack][0])
+        return Slack(
+            columns.keys[self.slack],
+            columns.variables[self.slack].name,
+            place[indices[own]].tolist(),
+            (data[own] / falls).tolist(),
+            -float(rows.upper[self.row]) / falls,
+            0.0,
+        )
 
 
 def slack_indicators(model: Any, columns: Columns, constraints: Constraints) -> list[SlackIndicator]:

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pyscipopt
 
-from dovetail.core.arrays import BoolArray
+from dovetail.core.arrays import BoolArray, FloatArray, ObjectArray
+from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import ObjectArray, Reading
+from dovetail.core.foreign import Answer, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
-from dovetail.models.containers import as_array
 from dovetail.models.scip.columns import BEING_WRITTEN, Columns, original_variables
 from dovetail.models.scip.indicators import slack_indicators
 from dovetail.models.scip.rows import LINEAR, Constraints, Rows
+from dovetail.models.scip.solution import load_point
 
 
 class ScipModel:
@@ -98,6 +99,16 @@ class ScipModel:
         for variable in np.asarray(created).flat:
             self._model.delVar(variable)
 
+    def like(self, given: Any, values: FloatArray) -> Any:
+        """Arrays and dictionaries."""
+        return like(given, values)
+
+    def load(self, reading: Reading, answer: Answer) -> None:
+        """`getVal`, `getObjVal` and `getBestSol` answer; SCIP cannot be made to forget what it was given."""
+        if answer.x is not None:
+            self._require_open("hand a point to")
+            load_point(self._model, reading, reading.whole(answer.x))
+
     def _require_open(self, doing: str) -> None:
         if self._model.getStage() != BEING_WRITTEN:
             raise ModelError(
@@ -150,6 +161,7 @@ def _with_rows(model: Any, columns: Columns) -> Reading:
         _mip(model, columns, rows.some(kept_rows), kept),
         tuple(columns.keys[j] for j in np.flatnonzero(kept)),
         tuple(each.indicator(rows, kept, place) for each in found),
+        tuple(each.left_out(columns, rows, place) for each in found if not kept[each.slack]),
     )
 
 

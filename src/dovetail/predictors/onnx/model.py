@@ -13,14 +13,30 @@ from typing import Any
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.file_limits import FileLimits
+from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.core.layers import Layer
 from dovetail.predictors.onnx.file import metered, read_graph, readable
+from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.graph_traits import ends_in_sigmoid, piecewise_constant_nodes
 from dovetail.predictors.onnx.layers import layers_of, merged
 from dovetail.predictors.onnx.module import OnnxModule
+from dovetail.predictors.onnx.trees import is_classifier, onnx_ensemble, tree_node
 from dovetail.predictors.torch.layers import changed
 from dovetail.predictors.torch.module import TorchPredictor
+from dovetail.predictors.trees.file import WrittenTrees
+from dovetail.predictors.trees.predictor import TreePredictor
+
+
+def onnx_predictor(model: Any, *, limits: FileLimits | None = None) -> OnnxPredictor | TreePredictor:
+    """A network, or a tree ensemble where the graph is nothing else."""
+    meter = metered(model, limits)
+    graph = read_graph(model, None, meter)
+    node = tree_node(graph)
+    if node is None:
+        return OnnxPredictor(model, read=(graph, meter))
+    with readable(graph.name):
+        written = WrittenTrees(graph.name, onnx_ensemble(graph, node), is_classifier=is_classifier(node))
+    return TreePredictor(written)
 
 
 class OnnxPredictor(TorchPredictor):
@@ -28,12 +44,19 @@ class OnnxPredictor(TorchPredictor):
 
     A row of features is the input's further axes laid out flat, and a row of outputs likewise. `output`
     chooses among several outputs by name. A model exported for a single sample is taken sample by sample.
-    `limits` raises what reading and trying it may take.
+    `limits` raises what reading and trying it may take; `read` is the graph, where it was read before.
     """
 
-    def __init__(self, model: Any, output: str | None = None, *, limits: FileLimits | None = None) -> None:
-        meter = metered(model, limits)
-        graph = read_graph(model, output, meter)
+    def __init__(
+        self,
+        model: Any,
+        output: str | None = None,
+        *,
+        limits: FileLimits | None = None,
+        read: tuple[Graph, Meter] | None = None,
+    ) -> None:
+        meter = read[1] if read is not None else metered(model, limits)
+        graph = read[0] if read is not None else read_graph(model, output, meter)
         with readable(graph.name):
             module = OnnxModule(graph, meter)
         super().__init__(module)

@@ -76,6 +76,8 @@ class ModelReader:
         names = [item.name for item in self._model.graph.output]
         if wanted is None and len(names) == 1:
             return str(names[0])
+        if wanted is None:
+            wanted = self._scores_of_trees()
         if wanted in names:
             return str(wanted)
         listed = ", ".join(repr(name) for name in names)
@@ -85,6 +87,14 @@ class ModelReader:
             f"{self._name} has {len(names)} outputs ({listed}); choose one: "
             f"dovetail.predictors.onnx.model.OnnxPredictor(model, output={names[0]!r})."
         )
+
+    def _scores_of_trees(self) -> str | None:
+        """What a tree ensemble for classes gives beside its labels."""
+        graph = self._model.graph
+        if any(node.op_type == "TreeEnsembleClassifier" for node in graph.node):
+            floats = [item.name for item in graph.output if item.type.tensor_type.elem_type in (1, 11)]
+            return str(floats[0]) if len(floats) == 1 else None
+        return None
 
     def _needed(self, nodes: Iterable[Node], output: str, known: set[str]) -> tuple[Node, ...]:
         """The nodes that `output` depends on; outputs nobody reads lose their names."""

@@ -92,7 +92,8 @@ def _all_parts(estimator: Any) -> Iterator[Any]:
     """The estimator and all estimators inside it."""
     yield estimator
     inner = [step for _, step in getattr(estimator, "steps", ())]
-    inner += getattr(estimator, "estimators_", ())
+    several = getattr(estimator, "estimators_", ())
+    inner += [*(several.ravel() if isinstance(several, np.ndarray) else several)]
     inner += [getattr(estimator, name, None) for name in ("regressor_", "transformer_")]
     for part in inner:
         if part is not None and not isinstance(part, str):

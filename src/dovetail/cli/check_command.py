@@ -1,0 +1,102 @@
+"""`dovetail check`: is the point in a result file what it claims to be? The predictors are asked again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dovetail.cli.exit_code import ExitCode
+from dovetail.cli.one_line import one_line
+from dovetail.cli.solve_command import PredictorOption, ProblemPath, TrustOption
+
+if TYPE_CHECKING:
+    from dovetail.core.problem import Problem
+    from dovetail.run.result import Result
+
+KINDS = ("rows", "bounds", "integrality", "prediction")
+"""Violations that decide whether a point counts."""
+
+
+def check(
+    problem: ProblemPath,
+    result: Annotated[Path, typer.Argument(help="A result file, as --solution writes it.")],
+    predictor: PredictorOption = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Look at the bound again too: a file that --certificate wrote.")
+    ] = None,
+    trust: TrustOption = False,
+) -> None:
+    """Check the point of a result again: rows, bounds, integers, and what the predictors say of it.
+
+    Nothing of a solver is used. The exit code is 0 where all of it holds and 1 where something does not.
+    """
+    from dovetail.cli.result_file import point_of, read_result
+    from dovetail.problem_file.description import Description
+
+    description = Description.read(problem, predictor or ())
+    claimed = read_result(result)
+    if claimed.x is None:
+        typer.echo(f"There is no point to check: the status is {claimed.status.value}.")
+        raise typer.Exit(ExitCode.NOTHING_FOUND)
+    ready = description.problem(trust=trust)
+    point_of(result, claimed, ready)
+    holds = _point_holds(ready, claimed) & _objective_holds(ready, claimed)
+    if certificate is not None:
+        holds &= _bound_holds(ready, claimed, certificate)
+    elif claimed.bound is not None:
+        typer.echo(
+            f"  -   bound        {claimed.bound:.10g}, as the file says (--certificate looks at it again)"
+        )
+    typer.echo("Everything holds." if holds else "Something does NOT hold, or cannot be confirmed.")
+    raise typer.Exit(ExitCode.FINE if holds else ExitCode.NOTHING_FOUND)
+
+
+def _point_holds(problem: Problem, claimed: Result) -> bool:
+    import dovetail
+    from dovetail.core.mip import TOLERANCE
+
+    assert claimed.x is not None
+    violation = dovetail.check(problem, claimed.x)
+    for kind in KINDS:
+        worst = getattr(violation, kind)
+        _tell(worst.amount <= TOLERANCE, kind, f"worst {worst}")
+    if not violation.steady() and violation.within():
+        typer.echo(f"  -   rounding     elsewhere {one_line(violation.rounding)} may be missed")
+    return violation.within()
+
+
+def _objective_holds(problem: Problem, claimed: Result) -> bool:
+    """The objective of the point, in float64, is the one that is claimed; an unbounded problem has none."""
+    from dovetail.core.mip import TOLERANCE
+
+    assert claimed.x is not None
+    if claimed.objective is None:
+        return True
+    objective = problem.mip.objective(claimed.x)
+    holds = abs(objective - claimed.objective) <= TOLERANCE * max(1.0, abs(objective))
+    _tell(holds, "objective", f"{objective:.10g}" + ("" if holds else f", not {claimed.objective:.10g}"))
+    return holds
+
+
+def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
+    """The certificate proves what it says, and that is as good as the bound that is claimed."""
+    import dovetail
+    from dovetail.core.mip import TOLERANCE
+
+    assert claimed.x is not None
+    found = dovetail.check(
+        problem, claimed.x, certificate=dovetail.read_certificate(certificate)
+    ).verification
+    text, holds = str(found), found.holds
+    if holds and found.bound is not None and claimed.bound is not None:
+        short = problem.mip.sign * (claimed.bound - found.bound)
+        holds = short <= TOLERANCE * max(1.0, abs(claimed.bound))
+        text += "" if holds else f", but the file claims {claimed.bound:.10g}"
+    _tell(holds, "bound", text)
+    return holds
+
+
+def _tell(holds: bool, what: str, text: str) -> None:
+    typer.echo(f"  {'ok ' if holds else 'NO '} {what:<12} {one_line(text)}")

@@ -1,0 +1,37 @@
+"""What a command's exit code says; docs/command_line.md has the same list."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dovetail.run.result import Result
+
+
+class ExitCode(IntEnum):
+    """Of every command; 2 is also what a misspelt option ends with."""
+
+    FINE = 0
+    """A verified point (optimal or feasible), or whatever else was asked for."""
+    NOTHING_FOUND = 1
+    """No point passed the check, and nothing is proved; or `check` finds that a point misses something."""
+    BAD_INPUT = 2
+    """A file, an option or a folder is wrong; nothing was written."""
+    INFEASIBLE = 3
+    UNBOUNDED = 4
+    FAILED = 5
+    """A predictor or a sub-solver failed; the best point so far was written, if there is one."""
+    INTERRUPTED = 130
+    """Ctrl-C or SIGTERM; the best point so far was written, if there is one. 128 + 2, as in every shell."""
+
+
+def exit_code(result: Result) -> ExitCode:
+    """What a result ends its command with."""
+    if result.stop_reason.value == "interrupt":
+        return ExitCode.INTERRUPTED
+    codes = {
+        "optimal": ExitCode.FINE, "feasible": ExitCode.FINE, "no_solution": ExitCode.NOTHING_FOUND,
+        "infeasible": ExitCode.INFEASIBLE, "unbounded": ExitCode.UNBOUNDED, "error": ExitCode.FAILED,
+    }  # fmt: skip
+    return codes[result.status.value]

@@ -1,0 +1,65 @@
+"""`dovetail list`: the parts that are here, family by family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from dovetail.core.errors import OptionError
+from dovetail.core.table import Table
+
+
+def list_parts(
+    families: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Only these, such as methods engines.",
+            autocompletion=lambda: [*_tables()],
+            show_default=False,
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="As docs/parts.md has it, whatever is installed.")
+    ] = False,
+) -> None:
+    """List methods, engines, sub-solvers, models, predictors and problems that are here."""
+    tables = _tables()
+    for family in families or tables:
+        if family not in tables:
+            raise OptionError(f"family {family!r} is not known; choose {', '.join(tables)}.")
+        typer.echo("\n".join(_as_markdown(tables[family]) if markdown else _as_text(tables[family])))
+        typer.echo()
+
+
+def _tables() -> dict[str, Table[Any]]:
+    """All families of parts; their tables are light."""
+    from dovetail.experiments import EXPERIMENTS
+    from dovetail.methods import METHODS
+    from dovetail.mip import ENGINES
+    from dovetail.models import MODELS
+    from dovetail.nn import SUB_SOLVERS
+    from dovetail.predictors import PREDICTORS
+    from dovetail.problems import PROBLEMS
+
+    tables = (METHODS, ENGINES, SUB_SOLVERS, MODELS, PREDICTORS, PROBLEMS, EXPERIMENTS)
+    return {f"{table.family}s": table for table in tables}
+
+
+def _as_text(table: Table[Any]) -> Iterator[str]:
+    yield f"{table.title}:"
+    width = max(map(len, table))
+    for part in table.values():
+        here = part.availability()
+        yield f"  {part.name:<{width}}  {part.text}{f' ({here})' if here else ''}"
+
+
+def _as_markdown(table: Table[Any]) -> Iterator[str]:
+    yield f"## {table.title[0].upper()}{table.title[1:]}"
+    yield ""
+    yield "| name | what it is for | needs |"
+    yield "| --- | --- | --- |"
+    for part in table.values():
+        extra = f" (`dovetail[{part.extra}]`)" if part.extra else ""
+        yield f"| `{part.name}` | {part.text} | {part.library}{extra} |"

@@ -1,0 +1,31 @@
+"""`dovetail report`: result files as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dovetail
+from dovetail.core.errors import OptionError
+
+
+def report(
+    results: Annotated[list[Path], typer.Argument(help="Result files, as --solution writes them.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
+) -> None:
+    """Show a result as an HTML page, or several beside each other; the page loads nothing."""
+    from dovetail.cli.outputs import Outputs
+    from dovetail.cli.result_file import read_result
+
+    Outputs(report=output).require_writable(results)
+    found = [read_result(path) for path in results]
+    if len(found) == 1:
+        typer.echo(f"report       {found[0].report(output)}")
+        return
+    compare = getattr(dovetail, "compare", None)
+    if compare is None:
+        raise OptionError("this version shows one result on a page; give one file.")
+    named = dict(zip(map(str, results), found, strict=True))
+    typer.echo(f"report       {compare(named, output)}")

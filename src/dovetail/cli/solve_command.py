@@ -1,0 +1,142 @@
+"""`dovetail solve`: a problem in files, solved, and its answer in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dovetail.cli.exit_code import ExitCode, exit_code
+from dovetail.cli.interruption import leaving_at_once
+from dovetail.cli.one_line import one_line
+
+if TYPE_CHECKING:
+    from dovetail.cli.outputs import Outputs
+    from dovetail.core.problem import Problem
+    from dovetail.problem_file.description import Description
+    from dovetail.run.result import Result
+
+ProblemPath = Annotated[Path, typer.Argument(help="A problem.toml, or a model: .mps, .mps.gz, .lp.")]
+PredictorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--predictor", "-p", metavar="'FILE:INPUTS->OUTPUTS'",
+        help="Tie columns of a model file by a predictor; in quotes, and again for more.",
+    ),
+]  # fmt: skip
+TrustOption = Annotated[
+    bool, typer.Option("--trust", help="Load predictors from files that can run code: pickles, .pt2.")
+]
+
+
+def solve(
+    problem: ProblemPath,
+    predictor: PredictorOption = None,
+    solution: Annotated[Path | None, typer.Option(help="Write the result to this JSON file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the result as an HTML page.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write what the bound rests on, for `dovetail check`.")
+    ] = None,
+    start: Annotated[Path | None, typer.Option(help="Begin from the point in a result file.")] = None,
+    method: Annotated[str | None, typer.Option(help='A name of "dovetail list methods".')] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds; default 60.")] = None,
+    gap: Annotated[float | None, typer.Option(help="Stop once so near to the best: 0.01 is 1 %.")] = None,
+    target: Annotated[float | None, typer.Option(help="Stop at a point that is as good as this.")] = None,
+    seed: Annotated[int | None, typer.Option(help="For all random choices; default 0.")] = None,
+    n_jobs: Annotated[int | None, typer.Option("--jobs", help="Threads; default 1.")] = None,
+    device: Annotated[str | None, typer.Option(help="Where gradients are computed: cuda.")] = None,
+    log_file: Annotated[Path | None, typer.Option(help="Write the log to this file too.")] = None,
+    trust: TrustOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One line instead of the log.")] = False,
+) -> None:
+    """Solve a problem in files: a problem.toml, or a model and the predictors over its columns.
+
+    Options given here come before those in the file. Ctrl-C ends the solve; its best point is written.
+    """
+    given = {
+        "time_limit": time_limit, "gap": gap, "target": target, "seed": seed, "n_jobs": n_jobs,
+        "device": device, "log_file": log_file, "method": method,
+    }  # fmt: skip
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    with leaving_at_once():
+        description = _description(problem, predictor)
+        outputs = _outputs(description, solution, report, certificate)
+        ready = description.problem(trust=trust)
+        options = {"method": description.method(), **description.options, **options}
+        options["start"] = _start(start or description.start, ready)
+    raise typer.Exit(_solved(ready, options, outputs, quiet))
+
+
+def _description(problem: Path, predictor: list[str] | None) -> Description:
+    from dovetail.problem_file.description import Description
+
+    description = Description.read(problem, predictor or ())
+    description.require_options()
+    return description
+
+
+def _outputs(
+    description: Description, solution: Path | None, report: Path | None, certificate: Path | None
+) -> Outputs:
+    """Where the result goes, which has to be writable."""
+    from dovetail.cli.outputs import Outputs
+
+    outputs = Outputs(
+        solution or description.output("solution"),
+        report or description.output("report"),
+        certificate or description.output("certificate"),
+    )
+    outputs.require_writable(description.files)
+    return outputs
+
+
+def _start(path: Path | None, problem: Problem) -> Any:
+    from dovetail.cli.result_file import start_from
+
+    return None if path is None else start_from(path, problem)
+
+
+def _solved(problem: Problem, options: dict[str, Any], outputs: Outputs, quiet: bool) -> ExitCode:
+    """Solve, write and tell; whatever ends the solve, a result that there is gets written."""
+    from dovetail.run.environment import Interrupts
+
+    with Interrupts() as interrupts:  # one that comes while the files are written does not stop that
+        result, failure = _result(problem, options, quiet)
+        if result is not None:
+            _tell(result, outputs, quiet)
+    if isinstance(failure, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if failure is not None:
+        typer.echo(f"dovetail: {type(failure).__name__}: {one_line(failure)}", err=True)
+        return ExitCode.FAILED
+    assert result is not None
+    return ExitCode.INTERRUPTED if interrupts.heard and result.stop_reason != "proved" else exit_code(result)
+
+
+def _result(
+    problem: Problem, options: dict[str, Any], quiet: bool
+) -> tuple[Result | None, BaseException | None]:
+    """What the solve returns, or what its failure carries."""
+    import dovetail
+
+    try:
+        return dovetail.solve(problem, log=not quiet, **options), None
+    except (Exception, KeyboardInterrupt) as failure:
+        if not hasattr(failure, "result") and not isinstance(failure, KeyboardInterrupt):
+            raise  # an option that cannot be, or a mistake of ours
+        return getattr(failure, "result", None), failure
+
+
+def _tell(result: Result, outputs: Outputs, quiet: bool) -> None:
+    from dovetail.cli.values import values
+
+    if quiet:
+        objective = "" if result.objective is None else f", objective {result.objective:.10g}"
+        bound = "" if result.bound is None else f", bound {result.bound:.10g}"
+        typer.echo(f"{result.status.value}{objective}{bound}, {result.seconds:.1f} s")
+    else:
+        typer.echo("\n".join(values(result)))
+    for line in outputs.write(result):
+        if not quiet:
+            typer.echo(line)

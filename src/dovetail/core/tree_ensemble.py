@@ -1,0 +1,250 @@
+"""Tree ensembles in one flat form, whatever library they were trained with.
+
+    scores(x) = base + sum over trees of the value of the leaf that x falls into        y = link(scores)
+
+At a split x goes left where x[feature] <= threshold, in float64. Libraries compare otherwise: with < or <=,
+after a cast to float32. All that is folded into the threshold once: it is the *largest float64 that the
+library itself sends left*, so that x and the next number above x are told apart exactly as they are told
+apart there. Means, learning rates and weights of trees are folded into the values of the leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from scipy.special import expit
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.errors import PredictorError
+from dovetail.core.rounding import FLOAT64, FORMATS, MORE, OURS, ULPS
+
+Link = Literal["identity", "sigmoid", "both classes", "softmax", "exp"]
+"""What becomes of the scores: "both classes" is (1 - p, p) for p = sigmoid of a single score."""
+
+CELLS = 2**22
+"""Samples times trees that are looked at together: 32 MB of node numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEnsemble:
+    """Nodes of all trees in one list; a leaf is its own left and right child."""
+
+    features: int
+    """How many there are."""
+    feature: IntArray
+    """(nodes,) which one a split looks at; 0 at leaves."""
+    threshold: FloatArray
+    """(nodes,) the largest float64 that goes left; infinity at leaves."""
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+    """(nodes, scores) what a leaf adds to each score; 0 at splits."""
+    roots: IntArray
+    base: FloatArray
+    """(scores,)."""
+    link: Link = "identity"
+    dtype: Literal["float64", "float32"] = "float64"
+    """What its library adds up in."""
+    in_order: bool = False
+    """Whether it is known to add up tree after tree, from the base on: its sum can then be repeated to the
+    last bit, and rises with every leaf, since rounding does."""
+
+    def __post_init__(self) -> None:
+        self._require_numbers()
+        level, seen = self.roots, np.zeros(len(self.feature), dtype=np.int64)
+        while level.size:
+            np.add.at(seen, level, 1)
+            if np.any(seen[level] > 1):
+                raise PredictorError("the trees are damaged: a node has two parents, or is its own.")
+            inner = level[~self.is_leaf[level]]
+            level = np.concatenate([self.left[inner], self.right[inner]])
+        if not np.all(seen):
+            raise PredictorError("the trees are damaged: some nodes belong to no tree.")
+
+    def _require_numbers(self) -> None:
+        count = len(self.feature)
+        for children in (self.left, self.right, self.roots):
+            if children.size and not (children.min() >= 0 and children.max() < count):
+                raise PredictorError("the trees are damaged: a child is no node.")
+        if self.feature.size and not (self.feature.min() >= 0 and self.feature.max() < self.features):
+            raise PredictorError(f"the trees are damaged: a split reads no feature of {self.features}.")
+        if np.any(np.isnan(self.threshold)):
+            raise PredictorError("a tree has NaN for a threshold; train it again.")
+        if not (np.all(np.isfinite(self.value)) and np.all(np.isfinite(self.base))):
+            raise PredictorError("a tree has NaN or infinity for a leaf's value; train it again.")
+
+    @cached_property
+    def is_leaf(self) -> BoolArray:
+        """(nodes,)."""
+        return np.asarray(self.left == np.arange(len(self.left)))
+
+    @cached_property
+    def parent(self) -> IntArray:
+        """(nodes,) the split above each; a root's is itself."""
+        parent = np.arange(len(self.left))
+        splits = np.flatnonzero(~self.is_leaf)
+        parent[self.left[splits]] = parent[self.right[splits]] = splits
+        return parent
+
+    @property
+    def trees(self) -> int:
+        """How many."""
+        return len(self.roots)
+
+    @property
+    def outputs(self) -> int:
+        """How many it gives."""
+        return 2 if self.link == "both classes" else len(self.base)
+
+    @cached_property
+    def depth(self) -> int:
+        """Splits on the longest way from a root."""
+        level, depth = self.roots, 0
+        while not np.all(self.is_leaf[level]):
+            inner = level[~self.is_leaf[level]]
+            level, depth = np.concatenate([self.left[inner], self.right[inner]]), depth + 1
+        return depth
+
+    @cached_property
+    def cuts(self) -> tuple[FloatArray, ...]:
+        """The thresholds of each feature, sorted, each once; those that no number passes left out."""
+        return tuple(
+            np.unique(self.threshold[~self.is_leaf & (self.feature == j) & np.isfinite(self.threshold)])
+            for j in range(self.features)
+        )
+
+    def leaves(self, X: FloatArray) -> IntArray:
+        """(n, trees) the leaf of each tree that each row of `X` falls into."""
+        node = np.tile(self.roots, (len(X), 1))
+        rows = np.arange(len(X))[:, None]
+        for _ in range(self.depth):
+            goes_left = X[rows, self.feature[node]] <= self.threshold[node]
+            node = np.where(goes_left, self.left[node], self.right[node])
+        return node
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """(n, scores) base plus leaves, as the library adds them up, if that is known."""
+        some = max(1, CELLS // max(1, self.trees))
+        parts = [self.summed(self.value[self.leaves(X[i : i + some])]) for i in range(0, len(X), some)]
+        return np.concatenate([np.empty((0, len(self.base))), *parts])
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """(n, outputs) what it says of each row; links are computed in float64."""
+        return self.linked(self.scores(X))
+
+    def linked(self, scores: FloatArray) -> FloatArray:
+        """(..., outputs) of (..., scores)."""
+        return LINKS[self.link](scores)
+
+    def summed(self, parts: FloatArray) -> FloatArray:
+        """(..., scores) base plus (..., trees, scores) values of leaves, as the library adds them up."""
+        if not self.in_order:
+            return np.asarray(self.base + parts.sum(axis=-2))
+        first = np.broadcast_to(self.base, (*parts.shape[:-2], 1, self.base.size))
+        terms = np.concatenate([first, parts], axis=-2)
+        return np.cumsum(terms, axis=-2, dtype=self.dtype)[..., -1, :].astype(np.float64)
+
+    @cached_property
+    def sum_error(self) -> FloatArray:
+        """(scores,) how far the library's sum can be from `summed`."""
+        return np.zeros(self.base.size) if self.in_order else self.score_error
+
+    @cached_property
+    def score_error(self) -> FloatArray:
+        """(scores,) how far the library's own sum can be from the exact one.
+
+        In any order (Higham, 4.2): so many roundings of all sizes together. Tree after tree: one of what is
+        reached so far, each time.
+        """
+        roundoff = FORMATS[self.dtype].roundoff + OURS
+        least, most = (self.base + np.cumsum(ends, axis=0) for ends in self._leaf_range)
+        reached = np.maximum(np.abs(least), np.abs(most))
+        size = np.abs(self.base) + np.maximum(*(np.abs(ends) for ends in self._leaf_range)).sum(axis=0)
+        few = (MORE + ULPS) * size
+        rounded = reached.sum(axis=0) if self.in_order else self.trees * size
+        return np.asarray(1.01 * roundoff * (rounded + (0.0 if self.in_order else few)) + few * OURS)
+
+    @cached_property
+    def tree_of(self) -> IntArray:
+        """(nodes,) the number of each one's tree."""
+        tree = np.empty(len(self.feature), dtype=np.int64)
+        level, of = self.roots, np.arange(self.trees)
+        while level.size:
+            tree[level] = of
+            inner = ~self.is_leaf[level]
+            level, of = (
+                np.concatenate([self.left[level[inner]], self.right[level[inner]]]),
+                np.tile(of[inner], 2),
+            )
+        return tree
+
+    @cached_property
+    def _leaf_range(self) -> tuple[FloatArray, FloatArray]:
+        """(trees, scores) the least and the largest value of a leaf."""
+        leaves = self.is_leaf
+        least = np.full((self.trees, len(self.base)), np.inf)
+        most = -least
+        np.minimum.at(least, self.tree_of[leaves], self.value[leaves])
+        np.maximum.at(most, self.tree_of[leaves], self.value[leaves])
+        return least, most
+
+    def output_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Least and largest outputs of (..., scores) `summed` between two bounds, rounding included.
+
+        Every link rises with its own score, and a softmax falls with the others.
+        """
+        low, high = low - self.sum_error, high + self.sum_error
+        if self.link == "softmax":
+            least, most = _softmax_range(low, high)
+        elif self.link == "both classes":
+            p, q = expit(low), expit(high)
+            least, most = np.concatenate([1.0 - q, p], axis=-1), np.concatenate([1.0 - p, q], axis=-1)
+        else:
+            least, most = self.linked(low), self.linked(high)
+        if self.link == "identity":
+            return least, most
+        roundoff = FORMATS[self.dtype].roundoff + FLOAT64.roundoff
+        room = 2.0 * ULPS * roundoff
+        return least - room * np.abs(least) - room * _TINY, most + room * np.abs(most) + room * _TINY
+
+    def with_values(self, value: FloatArray, base: FloatArray, link: Link | None = None) -> TreeEnsemble:
+        """The same splits with other leaves."""
+        return replace(self, value=value, base=base, link=self.link if link is None else link)
+
+
+_TINY = 1.0
+"""Probabilities are rounded in units of 1: 1 - p has no more digits than that."""
+
+
+def _softmax(scores: FloatArray) -> FloatArray:
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+def _softmax_range(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Each against the others at their other end."""
+    least, most = np.empty(low.shape), np.empty(low.shape)
+    for k in range(low.shape[-1]):
+        for own, others, into in ((low, high, least), (high, low, most)):
+            mixed = others.copy()
+            mixed[..., k] = own[..., k]
+            into[..., k] = _softmax(mixed)[..., k]
+    return least, most
+
+
+def _exp(scores: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(scores))
+
+
+LINKS: dict[Link, Callable[[FloatArray], FloatArray]] = {
+    "identity": lambda scores: scores,
+    "sigmoid": lambda scores: np.asarray(expit(scores)),
+    "both classes": lambda scores: np.concatenate([expit(-scores), expit(scores)], axis=-1),
+    "softmax": _softmax,
+    "exp": _exp,
+}

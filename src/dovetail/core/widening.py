@@ -1,0 +1,64 @@
+"""By how much limits would have to give way for a point to keep within them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, NameOf
+from dovetail.core.mip import TOLERANCE, Mip
+
+DIGITS = 6
+"""Of a limit that is suggested, rounded outwards: more would not be typed in again."""
+
+
+@dataclass(frozen=True)
+class Widening:
+    """One limit of a row or a column, and where it would have to be."""
+
+    kind: str
+    """"row" or "column"."""
+    name: str
+    side: str
+    """"lower" or "upper"."""
+    limit: float
+    needed: float
+
+    @property
+    def amount(self) -> float:
+        """By how much."""
+        return abs(self.needed - self.limit)
+
+    def __str__(self) -> str:
+        named = self.name if self.name.startswith("row[") else f"{self.kind} {self.name}"
+        return f"the {self.side} limit of {named} from {self.limit:.{DIGITS}g} to {self.needed:.{DIGITS}g}"
+
+
+def widenings(mip: Mip, x: FloatArray) -> tuple[Widening, ...]:
+    """Every limit of rows and columns that `x` misses, the least missed first."""
+    rows = _missed("row", mip.A @ x, mip.row_lower, mip.row_upper, mip.row_name)
+    columns = _missed("column", x, mip.lower, mip.upper, mip.column_name)
+    return tuple(sorted((*rows, *columns), key=lambda one: one.amount))
+
+
+def _missed(
+    kind: str, value: FloatArray, lower: FloatArray, upper: FloatArray, name_of: NameOf
+) -> list[Widening]:
+    found = []
+    for side, limits, beyond in (("lower", lower, lower - value), ("upper", upper, value - upper)):
+        for k in np.flatnonzero(beyond > TOLERANCE):
+            needed = _outward(float(value[k]), upwards=side == "upper")
+            found.append(Widening(kind, name_of(int(k)), side, float(limits[k]), needed))
+    return found
+
+
+def _outward(value: float, *, upwards: bool) -> float:
+    """The value to a few digits, on the wrong side of it only by less than the check forgives."""
+    near = float(f"{value:.{DIGITS}g}")
+    if abs(near - value) <= 0.5 * TOLERANCE or not math.isfinite(value):
+        return near
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) + 1 - DIGITS)
+    steps = math.ceil(value / unit) if upwards else math.floor(value / unit)
+    return float(f"{steps * unit:.{DIGITS}g}")

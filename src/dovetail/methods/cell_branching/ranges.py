@@ -1,0 +1,65 @@
+"""What outputs can be in boxes of cells: of each tree the least and the largest leaf that a box can reach."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.analysis.tree_problem import TreeProblem, TreeSample
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.methods.cell_branching.node import Node
+
+CELLS = 2**23
+"""Boxes times nodes of trees that are looked at together: 8 MB of yes and no."""
+
+
+class OutputRanges:
+    """Of one problem; samples that a split leaves alone are not looked at again."""
+
+    def __init__(self, trees: TreeProblem) -> None:
+        self._trees = trees
+        self._reading: list[list[int]] = [[] for _ in trees.cells.columns]
+        for number, sample in enumerate(trees.samples):
+            for place in np.unique(sample.boxes.column):
+                self._reading[place].append(number)
+
+    def tighten(self, nodes: list[Node], places: list[int | None]) -> None:
+        """Bounds of the outputs of samples that read the column a box was split by; None: of all."""
+        todo: dict[int, list[Node]] = {}
+        for node, place in zip(nodes, places, strict=True):
+            for number in range(len(self._trees.samples)) if place is None else self._reading[place]:
+                todo.setdefault(number, []).append(node)
+        for number, boxes in todo.items():
+            some = max(1, CELLS // self._trees.samples[number].boxes.ensemble.feature.size)
+            for begin in range(0, len(boxes), some):
+                self._tighten(number, boxes[begin : begin + some])
+
+    def _tighten(self, number: int, nodes: list[Node]) -> None:
+        sample = self._trees.samples[number]
+        low, high = np.array([node.low for node in nodes]), np.array([node.high for node in nodes])
+        reach = sample.boxes.reachable(low, high)
+        least, most = output_range(sample, reach, high)
+        for k, node in enumerate(nodes):
+            columns = sample.outputs
+            node.lower[columns] = np.maximum(node.lower[columns], least[k])
+            node.upper[columns] = np.minimum(node.upper[columns], most[k])
+            node.reach[number] = reach[k]
+
+
+def output_range(sample: TreeSample, reach: BoolArray, cells: IntArray) -> tuple[FloatArray, FloatArray]:
+    """(N, outputs) least and largest output columns in boxes that reach these leaves (N, leaves).
+
+    `cells` (N, J) are some of each box. A class that sums alone leave open, though every tree is down to one
+    leaf, is what the predictor itself says there.
+    """
+    boxes, block = sample.boxes, sample.block
+    reach = reach[:, :, None]
+    low = np.minimum.reduceat(np.where(reach, boxes.value, np.inf), boxes.starts, axis=1)
+    high = np.maximum.reduceat(np.where(reach, boxes.value, -np.inf), boxes.starts, axis=1)
+    summed = boxes.ensemble.summed
+    least, most = sample.decoded_range(summed(low), summed(high))
+    if block.classifies:
+        unclear = np.any(least < most, axis=1) & np.all(low == high, axis=(1, 2))
+        if np.any(unclear):
+            rows = np.array([boxes.row(one) for one in cells[unclear]])
+            least[unclear] = most[unclear] = block.decode(block.predictor.predict(rows))
+    return least, most

@@ -1,0 +1,118 @@
+"""Descent over cells: the move of one input that pays most, until none does; then a kick.
+
+profile:  what all outputs become after every single move, exactly
+bound:    what each move costs at least, by the multipliers of the cells' LP (which is convex in bounds)
+LPs:      in the order of these bounds, until the next cannot beat the best found
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.analysis.tree_problem import TreeProblem
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.methods.cell_descent.cell_program import CellPoint, CellProgram
+from dovetail.methods.cell_descent.profile import Profile
+from dovetail.run.budget import Budget
+
+MOST_LPS = 24
+"""For one step: the best of the most promising moves is nearly the best of all."""
+ENOUGH = 4
+"""LPs after the first that improves: a better one is mostly among the next few, if anywhere."""
+MOST_KNOWN = 5_000
+"""Points that are kept, by their cells: some megabytes."""
+DECREASE = 1e-9
+"""Relative to 1 + |value|: what falls by less is rounding."""
+KICKS = (2, 5)
+"""Least and most inputs that a kick moves: one is undone by the descent, many forget the local optimum."""
+
+
+class Descent:
+    """One problem in cells, with its LP and its profiles."""
+
+    def __init__(self, trees: TreeProblem, *, seed: int, threads: int) -> None:
+        self.trees = trees
+        self._program = CellProgram(trees, seed=seed, threads=threads)
+        self._profiles = [Profile(sample.boxes, trees.cells) for sample in trees.samples]
+        self._moves: list[tuple[bytes, FloatArray] | None] = [None] * len(self._profiles)
+        """Of each sample: the cells it was asked about last, and its outputs after every move from there."""
+        self._known: dict[bytes, CellPoint] = {}
+        self._column = np.repeat(np.arange(trees.cells.columns.size), trees.cells.counts)
+        self._free = np.flatnonzero(trees.cells.counts > 1)
+
+    def point(self, cells: IntArray, budget: Budget) -> CellPoint | None:
+        """The best point in these cells; many are met again and again."""
+        key = cells.tobytes()
+        if key not in self._known:
+            found = self._program.solve(cells, self.trees.outputs_at(cells), budget)
+            if found is None:
+                return None
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = found
+        return self._known[key]
+
+    def descend(self, cells: IntArray, budget: Budget) -> CellPoint | None:
+        """To cells from which no move of a single input pays."""
+        best = self.point(cells, budget)
+        while best is not None and not budget.over:
+            better = self._step(best, budget)
+            if better is None:
+                break
+            best = better
+        return best
+
+    def kicked(self, cells: IntArray, rng: np.random.Generator) -> IntArray:
+        """A few inputs in other cells, near ones more often than far ones."""
+        cells = cells.copy()
+        if self._free.size == 0:
+            return cells
+        count = min(self._free.size, int(rng.integers(*KICKS, endpoint=True)))
+        for place in rng.choice(self._free, count, replace=False):
+            most = int(self.trees.cells.counts[place]) - 1
+            step = int(np.ceil(rng.exponential(max(1.0, 0.1 * most))))
+            cells[place] = np.clip(cells[place] + (step if rng.random() < 0.5 else -step), 0, most)
+        return cells
+
+    def _step(self, at: CellPoint, budget: Budget) -> CellPoint | None:
+        bounds = self._bounds(at)
+        limit = at.value - DECREASE * (1.0 + abs(at.value))
+        best, since = None, 0
+        order = np.argsort(bounds)[:MOST_LPS]
+        for move in order[bounds[order] < limit]:
+            if bounds[move] >= limit or since > ENOUGH or budget.over:
+                break
+            cells = at.cells.copy()
+            j = self._column[move]
+            cells[j] = move - self.trees.cells.first[j]
+            found = self.point(cells, budget)
+            since += best is not None
+            if found is not None and found.value < limit:
+                best, limit, since = found, found.value, 0
+        return best
+
+    def _bounds(self, at: CellPoint) -> FloatArray:
+        """(cells,) what the point is worth at least after the move to each; infinite where that is none."""
+        trees, cells = self.trees, self.trees.cells
+        flat = cells.flat(at.cells)
+        owner = self._column
+        reduced = at.reduced[cells.columns]
+        rise = np.maximum(reduced, 0.0)[owner] * (cells.inner - cells.inner[flat][owner])
+        fall = np.minimum(reduced, 0.0)[owner] * (cells.high - cells.high[flat][owner])
+        bounds = at.value + rise + fall
+        for number, sample in enumerate(trees.samples):
+            outputs = self._after_moves(number, at.cells)
+            change = outputs - at.outputs[sample.outputs]
+            np.add.at(bounds, self._profiles[number].flat, change @ at.reduced[sample.outputs])
+        bounds[flat] = np.inf
+        return bounds
+
+    def _after_moves(self, number: int, cells: IntArray) -> FloatArray:
+        """(moves, outputs) of one sample; the same as before while its inputs stay."""
+        profile = self._profiles[number]
+        key = cells[profile.columns].tobytes()
+        known = self._moves[number]
+        if known is None or known[0] != key:
+            known = key, self.trees.samples[number].decoded(profile.scores(cells))
+            self._moves[number] = known
+        return known[1]

@@ -1,0 +1,193 @@
+"""Local search over the cells of tree ensembles, from many starts.
+
+    repeat from a start, or from the best cells so far
+        descend: the single input whose move to another cell pays most, by the host's LP
+        kick:    a few inputs in other cells, and descend again
+
+Idea: trees are constant in cells, so that slopes say nothing and values everything; the exact profile gives
+those of all neighbours for the price of one. Advice: for hundreds of trees, where no MIP of them is solved.
+Weakness: one input at a time; integers outside the trees are left to a MIP in the cells; nothing is proved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.analysis.tree_problem import TreeProblem, tree_problem
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import EngineError
+from dovetail.core.mip import HAIR, TOLERANCE
+from dovetail.core.options import require_count
+from dovetail.methods.cell_descent.cell_program import HELD, CellPoint
+from dovetail.methods.cell_descent.descent import Descent
+from dovetail.mip import engine_for
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.engine import Quadratic
+from dovetail.run.progress import Progress
+
+RESTART = 20
+"""Kicks of one local optimum that bring nothing, before another start is tried."""
+MIP_SECONDS, MIP_SHARE = 1.0, 0.1
+"""The longest that integers are chosen by a MIP in the cells of one point, and the part of the time left."""
+NONE = "some predictor is no tree ensemble that can be read, or has inputs without a bound"
+
+
+@dataclass(frozen=True)
+class CellDescent:
+    """Options of the method.
+
+    >>> import dovetail as dt, numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> X = np.arange(8.0)[:, None]
+    >>> tree = DecisionTreeRegressor().fit(X, [5.0, 4.0, 6.0, 3.0, 7.0, 2.0, 8.0, 9.0])
+    >>> problem = dt.Problem(dt.Mip(cost=[0.1, 1.0], upper=[7.0, 99.0]))
+    >>> block = problem.add_predictor(tree, inputs=[0], outputs=[1])
+    >>> from dovetail.methods.cell_descent import CellDescent
+    >>> round(dt.solve(problem, CellDescent(rounds=1), log=False).objective, 6)
+    2.45
+    """
+
+    rounds: int | None = None
+    """Starts; None: until the time is over or `patience` of them brought nothing."""
+    patience: int = 20
+    kicks: int = RESTART
+
+    name = "cell-descent"
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None:
+            require_count("CellDescent: rounds", self.rounds, at_least=1)
+        require_count("CellDescent: patience", self.patience, at_least=1)
+        require_count("CellDescent: kicks", self.kicks, at_least=0)
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """One start after the other, and kicks of the best in between."""
+        trees = context.once(tree_problem)
+        if trees is None:
+            return MethodOutcome(StopReason.STALLED, 0, f"cell descent: {NONE}")
+        search = context.once(cell_search)
+        progress = Progress(context, self.rounds, self.patience)
+        while True:
+            value = search.round(self.kicks, context)
+            outcome = progress.record(value, context.incumbent.objective)
+            if outcome is not None or not np.isfinite(value):
+                return outcome or progress.exhausted()
+
+
+def cell_search(context: SolveContext) -> CellSearch:
+    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
+    trees = context.once(tree_problem)
+    assert trees is not None
+    return CellSearch(context, trees)
+
+
+class CellSearch:
+    """Starts, kicks, and the best cells so far."""
+
+    def __init__(self, context: SolveContext, trees: TreeProblem) -> None:
+        self.trees = trees
+        self._descent = Descent(trees, seed=context.seed, threads=context.threads)
+        self._rng = np.random.default_rng(context.seed + 7)
+        self._settings = context.seed, context.threads
+        self._best: CellPoint | None = None
+        self._rounds = 0
+
+    def round(self, kicks: int, context: SolveContext) -> float:
+        """From one start, and so many kicks in a row that bring nothing; the best value met."""
+        with context.stopwatch.measure("engine"):
+            at = self._descent.descend(self._start(context), context.budget)
+        if at is None:
+            return float("inf")
+        self.offer(at, context)
+        idle = 0
+        while idle < kicks and not context.over:
+            with context.stopwatch.measure("engine"):
+                other = self._descent.descend(self._descent.kicked(at.cells, self._rng), context.budget)
+            idle += 1
+            if other is not None and other.value < at.value - HAIR * (1.0 + abs(at.value)):
+                at, idle = other, 0
+                self.offer(at, context)
+        if self._best is None or at.value < self._best.value:
+            self._best = at
+        return at.value
+
+    def look_at(self, cells: IntArray, context: SolveContext, *, descend: bool) -> None:
+        """The best point in cells that somebody else has met; or of a descent from there."""
+        look = self._descent.descend if descend else self._descent.point
+        with context.stopwatch.measure("engine"):
+            at = look(cells, context.budget)
+        if at is not None:
+            self.offer(at, context)
+
+    def _start(self, context: SolveContext) -> IntArray:
+        """The user's own, the cheapest of the host, the best so far and kicked, then anywhere."""
+        trees, number = self.trees, self._rounds
+        self._rounds += 1
+        known = context.incumbent.x
+        if number == 0 and (context.start.x is not None or known is not None):
+            return trees.cells.of_point(known if known is not None else np.asarray(context.start.x))
+        if number <= 1:
+            x = self._cheapest(context)
+            if x is not None:
+                return trees.cells.of_point(x)
+        if number % 2 and self._best is not None:
+            cells = self._best.cells
+            for _ in range(3):
+                cells = self._descent.kicked(cells, self._rng)
+            return cells
+        return self._rng.integers(trees.cells.counts)
+
+    def _cheapest(self, context: SolveContext) -> FloatArray | None:
+        """The relaxed host's best point, outputs free of cost."""
+        host = self.trees.host
+        cost = host.cost.copy()
+        cost[context.problem.outputs] = 0.0
+        nothing = np.empty(0, dtype=np.int64)
+        seed, threads = self._settings
+        try:
+            relaxed = host.relaxed()
+            session = engine_for("highs", relaxed, nothing).load(relaxed, nothing, seed=seed, threads=threads)
+            return session.solve(Quadratic.linear(cost), budget=context.budget).x
+        except EngineError:
+            return None
+
+    def offer(self, at: CellPoint, context: SolveContext) -> None:
+        """What may beat the incumbent; integers that the LP left fractional are chosen in the cells."""
+        incumbent, sign = context.incumbent, context.problem.mip.sign
+        known = np.inf if incumbent.x is None else sign * incumbent.objective
+        if at.value - self._penalties(at) >= known - HAIR * (1.0 + abs(known)):
+            return
+        integer = self.trees.host.integer
+        whole = np.abs(at.x - np.round(at.x))[integer] <= TOLERANCE
+        x = at.x if np.all(whole) or at.missed > HELD else self._whole(at, context)
+        if x is not None:
+            incumbent.offer(x, "cells")
+
+    def _penalties(self, at: CellPoint) -> float:
+        return at.value - self.trees.host.objective(at.x)
+
+    def _whole(self, at: CellPoint, context: SolveContext) -> FloatArray | None:
+        """The host alone in the cells, outputs held, integers whole."""
+        trees, host = self.trees, self.trees.host
+        lower, upper = host.lower.copy(), host.upper.copy()
+        flat = trees.cells.flat(at.cells)
+        lower[trees.cells.columns], upper[trees.cells.columns] = (
+            trees.cells.inner[flat],
+            trees.cells.high[flat],
+        )
+        outputs = context.problem.outputs
+        lower[outputs] = upper[outputs] = at.outputs[outputs]
+        nothing = np.empty(0, dtype=np.int64)
+        seed, threads = self._settings
+        budget: Budget = context.budget.part(min(MIP_SECONDS, MIP_SHARE * context.budget.left))
+        try:
+            session = engine_for("highs", host, nothing).load(host, nothing, seed=seed, threads=threads)
+            answer = session.solve(
+                Quadratic.linear(host.cost, host.offset), budget=budget, bounds=(lower, upper)
+            )
+        except EngineError:
+            return None
+        return answer.x

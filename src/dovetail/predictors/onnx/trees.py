@@ -1,0 +1,231 @@
+"""ONNX's `TreeEnsemble` operators (of the domain ai.onnx.ml), read into the flat form.
+
+A graph that is such an operator and nothing else (but for names and casts after it) is a tree ensemble, which
+is how the converters of scikit-learn, XGBoost and LightGBM write them. The input is float32 (or float64), and
+so are the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import torch
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import PredictorError
+from dovetail.core.tree_ensemble import Link, TreeEnsemble
+from dovetail.predictors.onnx.graph import Graph
+from dovetail.predictors.onnx.node import Node
+from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.thresholds import largest_going_left
+
+OPERATORS = ("TreeEnsembleRegressor", "TreeEnsembleClassifier", "TreeEnsemble")
+FUNCTIONS: dict[str, Link] = {"NONE": "identity", "SOFTMAX": "softmax", "LOGISTIC": "sigmoid"}
+MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT")
+"""How a split compares, in the order of the numbers that newer models have for them."""
+
+
+def tree_node(graph: Graph) -> Node | None:
+    """The tree ensemble that a graph is, if it is one."""
+    first, *after = graph.nodes or (None,)
+    if first is None or first.domain != "ai.onnx.ml" or first.operator not in OPERATORS:
+        return None
+    casts = all(node.domain == "" and node.operator in ("Identity", "Cast") for node in after)
+    return first if casts and first.inputs == (graph.input,) else None
+
+
+def onnx_ensemble(graph: Graph, node: Node) -> TreeEnsemble:
+    """What the operator computes."""
+    features = graph.sizes[1] if len(graph.sizes) == 2 else None
+    if features is None:
+        raise PredictorError(f"{graph.name}: its input does not say how many features it has; export it so.")
+    dtype: Literal["float64", "float32"] = "float64" if graph.dtype == torch.float64 else "float32"
+    trees, base, link = _newer(node) if node.operator == "TreeEnsemble" else _older(node)
+    return assembled(
+        (tree for tree, _ in trees),
+        features=features,
+        base=base,
+        link=link,
+        dtype=dtype,
+        fold=lambda cuts: _folded(cuts, np.concatenate([strict for _, strict in trees]), np.dtype(dtype)),
+    )
+
+
+def is_classifier(node: Node) -> bool:
+    """Whether its answers are of classes."""
+    return node.operator == "TreeEnsembleClassifier"
+
+
+Read = tuple[list[tuple[Tree, np.ndarray]], FloatArray, Link]
+"""Trees, each with what its splits compare by (True: <); the base; the link."""
+
+
+def _folded(cuts: FloatArray, strict: np.ndarray, dtype: np.dtype[np.floating]) -> FloatArray:
+    own = cuts.astype(dtype)
+    return largest_going_left(
+        lambda x: np.where(strict, x.astype(dtype) < own, x.astype(dtype) <= own), cuts.size
+    )
+
+
+# --- TreeEnsembleRegressor and TreeEnsembleClassifier -----------------------------------------------
+
+
+def _older(node: Node) -> Read:
+    """Nodes and leaves by numbers of their trees; a leaf's values are a list of their own."""
+    classes = node.operator == "TreeEnsembleClassifier"
+    part = "class" if classes else "target"
+    outputs = _class_count(node) if classes else node.integer("n_targets", 1)
+    node.passed_over("nodes_hitrates", "nodes_missing_value_tracks_true", "nodes_hitrates_as_tensor")
+    where = [np.array(node.integers(f"nodes_{name}")) for name in ("treeids", "nodeids")]
+    number = {(int(t), int(k)): i for i, (t, k) in enumerate(zip(*where, strict=True))}
+    value = np.zeros((len(number), outputs))
+    owners = zip(node.integers(f"{part}_treeids"), node.integers(f"{part}_nodeids"), strict=True)
+    rows = np.array([number[t, k] for t, k in owners], dtype=np.int64)
+    ids, weights = np.array(node.integers(f"{part}_ids"), dtype=np.int64), _numbers(node, f"{part}_weights")
+    np.add.at(value, (rows, ids), weights)
+    base = _numbers(node, "base_values") if _has(node, "base_values") else np.zeros(outputs)
+    trees = list(_older_trees(node, where[0], number, value))
+    if node.has("aggregate_function"):
+        trees = _aggregated(node, node.text("aggregate_function"), trees)
+    link = _link(node, node.text("post_transform", "NONE"))
+    if classes and outputs == 2 and np.unique(ids).size == 1:
+        return _one_score(node, trees, base, int(ids[0]), link)
+    return trees, base if base.size == outputs else np.resize(base, outputs), link
+
+
+def _older_trees(
+    node: Node, tree: IntArray, number: dict[tuple[int, int], int], value: FloatArray
+) -> Iterator[tuple[Tree, np.ndarray]]:
+    modes = np.array(node.texts("nodes_modes", ()))
+    leaf = modes == "LEAF"
+    _require_modes(node, set(modes[~leaf].tolist()))
+    feature, cut = np.array(node.integers("nodes_featureids")), _numbers(node, "nodes_values")
+    yes, no = (np.array(node.integers(f"nodes_{side}nodeids")) for side in ("true", "false"))
+    for t in np.unique(tree):
+        own = np.flatnonzero(tree == t)
+        place = {int(i): k for k, i in enumerate(own)}
+        to = [
+            np.array([-1 if leaf[i] else place[number[int(t), int(side[i])]] for i in own])
+            for side in (yes, no)
+        ]
+        yield _ordered(Tree(feature[own], cut[own], to[0], to[1], value[own]), modes[own], _root(to))
+
+
+def _root(sides: list[np.ndarray]) -> int:
+    """The node that is nobody's child."""
+    free = np.setdiff1d(np.arange(sides[0].size), np.concatenate(sides))
+    if free.size != 1:
+        raise PredictorError("the trees are damaged: one of them has no root, or several.")
+    return int(free[0])
+
+
+def _class_count(node: Node) -> int:
+    node.passed_over("classlabels_int64s", "classlabels_strings")
+    labels = node.attributes.get("classlabels_int64s") or node.attributes.get("classlabels_strings")
+    if not isinstance(labels, tuple):
+        raise PredictorError(f"{node} does not say which classes there are; the file is damaged.")
+    return len(labels)
+
+
+def _one_score(
+    node: Node, trees: list[tuple[Tree, np.ndarray]], base: FloatArray, k: int, link: Link
+) -> Read:
+    """Two classes, of which the trees know one: the other has what is left."""
+    trees = [(tree._replace(value=tree.value[:, k : k + 1]), strict) for tree, strict in trees]
+    if link == "sigmoid":
+        return trees, base[-1:] if base.size else np.zeros(1), link
+    positive = all(np.all(tree.value[tree.left < 0] >= 0.0) for tree, _ in trees)
+    if link != "identity" or not positive or np.any(base):
+        raise node.refused("a class score of one class alone, but as a probability,")
+    share = 1.0 / len(trees)
+    pairs = [(t._replace(value=np.column_stack([share - t.value, t.value])), strict) for t, strict in trees]
+    return pairs, np.zeros(2), "identity"
+
+
+# --- TreeEnsemble -----------------------------------------------------------------------------------
+
+
+def _newer(node: Node) -> Read:
+    """Splits in one list, leaves in another; a child is a leaf where a flag says so."""
+    feature = np.array(node.integers("nodes_featureids"))
+    cut = node.tensor("nodes_splits").double().numpy()
+    modes = node.tensor("nodes_modes").numpy()
+    _require_modes(node, {MODES[m] if m < len(MODES) else f"mode {m}" for m in np.unique(modes)})
+    node.passed_over("nodes_hitrates", "nodes_missing_value_tracks_true")
+    splits = feature.size
+    sides = [
+        np.where(np.array(node.integers(f"nodes_{side}leafs")) != 0, splits, 0)
+        + np.array(node.integers(f"nodes_{side}nodeids"))
+        for side in ("true", "false")
+    ]
+    target, weight = np.array(node.integers("leaf_targetids")), node.tensor("leaf_weights").double().numpy()
+    outputs = node.integer("n_targets")
+    value = np.zeros((splits + target.size, outputs))
+    value[splits + np.arange(target.size), target] = weight
+    none = np.full(target.size, -1)
+    whole = Tree(
+        np.concatenate([feature, none * 0]),
+        np.concatenate([cut, np.zeros(target.size)]),
+        np.concatenate([sides[0], none]),
+        np.concatenate([sides[1], none]),
+        value,
+    )
+    names = np.array([*MODES, "LEAF"])[np.concatenate([modes, np.full(target.size, len(MODES))])]
+    trees = [_ordered(whole, names, root) for root in node.integers("tree_roots")]
+    trees = _aggregated(node, ("AVERAGE", "SUM", "MIN", "MAX")[node.integer("aggregate_function", 1)], trees)
+    after = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")[node.integer("post_transform", 0)]
+    return trees, np.zeros(outputs), _link(node, after)
+
+
+# --- common to both ---------------------------------------------------------------------------------
+
+
+def _ordered(tree: Tree, modes: np.ndarray, root: int) -> tuple[Tree, np.ndarray]:
+    """What is reached from the root, which comes first; where a split asks for more, its sides change."""
+    reached, level = [root], [root]
+    while level:
+        level = [int(side[i]) for i in level if tree.left[i] >= 0 for side in (tree.left, tree.right)]
+        reached += level
+        if len(reached) > tree.feature.size or any(not 0 <= i < tree.feature.size for i in level):
+            raise PredictorError("the trees are damaged: a child is no node, or has two parents.")
+    kept = np.array(reached)
+    place = np.full(tree.feature.size, -1)
+    place[kept] = np.arange(kept.size)
+    left, right = (np.where(side[kept] < 0, -1, place[side[kept]]) for side in (tree.left, tree.right))
+    mode = modes[kept]
+    more = (mode == "BRANCH_GTE") | (mode == "BRANCH_GT")
+    left, right = np.where(more, right, left), np.where(more, left, right)
+    strict = ((mode == "BRANCH_LT") | (mode == "BRANCH_GTE"))[left >= 0]
+    return Tree(tree.feature[kept], tree.threshold[kept], left, right, tree.value[kept]), strict
+
+
+def _aggregated(node: Node, how: str, trees: list[tuple[Tree, np.ndarray]]) -> list[tuple[Tree, np.ndarray]]:
+    if how == "AVERAGE":
+        return [(tree.scaled(1.0 / len(trees)), strict) for tree, strict in trees]
+    if how != "SUM":
+        raise node.refused(f"the aggregation {how}, which is no sum,")
+    return trees
+
+
+def _link(node: Node, function: str) -> Link:
+    if function not in FUNCTIONS:
+        raise node.refused(f"the function {function}")
+    return FUNCTIONS[function]
+
+
+def _require_modes(node: Node, modes: set[str]) -> None:
+    for mode in sorted(modes - set(MODES)):
+        raise node.refused(f"a split by {mode}, which is no threshold,")
+
+
+def _has(node: Node, name: str) -> bool:
+    return node.has(name) or node.has(f"{name}_as_tensor")
+
+
+def _numbers(node: Node, name: str) -> FloatArray:
+    """A list of floats, or a tensor of doubles under another name."""
+    if node.has(f"{name}_as_tensor"):
+        return np.asarray(node.tensor(f"{name}_as_tensor").double().numpy())
+    return np.array(node.numbers(name), dtype=np.float64)

@@ -1,0 +1,76 @@
+"""LightGBM's estimators and boosters, asked as they are and read off the text they save of themselves."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors.trees.lightgbm_text import CLASSES, lightgbm_ensemble, objective_of
+from dovetail.predictors.trees.predictor import TreePredictor
+
+
+def lightgbm_trees(model: Any) -> TreePredictor:
+    """An LGBMRegressor, LGBMClassifier, ... or a Booster as a predictor."""
+    return TreePredictor(LightgbmTrees(model))
+
+
+class LightgbmTrees:
+    """Both answer with the rounds up to the best one, and save as many."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.name = type(model).__name__
+        self._last: tuple[str, TreeEnsemble] | None = None
+        """The text that was read last, and what it says."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """If it was trained on a frame; others are called Column_0 and so on."""
+        names = tuple(map(str, self._booster.feature_name()))
+        return None if names == tuple(f"Column_{j}" for j in range(len(names))) else names
+
+    @property
+    def is_classifier(self) -> bool:
+        """By its method, or a booster's objective."""
+        if self._is_estimator:
+            return hasattr(self._model, "predict_proba")
+        text = self._text if self._last is None else self._last[0]  # every answer asks for it
+        return objective_of(text) in CLASSES
+
+    def answer(self, X: FloatArray) -> FloatArray:
+        """`predict_proba` of a classifier, `predict` of all others; of two classes, both."""
+        asks = self._is_estimator and self.is_classifier
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            said = np.asarray(
+                self._model.predict_proba(X) if asks else self._model.predict(X), dtype=np.float64
+            )
+        if said.ndim == 1 and self.is_classifier:
+            return np.column_stack([1.0 - said, said])
+        return said
+
+    def read(self) -> TreeEnsemble:
+        """What it saves."""
+        if self._is_estimator and not self._model.__sklearn_is_fitted__():
+            raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
+        text = self._text
+        if self._last is None or self._last[0] != text:
+            self._last = text, lightgbm_ensemble(text)
+        return self._last[1]
+
+    @property
+    def _is_estimator(self) -> bool:
+        return hasattr(self._model, "fit")
+
+    @property
+    def _booster(self) -> Any:
+        return self._model.booster_ if self._is_estimator else self._model
+
+    @property
+    def _text(self) -> str:
+        return str(self._booster.model_to_string())

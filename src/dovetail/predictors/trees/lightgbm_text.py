@@ -1,0 +1,127 @@
+"""A LightGBM model as its library saves it, `key=value` in plain text, read into the flat form.
+
+x goes left where x <= threshold in float64, but numbers no larger than 1e-35 count as 0 before that. Learning
+rates and the mean that boosting begins with are in the leaves already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.tree_ensemble import Link, TreeEnsemble
+from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.thresholds import largest_going_left
+
+ZERO = float(np.float32(1e-35))
+"""Numbers up to this size are 0 to LightGBM."""
+CATEGORICAL, MISSING, ZERO_IS_MISSING = 1, 12, 4
+"""Bits of a split's decision type: the first, the two that say what is missing, and one value of these."""
+
+OBJECTIVES: dict[str, Link] = {
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
+    **dict.fromkeys(("lambdarank", "rank_xendcg", ""), "identity"),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
+    **dict.fromkeys(("binary", "cross_entropy", "multiclassova"), "sigmoid"),
+    "multiclass": "softmax",
+}
+"""What becomes of the sum."""
+CLASSES = ("binary", "multiclass", "multiclassova")
+"""Objectives whose answers are probabilities of classes."""
+
+
+def is_model(text: str) -> bool:
+    """Whether a text begins as LightGBM's models do."""
+    return text.lstrip().startswith("tree\nversion=")
+
+
+def objective_of(text: str) -> str:
+    """What it was trained for, by LightGBM's name; "" for an objective of the user's own."""
+    return (_head(text).get("objective", "").split() or [""])[0]
+
+
+def lightgbm_ensemble(text: str) -> TreeEnsemble:
+    """The trees that the text holds."""
+    head, words = _head(text), _head(text).get("objective", "").split()
+    objective, options = objective_of(text), dict(word.split(":") for word in words[1:] if ":" in word)
+    if objective not in OBJECTIVES or "sqrt" in words:
+        raise UnsupportedError(f"LightGBM's objective {' '.join(words)} cannot be written out as such a sum.")
+    scores = int(head["num_tree_per_iteration"])
+    trees = [_tree(section) for section in _sections(text)]
+    factor = float(options.get("sigmoid", 1.0)) if OBJECTIVES[objective] == "sigmoid" else 1.0
+    if "average_output" in head:
+        factor /= max(1, len(trees) // scores)
+    return assembled(
+        (tree.scaled(factor).for_score(t % scores, scores) for t, tree in enumerate(trees)),
+        features=int(head["max_feature_idx"]) + 1,
+        base=np.zeros(scores),
+        link=OBJECTIVES[objective],
+        fold=_at_most,
+    )
+
+
+def _at_most(thresholds: FloatArray) -> FloatArray:
+    near = np.abs(thresholds) <= 2.0 * ZERO
+    found = thresholds.copy()
+    cut = thresholds[near]
+    found[near] = largest_going_left(lambda x: np.where(np.abs(x) > ZERO, x, 0.0) <= cut, cut.size)
+    return found
+
+
+def _head(text: str) -> dict[str, str]:
+    return _fields(text.split("\nTree=", 1)[0])
+
+
+def _sections(text: str) -> Iterator[dict[str, str]]:
+    """The fields of each tree."""
+    body = text.split("\nend of trees", 1)[0]
+    for section in body.split("\nTree=")[1:]:
+        yield _fields("Tree=" + section)
+
+
+def _fields(lines: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in lines.splitlines() if line.strip())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _tree(fields: dict[str, str]) -> Tree:
+    """Splits come first, then leaves; LightGBM numbers both from 0 and tells leaves by ~number."""
+    if fields.get("is_linear", "0") != "0":
+        raise UnsupportedError("LightGBM: leaves that are linear models (linear_tree) are no steps.")
+    value = _numbers(fields["leaf_value"])
+    leaves, splits = int(fields["num_leaves"]), int(fields["num_leaves"]) - 1
+    if leaves < 1 or value.size != leaves:
+        raise ValueError(f"a tree has {value.size} leaf values, not {leaves}")
+    none = np.full(leaves, -1)
+    if splits == 0:
+        return Tree(none * 0, np.zeros(leaves), none, none, value[:, None])
+    decisions = _numbers(fields["decision_type"]).astype(np.int64)
+    _require_thresholds(decisions)
+    left, right = (_numbers(fields[side]).astype(np.int64) for side in ("left_child", "right_child"))
+    left, right = (np.where(side < 0, splits + ~side, side) for side in (left, right))
+    feature, threshold = _numbers(fields["split_feature"]).astype(np.int64), _numbers(fields["threshold"])
+    if {part.size for part in (left, right, feature, threshold, decisions)} != {splits}:
+        raise ValueError("the parts of a tree have different lengths")
+    return Tree(
+        np.concatenate([feature, none * 0]),
+        np.concatenate([threshold, np.zeros(leaves)]),
+        np.concatenate([left, none]),
+        np.concatenate([right, none]),
+        np.concatenate([np.zeros(splits), value])[:, None],
+    )
+
+
+def _require_thresholds(decisions: np.ndarray) -> None:
+    if np.any(decisions & CATEGORICAL):
+        raise UnsupportedError("LightGBM: a tree has categorical splits, which are no thresholds.")
+    if np.any(decisions & MISSING == ZERO_IS_MISSING):
+        raise UnsupportedError(
+            "LightGBM: 0 counts as missing (zero_as_missing), and has a way of its own through the trees."
+        )
+
+
+def _numbers(text: str) -> FloatArray:
+    return np.array(text.split(), dtype=np.float64)

@@ -1,0 +1,159 @@
+"""A trained tree ensemble as a predictor: the owner's live object answers, the flat form is what is known.
+
+`predict` is the library's own answer, always. The flat form, for methods that use it and for the snapshot, is
+read anew whenever it is asked for (owners train theirs again), and handed out only after it agreed with the
+live object on every cut (`agreement.py`). A tree ensemble is a step function: its gradient is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.description import Description
+from dovetail.core.errors import DovetailError, PredictorError, UnsupportedError
+from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors.trees.agreement import agreeing
+
+
+class LiveTrees(Protocol):
+    """What a library's file says of its models."""
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        ...
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """As the owner has them, if it was trained on a frame."""
+        ...
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether it was trained to tell classes apart; its answer is then their probabilities."""
+        ...
+
+    def answer(self, X: FloatArray) -> FloatArray:
+        """(n, q) the owner's own answer; of two classes, both."""
+        ...
+
+    def read(self) -> TreeEnsemble:
+        """The trees as they are now; of two classes both, or the score of the second."""
+        ...
+
+
+class TreePredictor:
+    """A tree ensemble of any library; `both_classes` gives two columns where there are two classes."""
+
+    def __init__(self, live: LiveTrees, *, both_classes: bool = False) -> None:
+        self._live, self._both_classes = live, both_classes
+        self.name = live.name
+        self._agreed: TreeEnsemble | None = None
+        """The reading that was compared last."""
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """The owner's own answer."""
+        if len(X) == 0:  # which scikit-learn refuses
+            return np.empty((0, self.trees().outputs))
+        return self._columns(self._live.answer(np.array(X, dtype=np.float64)))
+
+    def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
+        """The flat form as it is now, added up in float64."""
+        ensemble = replace(self.trees(), in_order=False)
+
+        def forward(inputs: Tensor) -> Tensor:
+            values: Tensor = _Steps.apply(inputs, ensemble)  # type: ignore[no-untyped-call]
+            return values
+
+        return forward
+
+    def describe(self, X: FloatArray) -> Description:
+        """Read off the flat form."""
+        ensemble = self.trees()
+        return Description(
+            self.name,
+            features=ensemble.features,
+            outputs=ensemble.outputs,
+            feature_names=self._live.feature_names,
+            dtypes=(ensemble.dtype,),
+            ends_in_sigmoid=self._live.is_classifier,
+            is_classifier=self._live.is_classifier,
+            other_forms=self._other_forms(),
+            trees=self.trees,
+        )
+
+    def trees(self) -> TreeEnsemble:
+        """The flat form of the trees as they are now, once it agrees with the owner's answers."""
+        try:
+            ensemble = self._form(self._live.read())
+            if self._agreed is None or not _same(ensemble, self._agreed):
+                self._agreed = agreeing(self.name, ensemble, lambda X: self._columns(self._live.answer(X)))
+        except UnsupportedError as reason:
+            raise PredictorError(f"{reason} {self._way_out}") from reason
+        except (KeyError, ValueError, IndexError, AttributeError, TypeError) as reason:
+            if isinstance(reason, DovetailError):
+                raise
+            why = f"{type(reason).__name__}: {reason}"
+            raise PredictorError(f"{self.name} cannot be read as trees ({why}). {self._way_out}") from reason
+        return self._agreed
+
+    @property
+    def _way_out(self) -> str:
+        return (
+            "Pass its own predict method as a plain function instead (predictor=model.predict, or "
+            "lambda X: model.predict_proba(X)[:, 1])."
+        )
+
+    def _form(self, ensemble: TreeEnsemble) -> TreeEnsemble:
+        """One column of two classes, or both."""
+        if not self._live.is_classifier:
+            return ensemble
+        if self._both_classes and ensemble.link == "sigmoid" and ensemble.base.size == 1:
+            return ensemble.with_values(ensemble.value, ensemble.base, "both classes")
+        if not self._both_classes and ensemble.link == "identity" and ensemble.base.size == 2:
+            return ensemble.with_values(ensemble.value[:, 1:].copy(), ensemble.base[1:].copy())
+        return ensemble
+
+    def _columns(self, answer: Any) -> FloatArray:
+        values = np.asarray(answer, dtype=np.float64)
+        values = values[:, None] if values.ndim == 1 else values
+        one_of_two = self._live.is_classifier and values.shape[1] == 2 and not self._both_classes
+        return values[:, 1:] if one_of_two else values
+
+    def _other_forms(self) -> tuple[object, ...]:
+        assert self._agreed is not None
+        if not self._live.is_classifier or self._agreed.outputs > 2:
+            return ()
+        return (TreePredictor(self._live, both_classes=not self._both_classes),)
+
+
+def _same(one: TreeEnsemble, other: TreeEnsemble) -> bool:
+    """To the last bit."""
+    if one is other:
+        return True
+    arrays = ("feature", "threshold", "left", "right", "value", "roots", "base")
+    return (one.features, one.link, one.dtype) == (other.features, other.link, other.dtype) and all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays
+    )
+
+
+class _Steps(torch.autograd.Function):
+    """Values of the flat form; steps have no slope."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, ensemble: TreeEnsemble) -> Tensor:
+        ctx.save_for_backward(inputs)
+        values = ensemble.values(inputs.detach().cpu().numpy())
+        return torch.as_tensor(values, dtype=torch.float64, device=inputs.device)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (inputs,) = ctx.saved_tensors
+        return torch.zeros_like(inputs), None

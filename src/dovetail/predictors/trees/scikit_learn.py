@@ -1,0 +1,224 @@
+"""scikit-learn's tree ensembles, read off their fitted attributes; nothing of scikit-learn is imported.
+
+Trees and forests give means of leaves, gradient boosting a sum behind a link, AdaBoost weighted votes.
+Trees of `sklearn.tree` compare float32(x) <= threshold, histogram gradient boosting float64.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.tree_ensemble import Link, TreeEnsemble
+from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
+from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.predictor import TreePredictor
+from dovetail.predictors.trees.thresholds import float32_at_most
+
+LINKS: dict[str, tuple[Link, float]] = {
+    "IdentityLink": ("identity", 1.0),
+    "LogLink": ("exp", 1.0),
+    "LogitLink": ("sigmoid", 1.0),
+    "HalfLogitLink": ("sigmoid", 2.0),
+    "MultinomialLogit": ("softmax", 1.0),
+}
+"""By the names of scikit-learn's own: what they are here, and what scores are multiplied by before."""
+
+
+def scikit_learn_trees(estimator: Any) -> TreePredictor:
+    """A trained estimator of `READERS` as a predictor."""
+    return TreePredictor(ScikitLearnTrees(estimator))
+
+
+class ScikitLearnTrees:
+    """An estimator, asked as its owner asks it."""
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator = estimator
+        self.name = type(estimator).__name__
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """If it was trained on a frame."""
+        names = getattr(self._estimator, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
+
+    @property
+    def is_classifier(self) -> bool:
+        """By its classes."""
+        return is_classifier(self._estimator)
+
+    def answer(self, X: FloatArray) -> FloatArray:
+        """`predict` of a regressor, `predict_proba` of a classifier."""
+        ask = self._estimator.predict_proba if self.is_classifier else self._estimator.predict
+        frames, names = sys.modules.get("pandas"), self.feature_names
+        if names is not None and frames is not None:
+            return np.asarray(ask(frames.DataFrame(X, columns=list(names))), dtype=np.float64)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            return np.asarray(ask(X), dtype=np.float64)
+
+    def read(self) -> TreeEnsemble:
+        """By the reader of its class."""
+        reason = changed(self._estimator)
+        if reason:
+            raise UnsupportedError(f"{self.name} cannot be written out: {reason}.")
+        return _read(self._estimator)
+
+
+def _read(estimator: Any) -> TreeEnsemble:
+    read = next((READERS[name] for name in own_classes(estimator) if name in READERS), None)
+    name = type(estimator).__name__
+    if read is None:
+        raise UnsupportedError(f"{name} is no tree ensemble that dovetail reads.")
+    if getattr(estimator, "n_features_in_", None) is None:
+        raise UnsupportedError(f"{name} is not trained yet; call its fit first.")
+    return read(estimator)
+
+
+# --- trees and means of trees -----------------------------------------------------------------------
+
+
+def _tree(estimator: Any) -> Tree:
+    """A fitted tree; its leaves are values, or shares of classes."""
+    tree = estimator.tree_
+    if is_classifier(estimator):
+        if estimator.n_outputs_ > 1:
+            raise UnsupportedError(
+                f"{type(estimator).__name__} has several labels at once; give one model each."
+            )
+        value = tree.value[:, 0, :]
+        value = value / value.sum(axis=1, keepdims=True)
+    else:
+        value = tree.value[:, :, 0]
+    return Tree(tree.feature, tree.threshold, tree.children_left, tree.children_right, np.asarray(value))
+
+
+def _mean(trees: list[Tree], features: int) -> TreeEnsemble:
+    parts = [tree.scaled(1.0 / len(trees)) for tree in trees]
+    return assembled(parts, features=features, base=np.zeros(trees[0].value.shape[1]), fold=float32_at_most)
+
+
+def _single(estimator: Any) -> TreeEnsemble:
+    return _mean([_tree(estimator)], estimator.n_features_in_)
+
+
+def _forest(estimator: Any) -> TreeEnsemble:
+    return _mean([_tree(one) for one in estimator.estimators_], estimator.n_features_in_)
+
+
+def _bagging(estimator: Any) -> TreeEnsemble:
+    trees = []
+    for one, places in zip(estimator.estimators_, estimator.estimators_features_, strict=True):
+        _require_tree(estimator, one)
+        tree = _tree(one).reading(np.asarray(places))
+        if is_classifier(estimator):
+            value = np.zeros((len(tree.value), len(estimator.classes_)))
+            value[:, np.asarray(one.classes_, dtype=np.int64)] = tree.value  # bagging numbers its classes
+            tree = tree._replace(value=value)
+        trees.append(tree)
+    return _mean(trees, estimator.n_features_in_)
+
+
+def _require_tree(estimator: Any, one: Any) -> None:
+    if not is_a(one, "BaseDecisionTree"):
+        raise UnsupportedError(
+            f"{type(estimator).__name__} of {type(one).__name__} cannot be read, only of decision trees."
+        )
+
+
+# --- boosting ---------------------------------------------------------------------------------------
+
+
+def _gradient_boosting(estimator: Any) -> TreeEnsemble:
+    """raw = init + learning_rate x trees."""
+    init = estimator.init_
+    if not (init == "zero" or is_a(init, "DummyRegressor", "DummyClassifier")):
+        raise UnsupportedError(
+            f"{type(estimator).__name__} with init={type(init).__name__} begins with another model; "
+            "its trees alone are not what it says."
+        )
+    features = estimator.n_features_in_
+    base = np.ravel(estimator._raw_predict_init(np.zeros((1, features), dtype=np.float32)))
+    trees = (
+        _tree(one).scaled(estimator.learning_rate).for_score(k, base.size)
+        for stage in estimator.estimators_
+        for k, one in enumerate(stage)
+    )
+    return _linked(estimator, trees, base, fold=float32_at_most)
+
+
+def _histogram(estimator: Any) -> TreeEnsemble:
+    """raw = baseline + trees, whose leaves have the learning rate in them."""
+    base = np.ravel(estimator._baseline_prediction)
+    trees = (
+        _histogram_tree(estimator, one.nodes).for_score(k, base.size)
+        for stage in estimator._predictors
+        for k, one in enumerate(stage)
+    )
+    return _linked(estimator, trees, base)
+
+
+def _histogram_tree(estimator: Any, nodes: Any) -> Tree:
+    leaf = nodes["is_leaf"].astype(bool)
+    if np.any(nodes["is_categorical"].astype(bool) & ~leaf):
+        raise UnsupportedError(f"{type(estimator).__name__} has categorical splits, which are no thresholds.")
+    left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+    feature = np.where(leaf, 0, nodes["feature_idx"].astype(np.int64))
+    return Tree(feature, nodes["num_threshold"], left, right, np.asarray(nodes["value"])[:, None])
+
+
+def _linked(
+    estimator: Any,
+    trees: Iterator[Tree],
+    base: FloatArray,
+    fold: Callable[[FloatArray], FloatArray] = lambda thresholds: thresholds,
+) -> TreeEnsemble:
+    """Behind the link of its loss."""
+    name = type(estimator._loss.link).__name__
+    if name not in LINKS:
+        raise UnsupportedError(f"{type(estimator).__name__} with the link {name} cannot be written out.")
+    link, factor = LINKS[name]
+    scaled = (tree.scaled(factor) for tree in trees)
+    return assembled(scaled, features=estimator.n_features_in_, base=factor * base, link=link, fold=fold)
+
+
+def _ada_boost(estimator: Any) -> TreeEnsemble:
+    """Weighted votes: a tree adds its weight to the class of its leaf, and takes a share from all others."""
+    classes, weights = estimator.classes_, estimator.estimator_weights_
+    count, total = len(classes), float(np.sum(weights[: len(estimator.estimators_)]))
+    trees = []
+    for one, weight in zip(estimator.estimators_, weights, strict=False):
+        _require_tree(estimator, one)
+        tree = _tree(one)
+        winner = one.classes_[np.argmax(tree.value, axis=1)]
+        votes = np.where(winner[:, None] == classes, 1.0, -1.0 / (count - 1)) * weight / total
+        value = votes[:, 1:] - votes[:, :1] if count == 2 else votes / (count - 1)
+        trees.append(tree._replace(value=value))
+    link: Link = "sigmoid" if count == 2 else "softmax"
+    base = np.zeros(1 if count == 2 else count)
+    return assembled(trees, features=estimator.n_features_in_, base=base, link=link, fold=float32_at_most)
+
+
+def _weighted_median(estimator: Any) -> TreeEnsemble:
+    raise UnsupportedError("AdaBoostRegressor answers with a weighted median of its trees, which is no sum.")
+
+
+READERS: dict[str, Callable[[Any], TreeEnsemble]] = {
+    "BaseDecisionTree": _single,
+    "ForestRegressor": _forest,
+    "ForestClassifier": _forest,
+    "BaggingRegressor": _bagging,
+    "BaggingClassifier": _bagging,
+    "BaseGradientBoosting": _gradient_boosting,
+    "BaseHistGradientBoosting": _histogram,
+    "AdaBoostClassifier": _ada_boost,
+    "AdaBoostRegressor": _weighted_median,
+}
+"""How each class is read; classes derived from these are read like them."""

@@ -1,0 +1,165 @@
+"""An XGBoost model as its library saves it (JSON, or the same in binary), read into the flat form.
+
+x goes left where float32(x) < threshold, both in float32; sums are in float32. Base scores are kept as the
+answer they would give alone, so that a probability has to become a logit first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.tree_ensemble import Link, TreeEnsemble
+from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.thresholds import float32_below
+
+Margin = Callable[[FloatArray], FloatArray]
+
+
+def _same(base: FloatArray) -> FloatArray:
+    return base
+
+
+def _logit(base: FloatArray) -> FloatArray:
+    return np.asarray(-np.log(np.float32(1.0) / base - np.float32(1.0)))
+
+
+def _log(base: FloatArray) -> FloatArray:
+    return np.asarray(np.log(base))
+
+
+OBJECTIVES: dict[str, tuple[Link, Margin]] = {
+    "reg:squarederror": ("identity", _same),
+    "reg:squaredlogerror": ("identity", _same),
+    "reg:absoluteerror": ("identity", _same),
+    "reg:pseudohubererror": ("identity", _same),
+    "reg:quantileerror": ("identity", _same),
+    "reg:expectileerror": ("identity", _same),
+    "rank:ndcg": ("identity", _same),
+    "rank:map": ("identity", _same),
+    "rank:pairwise": ("identity", _same),
+    "reg:logistic": ("sigmoid", _logit),
+    "binary:logistic": ("sigmoid", _logit),
+    "binary:logitraw": ("identity", _logit),
+    "multi:softprob": ("softmax", _same),
+    "count:poisson": ("exp", _log),
+    "reg:gamma": ("exp", _log),
+    "reg:tweedie": ("exp", _log),
+    "survival:cox": ("exp", _log),
+    "survival:aft": ("exp", _log),
+}
+"""What becomes of the sum, and what a base score is before that."""
+CLASSES = ("binary:logistic", "multi:softprob")
+"""Objectives whose answers are probabilities of classes."""
+
+
+def objective_of(document: Any) -> str:
+    """What it was trained for, by XGBoost's name."""
+    return str(document["learner"]["objective"]["name"])
+
+
+def rounds_of(document: Any) -> int:
+    """How often it was boosted."""
+    return _rounds(_model(document["learner"]["gradient_booster"]), _scores(document))
+
+
+def stopped_after(document: Any) -> int | None:
+    """The round that early stopping found best, if the document says so."""
+    found = document["learner"].get("attributes", {}).get("best_iteration")
+    return None if found is None else int(found) + 1
+
+
+def xgboost_ensemble(document: Any, rounds: int | None = None) -> TreeEnsemble:
+    """The trees of the first `rounds` (None: of all)."""
+    learner, objective = document["learner"], objective_of(document)
+    booster = learner["gradient_booster"]
+    kind = str(booster["name"])
+    if kind not in ("gbtree", "dart"):
+        raise UnsupportedError(f"XGBoost's booster {kind} has no trees.")
+    if objective not in OBJECTIVES:
+        raise UnsupportedError(f"XGBoost's objective {objective} gives no sum of leaves.")
+    link, margin = OBJECTIVES[objective]
+    scores, model = _scores(document), _model(booster)
+    params = learner["learner_model_param"]
+    base = margin(np.array(_numbers(params["base_score"]), dtype=np.float32)).astype(np.float64)
+    weights = np.asarray(booster.get("weight_drop", np.ones(len(model["trees"]))))
+    kept = len(model["trees"]) if rounds is None else _trees_until(model, rounds, scores)
+    trees = (
+        _tree(model["trees"][t]).scaled(float(weights[t])).for_score(int(model["tree_info"][t]), scores)
+        for t in range(kept)
+    )
+    return assembled(
+        trees,
+        features=int(params["num_feature"]),
+        base=np.broadcast_to(base, scores).copy(),
+        link=link,
+        dtype="float32",
+        in_order=bool(np.all(weights == 1.0)),  # weights are multiplied and added in one step, or in two
+        fold=float32_below,
+    )
+
+
+def _model(booster: Any) -> Any:
+    """DART keeps its trees one level deeper."""
+    return booster.get("gbtree", booster)["model"]
+
+
+def _scores(document: Any) -> int:
+    params = document["learner"]["learner_model_param"]
+    return max(1, int(params["num_class"]), int(params.get("num_target", 1)))
+
+
+def _rounds(model: Any, scores: int) -> int:
+    parallel = max(1, int(model["gbtree_model_param"]["num_parallel_tree"]))
+    return len(model["trees"]) // (parallel * scores)
+
+
+def _trees_until(model: Any, rounds: int, scores: int) -> int:
+    parallel = max(1, int(model["gbtree_model_param"]["num_parallel_tree"]))
+    return min(len(model["trees"]), rounds * parallel * scores)
+
+
+def _numbers(text: Any) -> list[float]:
+    """A number, or since 3.1 a list of them, as text."""
+    found = json.loads(str(text))
+    return [float(number) for number in (found if isinstance(found, list) else [found])]
+
+
+def _tree(tree: Any) -> Tree:
+    left = np.asarray(tree["left_children"], dtype=np.int64)
+    right = np.asarray(tree["right_children"], dtype=np.int64)
+    number = np.asarray(tree["split_conditions"], dtype=np.float32).astype(np.float64)
+    if np.any(np.asarray(tree.get("split_type", 0)) != 0):
+        raise UnsupportedError("XGBoost: a tree has categorical splits, which are no thresholds.")
+    if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
+        raise UnsupportedError("XGBoost: trees with several outputs each (multi_output_tree) are not read.")
+    used = _reached(left, right)
+    feature = np.asarray(tree["split_indices"], dtype=np.int64)
+    return _only(Tree(feature, number, left, right, number[:, None]), used)
+
+
+def _reached(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Nodes that pruning left in the tree; those it cut off stay in the list. The root is the first."""
+    reached = np.zeros(left.size, dtype=bool)
+    level = np.zeros(1, dtype=np.int64)
+    while level.size:
+        if np.any((level < 0) | (level >= left.size)) or np.any(reached[level]):
+            raise ValueError("a child is no node, or has two parents")
+        reached[level] = True
+        inner = level[left[level] >= 0]
+        level = np.concatenate([left[inner], right[inner]])
+    return reached
+
+
+def _only(tree: Tree, kept: np.ndarray) -> Tree:
+    """Without the nodes that nothing leads to."""
+    if np.all(kept):
+        return tree
+    number = np.cumsum(kept) - 1
+    left, right = (np.where(side < 0, -1, number[side])[kept] for side in (tree.left, tree.right))
+    return Tree(tree.feature[kept], tree.threshold[kept], left, right, tree.value[kept])

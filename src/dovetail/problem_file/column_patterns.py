@@ -1,0 +1,119 @@
+"""Names of columns, written short: ``x[*]`` is a row of features, ``x[{i}]`` one of each sample.
+
+`*` stands for a whole number, and the columns come in the order of these numbers: a predictor takes its
+features in one order only, so names with words in that place have to be written out. `{i}`
+stands for any index (no comma, no bracket); the outputs say which there are, and every index is one sample.
+A name that a column has is that column, whatever signs are in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dovetail.core.errors import ModelError
+from dovetail.core.suggestion import did_you_mean
+
+PLACEHOLDER = re.compile(r"\*|\{([A-Za-z_]\w*)\}")
+WHOLE = re.compile(r"-?[0-9]+")
+INDEX = r"[^\[\](),]+"
+
+
+class Columns:
+    """The names of a model's columns, to look names and patterns up in."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self._known = frozenset(names)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def pattern(self, text: str) -> Pattern | None:
+        """What `text` stands for, if it is a pattern and no column's name."""
+        return None if text in self._known or not PLACEHOLDER.search(text) else Pattern(text, self)
+
+    def require(self, name: str) -> None:
+        """Refuse a name that no column has."""
+        if name not in self._known:
+            raise ModelError(f"there is no column {name!r}{did_you_mean(name, self.names) or '.'}")
+
+
+@dataclass(frozen=True)
+class _Match:
+    key: tuple[str, ...]
+    """What stands in the place of each {placeholder}."""
+    numbers: tuple[str, ...]
+    """What stands in the place of each *."""
+    name: str
+
+
+class Pattern:
+    """A name with placeholders, and the columns it stands for."""
+
+    def __init__(self, text: str, columns: Columns) -> None:
+        self.text, self._columns = text, columns
+        self._parts = tuple(m[1] or f"*{k}" for k, m in enumerate(PLACEHOLDER.finditer(text)))
+        """The name of each placeholder, where it stands; a star and a number for each star."""
+        self.placeholders = tuple(dict.fromkeys(part for part in self._parts if part[0] != "*"))
+        self._found: dict[tuple[str, ...], list[str]] | None = None
+
+    def columns(self, key: tuple[str, ...]) -> list[str]:
+        """The columns for one value of each placeholder, in the order of the numbers at `*`."""
+        if self._found is None:
+            self._found = self._grouped()
+        return self._found.get(key, [])
+
+    def keys(self) -> list[tuple[str, ...]]:
+        """The values that the placeholders have, in the order of the columns."""
+        self.columns(())
+        assert self._found is not None
+        return list(self._found)
+
+    def _grouped(self) -> dict[tuple[str, ...], list[str]]:
+        groups: dict[tuple[str, ...], list[_Match]] = {}
+        for match in self._matches():
+            groups.setdefault(match.key, []).append(match)
+        return {key: [match.name for match in sorted(group, key=_order)] for key, group in groups.items()}
+
+    def _matches(self) -> list[_Match]:
+        greedy, lazy = self._expression(""), self._expression("?")
+        found = []
+        for name in self._columns.names:
+            match = greedy.fullmatch(name)
+            if match is None:
+                continue
+            other = lazy.fullmatch(name)
+            assert other is not None
+            if match.groups() != other.groups():
+                raise ModelError(f"{self.text!r} can be read in two ways at {name!r}; write the names out.")
+            found.append(self._match(name, match.groups()))
+        return found
+
+    def _match(self, name: str, values: tuple[str, ...]) -> _Match:
+        """`values` are those of the placeholders, each where it stands first, and of every star."""
+        part = dict(zip(dict.fromkeys(self._parts), values, strict=True))
+        numbers = tuple(value for kind, value in part.items() if kind[0] == "*")
+        if not all(map(WHOLE.fullmatch, numbers)):
+            raise ModelError(
+                f"{self.text!r} has {name!r} among its columns, but * stands for whole numbers; write the "
+                "names out, in the order in which the predictor takes them."
+            )
+        return _Match(tuple(part[kind] for kind in self.placeholders), numbers, name)
+
+    def _expression(self, lazy: str) -> re.Pattern[str]:
+        """A regular expression with a group for each placeholder; a second {i} repeats the first."""
+        parts, at = [], 0
+        groups: dict[str, int] = {}
+        for k, place in enumerate(PLACEHOLDER.finditer(self.text)):
+            parts.append(re.escape(self.text[at : place.start()]))
+            at, part = place.end(), self._parts[k]
+            parts.append(f"(?P=g{groups[part]})" if part in groups else f"(?P<g{k}>{INDEX}{lazy})")
+            groups.setdefault(part, k)
+        parts.append(re.escape(self.text[at:]))
+        return re.compile("".join(parts))
+
+
+def _order(match: _Match) -> tuple[tuple[int, ...], str]:
+    return tuple(map(int, match.numbers)), match.name

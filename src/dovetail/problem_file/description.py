@@ -1,0 +1,111 @@
+"""A problem as files describe it: a model, its predictors, how to solve it, and where the answer goes.
+
+Reading the description is quick and finds most mistakes; building the problem then reads the model and
+the networks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dovetail.core.errors import OptionError
+from dovetail.problem_file.document import Document, Place
+from dovetail.problem_file.predictor_option import read_predictor_option
+from dovetail.problem_file.schema import SOLVE, require_schema
+
+if TYPE_CHECKING:  # a mistake in a file is found before numpy and torch are loaded
+    from dovetail.core.problem import Problem
+    from dovetail.run.context import Method
+
+SUFFIX = ".toml"
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What one problem file says, or a model file and the options of the command line."""
+
+    model: Path
+    document: Document
+    """Where method, options and outputs stand; says nothing for a model file."""
+    predictors: tuple[tuple[Document, Place], ...]
+    source: Path
+    """The file that was named on the command line."""
+
+    @classmethod
+    def read(cls, path: Path, predictors: Sequence[str] = ()) -> Description:
+        """A problem file, or a model file whose predictors are given as ``FILE:INPUTS->OUTPUTS``."""
+        if path.suffix.lower() != SUFFIX:
+            options = tuple(read_predictor_option(text) for text in predictors)
+            empty = Document(str(path), path.parent, {}, {})
+            return cls(path, empty, tuple((option, ("predictor", 0)) for option in options), path)
+        if predictors:
+            raise OptionError(f"--predictor is for model files; {path} names its predictors itself.")
+        document = Document.read(path)
+        require_schema(document)
+        model = document.file(("model",), document.content["model"])
+        places = [("predictor", k) for k in range(len(document.content.get("predictor", ())))]
+        return cls(model, document, tuple((document, place) for place in places), path)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Arguments of `dovetail.solve`, as far as the file gives them."""
+        table = self.document.content.get("solve", {})
+        return {name: value for name, value in table.items() if name in SOLVE}
+
+    @property
+    def start(self) -> Path | None:
+        """The result file that the solve begins from."""
+        name = self.document.content.get("solve", {}).get("start")
+        return None if name is None else self.document.file(("solve", "start"), name)
+
+    def output(self, kind: str) -> Path | None:
+        """Where the solution, report or certificate goes."""
+        name = self.document.content.get("output", {}).get(kind)
+        return None if name is None else self.document.folder / name
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that it is made of: nothing may be written over them."""
+        named = []
+        for document, place in self.predictors:
+            table = document.content["predictor"][place[-1]]
+            named += [document.folder / table[key] for key in ("file", "data") if key in table]
+        return self.source, self.model, *named
+
+    def method(self) -> Method:
+        """The method with its options."""
+        from dovetail.problem_file.method_options import read_method
+
+        return read_method(self.document)
+
+    def require_options(self) -> None:
+        """Refuse options of the solve that cannot be, at their line."""
+        from dovetail.solving.options import SolveOptions
+        from dovetail.solving.solve import solve
+
+        taken = inspect.signature(SolveOptions.checked).parameters
+        options = inspect.signature(solve).parameters
+        usual = {name: option.default for name, option in options.items() if name in taken}
+        for name, value in self.options.items():
+            with self.document.at(("solve", name)):
+                SolveOptions.checked(**{**usual, name: value})
+
+    def problem(self, *, trust: bool = False) -> Problem:
+        """The model, read, with its predictors tied to it."""
+        from dovetail.core.problem import Problem
+        from dovetail.models.files import read
+        from dovetail.problem_file.column_patterns import Columns
+        from dovetail.problem_file.predictors import tie_predictor
+
+        with self.document.at(("model",)) if self.document.lines else nullcontext():
+            mip = read(self.model)
+        problem = Problem(mip)
+        columns = Columns(mip.names or ())
+        for document, place in self.predictors:
+            tie_predictor(problem, columns, document, place, trust=trust)
+        return problem

@@ -1,0 +1,235 @@
+"""Probabilities that are only asked to be large or small: rows on their logits instead.
+
+    p = sigmoid(z),  p >= 0.9                 becomes   z >= log(0.9 / 0.1)
+    (p_0, p_1) = softmax(z_0, z_1)            likewise, of z_1 - z_0
+
+A sigmoid rises strictly, so nothing is lost, and what is left of the network is dense layers and ReLUs: it
+can be written out, branched over and proved, which a sigmoid at its end would prevent. Descents gain too:
+where a probability is nearly 0 or 1 its gradient vanishes, that of its logit does not.
+
+The network that gives the logits is a float64 copy, the probability that counts is the deployed network's.
+The rows for a bound allow for all that can be between the two: the check's tolerance on p, what the
+deployed network rounds at most, and what the copy rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import nn
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.block import Block
+from dovetail.core.class_rounding import block_slack
+from dovetail.core.layers import Activation, Dense, Layer, evaluate
+from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.probe import computes
+from dovetail.core.problem import Problem
+from dovetail.core.rounding import FLOAT64, rounding_error
+from dovetail.core.sparse import row_of_entries
+from dovetail.reformulations.reformulated import Fill, Reformulated
+from dovetail.reformulations.writer import Writer
+
+INSIDE = 2e-8
+"""Points stay so far within the tolerance on p: an LP that ends on a row may miss it by a hair."""
+OUTWARD = 1e-12
+"""Relative: more than the logarithm in a limit rounds."""
+NEVER_LIMITS = -1.0, 2.0
+"""Bounds of probabilities that no block gives any more; finite ones, for methods that want a box."""
+
+
+Limits = tuple[FloatArray, FloatArray]
+"""Lower and upper."""
+
+
+def may_have_logits(problem: Problem) -> bool:
+    """Whether some block gives numbers that are only limited: what is seen without a look at its layers."""
+    if problem.templates:
+        return False
+    asked = _Asked.of(problem)
+    return any(asked.only_limits(block) for block in problem.blocks)
+
+
+@dataclass(frozen=True)
+class LogitRows:
+    """Every block of probabilities that are only asked to be large or small, by its logits."""
+
+    name = "logit rows"
+
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """The problem with its logits in new columns; probabilities stay where they are, and say nothing."""
+        asked = _Asked.of(given.problem)
+        parts = [part for block in given.problem.blocks if (part := _part(given, asked, block)) is not None]
+        if not parts:
+            return None
+        relaxed = _written(given, parts, [part.for_bounds for part in parts])
+        points = _written(given, parts, [part.for_points for part in parts])
+        count = sum(part.block.outputs.size for part in parts)
+        note = f"{count} probabilities, limited by rows on their logits"
+        return replace(points, relaxed=relaxed, note=note)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What bounds, and rows of a single column, ask of each column."""
+
+    lower: FloatArray
+    upper: FloatArray
+    accepted_lower: FloatArray
+    accepted_upper: FloatArray
+    """The same as far out as the check accepts: of a row that is its tolerance, divided by its factor."""
+    alone: BoolArray
+    """Whether nothing else looks at the column: no cost, no other row, no network, no integrality."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Asked:
+        mip, A = problem.mip, problem.mip.A
+        sizes = np.diff(A.indptr)
+        alone = ~mip.integer & (mip.cost == 0.0)
+        alone[A.indices[np.repeat(sizes > 1, sizes)]] = False
+        alone[problem.inputs] = False
+        rows = np.flatnonzero(sizes == 1)
+        columns, factors = A.indices[A.indptr[rows]], A.data[A.indptr[rows]]
+        rows, columns, factors = (part[factors != 0.0] for part in (rows, columns, factors))
+        ends = np.sort([mip.row_lower[rows] / factors, mip.row_upper[rows] / factors], axis=0)
+
+        def limits(room: float) -> Limits:
+            lower, upper = mip.lower - room, mip.upper + room
+            np.maximum.at(lower, columns, ends[0] - room / np.abs(factors))
+            np.minimum.at(upper, columns, ends[1] + room / np.abs(factors))
+            return lower, upper
+
+        return cls(*limits(0.0), *limits(TOLERANCE), alone)
+
+    def only_limits(self, block: Block) -> bool:
+        """Whether some output of a block is limited as a probability can be, and nothing else is asked."""
+        at = block.outputs
+        limited = (self.lower[at] > 0.0) | (self.upper[at] < 1.0)
+        return not block.classifies and bool(np.all(self.alone[at])) and bool(np.any(limited))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One block, the layers that give its logits, and what (n, logits) these must be."""
+
+    block: Block
+    layers: tuple[Layer, ...]
+    for_points: Limits
+    for_bounds: Limits
+
+    def fill(self, x: FloatArray) -> FloatArray:
+        """The logits of all samples, one after the other."""
+        return evaluate(self.layers, x[self.block.inputs]).ravel()
+
+
+def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
+    """What becomes of a block, or None where its logits are not known, or nothing of their rounding."""
+    if not asked.only_limits(block):
+        return None
+    known = block.description.layers_if_known()
+    layers = None if known is None else _logit_layers(known, block.outputs.shape[1])
+    if known is None or layers is None or not computes(given.problem.mip, block, known):
+        return None
+    low, high = given.box.lower[block.inputs], given.box.upper[block.inputs]
+    if not np.all(np.isfinite(high - low)):
+        return None
+    slack, copy_slack = block_slack(block, low, high), rounding_error(layers, FLOAT64, low, high)
+    if not (np.all(np.isfinite(slack)) and np.all(np.isfinite(copy_slack))):
+        return None
+    at, pair = block.outputs, len(known) - len(layers) == 0
+    lower, upper = asked.accepted_lower[at], asked.accepted_upper[at]
+    inside = slack + INSIDE
+    points = np.minimum(lower + inside, asked.lower[at]), np.maximum(upper - inside, asked.upper[at])
+    points = _as_logits(*points, pair=pair)
+    bounds = _as_logits(lower - slack, upper + slack, pair=pair)
+    if np.any(bounds[0] == np.inf) or np.any(bounds[1] == -np.inf):
+        return None  # beyond 0 or 1, which whoever proves the problem infeasible may find out
+    loose = bounds[0] - copy_slack - _rounding(bounds[0]), bounds[1] + copy_slack + _rounding(bounds[1])
+    return _Part(block, layers, points, loose)
+
+
+def _logit_layers(layers: tuple[Layer, ...], outputs: int) -> tuple[Layer, ...] | None:
+    """The layers before a sigmoid; as many where a softmax of two gives way to the difference of the two."""
+    last = layers[-1] if len(layers) > 1 else None
+    if not isinstance(last, Activation):
+        return None
+    if last.kind == "sigmoid":
+        return layers[:-1]
+    minus = Dense(np.array([[-1.0, 1.0]]), np.zeros(1))
+    return (*layers[:-1], minus) if last.kind == "softmax" and outputs == 2 else None
+
+
+def _as_logits(lower: FloatArray, upper: FloatArray, *, pair: bool) -> Limits:
+    """Limits on probabilities as limits on logits; of two shares, on the second's."""
+    low, high = _logit(lower), _logit(upper)
+    if not pair:
+        return low, high
+    return np.maximum(low[:, 1:], -high[:, :1]), np.minimum(high[:, 1:], -low[:, :1])
+
+
+def _logit(p: FloatArray) -> FloatArray:
+    inside = np.clip(p, 0.0, 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def _rounding(logits: FloatArray) -> FloatArray:
+    """More than `_logit` and what goes into it round."""
+    return OUTWARD * (1.0 + np.abs(np.where(np.isfinite(logits), logits, 0.0)))
+
+
+def _written(given: Reformulated, parts: Sequence[_Part], sides: Sequence[Limits]) -> Reformulated:
+    """The problem with these limits on its logits: rows, since bounds must be the same for both uses."""
+    problem, mip = given.problem, given.problem.mip
+    free = np.concatenate([part.block.outputs.ravel() for part in parts])
+    slack = np.zeros(mip.n_columns)
+    slack[free] = 1.0
+    low, high = (np.concatenate([side[k].ravel() for side in sides]) for k in (0, 1))
+    writer = Writer(mip.n_columns)
+    endless = np.full(low.size, np.inf)
+    for j, least, most in zip(writer.columns(-endless, endless), low, np.maximum(low, high), strict=True):
+        writer.row([j], np.ones(1), least, most)
+    host = writer.extend(_without_limits(mip, slack > 0.0))
+    gone = {part.block.name for part in parts}
+    kept = tuple(block for block in problem.blocks if block.name not in gone)
+    written, first = problem.derived(host, kept), mip.n_columns
+    for part, (side, _) in zip(parts, sides, strict=True):
+        columns = np.arange(first, first + side.size).reshape(side.shape)
+        written.add_predictor(
+            _network(part.layers), part.block.inputs, columns, name=f"{part.block.name} logit"
+        )
+        first += side.size
+    fills: tuple[Fill, ...] = tuple(part.fill for part in parts)
+    return Reformulated(written, given, fills, slack=slack)
+
+
+def _without_limits(mip: Mip, free: BoolArray) -> Mip:
+    """The program in which nothing is asked of some columns that only rows of their own ask anything of."""
+    rows = np.unique(row_of_entries(mip.A)[free[mip.A.indices]])
+    row_lower, row_upper = mip.row_lower.copy(), mip.row_upper.copy()
+    row_lower[rows], row_upper[rows] = -np.inf, np.inf
+    lower = np.where(free, NEVER_LIMITS[0], mip.lower)
+    upper = np.where(free, NEVER_LIMITS[1], mip.upper)
+    return replace(mip, lower=lower, upper=upper, row_lower=row_lower, row_upper=row_upper)
+
+
+_MODULES = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "softplus": nn.Softplus}
+
+
+def _network(layers: Sequence[Layer]) -> nn.Sequential:
+    """Layers as a float64 network."""
+    modules: list[nn.Module] = []
+    for layer in layers:
+        if isinstance(layer, Activation):
+            modules.append(_MODULES[layer.kind]())
+            continue
+        outputs, inputs = layer.weight.shape
+        linear = nn.Linear(inputs, outputs, dtype=torch.float64)
+        with torch.no_grad():
+            linear.weight.copy_(torch.from_numpy(layer.weight))
+            linear.bias.copy_(torch.from_numpy(layer.bias))
+        modules.append(linear)
+    return nn.Sequential(*modules)

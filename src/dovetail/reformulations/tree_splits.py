@@ -1,0 +1,144 @@
+"""Tree ensembles written into the MIP: a binary for each cut of an input, not for each leaf (Misic, 2020).
+
+    u[j,k] binary    input j is in its cell k or below       u[j,k] <= u[j,k+1]
+    z[t,l] >= 0      tree t is in its leaf l                 sum over l of z[t,l] = 1
+    leaves left of a split  <= u of its cut                  leaves right of it  <= 1 - u of its cut
+    x[j] <= last high - sum dhigh[k] u[j,k]                  x[j] >= last low - sum dlow[k] u[j,k]
+    y = base + sum of value z
+
+Cuts of a column are shared by all trees, samples and blocks that read it, and only those in the host's box
+are written. Whole binaries make the leaf weights whole. Cells are closed, so that no point is cut off, and
+outputs may differ from the sum by what the library rounds: a bound of this MIP is one of the problem. Its
+points may be on the wrong side of a cut by a hair; whoever takes them moves them into their cells first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dovetail.analysis.leaf_boxes import LeafBoxes
+from dovetail.analysis.tree_problem import TreeProblem, TreeSample
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.mip import SMALLEST
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.tree_outputs import Weights, writable, write_outputs
+from dovetail.reformulations.writer import Writer
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSplits:
+    """Every tree ensemble of a problem as rows."""
+
+    trees: TreeProblem
+    name = "tree ensembles as rows"
+
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """The whole problem as a MIP without blocks, or None where an output is no sum of leaves."""
+        if not all(map(writable, self.trees.samples)):
+            return None
+        return _Writing(self.trees, given).written()
+
+
+class _Writing:
+    """One problem on its way into rows."""
+
+    def __init__(self, trees: TreeProblem, given: Reformulated) -> None:
+        self._trees, self._given = trees, given
+        self._writer = Writer(given.problem.mip.n_columns)
+        cells = trees.cells
+        cuts = cells.cuts
+        self._binaries = self._writer.columns(np.zeros(cuts), np.ones(cuts), integer=True)
+        self._first = cells.first[:-1] - np.arange(cells.columns.size)
+        """Where the binaries of each column begin: it has one less than cells."""
+
+    def written(self) -> Reformulated:
+        """Cuts, then samples."""
+        for place in range(self._trees.cells.columns.size):
+            self._cuts(place)
+        weights = [self._sample(sample) for sample in self._trees.samples]
+        mip, host = self._given.problem.mip, self._trees.host
+        held = replace(mip, lower=host.lower, upper=host.upper, integer=host.integer)
+        note = (
+            f"tree ensembles as rows: {self._binaries.size:,} cuts, "
+            f"{sum(part.columns.size for part in weights):,} leaves"
+        )
+        problem = self._given.problem.derived(self._writer.extend(held), ())
+        return Reformulated(problem, self._given, (self._fill,), note=note)
+
+    def _cuts(self, place: int) -> None:
+        """Binaries in their order, and the input in the cell they choose."""
+        cells = self._trees.cells
+        own = slice(cells.first[place], cells.first[place + 1])
+        count = int(cells.counts[place]) - 1
+        u = self._binaries[self._first[place] + np.arange(count)]
+        for k in range(count - 1):
+            self._writer.row([u[k], u[k + 1]], np.array([1.0, -1.0]), -np.inf, 0.0)
+        if count == 0:
+            return
+        j, low, high = cells.columns[place], cells.low[own], cells.high[own]
+        columns = np.append(u, j)
+        self._writer.row(columns, np.append(np.diff(high), 1.0), -np.inf, high[-1])
+        step = np.diff(low)
+        unsaid = float(step[np.abs(step) < SMALLEST].sum())  # entries that engines would drop
+        self._writer.row(columns, np.append(step, 1.0), low[-1] - unsaid, np.inf)
+
+    def _sample(self, sample: TreeSample) -> Weights:
+        """Leaves, splits and outputs."""
+        boxes, writer = sample.boxes, self._writer
+        z = writer.columns(np.zeros(boxes.leaves), np.ones(boxes.leaves))
+        for tree in np.split(z, boxes.starts[1:]):
+            writer.row(tree, np.ones(tree.size), 1.0, 1.0)
+        for split, is_left, leaves in _sides(boxes):
+            place, cut = boxes.place[boxes.ensemble.feature[split]], boxes.cut[split]
+            u = self._binaries[self._first[place] + cut]
+            entries, side = np.append(np.ones(leaves.size), -1.0 if is_left else 1.0), 0.0 if is_left else 1.0
+            writer.row(np.append(z[leaves], u), entries, -np.inf, side)
+        weights = Weights(z, boxes.value, boxes.ensemble.base, boxes.starts)
+        write_outputs(writer, sample, weights)
+        return weights
+
+    def _fill(self, x: FloatArray) -> FloatArray:
+        """Binaries and leaf weights at a point of the problem."""
+        cells = np.clip(self._trees.cells.of_point(x), 0, self._trees.cells.counts - 1)
+        parts = [
+            (np.arange(count - 1) >= cell).astype(float)
+            for cell, count in zip(cells, self._trees.cells.counts, strict=True)
+        ]
+        for sample in self._trees.samples:
+            weight = np.zeros(sample.boxes.leaves)
+            weight[sample.boxes.active(cells)] = 1.0
+            parts.append(weight)
+        return np.concatenate(parts)
+
+
+def cells_of(trees: TreeProblem, first: int, z: FloatArray) -> IntArray:
+    """(J,) the cells that the binaries of a point choose, which begin at column `first`."""
+    counts = trees.cells.counts
+    above = z[first : first + trees.cells.cuts] < 0.5
+    owner = np.repeat(np.arange(counts.size), counts - 1)
+    return np.bincount(owner[above], minlength=counts.size)
+
+
+def _sides(boxes: LeafBoxes) -> list[tuple[int, bool, IntArray]]:
+    """Splits with leaves on both sides within the box: (split, is left, the leaves on that side)."""
+    ensemble = boxes.ensemble
+    number, node = np.arange(boxes.leaves), boxes.node
+    parts: list[tuple[IntArray, IntArray]] = [(np.empty(0, dtype=np.int64),) * 2]
+    while number.size:
+        inner = ensemble.parent[node] != node
+        number, node = number[inner], node[inner]
+        up = ensemble.parent[node]
+        parts.append((2 * up + (ensemble.left[up] == node), number))
+        node = up
+    key, leaf = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(key, kind="stable")
+    keys, begin = np.unique(key[order], return_index=True)
+    groups = zip(keys, np.split(leaf[order], begin[1:]), strict=True)
+    last = boxes.cells.counts[boxes.place] - 1
+    return [
+        (int(key // 2), bool(key % 2), leaves)
+        for key, leaves in groups
+        if 0 <= boxes.cut[key // 2] < last[ensemble.feature[key // 2]]
+    ]

@@ -1,0 +1,121 @@
+"""The last lines of the log: what came of a solve, how far it is checked, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dovetail.core.mip import TOLERANCE
+from dovetail.report.log.layout import LABEL, fact, several, wrapped
+from dovetail.report.log.table import percent
+from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
+
+Result = Any
+"""A `dovetail.Result`. It knows its log, so the log does not know its class."""
+
+STOPPED = {
+    "proved": "proved",
+    "gap": "as near to the bound as was asked for",
+    "target": "the target is reached",
+    "agreed": "the two blocks agree",
+    "time": "the time was over",
+    "memory": "the memory was over",
+    "iterations": "all iterations were made",
+    "interrupt": "interrupted",
+    "stalled": "nothing left that brings more",
+    "callback": "the callback said so",
+    "error": "an error",
+}
+"""Stop reasons in words."""
+
+CHECKS = {
+    "rows": "rows",
+    "bounds": "bounds",
+    "integrality": "integers",
+    "prediction": "outputs are the predictor's",
+}
+"""The kinds of violation that decide, in words."""
+
+REPORTS = {"precision": "away from its float64 copy", "rounding": "a row that other rounding may miss"}
+"""Those that are reports, not failures."""
+
+
+def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u2717") -> Iterator[str]:
+    """What came of it; `passed` and `missed` mark the checks."""
+    yield ""
+    meaning, *details = result.message.split("; ")
+    yield from fact("status", f"{result.status.value}: {meaning}", width)
+    if result.x is None or result.stop_reason.value == "error":
+        for detail in details:
+            yield from wrapped(detail, width, " " * LABEL, " " * LABEL)
+    stopped = STOPPED[result.stop_reason.value]
+    yield from fact("stopped", f"{stopped}, after {result.seconds:.1f} s", width)
+    if result.objective is not None:
+        yield from fact("objective", f"{result.objective:.10g}", width)
+    yield from _bound(result, width)
+    if result.x is not None:
+        yield from fact("found by", _finder(result), width)
+        yield from _checks(result, width, passed, missed)
+    yield from _effort(result, width)
+    for number, hint in enumerate(result.hints):
+        yield from wrapped(hint, width, f"{'try next' if number == 0 else '':<{LABEL}}- ", " " * (LABEL + 2))
+
+
+def _bound(result: Result, width: int) -> Iterator[str]:
+    if result.bound is None:
+        yield from fact("bound", "none", width)
+        return
+    by = f" ({proved_by(result.bound_source)})" if result.bound_source and not _no_network(result) else ""
+    far = ""
+    if result.gap is not None and (result.bound_source not in ROWS_ONLY or result.status.value == "optimal"):
+        far = f", gap {percent(result.gap)}"
+    yield from fact("bound", f"{result.bound:.10g}{far}{by}", width)
+
+
+def _no_network(result: Result) -> bool:
+    """Whether the rows are all there is: a point of a problem with networks asks them."""
+    return result.x is not None and result.evaluations == 0
+
+
+def _finder(result: Result) -> str:
+    """What found the point, in which part, and when."""
+    gains = [row for row in result.trace if row.source]
+    words = "the rows alone" if _no_network(result) else found_by(result.source)
+    if not gains or gains[-1].source != result.source:
+        return words
+    last = gains[-1]
+    where = f"{last.part}: " if last.part and last.part not in words else ""
+    return f"{where}{words}, after {last.elapsed:.1f} s"
+
+
+def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[str]:
+    violation = result.violation
+    if violation is None:
+        return
+    checks = {
+        kind: words for kind, words in CHECKS.items() if kind != "prediction" or not _no_network(result)
+    }
+    for place, (kind, words) in enumerate(checks.items()):
+        worst = getattr(violation, kind)
+        mark = passed if worst.amount <= TOLERANCE else missed
+        by = "" if worst.amount == 0.0 else f" ({worst.amount:.1e})"
+        yield from fact("checks" if place == 0 else "", f"{mark} {words}{by}", width)
+    for kind, words in REPORTS.items():
+        worst = getattr(violation, kind)
+        if not worst.amount <= TOLERANCE:  # NaN: it could not be measured
+            yield from fact("", f"note: {words}: {worst}", width)
+    if result.extrapolations:
+        amount = several(len(result.extrapolations), "input")
+        farthest = result.extrapolations[0]
+        yield from fact("", f"note: {amount} outside the training data; farthest: {farthest}", width)
+
+
+def _effort(result: Result, width: int) -> Iterator[str]:
+    shares = result.profile.shares().items()
+    told = ", ".join(f"{name} {100 * part:.0f} %" for name, part in shares if part >= 0.005)
+    yield from fact("time", f"{result.seconds:.2f} s: {told}" if told else f"{result.seconds:.2f} s", width)
+    yield from fact(
+        "work",
+        f"{several(result.iterations, 'iteration')}, {several(result.evaluations, 'network evaluation')}",
+        width,
+    )

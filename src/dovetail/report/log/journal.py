@@ -1,0 +1,125 @@
+"""The log of one solve: its lines go to all outlets that there are.
+
+One that fails is given up, and the solve goes on: a closed pipe, a full disk or a stream of the user's own
+that raises whatever it likes must never cost a point.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import RLock
+from typing import TextIO
+
+from dovetail.report.log.heading import legend
+from dovetail.report.log.layout import count, harmless, number, wrapped
+from dovetail.report.log.outlet import LoggerOutlet, Outlet, PlainOutlet, Rendering
+from dovetail.report.log.table import RESIDUALS, Column, State, head, line, rows_only
+from dovetail.report.log.width import MOST, is_terminal
+
+LOGGER = logging.getLogger("dovetail")
+"""What the lines are records of; it has no handlers but those that the program gives it."""
+TURNS = "-\\|/"
+"""The live line's sign that work is going on."""
+
+
+def opened(log: TextIO | None, file: TextIO | None = None) -> Journal:
+    """The journal that writes to a stream and to a file of its own, as far as they are given, and to the
+    logger where somebody listens: at INFO, or at DEBUG where the lines are printed anyway, lest a program
+    that has set logging up sees them twice."""
+    outlets: list[Outlet] = []
+    if log is not None:
+        outlets.append(_shown_on(log))
+    if file is not None:
+        outlets.append(PlainOutlet(file, owned=True))
+    level = logging.INFO if log is None else logging.DEBUG
+    if LOGGER.isEnabledFor(level):
+        outlets.append(LoggerOutlet(LOGGER, level))
+    return Journal(outlets)
+
+
+def _shown_on(stream: TextIO) -> Outlet:
+    if is_terminal(stream):
+        from dovetail.report.log.live import LiveOutlet, can_be_live  # rich takes its time
+
+        if can_be_live(stream):
+            return LiveOutlet(stream)
+    return PlainOutlet(stream)
+
+
+class Journal:
+    """Outlets, and what was written to them last."""
+
+    def __init__(self, outlets: list[Outlet]) -> None:
+        self._outlets, self._lock = outlets, RLock()
+        self._columns: tuple[Column, ...] | None = None
+        self._explained, self._turn = False, 0
+        self.failure = ""
+        """Why an outlet was given up, if one was."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody reads it."""
+        return not self._outlets
+
+    def say(self, text: str, first: str = "", rest: str = "", style: str = "") -> None:
+        """A text, wrapped."""
+        self.write(lambda width: wrapped(text, width, first, rest), style)
+
+    def write(self, rendering: Rendering, style: str = "") -> None:
+        """Lines that are made for each outlet's width."""
+        with self._lock:
+            for outlet in tuple(self._outlets):
+                self._attempt(outlet, lambda outlet: outlet.write(rendering, style))
+
+    def row(self, columns: tuple[Column, ...], state: State, *, unwatched: bool = False) -> None:
+        """A row of the table, under titles where they are others than before; `unwatched`: only where no live
+        line says the same."""
+        with self._lock:
+            self.explain(columns)
+            if columns is not self._columns:
+                self._columns = columns
+                self.write(lambda width: [head(columns, width)])
+            for outlet in tuple(self._outlets):
+                if not (unwatched and outlet.live):
+                    self._attempt(outlet, lambda out: out.write(lambda width: [line(columns, state, width)]))
+
+    def explain(self, columns: tuple[Column, ...]) -> None:
+        """How to read the rows that come; once."""
+        with self._lock:
+            if not self._explained:
+                self._explained = True
+                self.write(lambda width: legend(residuals=columns is RESIDUALS, width=width))
+
+    def show(self, state: State) -> None:
+        """Put the state on the live line, where there is one."""
+        with self._lock:
+            self._turn = (self._turn + 1) % len(TURNS)
+            for outlet in tuple(self._outlets):
+                if outlet.live:
+                    self._attempt(outlet, lambda outlet: outlet.show(_live_line(TURNS[self._turn], state)))
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        with self._lock:
+            for outlet in tuple(self._outlets):
+                self._attempt(outlet, lambda outlet: outlet.close())
+            self._outlets.clear()
+
+    def _attempt(self, outlet: Outlet, work: Callable[[Outlet], None]) -> None:
+        try:
+            work(outlet)
+        except Exception as reason:  # whatever a stream of the user's own raises
+            self._outlets.remove(outlet)
+            self.failure = f"the log could not be written ({type(reason).__name__}: {reason})"
+            LOGGER.warning("%s; the solve goes on without it", self.failure)
+
+
+def _live_line(turn: str, state: State) -> str:
+    """The state in a few words."""
+    best = number(state.incumbent) if state.incumbent == state.incumbent else "no point yet"
+    words = [f"{state.elapsed:.1f} s", state.part, f"best {best}"]
+    if state.bound is not None:
+        words.append(rows_only(state.bound, MOST) if state.rows_only else f"bound {number(state.bound)}")
+    words.append(f"{count(state.evaluations)} evaluations")
+    return harmless(f"{turn} {'  '.join(word for word in words if word)}")

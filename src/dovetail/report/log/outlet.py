@@ -1,0 +1,97 @@
+"""Where lines of the log go: a stream, a terminal with a live line, Python's `logging`.
+
+What is written is a function of the width, since a terminal of 60 columns and a file of 79 show the same
+solve at the same time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Protocol, TextIO
+
+from dovetail.report.log.width import MOST, width_of
+
+MARKS = {"\u2713": "+", "\u2717": "!"}
+"""Of checks that passed and failed, where the encoding has no better ones."""
+
+Rendering = Callable[[int], Iterable[str]]
+"""Lines of at most so many columns."""
+
+
+class Outlet(Protocol):
+    """One place that the log is written to."""
+
+    live: bool
+    """Whether it has a line that shows that work is going on."""
+
+    def write(self, rendering: Rendering, style: str = "") -> None:
+        """Write lines; `style` is what they are, for outlets that show it: section, warning or nothing."""
+        ...
+
+    def show(self, line: str) -> None:
+        """Put this on the live line."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        ...
+
+
+class PlainOutlet:
+    """Lines on a stream. What its encoding cannot say becomes a question mark."""
+
+    live = False
+
+    def __init__(self, stream: TextIO, *, owned: bool = False) -> None:
+        self._stream, self._owned = stream, owned
+
+    def write(self, rendering: Rendering, style: str = "") -> None:
+        """Write and flush."""
+        encoding = getattr(self._stream, "encoding", None)
+        for line in rendering(MOST if self._owned else width_of(self._stream)):
+            print(encodable(line, encoding), file=self._stream, flush=True)
+
+    def show(self, line: str) -> None:
+        """There is no such line."""
+
+    def close(self) -> None:
+        """A file that was opened for the log is closed with it."""
+        if self._owned:
+            self._stream.close()
+
+
+class LoggerOutlet:
+    """Records of a logger, one per line."""
+
+    live = False
+
+    def __init__(self, logger: logging.Logger, level: int) -> None:
+        self._logger, self._level = logger, level
+
+    def write(self, rendering: Rendering, style: str = "") -> None:
+        """Log; a warning as one, if the program has set logging up: else Python would print it."""
+        warning = style == "warning" and self._logger.hasHandlers()
+        for line in rendering(MOST):
+            self._logger.log(logging.WARNING if warning else self._level, "%s", line)
+
+    def show(self, line: str) -> None:
+        """There is no such line."""
+
+    def close(self) -> None:
+        """Handlers are the program's own."""
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """The text, with a question mark for what this encoding cannot say."""
+    if text.isascii() or not isinstance(encoding, str):
+        return text
+    try:
+        text.encode(encoding)
+    except LookupError:
+        return text
+    except UnicodeEncodeError:
+        for mark, plain in MARKS.items():
+            text = text.replace(mark, plain)
+        return text.encode(encoding, "replace").decode(encoding, "replace")
+    return text

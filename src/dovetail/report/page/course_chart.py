@@ -1,0 +1,124 @@
+"""Point and bound as steps over the seconds, in the colours of the parts that found them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dovetail.report.page.axis import covering
+from dovetail.report.page.chart import (
+    NARROW,
+    WIDE,
+    Chart,
+    Figure,
+    Frame,
+    Line,
+    Mark,
+    Point,
+    Stop,
+    path,
+    steps,
+    thinned,
+)
+from dovetail.report.page.course import Course, Gain
+from dovetail.report.page.number_text import number, seconds
+
+REACH = 4.0
+"""Bounds farther from all points than so many times their spread would press them into one line."""
+LEFT_OUT, FLAT = 0.25, 0.2
+"""At most so many of the first points lie off the chart, where without one of them it shows the others five
+times as large."""
+
+
+def course_figure(course: Course) -> Figure | None:
+    """The chart for screens and phones; None where nothing was found, and nothing but one thing proved."""
+    points, bounds = thinned(course.points), thinned(course.bounds)
+    if not points and len(bounds) < 2:
+        return None
+    limits = _limits([gain.value for gain in points], [gain.value for gain in bounds])
+    notes = _notes(points, bounds, limits)
+    points, bounds = (
+        [gain for gain in gains if limits[0] <= gain.value <= limits[1]] for gains in (points, bounds)
+    )
+    wide, narrow = (_chart(course, points, bounds, limits, frame) for frame in (WIDE, NARROW))
+    return Figure(wide, narrow, notes)
+
+
+def _chart(
+    course: Course, points: list[Gain], bounds: list[Gain], limits: tuple[float, float], frame: Frame
+) -> Chart:
+    times = [gain.seconds for gain in (*points, *bounds)]
+    first = max(0.8 * min(times), 1e-4 * course.end) if course.early else 0.0
+    x, y = frame.across(first, course.end, log=course.early), frame.upward(*limits)
+    place = [[(x.place(g.seconds), y.place(g.value)) for g in gains] for gains in (points, bounds)]
+    end, colours = x.place(course.end), course.colours
+    lines = _lines(place[1], bounds, end, colours, dashed=True)
+    lines += _lines(place[0], points, end, colours, dashed=False)
+    marks = [Mark(*at, colours[gain.source]) for at, gain in zip(place[0], points, strict=True)]
+    moments = sorted({*times, course.end})
+    stops = [Stop(x.place(moment), course.said_at(moment)) for moment in thinned(moments)]
+    label = f"Best point and proven bound over {seconds(course.end)}. {course.said_at(course.end)}"
+    title = "seconds, on a logarithmic scale" if course.early else "seconds"
+    return Chart(
+        frame.width, frame.height, x, y, label, title, lines, marks, stops, _area(place[0], place[1], end)
+    )
+
+
+def _lines(
+    places: Sequence[Point], gains: Sequence[Gain], end: float, colours: dict[str, int], *, dashed: bool
+) -> list[Line]:
+    """One path for each stretch of the same part; a step belongs to the part that made it."""
+    lines: list[Line] = []
+    begin = 0
+    for k in range(1, len(gains) + 1):
+        if k < len(gains) and gains[k].source == gains[begin].source:
+            continue
+        until = places[k][0] if k < len(gains) else end
+        corners = steps(places[begin:k], until)
+        if begin:
+            corners.insert(0, (places[begin][0], places[begin - 1][1]))
+        lines.append(Line(path(corners), colours[gains[begin].source], dashed))
+        begin = k
+    return lines
+
+
+def _area(points: list[Point], bounds: list[Point], end: float) -> str:
+    """Where better points may still be: between the two staircases."""
+    if not points or not bounds:
+        return ""
+    start = max(points[0][0], bounds[0][0])
+    above, below = ([(max(x, start), y) for x, y in steps(each, end)] for each in (points, bounds))
+    return path([*above, *reversed(below)]) + "z"
+
+
+def _limits(points: list[float], bounds: list[float]) -> tuple[float, float]:
+    shown = _near_the_end(points)
+    if not shown:
+        return covering(bounds)
+    low, high = min(shown), max(shown)
+    spread = (high - low) or 0.25 * max(abs(high), 1e-9)
+    near = [bound for bound in bounds if low - REACH * spread <= bound <= high + REACH * spread]
+    return covering([*shown, *near])
+
+
+def _near_the_end(points: list[float]) -> list[float]:
+    """Without the first ones that are worse by far."""
+    shown = points
+    while len(shown) > 2 and len(points) - len(shown) < LEFT_OUT * len(points):
+        whole, rest = max(shown) - min(shown), max(shown[1:]) - min(shown[1:])
+        if rest > FLAT * whole or rest == 0.0:
+            break
+        shown = shown[1:]
+    return shown
+
+
+def _notes(points: list[Gain], bounds: list[Gain], limits: tuple[float, float]) -> list[str]:
+    """What lies off the chart."""
+    notes = []
+    for gains, what in ((points, "points"), (bounds, "bounds")):
+        off = [gain for gain in gains if not limits[0] <= gain.value <= limits[1]]
+        if off and off[-1] is gains[-1]:
+            notes.append(f"The bound, {number(off[-1].value)}, lies off the chart.")
+        elif off:
+            until, first = seconds(off[-1].seconds), number(off[0].value)
+            notes.append(f"The {what} up to {until}, from {first} on, lie off the chart.")
+    return notes

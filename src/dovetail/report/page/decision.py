@@ -1,0 +1,249 @@
+"""The decision: every family of columns as a table, values at their limits marked, what is large cut down.
+
+What is left out is said beside the table. The whole of it is in `result.x` and in the result's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import TOLERANCE
+from dovetail.report.page.families import ColumnFamily, families
+from dovetail.report.page.grid import ACROSS, NO_COLUMN, Grid, grids
+from dovetail.report.page.number_text import NOTHING, count, number, numbers
+from dovetail.report.page.visible_text import visible
+
+MOST_CELLS = 8000
+"""On one page: about 200 KB of text, and a browser on a phone still scrolls it."""
+MOST_ROWS, MOST_TABLES = 200, 24
+"""Nobody reads more rows of one table, nor more tables."""
+DENSE_FROM = 50
+"""Letters in the head of a table; with more of them letters and gaps are smaller."""
+MOST_CHOSEN = 400
+"""Indices of those that are yes: a screen of them."""
+SORTED_FROM, FILTERED_FROM = 8, 20
+"""Rows from which on a table can be sorted, and searched: fewer are seen at a glance."""
+
+
+class Cell(NamedTuple):
+    """What is written, and what it is: "up" or "low" at a limit, "fixed", "yes", "no"."""
+
+    text: str
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A grid as it is shown."""
+
+    title: str
+    about: str
+    head: list[str]
+    """The name of the rows first."""
+    rows: list[tuple[str, list[Cell]]]
+    left_out: str = ""
+    chosen: list[str] = field(default_factory=list)
+    """Instead of rows: the indices of those that are yes."""
+
+    @property
+    def sortable(self) -> bool:
+        """Whether sorting helps."""
+        return len(self.rows) >= SORTED_FROM
+
+    @property
+    def dense(self) -> bool:
+        """Whether it needs smaller letters to fit."""
+        return sum(map(len, self.head)) > DENSE_FROM
+
+    @property
+    def fits(self) -> bool:
+        """Whether it takes the room that it needs; families below each other take all."""
+        return self.head[0] != "family"
+
+    @property
+    def filterable(self) -> bool:
+        """Whether searching helps."""
+        return len(self.rows) >= FILTERED_FROM
+
+    @property
+    def marks(self) -> set[str]:
+        """The marks that need a legend."""
+        return {cell.mark for _, cells in self.rows for cell in cells}
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Values and limits of all columns; a result from an old file knows no limits."""
+
+    x: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    integer: BoolArray
+    read: BoolArray
+    written: BoolArray
+
+    @classmethod
+    def of(cls, result: Any) -> Point:
+        """Of a result with a point."""
+        x, facts = result.x, result.facts
+        if facts is None:
+            free, no = np.full(x.size, np.inf), np.zeros(x.size, dtype=bool)
+            return cls(x, -free, free, no, no, no)
+        return cls(x, facts.lower, facts.upper, facts.integer, facts.read, facts.written)
+
+    def ties(self, columns: IntArray) -> str:
+        """Whether some of the columns are inputs or outputs of predictors."""
+        words = ["input"] * bool(self.read[columns].any()) + ["output"] * bool(self.written[columns].any())
+        return " and ".join(words) or NOTHING
+
+    def binary(self, columns: IntArray) -> BoolArray:
+        """Which of the columns are yes or no."""
+        whole = self.integer[columns]
+        return np.asarray(whole & (self.lower[columns] >= 0.0) & (self.upper[columns] <= 1.0))
+
+    def at_lower(self, columns: IntArray) -> BoolArray:
+        """Which are at their lower limit."""
+        return np.asarray(self.x[columns] <= self.lower[columns] + TOLERANCE)
+
+    def at_upper(self, columns: IntArray) -> BoolArray:
+        """Which are at their upper limit."""
+        return np.asarray(self.x[columns] >= self.upper[columns] - TOLERANCE)
+
+
+def decision_tables(result: Any) -> tuple[list[Table], str]:
+    """The tables, and what is said of those that are left out."""
+    point = Point.of(result)
+    laid_out = grids(families(result.names, point.x.size))
+    tables, cells = [], MOST_CELLS
+    shown = laid_out[:MOST_TABLES]
+    for k, grid in enumerate(shown):
+        width = len(grid.across)
+        fair = cells // (len(shown) - k) // width
+        tables.append(_table(grid, point, max(1, min(MOST_ROWS, fair))))
+        cells -= len(tables[-1].rows) * width
+    rest = len(laid_out) - len(shown)
+    more = count(rest, "more family", "more families")
+    return tables, f"{more} of columns: in the result only." if rest else ""
+
+
+def family_rows(result: Any) -> list[tuple[str, list[Cell]]]:
+    """A row for each family: how many, of what kind, and where its values lie."""
+    point = Point.of(result)
+    found = families(result.names, point.x.size)
+    return [(_label(family), _overview(family, point)) for family in found[: 2 * MOST_TABLES]]
+
+
+def _label(family: ColumnFamily) -> str:
+    return visible(family.label) if family.label else "single columns"
+
+
+def _overview(family: ColumnFamily, point: Point) -> list[Cell]:
+    columns = family.columns
+    values = point.x[columns]
+    kind = "yes or no" if np.all(point.binary(columns)) else _kind(point.integer[columns])
+    low, mean, high = numbers(np.array([values.min(), values.mean(), values.max()]))
+    nonzero = int(np.count_nonzero(np.abs(values) > TOLERANCE))
+    at_limits = point.at_lower(columns).sum(), point.at_upper(columns).sum()
+    texts = [f"{columns.size:,}", kind, point.ties(columns), low, mean, high, f"{nonzero:,}"]
+    return [Cell(text) for text in (*texts, *(f"{int(amount):,}" for amount in at_limits))]
+
+
+def _kind(integer: BoolArray) -> str:
+    if integer.all():
+        return "integer"
+    return "some integer" if integer.any() else "continuous"
+
+
+def _table(grid: Grid, point: Point, most_rows: int) -> Table:
+    if grid.columns.shape[1] == 1 and len(grid.rows) > ACROSS and np.all(point.binary(grid.columns)):
+        return _chosen(grid, point)
+    rows, left_out = _rows_shown(grid, point, most_rows)
+    columns = grid.columns[rows]
+    cells = _cells(columns, point, grid.mixed)
+    head = [grid.corner, *(visible(text, 30) for text in grid.across)]
+    labelled = [(visible(grid.rows[i]), line) for i, line in zip(rows.tolist(), cells, strict=True)]
+    there = grid.columns[grid.columns != NO_COLUMN]
+    about = [count(there.size, "column")]
+    tied = point.ties(there)
+    about += [f"{tied} of a predictor"] if tied != NOTHING else []
+    alike = all(bool(np.all(limit[there] == limit[there[0]])) for limit in (point.lower, point.upper))
+    if alike and not np.all(point.binary(there)):
+        about.append(f"limits {_limits(point, int(there[0])).text}")
+    elif len(head) == 2 and not alike:
+        head.append("limits")
+        for line, column in zip(cells, columns[:, 0].tolist(), strict=True):
+            line.append(_limits(point, column))
+    return Table(visible(grid.title), ", ".join(about), head, labelled, left_out)
+
+
+def _chosen(grid: Grid, point: Point) -> Table:
+    """Those that are yes, by their indices: a long column of yes and no says less."""
+    columns = grid.columns[:, 0]
+    yes = np.flatnonzero(point.x[columns] > 0.5)
+    about = f"{yes.size:,} of {columns.size:,} are yes"
+    tied = point.ties(columns)
+    about += f", {tied} of a predictor" if tied != NOTHING else ""
+    shown = [visible(grid.rows[i], 40) for i in yes[:MOST_CHOSEN].tolist()]
+    left_out = f"{yes.size - MOST_CHOSEN:,} more are yes." if yes.size > MOST_CHOSEN else ""
+    return Table(visible(grid.title), about, [], [], left_out, shown)
+
+
+def _limits(point: Point, column: int) -> Cell:
+    lower, upper = point.lower[column], point.upper[column]
+    if lower == upper:
+        return Cell("fixed")
+    if np.isinf(lower) and np.isinf(upper):
+        return Cell("none")
+    return Cell(f"{number(lower, 4)} to {number(upper, 4)}")
+
+
+def _rows_shown(grid: Grid, point: Point, most: int) -> tuple[IntArray, str]:
+    """The rows with the largest values, in their order, and what is said of the others."""
+    size = np.where(grid.columns == NO_COLUMN, 0.0, np.abs(point.x[grid.columns]))
+    total = len(grid.rows)
+    if total <= most:
+        return np.arange(total), ""
+    scale = size.max(axis=0)
+    rank = (size / np.where(scale > 0.0, scale, 1.0)).max(axis=1)
+    nonzero = int(np.count_nonzero(rank > TOLERANCE))
+    rows = np.sort(np.argsort(-rank, kind="stable")[: max(1, min(most, nonzero))])
+    zeros, others = min(total - nonzero, total - len(rows)), max(0, nonzero - len(rows))
+    told = [f"{zeros:,} rows of zeros"] * (zeros > 0) + [f"{others:,} others"] * (others > 0)
+    which = ", those with the largest values" if others else ""
+    return rows, f"{len(rows):,} of {total:,} rows{which}. Left out: {', '.join(told)}."
+
+
+def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
+    """(rows, across) cells; the decimals of a family are alike."""
+    there = columns != NO_COLUMN
+    values = np.where(there, point.x[columns], np.nan)
+    binary = there & point.binary(columns)
+    fixed = there & (point.lower[columns] == point.upper[columns])
+    up = there & point.at_upper(columns) & ~fixed & ~binary
+    low = there & point.at_lower(columns) & ~fixed & ~binary & (point.lower[columns] != 0.0)
+    zero = np.abs(values) <= TOLERANCE
+    kinds = {"": ~there, "fixed": fixed, "yes": binary & ~zero, "no": binary, "up": up, "low": low}
+    marks = np.select([*kinds.values(), zero], [*kinds, "no"], "")
+    texts = _texts(values, mixed)
+    return [
+        [_cell(*entry) for entry in zip(*line, strict=True)]
+        for line in zip(texts, marks.tolist(), binary.tolist(), strict=True)
+    ]
+
+
+def _cell(text: str, mark: str, binary: bool) -> Cell:
+    return Cell("yes" if mark == "yes" else NOTHING, mark) if binary and mark != "fixed" else Cell(text, mark)
+
+
+def _texts(values: FloatArray, mixed: bool) -> list[Sequence[str]]:
+    """In wide tables a row holds one family, in long ones a column does."""
+    if mixed:
+        return [[number(value) for value in line] for line in values.tolist()]
+    if len(values) <= values.shape[1]:
+        return [numbers(line) for line in values]
+    return list(zip(*(numbers(line) for line in values.T), strict=True))

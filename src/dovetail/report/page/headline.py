@@ -1,0 +1,109 @@
+"""The first thing that is read: what came of it, in a sentence and four figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dovetail.report.page.course import Course
+from dovetail.report.page.number_text import count, number, percent, seconds
+from dovetail.report.page.visible_text import visible
+from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
+
+STATUS = {
+    "optimal": "Optimal",
+    "feasible": "Best point found",
+    "infeasible": "Infeasible",
+    "unbounded": "Unbounded",
+    "no_solution": "No solution found",
+    "error": "Ended by an error",
+}
+"""Statuses as a heading."""
+
+STOPPED = {
+    "proved": "ended with a proof",
+    "gap": "ended at the gap that was asked for",
+    "target": "ended at the target",
+    "agreed": "ended when both blocks agreed",
+    "time": "stopped at the time limit",
+    "memory": "stopped at the memory limit",
+    "iterations": "ended after all iterations",
+    "interrupt": "interrupted",
+    "stalled": "ended when nothing brought more",
+    "callback": "stopped by the callback",
+    "error": "ended by an error",
+}
+"""Stop reasons in a sentence; one that is not here stands for itself."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure, and what it is."""
+
+    figure: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """Heading, the line below it, and the figures."""
+
+    title: str
+    subtitle: str
+    tone: str
+    """"good", "fair" or "bad": the colour of the status."""
+    status: str
+    tiles: list[Tile]
+
+
+def headline(result: Any, course: Course) -> Headline:
+    """Of one result."""
+    status, reason = result.status.value, result.stop_reason.value
+    title = STATUS[status]
+    if result.objective is not None:
+        title = f"{title}: {number(result.objective)}"
+    tone = {"optimal": "good", "feasible": "fair"}.get(status, "bad")
+    subtitle = f"{visible(result.method)}, {STOPPED.get(reason, reason)} after {seconds(result.seconds)}"
+    tiles = [_verified(result), _bound(result, course), _work(result, course)]
+    if result.objective is not None:
+        tiles.insert(0, _objective(result))
+    return Headline(title, subtitle, tone, status.replace("_", " "), tiles)
+
+
+def _objective(result: Any) -> Tile:
+    sense = {"min": "objective, minimised", "max": "objective, maximised"}
+    words = sense.get("" if result.facts is None else result.facts.sense, "objective")
+    return Tile(number(result.objective), words)
+
+
+def _bound(result: Any, course: Course) -> Tile:
+    if result.bound is None:
+        return Tile("no bound", "how much better it could be is not known")
+    source = course.bounds[-1].source if course.bounds else ""
+    by = f" ({visible(proved_by(source))})" if source else ""
+    if result.status.value == "optimal":
+        return Tile("proved", f"bound {number(result.bound)}{by}")
+    if result.gap is None:
+        return Tile(number(result.bound), f"bound on every point{by}")
+    if source in ROWS_ONLY:
+        return Tile("not proved", f"no bound sees the networks; rows alone allow {number(result.bound)}")
+    return Tile(f"{percent(result.gap)} gap", f"proven bound {number(result.bound)}{by}")
+
+
+def _verified(result: Any) -> Tile:
+    if result.violation is None:
+        return Tile("no point", "no candidate passed the check")
+    if result.violation.within():
+        return Tile("verified", "rows, bounds, integers, and the predictors as you deploy them")
+    return Tile("not verified", visible(f"misses {result.violation}"))
+
+
+def _work(result: Any, course: Course) -> Tile:
+    words = count(result.iterations, "iteration")
+    evaluations = getattr(result, "evaluations", None)
+    if evaluations:
+        words += f", {count(evaluations, 'network evaluation')}"
+    if course.points:
+        last = course.points[-1]
+        words += f"; last gain at {seconds(last.seconds)} by {visible(found_by(last.source))}"
+    return Tile(seconds(result.seconds), words)

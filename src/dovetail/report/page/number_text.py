@@ -1,0 +1,88 @@
+"""Numbers as people read them: as many digits as say something, all of one column alike."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+
+MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
+DIGITS = 4
+"""Digits of the largest number of a column that are shown: what a plan is carried out by."""
+WHOLE = 1e-6
+"""What is nearer to a whole number than the check's tolerance is shown as one."""
+LARGE = 1e7
+"""From here on powers of ten are easier to read."""
+
+
+def number(value: float | None, digits: int = 6) -> str:
+    """One number with so many digits; a dash for none."""
+    if value is None or not math.isfinite(value):
+        return NOTHING if value is None or math.isnan(value) else f"{MINUS if value < 0 else ''}∞"
+    if value == 0.0 or (1e-4 <= abs(value) < LARGE):
+        value += 0.0  # never -0
+        decimals = 0 if value == 0.0 else max(0, digits - 1 - math.floor(math.log10(abs(value))))
+        text = f"{value:,.{decimals}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    else:
+        text = f"{value:.{max(1, digits - 3)}g}"
+    return text.replace("-", MINUS)
+
+
+def numbers(values: FloatArray) -> list[str]:
+    """Numbers that stand below each other, with the same decimals; NaN is nothing at all."""
+    shown = values[np.isfinite(values)]
+    largest = float(np.max(np.abs(shown), initial=0.0))
+    if largest >= LARGE:
+        return ["" if math.isnan(value) else number(value, DIGITS) for value in values.tolist()]
+    if bool(np.all(np.abs(shown - np.round(shown)) <= WHOLE)):
+        decimals = 0
+    else:
+        decimals = DIGITS - 1 - math.floor(math.log10(largest))
+        decimals = min(max(decimals, 1), DIGITS)
+    return [_fixed(value, decimals) for value in values.tolist()]
+
+
+def _fixed(value: float, decimals: int) -> str:
+    if math.isnan(value):
+        return ""
+    if not math.isfinite(value):
+        return number(value)
+    if abs(value) <= WHOLE:
+        return "0"
+    text = f"{value:,.{decimals}f}"
+    if float(text.replace(",", "")) == 0.0:
+        text = f"{value:.0e}"
+    return text.replace("-", MINUS)
+
+
+def change(value: float, digits: int = 4) -> str:
+    """A difference, with its sign."""
+    return f"+{number(value, digits)}" if value > 0 else number(value, digits)
+
+
+def seconds(value: float) -> str:
+    """A time; below ten seconds with what can be told apart."""
+    if value < 0.0005:
+        return "0 s"
+    if value < 1.0:
+        return f"{value:.3f} s" if value < 0.1 else f"{value:.2f} s"
+    return f"{value:.1f} s" if value < 1000 else f"{value:,.0f} s"
+
+
+def percent(share: float | None) -> str:
+    """A share of one."""
+    if share is None or not math.isfinite(share):
+        return NOTHING
+    if share < WHOLE:
+        return "0 %"
+    if share < 1e-4:
+        return "< 0.01 %"
+    return f"{100 * share:.3g} %" if share < 9.995 else f"{share:,.0f} times"
+
+
+def count(amount: int, what: str, plural: str = "") -> str:
+    """So many of them."""
+    return f"{amount:,} {what if amount == 1 else plural or what + 's'}"

@@ -1,0 +1,108 @@
+"""One result as a page: `result.report("page.html")`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dovetail.core.file_writing import write_file
+from dovetail.report.page import checks, decision
+from dovetail.report.page.chart import SHAPES
+from dovetail.report.page.course import Course, by_part, listed_points
+from dovetail.report.page.course_chart import course_figure
+from dovetail.report.page.flips import flips
+from dovetail.report.page.headline import headline
+from dovetail.report.page.number_text import change, count
+from dovetail.report.page.residual_chart import residual_figures
+from dovetail.report.page.templates import render
+from dovetail.report.page.time_shares import time_shares
+from dovetail.report.page.visible_text import visible
+from dovetail.report.sources import found_by, proved_by
+
+Result = Any
+"""A `dovetail.Result`. It knows its page, so the page does not know its class."""
+
+MANY_COLUMNS = 60
+"""From so many on, a table of families comes before the families themselves."""
+
+
+def write_page(result: Result, path: Path) -> Path:
+    """Write the page of a result; the path again."""
+    return write_file(path, result_page(result))
+
+
+def result_page(result: Result) -> str:
+    """The page of a result, as text."""
+    course = Course.of(result)
+    points, left_out = listed_points(course)
+    tables, more = decision.decision_tables(result) if result.x is not None else ([], "")
+    many = result.x is not None and result.x.size > MANY_COLUMNS
+    named, unnamed = checks.extrapolations(result)
+    return render(
+        "result.html",
+        head=headline(result, course),
+        message=checks.sentence(result.message),
+        warnings=checks.warnings(result),
+        hints=checks.hints(result),
+        flips=flips(result),
+        overview=decision.family_rows(result) if many else [],
+        tables=tables,
+        more_tables=more,
+        course=course_figure(course),
+        found=by_part(course.points, course, found_by),
+        proved=by_part(course.bounds, course, proved_by),
+        points=points,
+        points_left_out=left_out,
+        residuals=residual_figures(result.trace),
+        shares=time_shares(result),
+        checks=checks.checks(result),
+        extrapolations=named,
+        more_extrapolations=unnamed,
+        blocks=_blocks(result),
+        settings=settings_lines(result),
+        call=_call(result),
+        change=change,
+        shapes=[*SHAPES, SHAPES[0]],
+        square=SHAPES[1],
+    )
+
+
+def _blocks(result: Result) -> list[str]:
+    """What the problem is, a line for the program and one for each block."""
+    facts = result.facts
+    if facts is None:
+        return []
+    verb = "minimise" if facts.sense == "min" else "maximise"
+    lines = [
+        f"{verb} over {count(facts.lower.size, 'column')} ({int(facts.integer.sum()):,} integer) "
+        f"and {count(facts.n_rows, 'row')}"
+    ]
+    for block in facts.blocks[:MANY_BLOCKS]:
+        lines.append(
+            f"{visible(block.name)}: {visible(block.predictor)}, {count(block.samples, 'sample')}, "
+            f"{count(block.n_inputs, 'input')} to {count(block.n_outputs, 'output')}, "
+            f"{'classes' if block.classifies else 'values'}"
+        )
+    rest = len(facts.blocks) - MANY_BLOCKS
+    return [*lines, f"and {count(rest, 'more block')}"] if rest > 0 else lines
+
+
+MANY_BLOCKS = 12
+"""Blocks with a line of their own."""
+
+
+def _call(result: Result) -> str:
+    return "" if result.settings is None else visible(result.settings.call, 1000)
+
+
+def settings_lines(result: Result) -> list[tuple[str, str]]:
+    """What another run must be told, beside the call."""
+    if result.settings is None:
+        return [("method", visible(result.method))]
+    settings = result.settings
+    options = ", ".join(f"{name}={value}" for name, value in settings.fields.items())
+    versions = ", ".join(f"{name} {value}" for name, value in settings.versions.items())
+    lines = [("method", f"{result.method}: {options}" if options else result.method)]
+    lines += [("engine", result.engine)] if result.engine else []
+    lines += [("versions", versions), ("machine", settings.machine)]
+    return [(name, visible(text, 1500)) for name, text in lines]

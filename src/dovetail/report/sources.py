@@ -1,0 +1,60 @@
+"""Who finds points and who proves bounds, in words: the log, the page and docs/log.md say it like this.
+
+Methods give each point that they offer, and each bound that they prove, a short source. A source that is
+not here, of a method of somebody else's, stands for itself.
+"""
+
+from __future__ import annotations
+
+ROWS_ONLY = ("host", "box")
+"""Sources of bounds that no network has a part in: rows, bounds and integers alone prove them."""
+
+FOUND = {
+    "start": "the start that was given",
+    "host": "the rows alone, outputs predicted afterwards",
+    "x": "the method's own iterate",
+    "u": "the networks' copies, rounded",
+    "probe": "a probe around the middle of the boxes",
+    "cheapest": "a descent from the cheapest point of the rows",
+    "least-activity": "a descent from the point that moves least",
+    "random": "a descent from a random start",
+    "near": "a descent from near the best point",
+    "relaxed": "a descent with the integers relaxed",
+    "rens": "a MIP over the integers that came out fractional",
+    "lns": "a large neighbourhood of the best point",
+    "switch": "moves of single integers",
+    "greedy": "a greedy choice of columns",
+    "master": "a MIP over the columns",
+    "polish": "a descent from the chosen columns",
+    "templates": "one priced column for each block",
+    "boxes": "a box of input branching",
+    "branching": "a node of ReLU branching",
+    "exact": "the exact MIP",
+    "tables": "the exact MIP of tables",
+    "scip": "SCIP",
+}
+"""Sources of points."""
+
+PROVED = {
+    "host": "rows only, no network seen",
+    "box": "bounds only, no network seen",
+    "boxes": "input branching",
+    "planes": "planes over cells, in an LP",
+    "prices": "prices, blocks bounded one by one",
+    "signs": "ReLU branching",
+    "tightening": "boxes of better points, which are empty",
+    "exact": "the exact MIP",
+    "tables": "the exact MIP of tables",
+    "scip": "SCIP",
+}
+"""Sources of bounds."""
+
+
+def found_by(source: str) -> str:
+    """Where a point came from."""
+    return FOUND.get(source, source)
+
+
+def proved_by(source: str) -> str:
+    """What a bound rests on."""
+    return PROVED.get(source, source)

@@ -1,0 +1,64 @@
+"""A part of a solve: one method at work, and what it brought, in words for the log."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dovetail.report.log.layout import number, several
+from dovetail.report.log.table import State
+from dovetail.run.budget import StopReason
+
+ENDS = {
+    StopReason.PROVED: "proved",
+    StopReason.GAP: "near enough to the bound",
+    StopReason.TARGET: "target reached",
+    StopReason.AGREED: "the blocks agree",
+    StopReason.TIME: "its time was over",
+    StopReason.INTERRUPT: "interrupted",
+    StopReason.CALLBACK: "stopped by the callback",
+    StopReason.ERROR: "ended by an error",
+}
+"""Why a part ended, where that is worth a word: mostly it has done what it could."""
+
+
+@dataclass
+class SolvePart:
+    """One method at work."""
+
+    name: str
+    began: State
+    rounds: int
+    """On record before it began."""
+    residuals: bool = False
+    """Whether its rows show residuals."""
+    note: str = ""
+    """What the method says of itself at its end."""
+    stop_reason: StopReason | None = None
+
+    def summary(self, now: State, rounds: int) -> str:
+        """What it brought."""
+        said = [several(rounds - self.rounds, "round"), gain(self.began, now) or "no gain"]
+        if self.stop_reason in ENDS:
+            said.append(ENDS[self.stop_reason])
+        note = self.note.removeprefix(f"{self.name}: ")
+        return f"{now.elapsed - self.began.elapsed:.1f} s {self.name}: {', '.join(said)}" + (
+            f"; {note}" if note else ""
+        )
+
+
+def gain(before: State, now: State) -> str:
+    """What became better, "" where nothing did."""
+    better = []
+    if not math.isnan(now.incumbent) and now.incumbent != before.incumbent:
+        better.append(_step("incumbent", "first point", before.incumbent, now.incumbent))
+    if now.bound is not None and not now.rows_only and (now.bound != before.bound or before.rows_only):
+        known = before.bound is not None and not before.rows_only
+        better.append(_step("bound", "bound", before.bound if known else None, now.bound))
+    return ", ".join(better)
+
+
+def _step(what: str, first: str, before: float | None, now: float) -> str:
+    if before is None or math.isnan(before):
+        return f"{first} {number(now)}"
+    return f"{what} {number(before)} to {number(now)}"

@@ -1,0 +1,162 @@
+"""What to try next, as far as a run shows it: each hint only where it is true, the most promising first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.analysis.elastic import smallest_relaxation
+from dovetail.analysis.host import NO_POINT, HostRelaxation
+from dovetail.analysis.open_inputs import OpenInput
+from dovetail.core.arrays import FloatArray
+from dovetail.core.check import Violation
+from dovetail.core.extrapolation import Extrapolation
+from dovetail.core.mip import TOLERANCE
+from dovetail.core.problem import Problem
+from dovetail.core.widening import Widening, widenings
+from dovetail.report.log.layout import several
+from dovetail.run.budget import StopReason
+from dovetail.run.context import SolveContext
+from dovetail.run.result import Status
+from dovetail.solving.status import Conclusion
+
+NAMED = 3
+"""Items that a hint names: of more, these and a count."""
+LATE, LONGER = 0.5, 4.0
+"""The part of a solve after which a gain is late, and how many times as long to try then."""
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What a run leaves behind that hints rest on."""
+
+    problem: Problem
+    context: SolveContext
+    host: HostRelaxation
+    conclusion: Conclusion
+    method: str
+    open_inputs: tuple[OpenInput, ...] = ()
+    extrapolations: tuple[Extrapolation, ...] = ()
+
+    @property
+    def x(self) -> FloatArray | None:
+        """The answer."""
+        return self.context.incumbent.x
+
+
+def hints(found: Finding) -> tuple[str, ...]:
+    """All that apply."""
+    kinds = (_infeasible, _nearly_feasible, _longer, _another_method, _bounds, _training_data)
+    return tuple(hint for kind in kinds for hint in kind(found))
+
+
+def warning(open_inputs: Sequence[OpenInput]) -> str:
+    """What is said before the search begins; "" where there is nothing to warn of."""
+    if not open_inputs:
+        return ""
+    named = _listed([str(each) for each in open_inputs])
+    return f"inputs without a limit: {named}; only the networks' own extrapolation ends the search there"
+
+
+def _infeasible(found: Finding) -> Iterator[str]:
+    """The host alone has no point: what would have to give way."""
+    if found.conclusion.status is not Status.INFEASIBLE:
+        return
+    if found.host.note and found.host.note != NO_POINT:
+        yield f"{found.host.note}: widen them"
+        return
+    context = found.context
+    widened = smallest_relaxation(found.problem, context.budget, seed=context.seed, threads=context.threads)
+    if widened:
+        yield f"the smallest change of rows that leaves room: {_changes(widened)}"
+
+
+def _nearly_feasible(found: Finding) -> Iterator[str]:
+    """No candidate passed: what the nearest one would have needed."""
+    incumbent = found.context.incumbent
+    if found.conclusion.status is not Status.NO_SOLUTION or incumbent.nearest_x is None:
+        return
+    missed = widenings(found.problem.mip, incumbent.nearest_x)
+    if missed and _only_limits_are_missed(incumbent.nearest):
+        yield f"the nearest candidate would pass with {_changes(missed)}"
+
+
+def _only_limits_are_missed(violation: Violation | None) -> bool:
+    """Whether wider limits are all that the candidate needs: its classes are certain, its integers whole."""
+    others = () if violation is None else (violation.integrality, violation.prediction)
+    return all(kind.amount <= TOLERANCE for kind in others)
+
+
+def _longer(found: Finding) -> Iterator[str]:
+    """More time, where the run shows that it may help."""
+    conclusion, seconds = found.conclusion, found.context.budget.seconds
+    if conclusion.stop_reason is not StopReason.TIME:
+        return
+    more = f"time_limit={_round(LONGER * seconds):g}"
+    if conclusion.status is Status.NO_SOLUTION:
+        yield f"{more}: the time was over before any candidate passed"
+        return
+    gains = [row.elapsed for row in found.context.monitor.trace if row.source]
+    if conclusion.status is Status.FEASIBLE and gains and gains[-1] > LATE * seconds:
+        yield f"{more}: the last better point came late, after {gains[-1]:.1f} of {seconds:.1f} s"
+
+
+def _another_method(found: Finding) -> Iterator[str]:
+    """The default tries several ways."""
+    if found.conclusion.status is Status.NO_SOLUTION and found.method != "auto":
+        yield f'method="auto", which tries several ways: {found.method} found no point'
+
+
+def _bounds(found: Finding) -> Iterator[str]:
+    """Inputs that nothing limits, and where the answer has them."""
+    told = [each for each in found.open_inputs if not _within_training_data(found, each.column)]
+    if not told:
+        return
+    x = found.x
+    named = [str(each) if x is None else f"{each}, {x[each.column]:.6g} here" for each in told]
+    yield (
+        f"bounds for {_listed(named)}: nothing limits them but the networks' own extrapolation; data= would "
+        "tell whether the answer left the training data"
+    )
+
+
+def _within_training_data(found: Finding, column: int) -> bool:
+    """Whether all networks that read the column say what they saw in training, and the answer is in it."""
+    if found.x is None:
+        return False
+    for block in found.problem.blocks:
+        places = np.argwhere(block.inputs == column)
+        if places.size and block.training_range is None:
+            return False
+        for _, feature in places:
+            assert block.training_range is not None
+            low, high = block.training_range.lower[feature], block.training_range.upper[feature]
+            if not low <= found.x[column] <= high:
+                return False
+    return True
+
+
+def _training_data(found: Finding) -> Iterator[str]:
+    """The answer lies beyond what networks saw."""
+    if found.extrapolations:
+        farthest = found.extrapolations[0]
+        yield (
+            f"bounds that keep to the training data: {several(len(found.extrapolations), 'input')} left it "
+            f"(farthest: {farthest})"
+        )
+
+
+def _changes(widened: tuple[Widening, ...]) -> str:
+    return _listed([str(one) for one in widened])
+
+
+def _listed(items: list[str]) -> str:
+    shown = ", ".join(items[:NAMED])
+    return shown if len(items) <= NAMED else f"{shown} and {len(items) - NAMED} more"
+
+
+def _round(seconds: float) -> float:
+    """To one digit: nobody asks for 13.7 s."""
+    return max(1.0, float(f"{seconds:.0e}"))

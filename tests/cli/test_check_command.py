@@ -1,0 +1,158 @@
+"""`dovetail check`, `report` and `init`."""
+
+import json
+import os
+
+import pytest
+import torch
+
+import dovetail as dt
+from tests.cli.commands import dovetail, refused
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """A tiny problem that a certificate can be had for, solved by hand: y = |x - 1| as a ReLU network."""
+    folder = tmp_path_factory.mktemp("solved")
+    (folder / "m.lp").write_text(
+        "minimize\n o: y + 0.1 x\nsubject to\n r: x + y <= 5\nbounds\n x <= 4\nend\n"
+    )
+    weights = {"0.weight": [[1.0], [-1.0]], "0.bias": [-1.0, 1.0], "2.weight": [[1.0, 1.0]], "2.bias": [0.0]}
+    torch.save({name: torch.tensor(w, dtype=torch.float64) for name, w in weights.items()}, folder / "n.pt")
+    (folder / "p.toml").write_text(
+        'model = "m.lp"\n[[predictor]]\nfile = "n.pt"\nactivation = "relu"\ninputs = ["x"]\noutputs = ["y"]\n'
+    )
+    ran = dovetail(
+        "solve", folder / "p.toml", "--solution", folder / "s.json", "--certificate", folder / "c.npz", "-q"
+    )
+    assert ran.code == 0, ran
+    return folder
+
+
+@pytest.fixture
+def record(solved):
+    return json.loads((solved / "s.json").read_text())
+
+
+def checked(solved, tmp_path, record, *more):
+    (tmp_path / "s.json").write_text(json.dumps(record))
+    return dovetail("check", solved / "p.toml", tmp_path / "s.json", *more)
+
+
+def test_a_result_holds_and_so_does_its_bound(solved):
+    ran = dovetail("check", solved / "p.toml", solved / "s.json")
+    assert ran.code == 0, ran
+    assert ran.out.splitlines()[-1] == "Everything holds."
+    assert "as the file says" in ran.out
+    ran = dovetail("check", solved / "p.toml", solved / "s.json", "--certificate", solved / "c.npz")
+    assert ran.code == 0, ran
+    assert "ok  bound        the bound 0.0999" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "kind"), [("y", 0.5, "prediction"), ("x", -1.0, "bounds"), ("x", 4.5, "bounds")]
+)
+def test_a_point_that_was_changed_does_not(solved, tmp_path, record, column, value, kind):
+    record["x"][record["names"].index(column)] = value
+    ran = checked(solved, tmp_path, record)
+    assert ran.code == 1
+    assert f"NO  {kind}" in ran.out
+
+
+def test_claims_that_were_changed_do_not(solved, tmp_path, record):
+    ran = checked(solved, tmp_path, record | {"objective": record["objective"] - 0.01})
+    assert ran.code == 1
+    assert "NO  objective" in ran.out
+    ran = checked(
+        solved, tmp_path, record | {"bound": record["bound"] + 0.01}, "--certificate", solved / "c.npz"
+    )
+    assert ran.code == 1
+    assert "but the file claims 0.1099" in ran.out
+
+
+def test_a_certificate_of_another_problem_proves_nothing(solved, tmp_path, record):
+    other = tmp_path / "m.lp"
+    other.write_text((solved / "m.lp").read_text().replace("0.1 x", "0.2 x"))
+    (tmp_path / "p.toml").write_text((solved / "p.toml").read_text().replace("n.pt", str(solved / "n.pt")))
+    record["objective"] = 0.2
+    (tmp_path / "s.json").write_text(json.dumps(record))
+    ran = dovetail("check", tmp_path / "p.toml", tmp_path / "s.json", "--certificate", solved / "c.npz")
+    assert ran.code == 1
+    assert "NO  bound        it belongs to another problem" in ran.out
+
+
+def test_without_a_point_there_is_nothing_to_check(solved, tmp_path, record):
+    ran = checked(solved, tmp_path, record | {"x": None, "status": "no_solution"})
+    assert (ran.code, ran.out) == (1, "There is no point to check: the status is no_solution.\n")
+
+
+def test_results_of_other_problems_are_refused(solved, tmp_path, record):
+    record["names"] = ["x", "z"]
+    (tmp_path / "s.json").write_text(json.dumps(record))
+    said = refused("check", solved / "p.toml", tmp_path / "s.json")
+    assert "the result of another problem: 'y' is a column of one only" in said
+    record["names"] = [*dt.read(solved / "m.lp").names][::-1]
+    (tmp_path / "s.json").write_text(json.dumps(record))
+    assert "in another order" in refused("check", solved / "p.toml", tmp_path / "s.json")
+
+
+BAD = [
+    (b"", "not a result written by to_json"),
+    (b"\x80\x81", "no text in UTF-8"),
+    (b"[1, 2]", "not a result"),
+    (b'{"format": 2}', "result format 2 is not known"),
+    (b'{"a": ' * 100_000, "not a result"),
+    ("truncated", "not a result"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), BAD, ids=range(len(BAD)))
+@pytest.mark.parametrize("command", ["check", "report", "start"])
+def test_damaged_and_foreign_result_files(solved, tmp_path, text, said, command):
+    file = tmp_path / "bad.json"
+    file.write_bytes((solved / "s.json").read_bytes()[:500] if text == "truncated" else text)
+    line = {
+        "check": ["check", solved / "p.toml", file],
+        "report": ["report", file, "-o", tmp_path / "page.html"],
+        "start": ["solve", solved / "p.toml", "--start", file],
+    }[command]
+    assert said in (told := refused(*line))
+    assert str(file) in told
+    assert len(told) < 600
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.json"]
+
+
+def test_missing_files_and_folders(solved, tmp_path):
+    assert f"there is no file {tmp_path / 'no.json'}" in refused("report", tmp_path / "no.json")
+    assert "is a folder" in refused("check", solved / "p.toml", tmp_path)
+    assert "there is no file" in refused("check", tmp_path / "no.toml", solved / "s.json")
+    said = refused("check", solved / "p.toml", solved / "s.json", "--certificate", solved / "s.json")
+    assert "is not a certificate" in said
+
+
+def test_a_report_of_a_result(solved, tmp_path):
+    page = tmp_path / "page.html"
+    assert dovetail("report", solved / "s.json", "-o", page).code == 0
+    assert "optimal" in page.read_text()
+    assert "cannot be written" in refused("report", solved / "s.json", "-o", tmp_path / "no" / "page.html")
+    assert "one of the files that are read" in refused("report", solved / "s.json", "-o", solved / "s.json")
+
+
+def test_several_results_are_compared_by_the_names_of_their_files(solved, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(dt, "compare", lambda *given: seen.append(given) or given[1], raising=False)
+    other = tmp_path / "other.json"
+    other.write_bytes((solved / "s.json").read_bytes())
+    assert dovetail("report", solved / "s.json", other, "-o", tmp_path / "page.html").code == 0
+    ((named, path),) = seen
+    assert (list(named), path) == ([str(solved / "s.json"), str(other)], tmp_path / "page.html")
+
+
+def test_init_replaces_nothing(tmp_path):
+    (tmp_path / "plan.lp").write_text("mine")
+    said = refused("init", tmp_path)
+    assert f"{tmp_path / 'plan.lp'} is there already" in said
+    assert os.listdir(tmp_path) == ["plan.lp"]
+    assert "cannot be made" in refused("init", tmp_path / "plan.lp" / "folder")
+    assert dovetail("init", tmp_path / "a" / "b").code == 0
+    assert len(os.listdir(tmp_path / "a" / "b")) == 4

@@ -1,0 +1,67 @@
+"""Boxes of cells, trees as rows and the default against enumeration of all cells."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.methods.cell_branching import CellBranching
+from dovetail.methods.split_mip import SplitMip
+from tests.conftest import FULL
+from tests.tree_problems import enumerated, random_problem
+
+METHODS = {"boxes": CellBranching(), "splits": SplitMip(), "auto": "auto"}
+COUNTS = {"boxes": 1000, "splits": 300, "auto": 300} if FULL else {"boxes": 24, "splits": 16, "auto": 8}
+NEARLY = 2e-6
+"""Relative to 1 + |optimum|: cells are closed there, and points a margin inside."""
+
+
+@functools.cache
+def optimum(seed):
+    return enumerated(random_problem(seed))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_status_or_bound_is_wrong_and_optima_are_found(name):
+    found = proved = feasible = 0
+    for seed in range(COUNTS[name]):
+        problem = random_problem(seed)
+        best, sign = optimum(seed), problem.mip.sign
+        result = dt.solve(problem, METHODS[name], log=False, time_limit=30.0)
+        if best is None:
+            assert result.x is None, seed
+            continue
+        room = NEARLY * (1.0 + abs(best))
+        assert result.x is not None, seed
+        assert dt.check(problem, result.x).within(), seed
+        assert result.status.value in ("optimal", "feasible"), seed
+        assert result.bound is None or sign * result.bound <= sign * best + room, seed
+        assert sign * result.objective >= sign * best - room, seed
+        feasible += 1
+        found += abs(result.objective - best) <= room
+        proved += result.status.value == "optimal"
+    assert found >= 0.99 * feasible
+    assert proved >= 0.9 * feasible  # small objectives beside rows that are held to 1e-6 are not
+
+
+def test_a_class_that_is_a_tie_is_the_predictor_s_own():
+    """Two trees of a forest that disagree give exactly one half."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    X = np.arange(12.0)[:, None]
+    model = RandomForestClassifier(2, max_depth=1, random_state=3).fit(X, X[:, 0] > 5.5)
+    mip = dt.Mip([0.1, -1.0], lower=[0.0, 0.0], upper=[11.0, 1.0])
+    problem = dt.Problem(mip)
+    problem.add_predictor(model, [0], [1], output_type="classification")
+    result = dt.solve(problem, CellBranching(), log=False)
+    truth = [0.1 * x - (model.predict_proba([[x]])[0, 1] >= 0.5) for x in np.linspace(0.0, 11.0, 111)]
+    assert result.status.value == "optimal"
+    assert result.objective <= min(truth) + 1e-6
+
+
+def test_a_phase_that_was_cut_short_proves_nothing_wrong():
+    problem = random_problem(3)
+    best, sign = enumerated(problem), problem.mip.sign
+    result = dt.solve(problem, CellBranching(), log=False, time_limit=1e-3)
+    assert result.bound is None or sign * result.bound <= sign * best + 1e-6 * (1.0 + abs(best))

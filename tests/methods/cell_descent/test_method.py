@@ -1,0 +1,52 @@
+"""Cell descent finds points, good ones, and says when it cannot."""
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.core.options import require_count
+from dovetail.methods.cell_descent import CellDescent
+from tests.predictors.trees import models
+from tests.tree_problems import enumerated, random_problem
+
+
+def test_its_points_are_nearly_always_the_best():
+    """Of problems that have one."""
+    met = count = 0
+    for seed in range(600, 606):
+        problem = random_problem(seed)
+        best = enumerated(problem)
+        if best is None:
+            continue
+        result = dt.solve(problem, CellDescent(rounds=4, kicks=6), log=False, time_limit=20.0)
+        assert result.x is not None
+        assert dt.check(problem, result.x).within()
+        sign = problem.mip.sign
+        assert sign * result.objective >= sign * best - 2e-6 * (1.0 + abs(best))
+        count += 1
+        met += abs(result.objective - best) <= 2e-6 * (1.0 + abs(best))
+    assert met >= 0.8 * count > 0
+
+
+def test_a_row_that_the_first_point_misses_is_met_in_the_end():
+    """y >= 3 takes a move of several inputs; the host alone begins at y well below."""
+    model = models.model("sklearn", "GradientBoostingRegressor")
+    ensemble = model.predict(models.data()[0])
+    mip = dt.Mip(
+        [1.0, 1.0, 1.0, 0.0], lower=[-9.0] * 3 + [np.quantile(ensemble, 0.9)], upper=[9.0] * 3 + [99.0]
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(model, [0, 1, 2], [3])
+    result = dt.solve(problem, CellDescent(rounds=3), log=False, time_limit=20.0)
+    assert result.x is not None and dt.check(problem, result.x).within()
+
+
+def test_networks_are_left_to_others():
+    problem = dt.Problem(dt.Mip([1.0, 1.0], lower=-1.0, upper=1.0))
+    problem.add_predictor(lambda X: X**2, [0], [1])
+    result = dt.solve(problem, CellDescent(), log=False)
+    assert result.iterations == 0 and "no tree ensemble" in result.message
+
+
+def test_options():
+    assert CellDescent(rounds=3).rounds == 3
+    require_count("kicks", CellDescent().kicks, at_least=0)

@@ -1,0 +1,110 @@
+"""The course: who found what and when; charts that hide nothing without saying so."""
+
+from dataclasses import replace
+
+import pytest
+
+from dovetail.report.page.course import Course, by_part, listed_points
+from dovetail.report.page.course_chart import course_figure
+from dovetail.report.page.residual_chart import residual_figures
+from dovetail.report.sources import found_by
+from dovetail.run.trace import Gain, Trace
+from tests.report.results import nothing, result, row
+
+
+def with_gains(points, bounds=(), **changes):
+    gains = [[Gain(t, v, source) for t, v, source in each] for each in (points, bounds)]
+    return result(trace=Trace([], *gains), **changes)
+
+
+def test_values_at_a_moment():
+    course = Course.of(result())
+    point, bound = course.at(4.5)
+    assert (point.value, bound.value) == (17.0, 40.0)
+    assert "gap" not in course.said_at(4.5)  # that bound has not seen the networks
+    assert course.said_at(9.0).endswith("gap 17.6 %")
+    assert course.at(0.1) == (None, None)
+
+
+def test_parts():
+    course = Course.of(result())
+    rows = by_part(course.points, course, found_by)
+    assert [(row.words, row.amount, row.best) for row in rows][1:] == [
+        ("a descent from a random start", 1, "15"),
+        ("a MIP over the columns", 1, "17"),
+    ]
+    assert rows[0].colour == 8  # the rows alone are grey
+    assert len({row.colour for row in rows}) == 3
+
+
+def test_old_files_have_only_iterations():
+    rows = [replace(row(k, incumbent=10.0 - k), source="x" if k > 1 else "", bound=2.0) for k in range(1, 5)]
+    course = Course.of(result(trace=Trace(rows), objective=6.0, bound=2.0))
+    assert [gain.value for gain in course.points] == [9.0, 8.0, 7.0, 6.0]
+    assert [gain.value for gain in course.bounds] == [2.0]
+
+
+def test_long_lists_keep_their_ends():
+    made = with_gains([(0.1 * k, float(k), "random") for k in range(1, 101)])
+    rows, left_out = listed_points(Course.of(made))
+    assert len(rows) == 24 and left_out == 76
+    assert rows[0].value == "1" and rows[-1].value == "100"
+    assert rows[0].change is None and rows[-1].change == 1.0
+
+
+def everything_is_inside(chart):
+    for line in chart.lines:
+        for place in line.d[1:].split("L"):
+            x, y = map(float, place.split())
+            assert 0 <= x <= chart.width and 0 <= y <= chart.height
+    for mark in chart.marks:
+        assert 0 <= mark.x <= chart.width and 0 <= mark.y <= chart.height
+    assert [stop.x for stop in chart.stops] == sorted(stop.x for stop in chart.stops)
+
+
+CASES = {
+    "plain": (
+        [(1.0, 5.0, "x"), (2.0, 4.0, "u"), (3.0, 3.5, "x")],
+        [(1.5, 1.0, "prices"), (2.5, 3.0, "prices")],
+    ),
+    "one point": ([(1.0, 5.0, "x")], []),
+    "far bound": ([(1.0, 5.0, "x"), (2.0, 4.0, "x")], [(0.5, -1e9, "host")]),
+    "bad first point": ([(0.5, 1e9, "x"), *((1.0 + k, 9.0 - k, "u") for k in range(6))], []),
+    "early": ([(0.001 * k, 9.0 - k, "x") for k in range(1, 6)], []),
+    "at once": ([(0.0, 5.0, "start"), (0.0, 4.0, "x"), (0.0, 3.0, "u")], [(0.0, 1.0, "host")]),
+    "only bounds": ([], [(1.0, 1.0, "host"), (2.0, 2.0, "prices")]),
+    "many": ([(0.01 * k, 1000.0 - k, f"part {k % 20}") for k in range(900)], []),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_charts(case):
+    points, bounds = CASES[case]
+    made = with_gains(
+        points, bounds, objective=points[-1][1] if points else None, bound=bounds[-1][1] if bounds else None
+    )
+    figure = course_figure(Course.of(made))
+    for chart in (figure.wide, figure.narrow):
+        everything_is_inside(chart)
+        assert chart.lines and chart.x_ticks and chart.y_ticks
+    assert len(figure.wide.marks) <= 120
+    off = {"far bound": "The bound, −1e+09, lies off", "bad first point": "from 1e+09 on"}
+    assert not figure.notes if case not in off else off[case] in figure.notes[0]
+    assert figure.wide.x.log == (case == "early")
+
+
+def test_nothing_to_draw():
+    assert course_figure(Course.of(nothing())) is None
+    assert course_figure(Course.of(with_gains([], [(1.0, 1.0, "host")], objective=None))) is None
+
+
+def test_residuals():
+    figures = dict(residual_figures(result().trace))
+    assert set(figures) == {"residual", "rho"}
+    for figure in figures.values():
+        everything_is_inside(figure.wide)
+        everything_is_inside(figure.narrow)
+    assert residual_figures([row(k, residual=0.0) for k in range(5)]) == []
+    constant = [row(k, residual=0.0 if k == 3 else float("nan") if k == 4 else 1.0) for k in range(1, 5)]
+    assert [kind for kind, _ in residual_figures(constant)] == ["residual"]
+    assert len(residual_figures([row(k) for k in range(5000)])[0][1].wide.stops) <= 120

@@ -1,0 +1,75 @@
+"""Tables of the decision: limits marked, large ones cut down with a word, and never more than fits."""
+
+import numpy as np
+
+from dovetail.report.page.decision import MOST_CELLS, decision_tables, family_rows
+from tests.report.results import result, treated
+
+
+def table_of(made):
+    (table,), more = decision_tables(made)
+    assert more == ""
+    return table
+
+
+def test_values_at_their_limits_are_marked():
+    made = result(
+        [4.0, 1.0, 0.0, 2.0, 3.0, 1.0],
+        names=["a", "b", "c", "d", "e", "f"],
+        lower=[0.0, 1.0, 0.0, 2.0, 0.0, 0.0],
+        upper=[4.0, 5.0, 4.0, 2.0, 9.0, 1.0],
+        integer=[False, False, False, False, True, True],
+    )
+    cells = dict(table_of(made).rows)
+    assert [cells[name][0].mark for name in "abcdef"] == ["up", "low", "no", "fixed", "", "yes"]
+    assert cells["f"][0].text == "yes"
+    assert [cells[name][1].text for name in "ad"] == ["0 to 4", "fixed"]
+
+
+def test_weeks_across():
+    x = np.concatenate([[1, 0, 1], [0.4, 0.0, 0.125]])
+    names = [f"{kind}[{t}]" for kind in ("promo", "discount") for t in range(3)]
+    made = result(x, names=names, upper=np.repeat([1.0, 0.4], 3), integer=np.repeat([True, False], 3))
+    table = table_of(made)
+    assert table.head == ["family", "0", "1", "2"]
+    assert [cell.text for cell in table.rows[0][1]] == ["yes", "–", "yes"]
+    assert [tuple(cell) for cell in table.rows[1][1]] == [("0.4000", "up"), ("0", "no"), ("0.1250", "")]
+
+
+def test_many_classes_are_listed_by_those_that_are_yes():
+    made = result(np.arange(40) % 4 == 0, names=[f"on[{i}]" for i in range(40)], upper=1.0, integer=True)
+    table = table_of(made)
+    assert table.chosen[:3] == ["0", "4", "8"] and "10 of 40 are yes" in table.about
+
+
+def test_what_is_left_out_is_said():
+    x = np.zeros(3000)
+    x[[5, 17, 2999]] = [1.5, -9.0, 4.0]
+    table = table_of(result(x, names=[f"flow[{i}]" for i in range(3000)], lower=-10.0, upper=10.0))
+    assert [label for label, _ in table.rows] == ["5", "17", "2999"]
+    assert table.left_out == "3 of 3,000 rows. Left out: 2,997 rows of zeros."
+    full = table_of(result(x + 1.0, names=[f"flow[{i}]" for i in range(3000)], lower=-10.0, upper=10.0))
+    assert len(full.rows) == 200
+    assert "Left out: 2,800 others" in full.left_out
+    assert {"5", "17", "2999"} <= {label for label, _ in full.rows}
+
+
+def test_no_page_has_more_cells_than_fit():
+    n = 400
+    names = [
+        f"f{k}_{'abcdefghij'[k % 10]}[{i},{j}]" for k in range(60) for i in range(n // 10) for j in range(12)
+    ]
+    tables, more = decision_tables(result(np.ones(len(names)), names=names))
+    assert sum(len(table.rows) * len(table.head) for table in tables) <= 1.3 * MOST_CELLS
+    assert more.startswith("36 more families")
+
+
+def test_families_at_a_glance():
+    rows = dict(family_rows(treated(30)))
+    assert [cell.text for cell in rows["x"][:3]] == ["270", "continuous", "input"]
+    assert [cell.text for cell in rows["potable"][:3]] == ["30", "yes or no", "output"]
+
+
+def test_a_result_of_an_old_file_has_no_limits():
+    table = table_of(result([1.0, 2.0], names=["a", "b"], facts=None))
+    assert [cells[0].mark for _, cells in table.rows] == ["", ""]

@@ -1,0 +1,39 @@
+"""Numbers as people read them: alike below each other, and never a zero that is none."""
+
+import numpy as np
+import pytest
+
+from dovetail.report.page.number_text import change, count, number, numbers, percent, seconds
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (-603.7213, "−603.721"), (0.0, "0"), (-0.0, "0"), (1234567.0, "1,234,567"), (1e9, "1e+09"),
+        (40.0, "40"), (0.5, "0.5"), (1e-7, "1e−07"), (None, "–"), (np.nan, "–"), (-np.inf, "−∞"),
+    ],
+)  # fmt: skip
+def test_one_number(value, text):
+    assert number(value) == text
+
+
+def test_numbers_below_each_other():
+    assert numbers(np.array([0.4, 0.0, 12.345, np.nan])) == ["0.40", "0", "12.35", ""]
+    assert numbers(np.array([1.0, 2.0000001, -3000.0])) == ["1", "2", "−3,000"]
+    assert numbers(np.array([0.00004, 5.5])) == ["4e−05", "5.500"]
+    assert numbers(np.array([2e9, 1.0])) == ["2e+09", "1"]
+    assert numbers(np.array([np.inf, 0.25])) == ["∞", "0.2500"]
+    assert numbers(np.array([])) == []
+
+
+def test_times_shares_and_differences():
+    assert [seconds(t) for t in (0.0, 0.0123, 0.5, 12.34, 4000.0)] == [
+        "0 s", "0.012 s", "0.50 s", "12.3 s", "4,000 s",
+    ]  # fmt: skip
+    assert [percent(p) for p in (0.0, 1e-9, 5e-5, 0.0312, 2.5, 40.0, None)] == [
+        "0 %", "0 %", "< 0.01 %", "3.12 %", "250 %", "40 times", "–",
+    ]  # fmt: skip
+    assert (change(2.0), change(-0.25)) == ("+2", "−0.25")
+    assert (count(1, "row"), count(2000, "row"), count(2, "family", "families")) == (
+        "1 row", "2,000 rows", "2 families",
+    )  # fmt: skip

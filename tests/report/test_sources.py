@@ -1,0 +1,53 @@
+"""Every source that a method gives its points and bounds is explained, in words and in docs/log.md."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from dovetail.report.sources import FOUND, PROVED, ROWS_ONLY, found_by, proved_by
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "dovetail"
+OFFERS = {"offer", "admit", "descend", "run", "_sub_mip"}
+"""Calls of methods whose text argument is the source of a point."""
+
+
+def texts_given_to(calls):
+    """The text literals among the arguments of these calls, in the files that search."""
+    for folder in ("methods", "linearised", "solving"):
+        for path in (SOURCE / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in calls:
+                    for given in node.args[1:]:
+                        if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                            yield given.value
+
+
+def test_every_source_of_a_point_has_words():
+    given = set(texts_given_to(OFFERS)) - {"clear"}  # of an incumbent of its own
+    assert {"x", "u", "greedy", "lns", "switch", "boxes"} <= given
+    assert given <= FOUND.keys()
+
+
+def test_every_source_of_a_bound_has_words():
+    given = set(texts_given_to({"raise_bound"}))
+    assert {"boxes", "prices", "signs", "scip"} <= given
+    assert given <= PROVED.keys()
+
+
+def test_bounds_of_the_rows_alone_say_so():
+    for source in ROWS_ONLY:
+        assert "no network seen" in proved_by(source)
+
+
+@pytest.mark.parametrize("words", [found_by, proved_by])
+def test_somebody_else_s_source_stands_for_itself(words):
+    assert words("ant colony") == "ant colony"
+
+
+@pytest.mark.parametrize("table", [FOUND, PROVED])
+def test_the_documentation_has_them_all(table):
+    text = (ROOT / "docs" / "log.md").read_text()
+    for source, words in table.items():
+        assert f"| `{source}` | {words} |" in text, source

@@ -1,0 +1,205 @@
+"""Hints: each where it is true, and not where it is not."""
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.run.budget import Budget, StopReason
+from dovetail.solving import hints as module
+from tests.small import bowl, knapsack, linear_net
+
+INF = np.inf
+
+
+def said(result, words):
+    return [hint for hint in result.hints if words in hint]
+
+
+def strong(least, upper=1.0, data=None):
+    """A strength of at least so much, of a network that gives the sum of two shares."""
+    mip = dt.Mip(
+        cost=[1.0, 2.0, 0.0],
+        A=[[0.0, 0.0, 1.0]],
+        row_lower=least,
+        row_upper=INF,
+        lower=[0.0, 0.0, -INF],
+        upper=[upper, upper, INF],
+        names=["cement", "ash", "strength"],
+        row_names=["strong"],
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0, 1.0]), [0, 1], [2], data=data)
+    return problem
+
+
+@pytest.fixture(scope="module")
+def too_strong():
+    return dt.solve(strong(3.0), dt.SequentialLinear(starts=3), log=False)
+
+
+@pytest.fixture(scope="module")
+def strong_enough():
+    return dt.solve(strong(1.5), log=False)
+
+
+def test_an_easy_solve_needs_none(strong_enough):
+    assert strong_enough.status == "optimal" and strong_enough.hints == ()
+    assert dt.solve(knapsack(), log=False).hints == ()
+
+
+# ---- no point
+
+
+def test_infeasible_rows_say_what_would_have_to_give_way():
+    def mass(least):
+        return dt.Problem(dt.Mip([1.0, 1.0], [[1.0, 1.0]], least, INF, upper=1.0, row_names=["mass"]))
+
+    result = dt.solve(mass(10.0), log=False)
+    assert result.status == "infeasible"
+    (hint,) = result.hints
+    assert "the lower limit of row mass from 10 to 2" in hint
+    assert dt.solve(mass(2.0), log=False).status == "optimal"
+
+
+def test_bounds_without_a_whole_number_are_named():
+    mip = dt.Mip(cost=[1.0, 0.0], lower=[0.2, 0.0], upper=[0.8, 1.0], names=["c", "u"])
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([1.0]), [1], [0], output_type="classification", threshold=0.0)
+    result = dt.solve(problem, log=False)
+    assert result.status == "infeasible"
+    assert result.hints == ("the bounds of c hold neither class 0 nor class 1: widen them",)
+
+
+def test_no_solution_says_what_the_nearest_candidate_needs(too_strong):
+    assert too_strong.status == "no_solution"
+    (hint,) = said(
+        too_strong, "the nearest candidate would pass with the lower limit of row strong from 3 to "
+    )
+    needed = float(hint.rsplit(" ", 1)[1])
+    assert needed <= 2.0  # no more than the network can give
+    assert dt.solve(strong(needed), dt.SequentialLinear(starts=3), log=False).x is not None
+
+
+def test_no_solution_of_one_method_names_the_one_that_tries_several(too_strong, strong_enough):
+    assert said(too_strong, 'method="auto"')
+    assert not said(dt.solve(strong(3.0), log=False), 'method="auto"')
+    assert not said(strong_enough, 'method="auto"')
+
+
+def test_a_class_that_is_not_certain_is_no_matter_of_limits():
+    mip = dt.Mip(cost=[0.0, 1.0], A=[[0.0, 1.0]], row_lower=1.0, row_upper=1.0, upper=1.0)
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X - 2.0, [0], [1], output_type="classification", threshold=0.0)
+    result = dt.solve(problem, dt.SequentialLinear(starts=2), log=False)
+    assert result.status == "no_solution"
+    for hint in said(result, "would pass with"):
+        assert "row[0] from 1 to 0" in hint  # its class is 0, for certain: then it may be said
+
+
+# ---- time
+
+
+def timed(gains, seconds, status="feasible", stop=StopReason.TIME):
+    """The hints about time of a solve that took so long and gained then."""
+
+    class Clock(Budget):
+        @property
+        def seconds(self):
+            return seconds
+
+    class Row:
+        source = "x"
+
+        def __init__(self, elapsed):
+            self.elapsed = elapsed
+
+    class Anything:
+        pass
+
+    found = Anything()
+    found.conclusion, found.context = Anything(), Anything()
+    found.conclusion.status, found.conclusion.stop_reason = dt.Status(status), stop
+    found.context.budget, found.context.monitor = Clock(), Anything()
+    found.context.monitor.trace = [Row(each) for each in gains]
+    return list(module._longer(found))
+
+
+def test_more_time_where_the_last_gain_was_late():
+    assert timed([1.0, 9.1], 10.0) == ["time_limit=40: the last better point came late, after 9.1 of 10.0 s"]
+    assert timed([1.0, 3.0], 10.0) == []
+    assert timed([], 10.0) == []
+    assert timed([9.1], 10.0, stop=StopReason.STALLED) == []
+    assert timed([9.1], 10.0, status="optimal", stop=StopReason.PROVED) == []
+
+
+def test_more_time_where_nothing_was_found():
+    assert timed([], 10.0, status="no_solution") == [
+        "time_limit=40: the time was over before any candidate passed"
+    ]
+    assert timed([], 10.0, status="no_solution", stop=StopReason.STALLED) == []
+
+
+def test_a_real_solve_without_time():
+    result = dt.solve(bowl(), time_limit=0.0, log=False)
+    assert result.stop_reason == "time" and bool(said(result, "time_limit=")) == (result.x is None)
+
+
+# ---- inputs that nothing limits
+
+
+@pytest.fixture(scope="module")
+def unlimited():
+    return dt.solve(strong(1.5, upper=INF), dt.SequentialLinear(starts=3), log=False)
+
+
+def test_inputs_without_a_limit(unlimited, strong_enough):
+    (hint,) = said(unlimited, "bounds for")
+    assert "cement (above), 1.5 here" in hint and "ash (above), 0 here" in hint and "data=" in hint
+    assert not said(strong_enough, "bounds for")
+
+
+def test_what_is_within_the_training_data_is_limited_enough():
+    seen = np.array([[0.0, 0.0], [5.0, 5.0]])
+    result = dt.solve(strong(1.5, upper=INF, data=seen), dt.SequentialLinear(starts=3), log=False)
+    assert result.x is not None and result.hints == ()
+
+
+def test_what_left_the_training_data():
+    seen = np.array([[0.0, 0.0], [0.5, 0.5]])
+    result = dt.solve(strong(1.5, data=seen), log=False)
+    (hint,) = result.hints
+    assert ("training data" in hint and "2 inputs left it" in hint) or "1 input left it" in hint
+    assert not said(dt.solve(strong(0.5, data=seen), log=False), "training data")
+
+
+def test_the_log_warns_before_the_search(capsys):
+    dt.solve(strong(1.5, upper=INF), dt.SequentialLinear(starts=1))
+    said = capsys.readouterr().out
+    assert "warning     inputs without a limit: cement (above), ash (above)" in said
+    assert said.index("warning") < said.index("legend")
+    dt.solve(strong(1.5), dt.SequentialLinear(starts=1))
+    assert "warning" not in capsys.readouterr().out
+
+
+# ---- as data
+
+
+def test_hints_survive_a_file(too_strong):
+    assert too_strong.hints
+    assert dt.Result.from_json(too_strong.to_json()).hints == too_strong.hints
+
+
+def test_of_many_things_the_first_are_named():
+    mip = dt.Mip(cost=np.ones(20), A=np.eye(20), row_lower=2.0, row_upper=INF, upper=1.0)
+    (hint,) = dt.solve(dt.Problem(mip), log=False).hints
+    assert hint.count("the lower limit of") == 3 and hint.endswith("and 17 more")
+
+
+def test_advice_that_fails_costs_no_answer(monkeypatch, caplog):
+    def broken(found):
+        raise RuntimeError("no idea")
+
+    monkeypatch.setattr("dovetail.solving.packing.hints", broken)
+    result = dt.solve(knapsack(), log=False)
+    assert result.status == "optimal" and result.hints == ()
+    assert "no hints could be given" in caplog.text
