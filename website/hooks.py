@@ -8,7 +8,9 @@ import posixpath
 import re
 from pathlib import Path
 
-from mkdocs.structure.files import File
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from website.flowchart import drawn
 
@@ -22,7 +24,7 @@ PAGES = {
 PLACES = {place: source for source, place in PAGES.items()}
 
 
-def on_files(files, config):
+def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that live elsewhere, and every program of examples/ as a file."""
     for source, place in PAGES.items():
         files.append(File.generated(config, place, content=(ROOT / source).read_text()))
@@ -32,12 +34,12 @@ def on_files(files, config):
     return files
 
 
-def on_page_markdown(markdown, page, config, files):
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn links as they stand in the repository into those of the site; draw flowcharts."""
     place = page.file.src_uri
     folder = posixpath.dirname(PLACES.get(place, f"docs/{place}"))
 
-    def turned(match):
+    def turned(match: re.Match[str]) -> str:
         target, anchor = match[2], match[3] or ""
         full = posixpath.normpath(posixpath.join(folder, target))
         if not (ROOT / full).exists():

@@ -71,7 +71,7 @@ def run(source: Path) -> list[Cell]:
     return found
 
 
-def _execute(code: str, names: dict, title: str) -> None:
+def _execute(code: str, names: dict[str, object], title: str) -> None:
     """As a notebook does: what the last line is worth is shown."""
     tree = ast.parse(code, title)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None

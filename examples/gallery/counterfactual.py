@@ -29,7 +29,7 @@ people = pd.DataFrame(
 merit = 0.05 * people.income - 0.09 * people.debt + 0.06 * people.savings - 0.35 * abs(people.accounts - 3)
 repaid = (merit + 0.01 * people.age + rng.logistic(0.0, 0.5, 1500) > 1.3).astype(int)
 bank = make_pipeline(
-    StandardScaler(), MLPClassifier(hidden_layer_sizes=(12,), max_iter=200, random_state=0)
+    StandardScaler(), MLPClassifier(hidden_layer_sizes=(12,), max_iter=300, tol=1e-3, random_state=0)
 ).fit(people, repaid)
 chances = bank.predict_proba(people)[:, 1]
 person = people[(chances > 0.01) & (chances < 0.05) & (people.accounts > 4)].iloc[0]
@@ -79,16 +79,14 @@ def least_change(touched: int) -> dt.Result:
 answers = {touched: least_change(touched) for touched in (1, 2, 3)}
 for touched, answer in answers.items():
     if answer.x is None:
-        print(f"at most {touched} touched: {answer.status}")
+        print(f"touch {touched}: {answer.status}")
         continue
     new = answer.value([f"new[{name}]" for name in FREE])
     asked = pd.DataFrame([[person.age, *new]], columns=FEATURES)
-    moved = np.abs(new - person[FREE].to_numpy()) > 1e-6
-    changed = {
-        name: round(float(value), 2) for name, value in zip(np.array(FREE)[moved], new[moved], strict=True)
-    }
+    moved = {name: value for name, value in zip(FREE, new, strict=True) if abs(value - person[name]) > 1e-6}
+    changed = ", ".join(f"{name} {person[name]} to {value:.1f}" for name, value in moved.items())
     chance = bank.predict_proba(asked)[0, 1]
-    print(f"touch {touched}: {answer.status}, cost {answer.objective:.3f}, chance {chance:.3f}, {changed}")
+    print(f"touch {touched}: {answer.status}, cost {answer.objective:.2f}, chance {chance:.3f}: {changed}")
 
 # %%
 figure, axis = plt.subplots(figsize=(7.5, 2.8))
