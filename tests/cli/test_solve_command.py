@@ -1,11 +1,14 @@
 """`dovetail solve` from files to files: what is written, what is said, how it ends."""
 
+import contextlib
 import errno
+import io
 import json
 import os
 import pickle
 import shutil
 import signal
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 import torch
 
 import dovetail as dt
+from dovetail.cli import main
 from dovetail.cli.exit_code import exit_code
 from tests.cli.commands import dovetail, refused
 from tests.cli.plan_files import PLAN, write_plan
@@ -76,7 +80,7 @@ def test_the_example_is_solved_and_written(solved):
     assert result.value("trucks") == 7.0
     assert "<svg" in (folder / "result.html").read_text()
     assert "  trucks          7\n" in ran.out
-    assert f"solution     {folder / 'result.json'}\n" in ran.out
+    assert f"solution    {folder / 'result.json'}\n" in ran.out
     assert not [path for path in folder.iterdir() if path.name.startswith(".dovetail-")]
 
 
@@ -258,10 +262,28 @@ def test_a_disk_that_is_full_after_the_solve_is_one_line_and_spoils_nothing(plan
         real(number)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    said = refused("solve", *at_plan(plan), "--solution", tmp_path / "s.json", "-q")
-    assert said == f"{tmp_path / 's.json'} cannot be written: No space left on device."
+    ran = dovetail("solve", *at_plan(plan), "--solution", tmp_path / "s.json")
+    assert ran.code == 2
+    assert "  cement    3\n" in ran.out  # the only place where it is
+    assert ran.err == f"dovetail: {tmp_path / 's.json'} cannot be written: No space left on device.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["s.json"]
     assert (tmp_path / "s.json").read_text() == "old"
+
+
+class Closed(io.StringIO):
+    """Standard output whose reader has left."""
+
+    def write(self, text):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def test_a_reader_who_has_left_changes_nothing(plan, tmp_path, monkeypatch):
+    out, command = Closed(), ["solve", *map(str, at_plan(plan)), "--solution", str(tmp_path / "s.json")]
+    monkeypatch.setattr(sys, "argv", ["dovetail", *command])
+    with contextlib.redirect_stdout(out), pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert dt.Result.from_json((tmp_path / "s.json").read_text()).status is dt.Status.OPTIMAL
 
 
 def test_a_problem_file_takes_no_predictor_option(solved):

@@ -46,7 +46,7 @@ def names_of(**facts):
             {"tree_samples": 1, "cuts": 9},
             ["cell descent", "cell branching", "split MIP", "last cell descent"],
         ),
-        ({"tree_samples": 50, "cuts": 10**6}, ["cell descent", "last cell descent"]),
+        ({"tree_samples": 50, "cuts": 10**6}, ["cell descent", "cell bound", "last cell descent"]),
         ({"tree_samples": 1}, ["cell descent", "last cell descent"]),  # exact=False
         ({"one_network": True}, ["first descents", "ReLU branching", "last descents"]),
         (

@@ -29,6 +29,7 @@ class Incumbent:
     """What a monitor reads of one."""
 
     objective, proven_bound, rows_only = math.nan, None, False
+    incumbents, bounds = (), ()
 
 
 @pytest.fixture
@@ -80,6 +81,16 @@ def test_many_changes_in_a_moment_are_not_all_told(watched):
     assert PACES[0][0] <= told <= PACES[0][0] + 1.0 / PACES[1][1]
     monitor.close()
     assert "-999" in rows_in(log)[-1].split()
+
+
+def test_what_nobody_can_see_is_no_change(watched):
+    monitor, clock, incumbent, log = watched
+    for k in range(10):
+        clock.now += 10.0
+        incumbent.objective, incumbent.proven_bound = 1.0 - 1e-9 * k, 2.0 - 1e-9 * k
+        incumbent.on_change()
+    monitor.close()
+    assert len(rows_in(log)) == 1
 
 
 def test_a_bound_that_creeps_is_told_once_a_second(watched):

@@ -34,8 +34,9 @@ class Outputs:
                 taken[place] = "it is asked for twice"
             require_writable(path)
 
-    def write(self, result: Result) -> Iterable[str]:
+    def write(self, result: Result) -> list[str]:
         """Write what is asked for, and say what was; a file that cannot be written spoils no other."""
+        written: list[str] = []
         failures: list[DovetailError] = []
         for path, write in (
             (self.solution, _solution),
@@ -44,23 +45,24 @@ class Outputs:
         ):
             if path is not None:
                 try:
-                    yield write(result, path)
+                    written.append(write(result, path))
                 except DovetailError as failure:
                     failures.append(failure)
         if failures:
             raise failures[0]
+        return written
 
 
 def _solution(result: Result, path: Path) -> str:
-    return f"solution     {write_file(path, result.to_json() + chr(10))}"
+    return f"solution    {write_file(path, result.to_json() + chr(10))}"
 
 
 def _report(result: Result, path: Path) -> str:
-    return f"report       {result.report(path)}"
+    return f"report      {result.report(path)}"
 
 
 def _certificate(result: Result, path: Path) -> str:
     certificate = None if result.stop_reason.value == "interrupt" else result.certificate
     if certificate is None:
-        return f"certificate  none: there is nothing to write to {path}"
-    return f"certificate  {certificate.save(path)}"
+        return f"certificate none: there is nothing to write to {path}"
+    return f"certificate {certificate.save(path)}"

@@ -22,10 +22,10 @@ def report(
     Outputs(report=output).require_writable(results)
     found = [read_result(path) for path in results]
     if len(found) == 1:
-        typer.echo(f"report       {found[0].report(output)}")
+        typer.echo(f"report      {found[0].report(output)}")
         return
     compare = getattr(dovetail, "compare", None)
     if compare is None:
         raise OptionError("this version shows one result on a page; give one file.")
     named = dict(zip(map(str, results), found, strict=True))
-    typer.echo(f"report       {compare(named, output)}")
+    typer.echo(f"report      {compare(named, output)}")

@@ -10,6 +10,9 @@ import typer
 from dovetail.cli.exit_code import ExitCode, exit_code
 from dovetail.cli.interruption import leaving_at_once
 from dovetail.cli.one_line import one_line
+from dovetail.cli.standard_output import tell
+from dovetail.cli.values import values
+from dovetail.methods import METHODS
 
 if TYPE_CHECKING:
     from dovetail.cli.outputs import Outputs
@@ -39,7 +42,10 @@ def solve(
         Path | None, typer.Option(help="Write what the bound rests on, for `dovetail check`.")
     ] = None,
     start: Annotated[Path | None, typer.Option(help="Begin from the point in a result file.")] = None,
-    method: Annotated[str | None, typer.Option(help='A name of "dovetail list methods".')] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help='A name of "dovetail list methods".', autocompletion=lambda: [*METHODS]),
+    ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds; default 60.")] = None,
     gap: Annotated[float | None, typer.Option(help="Stop once so near to the best: 0.01 is 1 %.")] = None,
     target: Annotated[float | None, typer.Option(help="Stop at a point that is as good as this.")] = None,
@@ -104,7 +110,7 @@ def _solved(problem: Problem, options: dict[str, Any], outputs: Outputs, quiet: 
     with Interrupts() as interrupts:  # one that comes while the files are written does not stop that
         result, failure = _result(problem, options, quiet)
         if result is not None:
-            _tell(result, outputs, quiet)
+            _kept(result, outputs, quiet)
     if isinstance(failure, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     if failure is not None:
@@ -128,15 +134,16 @@ def _result(
         return getattr(failure, "result", None), failure
 
 
-def _tell(result: Result, outputs: Outputs, quiet: bool) -> None:
-    from dovetail.cli.values import values
+def _kept(result: Result, outputs: Outputs, quiet: bool) -> None:
+    """Written, then shown; where it could not be written, what is shown is all there is."""
+    written: list[str] = []
+    try:
+        written = outputs.write(result)
+    finally:
+        tell([_headline(result)] if quiet else [*values(result), *written])
 
-    if quiet:
-        objective = "" if result.objective is None else f", objective {result.objective:.10g}"
-        bound = "" if result.bound is None else f", bound {result.bound:.10g}"
-        typer.echo(f"{result.status.value}{objective}{bound}, {result.seconds:.1f} s")
-    else:
-        typer.echo("\n".join(values(result)))
-    for line in outputs.write(result):
-        if not quiet:
-            typer.echo(line)
+
+def _headline(result: Result) -> str:
+    objective = "" if result.objective is None else f", objective {result.objective:.10g}"
+    bound = "" if result.bound is None else f", bound {result.bound:.10g}"
+    return f"{result.status.value}{objective}{bound}, {result.seconds:.1f} s"

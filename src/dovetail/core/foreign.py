@@ -64,6 +64,8 @@ class Reading:
     @cached_property
     def with_slacks(self) -> Reading:
         """The same with slacks behind the columns, for those who ask for values of a `whole` point."""
+        if not self.slacks:
+            return self
         return replace(self, keys=(*self.keys, *(slack.key for slack in self.slacks)), slacks=())
 
     def whole(self, x: FloatArray) -> FloatArray:
@@ -178,13 +180,16 @@ class Origin:
         """Values of the model's variables, or of columns by name or index, as they were given."""
         if isinstance(given, dict) and self._holds_containers(given):
             return {key: self.value(item, x) for key, item in given.items()}
-        entries, point = self.model.unpack(given), self.reading.whole(x)
+        entries, reading = self.model.unpack(given), self.reading.with_slacks
         if all(isinstance(entry, (str, Integral)) for entry in entries.flat):
-            picked = point[resolve("value()", entries, point.size, lambda: self.reading.index)]
+            column = resolve("value()", entries, len(reading.keys), lambda: self.reading.index)
+            places = Places(column, np.zeros(column.shape))
         else:
             self._require_in_place("solve it again, or ask by name")
-            picked = locate(self.model, self.reading.with_slacks, "value()", entries).values(point)
-        return self.model.like(given, picked)
+            places = locate(self.model, reading, "value()", entries)
+        if np.any(places.column >= len(self.reading.keys)):  # slacks, which are worked out for those who ask
+            x = self.reading.whole(x)
+        return self.model.like(given, places.values(x))
 
     def _holds_containers(self, given: dict[Any, Any]) -> bool:
         """Whether a dictionary holds more than single variables: each part then comes back as it is."""

@@ -25,8 +25,9 @@ from dovetail.core.rounding import FLOAT64, FORMATS, MORE, OURS, ULPS
 Link = Literal["identity", "sigmoid", "both classes", "softmax", "exp"]
 """What becomes of the scores: "both classes" is (1 - p, p) for p = sigmoid of a single score."""
 
-CELLS = 2**22
-"""Samples times trees that are looked at together: 32 MB of node numbers."""
+CELLS, ROWS = 2**15, 2**12
+"""Samples times trees, and samples, that are looked at together: few trees for many samples, so that their
+nodes stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,17 +120,25 @@ class TreeEnsemble:
 
     def leaves(self, X: FloatArray) -> IntArray:
         """(n, trees) the leaf of each tree that each row of `X` falls into."""
-        node = np.tile(self.roots, (len(X), 1))
-        rows = np.arange(len(X))[:, None]
-        for _ in range(self.depth):
-            goes_left = X[rows, self.feature[node]] <= self.threshold[node]
-            node = np.where(goes_left, self.left[node], self.right[node])
-        return node
+        some = max(1, CELLS // max(1, len(X)))
+        flat, begin = np.ravel(X), X.shape[1] * np.arange(len(X))[:, None]
+        found = np.empty((len(X), self.trees), dtype=np.int64)
+        for first in range(0, self.trees, some):
+            node = np.tile(self.roots[first : first + some], (len(X), 1))
+            for _ in range(self.depth):
+                goes_left = flat[begin + self.feature[node]] <= self.threshold[node]
+                node = self._children[2 * node + goes_left]
+            found[:, first : first + some] = node
+        return found
+
+    @cached_property
+    def _children(self) -> IntArray:
+        """(2 nodes,) right and left of each, one after the other."""
+        return np.stack([self.right, self.left], axis=1).ravel()
 
     def scores(self, X: FloatArray) -> FloatArray:
         """(n, scores) base plus leaves, as the library adds them up, if that is known."""
-        some = max(1, CELLS // max(1, self.trees))
-        parts = [self.summed(self.value[self.leaves(X[i : i + some])]) for i in range(0, len(X), some)]
+        parts = [self.summed(self.value[self.leaves(X[i : i + ROWS])]) for i in range(0, len(X), ROWS)]
         return np.concatenate([np.empty((0, len(self.base))), *parts])
 
     def values(self, X: FloatArray) -> FloatArray:

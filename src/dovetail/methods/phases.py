@@ -66,8 +66,9 @@ FEW_TREE_SAMPLES = 4
 """Samples of tree ensembles: boxes over the inputs of more of them are too many to be closed."""
 MOST_CUTS = 5_000
 """Binaries of trees as rows: with more, engines find no point in a minute."""
-BOXES_SHARE, SPLITS_SHARE = 0.4, 0.5
-"""Of the time left, for proofs: boxes close in seconds where they close at all."""
+BOXES_SHARE, ROOT_SHARE, SPLITS_SHARE = 0.4, 0.05, 0.5
+"""Of the time left, for proofs: boxes close in seconds where they close at all; of many samples the first
+ones say nearly as much as all that would be reached."""
 MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.15, 0.5
 """What comes after may bring as much; a proof, more."""
 
@@ -137,8 +138,8 @@ PHASES = (
     ),
     Phase(
         "template pricing",
-        "50 such blocks or more",
-        lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
+        "50 such blocks or more, no trees",
+        lambda facts: 0 < facts.blocks <= MANY_BLOCKS and facts.slopes,
         TEMPLATES_SHARE,
         lambda options: TemplatePricing(),
         "{blocks} blocks that are the same up to their data: all priced at once",
@@ -177,6 +178,14 @@ PHASES = (
         BOXES_SHARE,
         lambda options: CellBranching(),
         "{cuts} cuts: branch and bound over boxes of cells",
+    ),
+    Phase(
+        "cell bound",
+        "such, of more samples",
+        lambda facts: facts.cuts > 0 and facts.tree_samples > FEW_TREE_SAMPLES,
+        ROOT_SHARE,
+        lambda options: CellBranching(),
+        "{tree_samples} samples: a bound by the first boxes of cells",
     ),
     Phase(
         "split MIP",
@@ -220,8 +229,8 @@ PHASES = (
     ),
     Phase(
         "column generation",
-        "class outputs in several components that share rows",
-        lambda facts: facts.priced,
+        "class outputs in several components that share rows, no trees",
+        lambda facts: facts.priced and facts.slopes,
         COLUMNS_SHARE,
         lambda options: ColumnGeneration(rounds=options.effort),
         "class outputs, {components} components that share rows: columns and prices",

@@ -61,7 +61,7 @@ def load_predictor(
     True
     """
     file = _path(path)
-    found = _read(file, trust, limits)
+    found = _contents(file, trust, limits)
     if module is not None or isinstance(found, Mapping):
         return _filled(file, module, found)
     return found
@@ -70,10 +70,10 @@ def load_predictor(
 def load_weights(path: str | Path) -> dict[str, torch.Tensor]:
     """The tensors in a `.pt`, `.pth` or `.safetensors` file, in their order; nothing is run."""
     file = _path(path)
-    return _weights(file, _read(file, False, None))
+    return _weights(file, _contents(file, False, None))
 
 
-def _read(file: Path, trust: bool, limits: FileLimits | None) -> Any:
+def _contents(file: Path, trust: bool, limits: FileLimits | None) -> Any:
     """Whatever a file holds, if it may be read at all."""
     if limits is not None and not isinstance(limits, FileLimits):
         raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")

@@ -33,8 +33,10 @@ from dovetail.core.sparse import row_of_entries
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
-INSIDE = 2e-8
+INSIDE = 5e-9
 """Points stay so far within the tolerance on p: an LP that ends on a row may miss it by a hair."""
+SCALE = 64.0
+"""Of logits, so that the tolerance on their rows is little on p; a power of two, which rounds nothing."""
 OUTWARD = 1e-12
 """Relative: more than the logarithm in a limit rounds."""
 NEVER_LIMITS = -1.0, 2.0
@@ -139,10 +141,11 @@ def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
     slack, copy_slack = block_slack(block, low, high), rounding_error(layers, FLOAT64, low, high)
     if not (np.all(np.isfinite(slack)) and np.all(np.isfinite(copy_slack))):
         return None
-    at, pair = block.outputs, len(known) - len(layers) == 0
+    at = block.outputs
     lower, upper = asked.accepted_lower[at], asked.accepted_upper[at]
     inside = slack + INSIDE
     points = np.minimum(lower + inside, asked.lower[at]), np.maximum(upper - inside, asked.upper[at])
+    pair = copy_slack.shape[1] < at.shape[1]
     points = _as_logits(*points, pair=pair)
     bounds = _as_logits(lower - slack, upper + slack, pair=pair)
     if np.any(bounds[0] == np.inf) or np.any(bounds[1] == -np.inf):
@@ -152,18 +155,24 @@ def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
 
 
 def _logit_layers(layers: tuple[Layer, ...], outputs: int) -> tuple[Layer, ...] | None:
-    """The layers before a sigmoid; as many where a softmax of two gives way to the difference of the two."""
+    """The layers before a sigmoid, or of the difference before a softmax of two; times `SCALE`."""
     last = layers[-1] if len(layers) > 1 else None
     if not isinstance(last, Activation):
         return None
     if last.kind == "sigmoid":
-        return layers[:-1]
-    minus = Dense(np.array([[-1.0, 1.0]]), np.zeros(1))
-    return (*layers[:-1], minus) if last.kind == "softmax" and outputs == 2 else None
+        behind = SCALE * np.eye(outputs)
+    elif last.kind == "softmax" and outputs == 2:
+        behind = SCALE * np.array([[-1.0, 1.0]])
+    else:
+        return None
+    before = layers[-2]
+    if isinstance(before, Dense):
+        return (*layers[:-2], Dense(behind @ before.weight, behind @ before.bias))
+    return (*layers[:-1], Dense(behind, np.zeros(len(behind))))
 
 
 def _as_logits(lower: FloatArray, upper: FloatArray, *, pair: bool) -> Limits:
-    """Limits on probabilities as limits on logits; of two shares, on the second's."""
+    """Limits on probabilities as limits on scaled logits; of two shares, on the second's."""
     low, high = _logit(lower), _logit(upper)
     if not pair:
         return low, high
@@ -173,7 +182,7 @@ def _as_logits(lower: FloatArray, upper: FloatArray, *, pair: bool) -> Limits:
 def _logit(p: FloatArray) -> FloatArray:
     inside = np.clip(p, 0.0, 1.0)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(inside) - np.log1p(-inside))
+        return np.asarray(SCALE * (np.log(inside) - np.log1p(-inside)))
 
 
 def _rounding(logits: FloatArray) -> FloatArray:

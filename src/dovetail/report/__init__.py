@@ -1,3 +1,1 @@
 """What is shown: the lines of a log, a result as a page, several beside each other."""
-
-from dovetail.report.page.compare_page import compare as compare

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from dovetail.core.arrays import FloatArray
 from dovetail.report.log.journal import opened
-from dovetail.report.log.layout import fact, several
+from dovetail.report.log.layout import fact, number, several
 from dovetail.report.log.outlet import Rendering
 from dovetail.report.log.table import PARTS, RESIDUALS, Column, State
 from dovetail.run.budget import Budget, StopReason
@@ -227,7 +227,7 @@ class Monitor:
     def _show_change(self, state: State) -> None:
         """A row, if there is anything new to say."""
         seen = self._seen
-        bound_is_known = (state.bound, state.rows_only) == (seen.bound, seen.rows_only)
+        bound_is_known = _same(state.bound, seen.bound) and state.rows_only == seen.rows_only
         if not (_same(state.incumbent, seen.incumbent) and bound_is_known):
             self._print(state)
 
@@ -273,5 +273,6 @@ class Monitor:
                 self._row_at, self._silence = state.elapsed, min(2.0 * self._silence, MOST_SILENCE)
 
 
-def _same(one: float, other: float) -> bool:
-    return one == other or (math.isnan(one) and math.isnan(other))
+def _same(one: float | None, other: float | None) -> bool:
+    """Whether two numbers look the same in a row."""
+    return number(one) == number(other)

@@ -111,6 +111,7 @@ class SolveOptions:
         said: dict[str, object] = {"time_limit": float(self.time_limit), "seed": self.seed}
         said |= {"gap": self.gap.relative} if self.gap.relative else {}
         said |= {"absolute_gap": self.gap.absolute} if self.gap.absolute else {}
+        said |= {"target": self.target} if self.target is not None else {}
         said |= {"n_jobs": self.n_jobs} if self.n_jobs > 1 else {}
         said |= {"device": self.device} if self.device is not None else {}
         said |= {"start": ...} if self.start is not None else {}

@@ -37,7 +37,6 @@ def solve(
 
     `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
     predictors tied to it by `add_predictor_constr`, of which nothing is changed but, with `load`, the values.
-
     `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
     value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` is the
     number of threads, at most one per core. `device="cuda"` moves the networks' gradients there; nothing
@@ -46,7 +45,6 @@ def solve(
     "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
     sees an `Event` after each iteration and may call its `stop()`. `log=False` prints nothing; a stream gets
     the log written to it, and the file `log_file` besides, at its end (docs/log.md).
-
     `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
     `Result.gap` says), `absolute_gap` where it is within that of it; `target` with the first point that is
     as good or better, whatever is proved. The stop reason is then "gap" or "target". Time limit, Ctrl-C,
@@ -70,8 +68,7 @@ def solve(
             options = SolveOptions.checked(
                 method, time_limit=time_limit, gap=gap, absolute_gap=absolute_gap, target=target, seed=seed,
                 start=start, n_jobs=n_jobs, device=device, cluster=cluster, callback=callback, log=log,
-                log_file=log_file, load=load,
-            )  # fmt: skip
+                log_file=log_file, load=load)  # fmt: skip
             answers.append(solve_model(model, options, interrupts))
         return answers[0]
     except KeyboardInterrupt as leaving:

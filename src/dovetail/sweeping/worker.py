@@ -52,7 +52,7 @@ def solved(name: str, build: Callable[..., Any], case: Case, keep: bool) -> Swee
         model, options = _model_and_options(build(**case))
         build_seconds = perf_counter() - begin
         stage = "solve"
-        result = solve(model, **{"log": False, **options})
+        result = solve(model, **{"log": False, "load": False, **options})
         return SweepRow.solved(case, name, result, build_seconds, keep=keep)
     except (Exception, SystemExit) as reason:
         return SweepRow(case, name, error=f"{stage}: {_said(reason)}")

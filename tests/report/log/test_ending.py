@@ -6,9 +6,8 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.check import Worst
-from dovetail.report.log.ending import STOPPED, ending
+from dovetail.report.log.ending import ending
 from dovetail.report.log.layout import cells
-from dovetail.run.budget import StopReason
 from dovetail.run.result import Status
 from tests.report.log.test_layout import HOSTILE
 from tests.small import knapsack
@@ -21,10 +20,6 @@ def solved():
 
 def text_of(result, width=79):
     return "\n".join(ending(result, width))
-
-
-def test_every_stop_reason_has_words():
-    assert STOPPED.keys() == {reason.value for reason in StopReason}
 
 
 def test_of_an_optimum(solved):

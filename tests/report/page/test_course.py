@@ -93,6 +93,21 @@ def test_charts(case):
     assert figure.wide.x.log == (case == "early")
 
 
+def test_the_last_bound_is_shown_where_it_says_something():
+    """Points that jump from 379 to 556 of at most 574: neither the first one nor 2,000 is worth a chart."""
+    points = [
+        (0.9, 379.0, "host"),
+        (5.2, 538.0, "x"),
+        (8.7, 553.0, "x"),
+        (20.8, 555.0, "u"),
+        (20.9, 556.0, "u"),
+    ]
+    bounds = [(0.5, 2000.0, "host"), (25.0, 580.0, "prices"), (29.0, 574.0, "prices")]
+    chart = course_figure(Course.of(with_gains(points, bounds, objective=556.0, bound=574.0))).wide
+    assert chart.y.low < 538.0 and 580.0 < chart.y.high < 600.0
+    assert chart.y.low > 379.0
+
+
 def test_nothing_to_draw():
     assert course_figure(Course.of(nothing())) is None
     assert course_figure(Course.of(with_gains([], [(1.0, 1.0, "host")], objective=None))) is None

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.analysis.tree_problem import TreeProblem
+from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.mip import Mip
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
@@ -24,6 +25,14 @@ WIDEST = 1e4
 """A column counts for its cost times its width, but no wider than this: free columns may be endless."""
 HELD = 1e-7
 """What may be missed in sum by a point that counts as feasible, for the search."""
+
+
+def _limited(sample: TreeSample, host: Mip) -> IntArray:
+    """Outputs that have bounds to be missed: a class is 0 or 1 by itself, and no row should say so again."""
+    lower, upper = host.lower[sample.outputs], host.upper[sample.outputs]
+    if sample.block.classifies:
+        return sample.outputs[(lower > 0.0) | (upper < 1.0)]
+    return sample.outputs[np.isfinite(lower) | np.isfinite(upper)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +56,7 @@ class CellProgram:
     def __init__(self, trees: TreeProblem, *, seed: int, threads: int) -> None:
         self._trees, host = trees, trees.host
         self._outputs = np.unique(np.concatenate([sample.outputs for sample in trees.samples]))
-        limited = self._outputs[
-            np.isfinite(host.lower[self._outputs]) | np.isfinite(host.upper[self._outputs])
-        ]
+        limited = np.array([j for sample in trees.samples for j in _limited(sample, host)], dtype=np.int64)
         rows = sp.csr_array((np.ones(limited.size), (np.arange(limited.size), limited)),
                             shape=(limited.size, host.n_columns))  # fmt: skip
         A = sp.vstack([host.A, rows], format="csr")

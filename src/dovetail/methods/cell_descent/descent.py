@@ -1,8 +1,10 @@
 """Descent over cells: the move of one input that pays most, until none does; then a kick.
 
-profile:  what all outputs become after every single move, exactly
-bound:    what each move costs at least, by the multipliers of the cells' LP (which is convex in bounds)
-LPs:      in the order of these bounds, until the next cannot beat the best found
+    profile:  what all outputs become after every single move, exactly
+    bound:    what each move costs at least, by the multipliers of the cells' LP (which is convex in bounds)
+    LPs:      in the order of these bounds, until the next cannot beat the best found
+
+Where no single move pays, several of one sample may turn its class (`turning.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dovetail.analysis.tree_problem import TreeProblem
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.methods.cell_descent.cell_program import CellPoint, CellProgram
 from dovetail.methods.cell_descent.profile import Profile
+from dovetail.methods.cell_descent.turning import turned
 from dovetail.run.budget import Budget
 
 MOST_LPS = 24
@@ -56,7 +59,7 @@ class Descent:
         """To cells from which no move of a single input pays."""
         best = self.point(cells, budget)
         while best is not None and not budget.over:
-            better = self._step(best, budget)
+            better = self._step(best, budget) or self._turn(best, budget)
             if better is None:
                 break
             best = better
@@ -90,6 +93,20 @@ class Descent:
             if found is not None and found.value < limit:
                 best, limit, since = found, found.value, 0
         return best
+
+    def _turn(self, at: CellPoint, budget: Budget) -> CellPoint | None:
+        """A class turned by several moves, where that pays; the shortest ways first."""
+        ways = []
+        for number, sample in enumerate(self.trees.samples):
+            if sample.block.classifies and not budget.over:
+                found = turned(self.trees, sample, self._profiles[number], at)
+                ways += [] if found is None else [found]
+        limit = at.value - DECREASE * (1.0 + abs(at.value))
+        for _, cells in sorted(ways, key=lambda way: way[0])[:MOST_LPS]:
+            other = None if budget.over else self.point(cells, budget)
+            if other is not None and other.value < limit:
+                return other
+        return None
 
     def _bounds(self, at: CellPoint) -> FloatArray:
         """(cells,) what the point is worth at least after the move to each; infinite where that is none."""

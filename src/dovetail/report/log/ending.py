@@ -9,24 +9,10 @@ from dovetail.core.mip import TOLERANCE
 from dovetail.report.log.layout import LABEL, fact, several, wrapped
 from dovetail.report.log.table import percent
 from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
+from dovetail.report.stop_reasons import ENDED
 
 Result = Any
 """A `dovetail.Result`. It knows its log, so the log does not know its class."""
-
-STOPPED = {
-    "proved": "proved",
-    "gap": "as near to the bound as was asked for",
-    "target": "the target is reached",
-    "agreed": "the two blocks agree",
-    "time": "the time was over",
-    "memory": "the memory was over",
-    "iterations": "all iterations were made",
-    "interrupt": "interrupted",
-    "stalled": "nothing left that brings more",
-    "callback": "the callback said so",
-    "error": "an error",
-}
-"""Stop reasons in words."""
 
 CHECKS = {
     "rows": "rows",
@@ -48,8 +34,8 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
     if result.x is None or result.stop_reason.value == "error":
         for detail in details:
             yield from wrapped(detail, width, " " * LABEL, " " * LABEL)
-    stopped = STOPPED[result.stop_reason.value]
-    yield from fact("stopped", f"{stopped}, after {result.seconds:.1f} s", width)
+    ended = ENDED[result.stop_reason.value]
+    yield from fact("ended", f"{ended}, after {result.seconds:.1f} s", width)
     if result.objective is not None:
         yield from fact("objective", f"{result.objective:.10g}", width)
     yield from _bound(result, width)

@@ -82,7 +82,7 @@ def warnings(result: Any) -> list[str]:
 
 def hints(result: Any) -> list[str]:
     """What to try next, if the run showed anything."""
-    return [visible(hint, 600) for hint in getattr(result, "hints", ())]
+    return [visible(hint, 600) for hint in result.hints]
 
 
 def extrapolations(result: Any) -> tuple[list[str], int]:

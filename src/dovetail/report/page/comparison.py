@@ -26,10 +26,11 @@ from dovetail.report.page.chart import (
 )
 from dovetail.report.page.course import Course, Gain
 from dovetail.report.page.decision import Cell, Table
-from dovetail.report.page.headline import STATUS, STOPPED
+from dovetail.report.page.headline import STATUS
 from dovetail.report.page.number_text import count, number, numbers, percent, seconds
 from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import ROWS_ONLY, found_by
+from dovetail.report.stop_reasons import ENDED
 
 MOST_DIFFERENT = 40
 """Columns whose values differ most that are listed."""
@@ -74,7 +75,7 @@ def figures(entry: Entry) -> list[str]:
     status = STATUS[result.status.value].lower()
     reason = result.stop_reason.value
     return [
-        f"{status}, {STOPPED.get(reason, reason)}",
+        f"{status}, ended {ENDED[reason]}",
         number(result.objective),
         number(result.bound) + (" (rows only)" if unseen else ""),
         percent(None if unseen else result.gap),

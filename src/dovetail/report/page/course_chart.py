@@ -91,24 +91,31 @@ def _area(points: list[Point], bounds: list[Point], end: float) -> str:
 
 
 def _limits(points: list[float], bounds: list[float]) -> tuple[float, float]:
-    shown = _near_the_end(points)
-    if not shown:
+    """All that matters at the end: the last points, and the last bound if it is anywhere near."""
+    if not points:
         return covering(bounds)
+    low, high = min(points), max(points)
+    room = REACH * ((high - low) or 0.25 * max(abs(high), 1e-9))
+    last = [bound for bound in bounds[-1:] if low - room <= bound <= high + room]
+    shown = [*_near_the_end(points, last), *last]
     low, high = min(shown), max(shown)
-    spread = (high - low) or 0.25 * max(abs(high), 1e-9)
-    near = [bound for bound in bounds if low - REACH * spread <= bound <= high + REACH * spread]
+    near = [bound for bound in bounds if 2 * low - high <= bound <= 2 * high - low]
     return covering([*shown, *near])
 
 
-def _near_the_end(points: list[float]) -> list[float]:
+def _near_the_end(points: list[float], last: list[float]) -> list[float]:
     """Without the first ones that are worse by far."""
     shown = points
     while len(shown) > 2 and len(points) - len(shown) < LEFT_OUT * len(points):
-        whole, rest = max(shown) - min(shown), max(shown[1:]) - min(shown[1:])
+        whole, rest = _spread([*shown, *last]), _spread([*shown[1:], *last])
         if rest > FLAT * whole or rest == 0.0:
             break
         shown = shown[1:]
     return shown
+
+
+def _spread(values: list[float]) -> float:
+    return max(values) - min(values)
 
 
 def _notes(points: list[Gain], bounds: list[Gain], limits: tuple[float, float]) -> list[str]:

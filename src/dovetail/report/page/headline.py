@@ -9,6 +9,7 @@ from dovetail.report.page.course import Course
 from dovetail.report.page.number_text import count, number, percent, seconds
 from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
+from dovetail.report.stop_reasons import ENDED
 
 STATUS = {
     "optimal": "Optimal",
@@ -19,21 +20,6 @@ STATUS = {
     "error": "Ended by an error",
 }
 """Statuses as a heading."""
-
-STOPPED = {
-    "proved": "ended with a proof",
-    "gap": "ended at the gap that was asked for",
-    "target": "ended at the target",
-    "agreed": "ended when both blocks agreed",
-    "time": "stopped at the time limit",
-    "memory": "stopped at the memory limit",
-    "iterations": "ended after all iterations",
-    "interrupt": "interrupted",
-    "stalled": "ended when nothing brought more",
-    "callback": "stopped by the callback",
-    "error": "ended by an error",
-}
-"""Stop reasons in a sentence; one that is not here stands for itself."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,7 @@ def headline(result: Any, course: Course) -> Headline:
     if result.objective is not None:
         title = f"{title}: {number(result.objective)}"
     tone = {"optimal": "good", "feasible": "fair"}.get(status, "bad")
-    subtitle = f"{visible(result.method)}, {STOPPED.get(reason, reason)} after {seconds(result.seconds)}"
+    subtitle = f"{visible(result.method)}, ended {ENDED[reason]} after {seconds(result.seconds)}"
     tiles = [_verified(result), _bound(result, course), _work(result, course)]
     if result.objective is not None:
         tiles.insert(0, _objective(result))
@@ -100,9 +86,8 @@ def _verified(result: Any) -> Tile:
 
 def _work(result: Any, course: Course) -> Tile:
     words = count(result.iterations, "iteration")
-    evaluations = getattr(result, "evaluations", None)
-    if evaluations:
-        words += f", {count(evaluations, 'network evaluation')}"
+    if result.evaluations:
+        words += f", {count(result.evaluations, 'network evaluation')}"
     if course.points:
         last = course.points[-1]
         words += f"; last gain at {seconds(last.seconds)} by {visible(found_by(last.source))}"
