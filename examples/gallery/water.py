@@ -16,7 +16,7 @@ import torch
 import dovetail as dt
 from dovetail.problems import water
 
-TIME_LIMIT = 15.0
+TIME_LIMIT = 25.0
 judge = water.train("2x16", seed=42, epochs=25)  # nine features, two layers of 16 neurons
 plant = judge.water(50)
 print(judge.training)
@@ -30,9 +30,10 @@ print(judge.training)
 result = dt.solve(plant.problem, time_limit=TIME_LIMIT)
 
 # %% [markdown]
-# How to read these lines: [Reading the log](../log.md). The last lines are what counts: every point was
-# evaluated again with the network itself, and the bound is proved: more than that many samples cannot be
-# made potable within these budgets, by anybody.
+# How to read these lines: [Reading the log](../log.md). The last lines are what counts: the point was
+# evaluated again with the network itself, and the bound is proved: more samples than that cannot be made
+# potable within these budgets, by anybody. (`rows only` would be a bound that has not seen the network: all
+# fifty.)
 
 # %%
 counts = plant.counts(result)

@@ -47,9 +47,9 @@ right.legend(loc="center right")
 plt.show()
 
 # %% [markdown]
-# Left: what each wine is made of. Right: what the vineyards would get by themselves. Every blend is better
-# than nearly all vineyards that are in it: the network has learnt that some features are good in the middle,
-# and mixing gets there.
+# Left: what each wine is made of. Right: what the vineyards would get by themselves. Marks are not linear in
+# the features, so that a blend can be better than what goes into it: mixing reaches combinations of features
+# that no vineyard has.
 #
 # **What was proved:** the points and marks are the network's own. The bound is far off, so that better
 # blends are not excluded: one network of eleven inputs that all move is where proofs end today ([When not to
