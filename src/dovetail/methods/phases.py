@@ -69,6 +69,8 @@ MOST_CUTS = 5_000
 BOXES_SHARE, ROOT_SHARE, SPLITS_SHARE = 0.4, 0.05, 0.5
 """Of the time left, for proofs: boxes close in seconds where they close at all; of many samples the first
 ones say nearly as much as all that would be reached."""
+FIRST_KICKS = 4
+"""Of each of the first descents over cells: boxes find what they miss, and prove it (diet)."""
 MIDDLE_SHARE, LAST_INTEGERS_SHARE = 0.15, 0.5
 """What comes after may bring as much; a proof, more."""
 
@@ -110,7 +112,8 @@ def _cell_descent(options: AutoOptions) -> CellDescent:
 
 
 def _first_cell_descent(options: AutoOptions) -> CellDescent:
-    return replace(_cell_descent(options), rounds=min(FIRST_STARTS, options.effort or FIRST_STARTS))
+    rounds = min(FIRST_STARTS, options.effort or FIRST_STARTS)
+    return replace(_cell_descent(options), rounds=rounds, kicks=FIRST_KICKS)
 
 
 def _integer_search(options: AutoOptions) -> Method:

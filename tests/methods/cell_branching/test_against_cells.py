@@ -9,6 +9,7 @@ import dovetail as dt
 from dovetail.methods.cell_branching import CellBranching
 from dovetail.methods.split_mip import SplitMip
 from tests.conftest import FULL
+from tests.predictors.trees import models
 from tests.tree_problems import enumerated, random_problem
 
 METHODS = {"boxes": CellBranching(), "splits": SplitMip(), "auto": "auto"}
@@ -58,6 +59,18 @@ def test_a_class_that_is_a_tie_is_the_predictor_s_own():
     truth = [0.1 * x - (model.predict_proba([[x]])[0, 1] >= 0.5) for x in np.linspace(0.0, 11.0, 111)]
     assert result.status.value == "optimal"
     assert result.objective <= min(truth) + 1e-6
+
+
+@pytest.mark.parametrize("name", ["XGBClassifier", "XGB dart", "XGB poisson"])
+def test_what_float32_rounds_does_not_stand_in_the_way_of_a_proof(name):
+    """Where every tree is down to one leaf, the predictor itself says what it gives."""
+    problem = dt.Problem(dt.Mip([0.03, -0.02, 0.01, 1.0], lower=-2.0, upper=[2.0] * 3 + [np.inf]))
+    problem.add_predictor(models.model("xgboost", name), [0, 1, 2], [3])
+    result = dt.solve(problem, CellBranching(), log=False, time_limit=30.0)
+    best = enumerated(problem)
+    assert result.status.value == "optimal"
+    assert abs(result.objective - best) <= NEARLY * (1.0 + abs(best))
+    assert result.bound <= best + NEARLY * (1.0 + abs(best))
 
 
 def test_a_phase_that_was_cut_short_proves_nothing_wrong():

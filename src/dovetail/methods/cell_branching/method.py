@@ -37,6 +37,8 @@ BATCH = 32
 """Boxes that are cut together: larger batches waste boxes that the first ones would have made needless."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that what is proved in the end is."""
+DESCENTS = 128
+"""Boxes between two descents from a box's point, at least; one takes about as long, or twice."""
 MOST_BOXES = 500_000
 """Open boxes: beyond that memory is short and the end is not near."""
 REPORT = 0.5
@@ -202,7 +204,7 @@ class _Tree:
         near = self._search.trees.cells.of_point(x)
         self._search.look_at(near, self._context, descend=node.split is not None)
         if node.split is not None:
-            self._next_descent = 2 * self.boxes
+            self._next_descent = self.boxes + max(DESCENTS, self.boxes // 4)
 
     def _raise(self) -> None:
         bound = min([self._closed, self._target, *(node.bound for node in self._open[:1])])

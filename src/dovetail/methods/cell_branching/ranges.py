@@ -8,6 +8,8 @@ from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.methods.cell_branching.node import Node
 
+OPEN = 1e-10
+"""Relative to max(1, |value|): float64 rounds by less, and nobody's proof hangs on that."""
 CELLS = 2**23
 """Boxes times nodes of trees that are looked at together: 8 MB of yes and no."""
 
@@ -48,8 +50,8 @@ class OutputRanges:
 def output_range(sample: TreeSample, reach: BoolArray, cells: IntArray) -> tuple[FloatArray, FloatArray]:
     """(N, outputs) least and largest output columns in boxes that reach these leaves (N, leaves).
 
-    `cells` (N, J) are some of each box. A class that sums alone leave open, though every tree is down to one
-    leaf, is what the predictor itself says there.
+    `cells` (N, J) are some of each box. Where every tree is down to one leaf, an output that rounding leaves
+    open is what the predictor itself says there: a class, or a sum or link in float32.
     """
     boxes, block = sample.boxes, sample.block
     reach = reach[:, :, None]
@@ -57,9 +59,9 @@ def output_range(sample: TreeSample, reach: BoolArray, cells: IntArray) -> tuple
     high = np.maximum.reduceat(np.where(reach, boxes.value, -np.inf), boxes.starts, axis=1)
     summed = boxes.ensemble.summed
     least, most = sample.decoded_range(summed(low), summed(high))
-    if block.classifies:
-        unclear = np.any(least < most, axis=1) & np.all(low == high, axis=(1, 2))
-        if np.any(unclear):
-            rows = np.array([boxes.row(one) for one in cells[unclear]])
-            least[unclear] = most[unclear] = block.decode(block.predictor.predict(rows))
+    apart = np.any(most - least > OPEN * np.maximum(1.0, np.abs(least)), axis=1)
+    unclear = apart & np.all(low == high, axis=(1, 2))
+    if np.any(unclear):
+        rows = np.array([boxes.row(one) for one in cells[unclear]])
+        least[unclear] = most[unclear] = block.decode(block.predictor.predict(rows))
     return least, most

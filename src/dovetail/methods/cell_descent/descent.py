@@ -18,8 +18,11 @@ from dovetail.methods.cell_descent.profile import Profile
 from dovetail.methods.cell_descent.turning import turned
 from dovetail.run.budget import Budget
 
-MOST_LPS = 24
-"""For one step: the best of the most promising moves is nearly the best of all."""
+MOST_LPS = 1000
+"""For one step: bounds of moves are loose, and the one that pays may come late. The first descent of a diet
+of 30 trees ended at 8409 with 24 of them, and at 7898 with all; a thousand take half a second."""
+MOST_TURNS = 24
+"""Classes that are tried to be turned, at one point."""
 ENOUGH = 4
 """LPs after the first that improves: a better one is mostly among the next few, if anywhere."""
 MOST_KNOWN = 5_000
@@ -102,7 +105,7 @@ class Descent:
                 found = turned(self.trees, sample, self._profiles[number], at)
                 ways += [] if found is None else [found]
         limit = at.value - DECREASE * (1.0 + abs(at.value))
-        for _, cells in sorted(ways, key=lambda way: way[0])[:MOST_LPS]:
+        for _, cells in sorted(ways, key=lambda way: way[0])[:MOST_TURNS]:
             other = None if budget.over else self.point(cells, budget)
             if other is not None and other.value < limit:
                 return other
