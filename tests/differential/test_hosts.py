@@ -87,3 +87,42 @@ def test_whole_points_within_the_tolerance_of_a_fine_row_count():
     mip = dt.Mip([1.0], [[6e-6]], [1.26e-5], [np.inf], 0.0, 9.0, True)
     result = dt.solve(dt.Problem(mip), log=False)
     assert (result.status, result.objective) == ("optimal", 2.0)
+
+
+def falling(seed: int) -> dt.Mip:
+    """A program whose cost falls for ever along a ray of its free columns; some point satisfies it."""
+    rng = np.random.default_rng(seed)
+    whole, free, rows = (int(rng.integers(1, most)) for most in (4, 3, 5))
+    ray = np.concatenate([np.zeros(whole), rng.choice([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0], free)])
+    A = np.round(rng.uniform(-2.0, 2.0, (rows, whole + free)), 1) * (rng.random((rows, whole + free)) < 0.7)
+    A *= np.where(A @ ray > 0.0, -1.0, 1.0)[:, None]
+    cost = np.round(rng.uniform(-2.0, 2.0, whole + free), 2)
+    cost = -cost if cost @ ray > 0.0 else cost
+    point = np.concatenate([rng.integers(-3, 4, whole), rng.uniform(-3.0, 3.0, free)])
+    upper = np.concatenate([np.full(whole, 3.0), np.full(free, np.inf)])
+    sides = A @ point + rng.uniform(0.0, 1.0, rows)
+    return dt.Mip(cost - 0.1 * ray, A, -np.inf, sides, -upper, upper, [True] * whole + [False] * free)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_costs_that_fall_for_ever(part):
+    for seed in range(part, 2000 if FULL else 60, 2):
+        result = dt.solve(dt.Problem(falling(seed)), time_limit=20.0, log=False)
+        assert result.status in ("unbounded", "no_solution"), seed
+        assert result.bound is None, seed
+
+
+def test_free_columns_that_presolving_loses():
+    """HiGHS 1.15.1 calls it optimal at -3.98; without presolving, and as an LP, unbounded."""
+    mip = dt.Mip(
+        [0.7, -0.78, 2.28, 0.3, -0.28],
+        [[0, 0.5, 0.6, 0, -1.5], [0, -0.1, -1, 0, 1.1], [0, 0, 0, -0.8, -0.6]],
+        -np.inf,
+        [2.37584762, 0.67065324, 2.98574625],
+        [-3, -np.inf, -np.inf, -3, -3],
+        [3, np.inf, np.inf, 3, 3],
+        [True, False, False, True, True],
+        sense="max",
+    )
+    result = dt.solve(dt.Problem(mip), log=False)
+    assert result.status == "unbounded" and result.bound is None

@@ -1,7 +1,7 @@
 """A MIP solved by an engine, and what of the engine's word stands when it is looked at.
 
 Bound: of LPs our own (`dual_value`); of MIPs that of our own tree (`branch_and_bound`) where it closes, else
-the engine's less what its tolerances may hide, unless a point contradicts it. Infeasible: our own tree over
+the engine's less what its tolerances may hide, unless a point contradicts it or a relaxation falls for ever. Infeasible: our own tree over
 the rows and bounds as far out as the check accepts; where that is too large, all engines at hand have to
 say so, HiGHS a second time without presolving. Nothing else is said.
 """
@@ -90,6 +90,8 @@ def stands(
     slack = 0.5 * optimality_gap(mip, known) if math.isfinite(known) else 0.0
     proof = _tree(mip, settings, budget, cutoff=known, slack=slack)
     value, x = (proof.value, proof.x) if proof.x is not None else (answer.value, answer.x)
+    if proof.unbounded:  # HiGHS has called such programs optimal: its presolving lost their free columns
+        return Confirmed(x=x, unbounded=True)
     bound = proof.bound
     said = answer.status is not MipStatus.INFEASIBLE  # that no point is left takes a proof of our own
     if bound < min(value, cutoff) - slack and said:  # the tree did not close: the engine's word,
