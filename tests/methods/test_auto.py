@@ -363,7 +363,10 @@ def mixed_integers():
 def test_two_solves_with_one_seed_are_the_same(make):
     def run():
         result = dt.solve(make(), Auto(effort=3), seed=4, time_limit=600.0, log=False)
-        return result.x.tobytes(), repr([(row.objective, row.incumbent) for row in result.trace])
+        steps = [
+            row for row in result.trace if not np.isnan(row.objective)
+        ]  # bounds are reported by the clock
+        return result.x.tobytes(), repr([(row.objective, row.incumbent) for row in steps])
 
     assert run() == run()
 

@@ -296,7 +296,7 @@ def of_solve() -> Iterator[Case]:
     yield from each(
         "check.problem", [None, 3, "x", mip(), object()], lambda v: dt.check(v, [0.0] * 3), "model"
     )
-    columns = [7, -1, 1.0, [True, False], slice(1), "x", [[0], [1, 2]], None, object(), 2**70, {}, nan]
+    columns = [7, -1, 1.0, [True, False], slice(1), "x", [[0], [1, 2]], None, object(), 2**70, nan]
     yield from each("Result.value", columns, lambda v: result().value(v), "value()")
     empty = dataclasses.replace(result(), x=None)
     yield Case("Result.value without a point", ("no point",), lambda: empty.value(0))
@@ -531,9 +531,12 @@ def of_json() -> Iterator[Case]:
         "trace": ({},),
         "iterations": (10**400,), "message": ("nonsense",), "profile": ({},), "outside": ({},),
         "written": (None,), "engine": ("nonsense",), "source": ("nonsense",), "bound_source": ("nonsense",),
-        "evaluations": (10**400,),
+        "evaluations": (10**400,), "facts": (None,), "settings": (None,),
     }  # fmt: skip
-    younger = ("outside", "written", "engine", "source", "bound_source", "evaluations", "hints")
+    younger = (
+        "outside", "written", "engine", "source", "bound_source", "evaluations", "hints", "incumbents",
+        "bounds", "facts", "settings",
+    )  # fmt: skip
     for key in whole:
         for bad in wrong:
             if not any(type(bad) is type(ok) and bad == ok for ok in allowed.get(key, ())):

@@ -1,9 +1,9 @@
 """A MIP solved by an engine, and what of the engine's word stands when it is looked at.
 
 Bound: of LPs our own (`dual_value`); of MIPs that of our own tree (`branch_and_bound`) where it closes, else
-the engine's less what its tolerances may hide, unless a point contradicts it or a relaxation falls for ever. Infeasible: our own tree over
-the rows and bounds as far out as the check accepts; where that is too large, all engines at hand have to
-say so, HiGHS a second time without presolving. Nothing else is said.
+the engine's less what its tolerances may hide, unless a point contradicts it or a relaxation falls for ever.
+Infeasible: our own tree over the rows and bounds as far out as the check accepts; where that is too large,
+all engines at hand have to say so, HiGHS a second time without presolving. Nothing else is said.
 """
 
 from __future__ import annotations

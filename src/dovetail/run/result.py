@@ -333,7 +333,7 @@ def _read(record: Any) -> Result:
         seconds=number("seconds", record["seconds"]),
         trace=Trace(
             [trace_row(row) for row in require("trace", record["trace"], list)],
-            *(read_gains(record.get(kind, ())) for kind in ("incumbents", "bounds")),
+            *(read_gains(record.get(kind, [])) for kind in ("incumbents", "bounds")),
         ),
         method=require("method", record["method"], str),
         message=require("message", record["message"], str),

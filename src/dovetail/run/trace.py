@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from math import isnan
 from typing import Any
@@ -106,8 +106,10 @@ def add_gain(gains: list[Gain], gain: Gain) -> None:
     gains.append(gain)
 
 
-def read_gains(records: Iterable[Any]) -> list[Gain]:
+def read_gains(records: Any) -> list[Gain]:
     """Gains from what `asdict` made of them; a `ValueError` for anything else."""
+    if not isinstance(records, list):
+        raise ValueError("gains are no list")
     gains = [Gain(float(record["seconds"]), float(record["value"]), record["source"]) for record in records]
     if not all(isinstance(gain.source, str) for gain in gains):
         raise ValueError("the source of a gain is no text")
