@@ -581,4 +581,4 @@ def keras_kinds():
 
 TWINS = twins()
 KINDS = [*TWINS, *torch_kinds(), *onnx_kinds(), *skorch_kinds(), *keras_kinds()]
-RANDOM = [RandomEstimator(seed) for seed in (range(300) if FULL else range(0, 25, 2))]
+RANDOM = [RandomEstimator(seed) for seed in (range(300) if FULL else range(0, 25, 4))]

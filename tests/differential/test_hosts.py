@@ -9,7 +9,7 @@ import dovetail as dt
 from tests.conftest import FULL
 from tests.differential.hosts import KINDS, Program, make, optimum
 
-TOTAL, PARTS = (6000, 48) if FULL else (120, 2)
+TOTAL, PARTS = (6000, 48) if FULL else (80, 2)
 
 
 def as_problem(program: Program) -> dt.Problem:

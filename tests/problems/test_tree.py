@@ -113,7 +113,7 @@ def best_by_tables(instance):
     return model.getObjVal()
 
 
-@pytest.mark.parametrize("network", ["1x4", "2x16", "8x32", "16x64"] if FULL else ["1x4", "16x64"])
+@pytest.mark.parametrize("network", ["1x4", "2x16", "8x32", "16x64"] if FULL else ["1x4"])
 def test_three_by_three_against_enumeration(network):
     """Whatever the depth of the networks, the proved optimum is the one of all plantings."""
     epochs = 10 if FULL else 3  # nothing is asked of the networks but that they say something

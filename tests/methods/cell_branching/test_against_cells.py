@@ -13,7 +13,7 @@ from tests.predictors.trees import models
 from tests.tree_problems import enumerated, random_problem
 
 METHODS = {"boxes": CellBranching(), "splits": SplitMip(), "auto": "auto"}
-COUNTS = {"boxes": 1000, "splits": 300, "auto": 300} if FULL else {"boxes": 24, "splits": 16, "auto": 8}
+COUNTS = {"boxes": 1000, "splits": 300, "auto": 300} if FULL else {"boxes": 12, "splits": 8, "auto": 4}
 NEARLY = 2e-6
 """Relative to 1 + |optimum|: cells are closed there, and points a margin inside."""
 

@@ -31,7 +31,7 @@ from tests.predictors.estimators import gives_shares, own_answer, trained
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 inf = np.inf
-SEEDS = range(300) if FULL else range(25)
+SEEDS = range(300) if FULL else range(10)
 
 
 LAST_DIGITS = 1e-13
