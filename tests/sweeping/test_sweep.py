@@ -13,6 +13,7 @@ import pytest
 import dovetail as dt
 from dovetail.sweeping.results_file import ResultsFile
 from dovetail.sweeping.row import SweepRow
+from tests.conftest import FULL
 from tests.processes import hear_ctrl_c
 from tests.robustness.interrupted import left_over
 from tests.sweeping.builds import plant
@@ -24,7 +25,8 @@ ROOT = Path(__file__).parent.parent.parent
 def test_failures_are_rows_and_are_tried_again(tmp_path):
     """A case that kills its process costs that case; what is in the file is not solved again."""
     out, mended, log = tmp_path / "rows.jsonl", tmp_path / "mended", io.StringIO()
-    grid = [{"trouble": trouble, "mended": str(mended)} for trouble in ("kill", "", "raise")]
+    troubles = ["kill", "", "raise", *(["exit"] if FULL else [])]  # each takes two processes
+    grid = [{"trouble": trouble, "mended": str(mended)} for trouble in troubles]
     first = dt.sweep(plant, grid, out=out, log=log)
     assert [row.case for row in first] == grid
     assert first[1].result.objective == -4.0
@@ -32,15 +34,16 @@ def test_failures_are_rows_and_are_tried_again(tmp_path):
     assert errors[0] == "its process was killed by SIGKILL, perhaps for want of memory"
     assert errors[1] == ""
     assert errors[2].startswith("build: ValueError: no such plant")
-    assert len(out.read_text().splitlines()) == 3
-    assert "3/3" in log.getvalue()
+    assert errors[3:] == ["its process ended with exit code 3"] * FULL
+    assert len(out.read_text().splitlines()) == len(grid)
+    assert f"{len(grid)}/{len(grid)}" in log.getvalue()
 
     mended.touch()
     with out.open("a") as file:
         file.write('{"case": {"trou')
     log = io.StringIO()
     second = dt.sweep(plant, grid, out=out, log=log)
-    assert second.column("objective") == [-4.0] * 3
+    assert second.column("objective") == [-4.0] * len(grid)
     assert second.failed == ()
     assert second[1].seconds == first[1].seconds  # read, not solved
     said = "".join(log.getvalue().split())  # paths are long, and lines are not
