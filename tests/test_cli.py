@@ -11,6 +11,7 @@ import pytest
 import dovetail as dt
 from dovetail.cli import main
 from dovetail.experiments import EXPERIMENTS
+from tests.conftest import FULL
 from tests.core.test_table import TABLES
 from tests.processes import hear_ctrl_c
 
@@ -116,6 +117,9 @@ def test_unknown_commands_and_options(arguments, capsys):
     assert arguments[-2 if len(arguments) > 1 else 0] in refused(arguments, capsys)
 
 
+@pytest.mark.skipif(
+    not FULL, reason="volume: solves are interrupted in tests/robustness, commands in tests/cli"
+)
 def test_ctrl_c_ends_the_demo_with_its_best_point_and_exit_code_130():
     command = [
         sys.executable,

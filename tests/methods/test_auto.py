@@ -14,6 +14,7 @@ import dovetail as dt
 from dovetail.methods.auto import Auto
 from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
+from tests.conftest import FULL
 from tests.contexts import best_of, choices
 from tests.small import linear_net, random_mlp
 from tests.tanh import problem_of, tanh_net
@@ -443,6 +444,7 @@ def test_inputs_that_are_all_fixed_make_a_table_of_one_row():
     assert result.objective == pytest.approx(truth, abs=1e-9)
 
 
+@pytest.mark.skipif(not FULL, reason="volume: six seconds of waiting")
 def test_a_slow_first_mip_step_is_not_the_end():
     """A hard equality knapsack: the first MIP step finds its point only after its slice."""
     rng = np.random.default_rng(3)

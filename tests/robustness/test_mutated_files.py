@@ -11,7 +11,7 @@ from tests.conftest import FULL
 
 COUNTS = {".mps": 4000, ".mps.gz": 1000, ".lp": 5000, ".onnx": 5000, ".json": 5000}
 """Of each kind, at full volume."""
-SHARE = 1.0 if FULL else 0.004
+SHARE = 1.0 if FULL else 0.008
 TOGETHER = [[suffix] for suffix in COUNTS] if FULL else [list(COUNTS)]
 """Kinds that one process reads: it takes seconds to begin."""
 PER_FILE = 5.0

@@ -11,6 +11,7 @@ import pytest
 import dovetail as dt
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.monitor import ALL_ROUNDS, FIRST_SILENCE, PACES, Monitor
+from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.small import bowl, knapsack
 
@@ -179,6 +180,7 @@ def test_control_characters_do_not_reach_the_terminal():
     assert log.getvalue() == "name ?[31mred??status optimal\n"
 
 
+@pytest.mark.skipif(not FULL, reason="volume: a process and its imports")
 def test_silence_is_silence():
     program = """
 import dovetail as dt, numpy as np, torch

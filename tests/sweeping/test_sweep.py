@@ -120,6 +120,7 @@ def started(tmp_path, guard):
 
 
 @pytest.mark.long
+@pytest.mark.skipif(not FULL, reason="volume: four processes and their imports")
 def test_ctrl_c_returns_what_there_is(tmp_path):
     """Sent to every process of the group, as a terminal does."""
     with started(tmp_path, 'if __name__ == "__main__":') as process:
