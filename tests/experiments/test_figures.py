@@ -12,6 +12,7 @@ from dovetail.experiments import EXPERIMENTS
 from dovetail.experiments.figures import CROWDED, Bars, Drawing, HeatMap, Lines, save
 from dovetail.experiments.ledger import Ledger
 from dovetail.experiments.workers import experiment_named
+from tests.conftest import FULL
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
@@ -46,7 +47,7 @@ def test_numbers_over_many_bars_stand_upright(tmp_path, log_y):
     assert re.search(r"rotate\(-90[^>]*>123<", drawn(many, tmp_path))
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", EXPERIMENTS if FULL else ["e1", "sensitivity"])
 def test_a_bench_shows_something(name, tmp_path):
     """The published one: how much a quick one finds in its short time is the machine's business."""
     rows = Ledger.open(DOCS, any_version=True).of(name)
