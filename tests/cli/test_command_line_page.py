@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import dovetail as dt
 from dovetail.cli.exit_code import ExitCode
 from dovetail.problem_file.document import Document
 from dovetail.problem_file.schema import PREDICTOR, PROBLEM_FILE, SOLVE, require_schema
@@ -68,9 +69,18 @@ def test_the_table_of_exit_codes_is_complete():
     assert {int(code) for code in keys("## Exit codes")} == set(ExitCode)
 
 
+def fits(content):
+    """Whether a file with this content is one that can be solved."""
+    try:
+        require_schema(Document("p", Path(), {"model": "m.lp", **content}, {}))
+    except dt.OptionError:
+        return False
+    return True
+
+
 def test_the_pieces_of_toml_fit_the_schema():
     samples, method = blocks("toml")
-    for part in samples.split("\n\n"):
-        content = {"model": "m.lp", "predictor": [{"file": "n.onnx", **tomllib.loads(part)}]}
-        require_schema(Document("p", Path(), content, {}))
-    require_schema(Document("p", Path(), {"model": "m.lp", **tomllib.loads(method)}, {}))
+    pieces = [{"file": "n.onnx", **tomllib.loads(part)} for part in samples.split("\n\n")]
+    assert [fits({"predictor": [piece]}) for piece in pieces] == [True] * len(pieces)
+    assert not fits({"predictor": [{**pieces[0], "inpts": []}]})
+    assert fits(tomllib.loads(method)) and not fits({**tomllib.loads(method), "methd": {}})

@@ -28,7 +28,11 @@ def test_without_residuals_or_without_a_point():
 
 def test_a_dollar_is_no_formula():
     made = result(trace=Trace([], [Gain(1.0, 2.0, r"$\frac{$ 5 $"), Gain(2.0, 3.0, "$")], []))
-    made.plot().savefig(io.BytesIO(), format="png")
+    figure = made.plot()
+    names = figure.axes[0].get_legend().get_texts()
+    assert {r"$\frac{$ 5 $", "$"} <= {name.get_text() for name in names}
+    assert not any(name.get_parse_math() for name in names)
+    figure.savefig(io.BytesIO(), format="png")
 
 
 def test_a_missing_library_is_named(monkeypatch):

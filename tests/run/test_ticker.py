@@ -24,4 +24,7 @@ def test_it_ticks_until_it_is_stopped():
 
 
 def test_one_that_never_began_can_be_stopped():
-    Ticker(lambda: None).stop()
+    ticks, before = [], threading.enumerate()
+    ticker = Ticker(lambda: ticks.append(None), seconds=0.001)
+    ticker.stop()
+    assert ticks == [] and threading.enumerate() == before

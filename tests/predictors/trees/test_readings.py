@@ -62,10 +62,12 @@ def test_two_columns_are_both_classes():
     assert block.description.trees().link == "both classes"
 
 
-def refused(model, words):
+def refusal(model):
+    """What is said where a model is not taken."""
     problem = dt.Problem(dt.Mip(cost=np.zeros(4), lower=-3.0, upper=3.0))
-    with pytest.raises(PredictorError, match=words):
+    with pytest.raises(PredictorError) as error:
         problem.add_predictor(model, [0, 1, 2], [3])
+    return str(error.value)
 
 
 def test_what_is_no_sum_of_steps_is_refused_by_name():
@@ -79,26 +81,25 @@ def test_what_is_no_sum_of_steps_is_refused_by_name():
     few = {"n_estimators": 2, "max_depth": 2, "n_jobs": 1}
     quiet = {**few, "verbose": -1, "min_child_samples": 2}
     grouped = {"min_data_per_group": 1, "cat_smooth": 0.0, "max_cat_to_onehot": 1}
-    refused(e.AdaBoostRegressor(n_estimators=2).fit(X, y), "weighted median.*plain function")
-    refused(
-        e.GradientBoostingRegressor(n_estimators=2, init=LinearRegression()).fit(X, y), "LinearRegression"
-    )
+    said = refusal(e.AdaBoostRegressor(n_estimators=2).fit(X, y))
+    assert "weighted median" in said and "plain function" in said
+    begun = e.GradientBoostingRegressor(n_estimators=2, init=LinearRegression())
+    assert "LinearRegression" in refusal(begun.fit(X, y))
     categories = e.HistGradientBoostingRegressor(max_iter=3, categorical_features=[0])
-    refused(categories.fit(whole, whole[:, 0] == 2), "categorical")
-    refused(x.XGBRegressor(missing=0.0, **few).fit(X, y), "missing")
-    refused(x.XGBRegressor(booster="gblinear", n_estimators=2).fit(X, y), "gblinear has no trees")
-    refused(
-        x.XGBRegressor(multi_strategy="multi_output_tree", **few).fit(X, np.column_stack([y, y])),
-        "several outputs each",
-    )
+    assert "categorical" in refusal(categories.fit(whole, whole[:, 0] == 2))
+    assert "missing" in refusal(x.XGBRegressor(missing=0.0, **few).fit(X, y))
+    assert "gblinear has no trees" in refusal(x.XGBRegressor(booster="gblinear", n_estimators=2).fit(X, y))
+    several = x.XGBRegressor(multi_strategy="multi_output_tree", **few)
+    assert "several outputs each" in refusal(several.fit(X, np.column_stack([y, y])))
     categories = x.XGBRegressor(feature_types=["c", "q", "q"], enable_categorical=True, **few)
-    refused(categories.fit(whole, whole[:, 0] == 2), "categorical")
-    refused(g.LGBMRegressor(linear_tree=True, **quiet).fit(X, y), "linear_tree")
-    refused(g.LGBMRegressor(zero_as_missing=True, **quiet).fit(X, y), "zero_as_missing")
+    assert "categorical" in refusal(categories.fit(whole, whole[:, 0] == 2))
+    assert "linear_tree" in refusal(g.LGBMRegressor(linear_tree=True, **quiet).fit(X, y))
+    assert "zero_as_missing" in refusal(g.LGBMRegressor(zero_as_missing=True, **quiet).fit(X, y))
     categories = g.LGBMRegressor(**grouped, **quiet)
-    refused(categories.fit(whole, 1.0 * (whole[:, 0] == 2), categorical_feature=[0]), "categorical splits")
+    categories.fit(whole, 1.0 * (whole[:, 0] == 2), categorical_feature=[0])
+    assert "categorical splits" in refusal(categories)
     for model in (e.RandomForestRegressor(), x.XGBRegressor(), g.LGBMRegressor()):
-        refused(model, "not trained yet")
+        assert "not trained yet" in refusal(model)
 
 
 def test_early_stopping_is_the_object_s_own():
@@ -142,7 +143,8 @@ def test_what_mixes_features_before_trees_is_refused():
     from sklearn.pipeline import make_pipeline
     from sklearn.tree import DecisionTreeRegressor
 
-    refused(make_pipeline(PCA(2), DecisionTreeRegressor(max_depth=2)).fit(*models.data()), "PCA before trees")
+    pipeline = make_pipeline(PCA(2), DecisionTreeRegressor(max_depth=2))
+    assert "PCA before trees" in refusal(pipeline.fit(*models.data()))
 
 
 def test_a_subclass_with_a_predict_of_its_own_is_refused():
@@ -152,7 +154,7 @@ def test_a_subclass_with_a_predict_of_its_own_is_refused():
         def predict(self, X, check_input=True):
             return 2.0 * super().predict(X, check_input)
 
-    refused(Mine(max_depth=2).fit(*models.data()), "class of its own")
+    assert "class of its own" in refusal(Mine(max_depth=2).fit(*models.data()))
 
 
 def test_a_model_trained_again_is_read_again():
