@@ -49,9 +49,9 @@ BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
 PLANES_SHARE = 0.5
 """Of the time left: its boxes shrink most in the first rounds (dispatch)."""
-COLUMNS_SHARE = 0.5
-"""Of the time left; the rest goes to a proof, and comes back where there is none. After template pricing 0.75
-brought no better point and a worse bound (water 2x16, 4x32, 6x64, 20 and 60 s)."""
+COLUMNS_SHARE = 0.75
+"""Of the time left; what it leaves goes to a proof, and comes back where there is none. With 0.6 a search of
+20 s ended one or two samples short (water)."""
 PRICES_SHARE = 0.9
 """Of the time left: columns have had most of it, and descents find little after them."""
 BLOCKS_SHARE = 0.9
