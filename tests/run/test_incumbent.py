@@ -192,14 +192,12 @@ def test_a_target_is_met_from_the_right_side(target, met):
 
 
 def test_the_nearest_candidate_is_kept():
-    incumbent = inner(with_slack(False))
+    incumbent = inner(knapsack())
     assert incumbent.nearest_x is None
-    for far in (9.0, 2.0, 5.0):
-        incumbent.offer(np.array([1.0, far, -far]), "x")
-    if incumbent.nearest is not None:
-        assert incumbent.nearest_x is not None
-        again = incumbent._violation_of(incumbent.nearest_x)
-        assert again.worst.amount == incumbent.nearest.worst.amount
+    for chosen in ([1, 1, 1, 1, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0]):
+        incumbent.offer(np.array(chosen, dtype=float), "x")
+    assert incumbent.nearest_x[:4].tolist() == [1.0, 1.0, 1.0, 0.0]
+    assert dt.check(knapsack(), incumbent.nearest_x).rows.amount == incumbent.nearest.rows.amount == 1.0
 
 
 def test_a_bound_of_the_rows_alone_is_told_apart():

@@ -141,8 +141,8 @@ PHASES = (
     ),
     Phase(
         "template pricing",
-        "50 such blocks or more, no trees",
-        lambda facts: 0 < facts.blocks <= MANY_BLOCKS and facts.slopes,
+        "50 such blocks or more",
+        lambda facts: 0 < facts.blocks <= MANY_BLOCKS,
         TEMPLATES_SHARE,
         lambda options: TemplatePricing(),
         "{blocks} blocks that are the same up to their data: all priced at once",
@@ -232,7 +232,7 @@ PHASES = (
     ),
     Phase(
         "column generation",
-        "class outputs in several components that share rows, no trees",
+        "class outputs in several components that share rows, and not all predictors are trees",
         lambda facts: facts.priced and facts.slopes,
         COLUMNS_SHARE,
         lambda options: ColumnGeneration(rounds=options.effort),

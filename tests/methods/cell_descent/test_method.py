@@ -1,9 +1,9 @@
 """Cell descent finds points, good ones, and says when it cannot."""
 
 import numpy as np
+import pytest
 
 import dovetail as dt
-from dovetail.core.options import require_count
 from dovetail.methods.cell_descent import CellDescent
 from tests.predictors.trees import models
 from tests.tree_problems import enumerated, random_problem
@@ -47,6 +47,7 @@ def test_networks_are_left_to_others():
     assert result.iterations == 0 and "no tree ensemble" in result.message
 
 
-def test_options():
-    assert CellDescent(rounds=3).rounds == 3
-    require_count("kicks", CellDescent().kicks, at_least=0)
+@pytest.mark.parametrize("wrong", [{"rounds": 0}, {"patience": 0}, {"kicks": -1}])
+def test_options(wrong):
+    with pytest.raises(dt.OptionError, match=f"CellDescent: {next(iter(wrong))}"):
+        CellDescent(**wrong)

@@ -5,6 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.errors import DovetailError
+from dovetail.core.predictor import as_predictor
 from tests.predictors.trees import models
 
 
@@ -34,7 +35,7 @@ def test_a_file_says_what_its_library_says(library, name, suffix, tmp_path):
     live = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)[:, None]
     truth = np.asarray(live, dtype=np.float64)[:, -predictor.trees().outputs :]
     assert np.max(np.abs(predictor.predict(X) - truth)) <= (1e-14 if library == "lightgbm" else 1e-6)
-    if name == "XGBRegressor":
+    if name == "XGBRegressor" and as_predictor(model).trees().in_order:
         assert np.array_equal(predictor.predict(X), truth)
 
 
@@ -50,7 +51,7 @@ def test_a_model_stopped_early_says_which_is_meant(tmp_path):
         dt.load_predictor(tmp_path / "model.json")
     model.get_booster()[: model.best_iteration + 1].save_model(tmp_path / "kept.ubj")
     kept = dt.load_predictor(tmp_path / "kept.ubj")
-    assert np.array_equal(kept.predict(X)[:, 0], model.predict(X))
+    assert np.allclose(kept.predict(X)[:, 0], model.predict(X), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(

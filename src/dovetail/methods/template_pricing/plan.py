@@ -41,6 +41,8 @@ def template_plan(context: SolveContext) -> TemplatePlan | None:
     problem = context.problem
     if sum(block.samples for block in problem.blocks) < FEWEST_BLOCKS:
         return None
+    if all(block.description.trees is not None for block in problem.blocks):
+        return None  # steps: no slope leads anywhere
     parts = components(problem)
     if parts.count < FEWEST_BLOCKS or not _others_fixed(problem, parts):
         return None
