@@ -36,7 +36,7 @@ def page(name):
 @pytest.mark.long
 @pytest.mark.parametrize("source", GALLERY, ids=lambda source: source.stem)
 def test_it_runs(source, monkeypatch, tmp_path):
-    """To the first point and bound of each solve; at full volume to its end, with a proof where the page has one."""
+    """To the first point and bound of each solve; at full volume to its end, with the proof of the page."""
     monkeypatch.chdir(tmp_path)
     if FULL:
         said = "\n".join(cell.said for cell in run_gallery.run(source))

@@ -78,6 +78,12 @@ class InputCells:
             found[k] = np.searchsorted(ends, x[j], side="left")
         return found
 
+    def moved_into(self, x: FloatArray, cells: IntArray) -> FloatArray:
+        """A point of the problem with its inputs in these cells, where points may be."""
+        flat, moved = self.flat(cells), x.copy()
+        moved[self.columns] = np.clip(x[self.columns], self.inner[flat], self.high[flat])
+        return moved
+
     def flat(self, cells: IntArray) -> IntArray:
         """(J,) where they are in the lists."""
         return np.asarray(self.first[:-1] + cells)

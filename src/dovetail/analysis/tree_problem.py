@@ -77,6 +77,14 @@ class TreeProblem:
             found[sample.outputs] = sample.decoded(sample.boxes.scores(cells))
         return found
 
+    def bounds_in(self, cells: IntArray, outputs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(columns,) the host's bounds for points in these cells, outputs held."""
+        lower, upper, flat = self.host.lower.copy(), self.host.upper.copy(), self.cells.flat(cells)
+        lower[self.cells.columns], upper[self.cells.columns] = self.cells.inner[flat], self.cells.high[flat]
+        held = self.problem.outputs
+        lower[held] = upper[held] = outputs[held]
+        return lower, upper
+
 
 def tree_problem(context: SolveContext) -> TreeProblem | None:
     """The problem of a solve in cells; None where some predictor is no tree ensemble, or reads another's

@@ -214,19 +214,20 @@ class TreeEnsemble:
             least, most = np.concatenate([1.0 - q, p], axis=-1), np.concatenate([1.0 - p, q], axis=-1)
         else:
             least, most = self.linked(low), self.linked(high)
+        room = self.link_error
+        return least - room * (1.0 + np.abs(least)), most + room * (1.0 + np.abs(most))
+
+    @property
+    def link_error(self) -> float:
+        """Relative to 1 + |value|: how far the library's link can be from ours. 1 - p has no more digits than
+        1 has."""
         if self.link == "identity":
-            return least, most
-        roundoff = FORMATS[self.dtype].roundoff + FLOAT64.roundoff
-        room = 2.0 * ULPS * roundoff
-        return least - room * np.abs(least) - room * _TINY, most + room * np.abs(most) + room * _TINY
+            return 0.0
+        return 2.0 * ULPS * (FORMATS[self.dtype].roundoff + FLOAT64.roundoff)
 
     def with_values(self, value: FloatArray, base: FloatArray, link: Link | None = None) -> TreeEnsemble:
         """The same splits with other leaves."""
         return replace(self, value=value, base=base, link=self.link if link is None else link)
-
-
-_TINY = 1.0
-"""Probabilities are rounded in units of 1: 1 - p has no more digits than that."""
 
 
 def _softmax(scores: FloatArray) -> FloatArray:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from dovetail.analysis.boxes import tight_box
-from dovetail.analysis.tree_problem import TreeProblem, tree_problem
+from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_problem
+from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.cell_descent.method import NONE, cell_search
 from dovetail.methods.exact_mip import ExactMip
@@ -30,8 +30,8 @@ class SplitMip:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """One MIP for points and a bound."""
-        trees, written = context.once(tree_problem), context.once(split_form)
-        if trees is None or written is None:
+        trees, written = context.once(loose_tree_problem), context.once(split_form)
+        if trees is None or written is None or context.once(tree_problem) is None:
             return MethodOutcome(StopReason.STALLED, 0, f"split MIP: {NONE}")
         context.monitor.say(f"  proof: {written.note}")
         met = partial(_met, context, trees)
@@ -39,16 +39,21 @@ class SplitMip:
 
 
 def split_form(context: SolveContext) -> Reformulated | None:
-    """The problem of a solve with its trees as rows; made once (see `SolveContext.once`)."""
-    trees = context.once(tree_problem)
+    """The problem of a solve with its trees as rows; made once (see `SolveContext.once`).
+
+    Rows are as far out as the check accepts: trees jump, so that a point that misses one by a hair may be
+    worth quite something else.
+    """
+    trees = context.once(loose_tree_problem)
     if trees is None:
         return None
-    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    given = Reformulated.start(trees.problem, Box(trees.host.lower, trees.host.upper))
     written = reformulate(given, (TreeSplits(trees),))
     return None if written.previous is None else written
 
 
 def _met(context: SolveContext, trees: TreeProblem, z: FloatArray) -> None:
     """The best point in the cells that the binaries mean."""
-    cells = cells_of(trees, context.problem.mip.n_columns, z)
-    context.once(cell_search).look_at(cells, context, descend=True)
+    search, n = context.once(cell_search), trees.host.n_columns
+    x = trees.cells.moved_into(z[:n], cells_of(trees, n, z))
+    search.look_at(search.trees.cells.of_point(x), context, descend=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from dovetail.analysis.tree_problem import TreeSample
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.class_rounding import logit
 from dovetail.core.mip import SMALLEST
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.reformulations.writer import Writer
@@ -28,9 +29,9 @@ class Weights(NamedTuple):
         most = np.maximum.reduceat(self.value, self.starts, axis=0).sum(axis=0)
         return self.base + least, self.base + most
 
-    def unsaid(self) -> FloatArray:
-        """(scores,) what entries that engines would drop can add up to."""
-        small = np.where(np.abs(self.value) < SMALLEST, np.abs(self.value), 0.0)
+    def unsaid(self, entries: FloatArray) -> FloatArray:
+        """What those of (leaves, ...) entries that engines would drop can add up to."""
+        small = np.where(np.abs(entries) < SMALLEST, np.abs(entries), 0.0)
         return np.asarray(np.maximum.reduceat(small, self.starts, axis=0).sum(axis=0))
 
 
@@ -41,47 +42,58 @@ def writable(sample: TreeSample) -> bool:
 
 def write_outputs(writer: Writer, sample: TreeSample, weights: Weights) -> None:
     """Rows that hold at every point the library can give, whatever it rounds."""
-    room = sample.boxes.ensemble.score_error + weights.unsaid()
-    if not sample.block.classifies:
+    ensemble, block = sample.boxes.ensemble, sample.block
+    room = ensemble.score_error + weights.unsaid(weights.value)
+    if not block.classifies:
         for o, y in enumerate(sample.outputs):
             columns, values = np.append(weights.columns, y), np.append(-weights.value[:, o], 1.0)
             writer.row(columns, values, weights.base[o] - room[o], weights.base[o] + room[o])
     elif sample.outputs.size == 1:
-        cut = _score_at(sample.boxes.ensemble, sample.block.threshold)
-        _one_class(writer, weights, int(sample.outputs[0]), cut, float(room[0]))
-    elif sample.boxes.ensemble.link == "both classes":
+        _one_class(writer, weights, int(sample.outputs[0]), _cuts(ensemble, block.threshold), float(room[0]))
+    elif ensemble.link == "both classes":
         writer.row(sample.outputs, np.ones(2), 1.0, 1.0)
-        _one_class(writer, weights, int(sample.outputs[1]), 0.0, float(room[0]) + TIE)
+        _one_class(writer, weights, int(sample.outputs[1]), _cuts(ensemble, 0.5), float(room[0]))
     else:
-        _largest(writer, weights, sample.outputs, room + TIE)
+        # the largest of K probabilities is at least 1 / K: an error of it is K times as large, relative
+        tie = 2.0 * ensemble.link_error * sample.outputs.size
+        _largest(writer, weights, sample.outputs, ensemble.score_error + tie)
 
 
-TIE = 1e-12
-"""Probabilities that differ by less may be equal when they are computed: the first of equal ones counts."""
+def _cuts(ensemble: TreeEnsemble, threshold: float) -> tuple[float, float]:
+    """Scores below the first are short of the threshold, those from the second on reach it; rounding decides
+    between them."""
+    off = ensemble.link_error * (1.0 + abs(threshold))
+    below, above = (_score_at(ensemble, value) for value in (threshold - off, threshold + off))
+    return below - _hair(below), above + _hair(above)
 
 
-def _score_at(ensemble: TreeEnsemble, threshold: float) -> float:
-    """The score whose output is the threshold."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inverse = {"identity": threshold, "sigmoid": -np.log(1.0 / threshold - 1.0), "exp": np.log(threshold)}
-    found = float(inverse[ensemble.link])
-    if np.isnan(found):
-        return -np.inf if threshold <= 0.0 else np.inf
-    return found
+def _hair(score: float) -> float:
+    """More than what computing a finite score rounds."""
+    return 4.0 * float(np.finfo(float).eps) * (1.0 + abs(score)) if np.isfinite(score) else 0.0
 
 
-def _one_class(writer: Writer, weights: Weights, y: int, cut: float, room: float) -> None:
-    """y = 1 where the score reaches the cut, 0 elsewhere; either where rounding may decide."""
+def _score_at(ensemble: TreeEnsemble, value: float) -> float:
+    """The score whose output is the value; infinite for a value that no score has."""
+    if ensemble.link == "identity":
+        return value
+    if ensemble.link == "exp":
+        return float(np.log(value)) if value > 0.0 else -np.inf
+    return logit(value)
+
+
+def _one_class(writer: Writer, weights: Weights, y: int, cuts: tuple[float, float], room: float) -> None:
+    """y = 1 where the score reaches the cuts, 0 where it stays below; either where rounding may decide."""
     (low, high), base = (float(end[0]) for end in weights.ranges()), float(weights.base[0])
-    room += 4.0 * np.finfo(float).eps * (1.0 + abs(cut))
-    if low >= cut + room or high < cut - room or not np.isfinite(cut):
-        known = 1.0 if low >= cut else 0.0
+    below, above = cuts[0] - room, cuts[1] + room
+    if low >= above or high < below:
+        known = 1.0 if low >= above else 0.0
         writer.row([y], np.ones(1), known, known)
         return
+    least, most = max(low, min(below, high)), min(high, max(above, low))
     columns, score = np.append(weights.columns, y), weights.value[:, 0]
-    # score >= low (1 - y) + (cut - room) y,   score <= high y + (cut + room) (1 - y)
-    writer.row(columns, np.append(score, low - min(cut - room, high)), low - base, np.inf)
-    writer.row(columns, np.append(score, max(cut + room, low) - high), -np.inf, max(cut + room, low) - base)
+    # score >= low (1 - y) + least y,   score <= high y + most (1 - y)
+    writer.row(columns, np.append(score, low - least), low - base, np.inf)
+    writer.row(columns, np.append(score, most - high), -np.inf, most - base)
 
 
 def _largest(writer: Writer, weights: Weights, outputs: IntArray, room: FloatArray) -> None:
@@ -91,12 +103,13 @@ def _largest(writer: Writer, weights: Weights, outputs: IntArray, room: FloatArr
     for k, y in enumerate(outputs):
         for j in range(outputs.size):
             if j != k:
-                ahead = -(room[k] + room[j])
+                entries = weights.value[:, k] - weights.value[:, j]
+                ahead = -(room[k] + room[j] + float(weights.unsaid(entries)))
                 least = min(low[k] - high[j], ahead)
                 # score_k - score_j >= least (1 - y) + ahead y
                 writer.row(
                     np.append(weights.columns, y),
-                    np.append(weights.value[:, k] - weights.value[:, j], least - ahead),
+                    np.append(entries, least - ahead),
                     least - weights.base[k] + weights.base[j],
                     np.inf,
                 )

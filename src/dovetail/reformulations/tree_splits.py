@@ -101,7 +101,7 @@ class _Writing:
 
     def _fill(self, x: FloatArray) -> FloatArray:
         """Binaries and leaf weights at a point of the problem."""
-        cells = np.clip(self._trees.cells.of_point(x), 0, self._trees.cells.counts - 1)
+        cells = self._trees.cells.of_point(x)
         parts = [
             (np.arange(count - 1) >= cell).astype(float)
             for cell, count in zip(cells, self._trees.cells.counts, strict=True)

@@ -198,10 +198,8 @@ class _Tree:
         if node.split is not None and self.boxes < self._next_descent:
             return
         cells = self._trees.cells
-        flat = cells.flat(np.clip(cells.of_point(x), node.low, node.high))
-        x = x.copy()
-        x[cells.columns] = np.clip(x[cells.columns], cells.inner[flat], cells.high[flat])
-        near = self._search.trees.cells.of_point(x)
+        moved = cells.moved_into(x, np.clip(cells.of_point(x), node.low, node.high))
+        near = self._search.trees.cells.of_point(moved)
         self._search.look_at(near, self._context, descend=node.split is not None)
         if node.split is not None:
             self._next_descent = self.boxes + max(DESCENTS, self.boxes // 4)

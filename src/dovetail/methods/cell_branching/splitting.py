@@ -47,8 +47,7 @@ def widest(trees: TreeProblem, node: Node) -> Split | None:
 
 def _wrong(trees: TreeProblem, cells: IntArray, x: FloatArray) -> FloatArray:
     """(columns,) what the trees say less what the LP says, of outputs; 0 where that is close enough."""
-    outputs = np.unique(np.concatenate([sample.outputs for sample in trees.samples]))
-    said = trees.outputs_at(cells)
+    outputs, said = trees.problem.outputs, trees.outputs_at(cells)
     wrong = np.zeros(x.size)
     wrong[outputs] = said[outputs] - x[outputs]
     return np.where(np.abs(wrong) > CLOSE * np.maximum(1.0, np.abs(said)), wrong, 0.0)

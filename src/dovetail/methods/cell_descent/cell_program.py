@@ -55,7 +55,6 @@ class CellProgram:
 
     def __init__(self, trees: TreeProblem, *, seed: int, threads: int) -> None:
         self._trees, host = trees, trees.host
-        self._outputs = np.unique(np.concatenate([sample.outputs for sample in trees.samples]))
         limited = np.array([j for sample in trees.samples for j in _limited(sample, host)], dtype=np.int64)
         rows = sp.csr_array((np.ones(limited.size), (np.arange(limited.size), limited)),
                             shape=(limited.size, host.n_columns))  # fmt: skip
@@ -81,14 +80,8 @@ class CellProgram:
 
     def solve(self, cells: IntArray, outputs: FloatArray, budget: Budget) -> CellPoint | None:
         """The best point, or None where the engine came to nothing."""
-        trees, host = self._trees, self._trees.host
-        lower, upper = trees.host.lower.copy(), trees.host.upper.copy()
-        flat = trees.cells.flat(cells)
-        lower[trees.cells.columns], upper[trees.cells.columns] = (
-            trees.cells.inner[flat],
-            trees.cells.high[flat],
-        )
-        lower[self._outputs] = upper[self._outputs] = outputs[self._outputs]
+        host = self._trees.host
+        lower, upper = self._trees.bounds_in(cells, outputs)
         self._live.set_bounds(*self._bounds(lower, upper))
         _, found, _ = self._live.run(budget, 0.0)
         if found is None:

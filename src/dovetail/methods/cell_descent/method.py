@@ -158,7 +158,7 @@ class CellSearch:
         """What may beat the incumbent; integers that the LP left fractional are chosen in the cells."""
         incumbent, sign = context.incumbent, context.problem.mip.sign
         known = np.inf if incumbent.x is None else sign * incumbent.objective
-        if at.value - self._penalties(at) >= known - HAIR * (1.0 + abs(known)):
+        if self.trees.host.objective(at.x) >= known - HAIR * (1.0 + abs(known)):
             return
         integer = self.trees.host.integer
         whole = np.abs(at.x - np.round(at.x))[integer] <= TOLERANCE
@@ -166,27 +166,17 @@ class CellSearch:
         if x is not None:
             incumbent.offer(x, "cells")
 
-    def _penalties(self, at: CellPoint) -> float:
-        return at.value - self.trees.host.objective(at.x)
-
     def _whole(self, at: CellPoint, context: SolveContext) -> FloatArray | None:
         """The host alone in the cells, outputs held, integers whole."""
-        trees, host = self.trees, self.trees.host
-        lower, upper = host.lower.copy(), host.upper.copy()
-        flat = trees.cells.flat(at.cells)
-        lower[trees.cells.columns], upper[trees.cells.columns] = (
-            trees.cells.inner[flat],
-            trees.cells.high[flat],
-        )
-        outputs = context.problem.outputs
-        lower[outputs] = upper[outputs] = at.outputs[outputs]
-        nothing = np.empty(0, dtype=np.int64)
+        host, nothing = self.trees.host, np.empty(0, dtype=np.int64)
         seed, threads = self._settings
         budget: Budget = context.budget.part(min(MIP_SECONDS, MIP_SHARE * context.budget.left))
         try:
             session = engine_for("highs", host, nothing).load(host, nothing, seed=seed, threads=threads)
             answer = session.solve(
-                Quadratic.linear(host.cost, host.offset), budget=budget, bounds=(lower, upper)
+                Quadratic.linear(host.cost, host.offset),
+                budget=budget,
+                bounds=self.trees.bounds_in(at.cells, at.outputs),
             )
         except EngineError:
             return None

@@ -88,6 +88,8 @@ class _Reader:
             count = self._count()
         if kind and count is None:
             raise ValueError("a container of one type says how many values it has")
+        if kind in (b"Z", b"T", b"F"):
+            raise ValueError("values that take no bytes can be any number of them")
         return kind, count
 
     def _end(self, count: int | None) -> None:
