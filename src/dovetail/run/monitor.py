@@ -150,13 +150,15 @@ class Monitor:
         self._began = True
         self._journal.explain(RESIDUALS if residuals else PARTS)
         self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
-        self._parts.append(part)
-        self._changed()
+        with self._lock:  # the ticker looks at the parts, too
+            self._parts.append(part)
+            self._changed()
         try:
             yield part
         finally:
-            self._catch_up()
-            self._parts.pop()
+            with self._lock:
+                self._catch_up()
+                self._parts.pop()
             self._journal.say(part.summary(self._state(), len(self.trace)), SECTION, UNDER, "section")
 
     # ---- rows

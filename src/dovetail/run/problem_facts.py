@@ -16,6 +16,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.problem import Problem
 from dovetail.core.untouched import untouched_inputs
+from dovetail.run.record import require, texts
 
 MOST_ASKED = 100_000
 """Samples whose class is asked for once more, and that a file gets the values of."""
@@ -103,7 +104,7 @@ class ProblemFacts:
         lower, upper = (_spread(record[name], columns, np.float64) for name in ("lower", "upper"))
         flags = {name: _spread(record[name], columns, np.int64).astype(bool) for name in FLAGS}
         blocks = tuple(_read_block(block, columns) for block in record["blocks"])
-        sense = _word(record["sense"])
+        sense = require("sense", record["sense"], str)
         if sense not in ("min", "max"):
             raise ValueError(f"sense is {sense!r}")
         return cls(sense, int(record["n_rows"]), lower, upper, **flags, blocks=blocks)
@@ -158,13 +159,13 @@ def _read_block(record: Any, columns: int) -> BlockFacts:
     untouched = None if record["untouched"] is None else _read_untouched(record["untouched"], columns)
     samples, n_inputs, n_outputs = (int(record[name]) for name in ("samples", "n_inputs", "n_outputs"))
     return BlockFacts(
-        _word(record["name"]),
-        _word(record["predictor"]),
+        require("name", record["name"], str),
+        require("predictor", record["predictor"], str),
         samples,
         n_inputs,
         n_outputs,
         bool(record["classifies"]),
-        tuple(_word(feature) for feature in record["features"]),
+        tuple(texts("features", record["features"])),
         untouched,
     )
 
@@ -195,9 +196,3 @@ def _spread(runs: Iterable[Any], columns: int, kind: type) -> Any:
     if sum(counts) != columns or min(counts, default=0) < 0 or columns > MOST_COLUMNS:
         raise ValueError(f"limits of {sum(counts)} columns, where there are {columns}")
     return np.repeat(np.array(values, dtype=kind), counts)
-
-
-def _word(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{str(value)[:40]!r} is no text")
-    return value

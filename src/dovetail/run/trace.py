@@ -106,16 +106,6 @@ def add_gain(gains: list[Gain], gain: Gain) -> None:
     gains.append(gain)
 
 
-def read_gains(records: Any) -> list[Gain]:
-    """Gains from what `asdict` made of them; a `ValueError` for anything else."""
-    if not isinstance(records, list):
-        raise ValueError("gains are no list")
-    gains = [Gain(float(record["seconds"]), float(record["value"]), record["source"]) for record in records]
-    if not all(isinstance(gain.source, str) for gain in gains):
-        raise ValueError("the source of a gain is no text")
-    return gains
-
-
 @dataclass(repr=False)
 class Trace:
     """The iterations of one solve, in order, and when point and bound got better.

@@ -98,9 +98,9 @@ def _longer(found: Finding) -> Iterator[str]:
     if conclusion.status is Status.NO_SOLUTION:
         yield f"{more}: the time was over before any candidate passed"
         return
-    gains = [row.elapsed for row in found.context.monitor.trace if row.source]
-    if conclusion.status is Status.FEASIBLE and gains and gains[-1] > LATE * seconds:
-        yield f"{more}: the last better point came late, after {gains[-1]:.1f} of {seconds:.1f} s"
+    gains = found.context.monitor.trace.incumbents
+    if conclusion.status is Status.FEASIBLE and gains and gains[-1].seconds > LATE * seconds:
+        yield f"{more}: the last better point came late, after {gains[-1].seconds:.1f} of {seconds:.1f} s"
 
 
 def _another_method(found: Finding) -> Iterator[str]:

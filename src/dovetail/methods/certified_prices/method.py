@@ -99,7 +99,7 @@ class CertifiedPrices:
         while not ended:
             ended = context.over or certification.once()
         best = context.problem.mip.sign * certification.best
-        found = f"{certification.passes} passes, {certification.nodes:,} nodes, bound {best:.6g}"
+        found = f"passes: {certification.passes}, nodes: {certification.nodes:,}, bound {best:.6g}"
         return MethodOutcome(
             context.over or StopReason.STALLED, certification.passes, f"certified prices: {found} ({ended})"
         )

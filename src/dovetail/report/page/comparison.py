@@ -29,7 +29,7 @@ from dovetail.report.page.decision import Cell, Table
 from dovetail.report.page.headline import STATUS
 from dovetail.report.page.number_text import count, number, numbers, percent, seconds
 from dovetail.report.page.visible_text import visible
-from dovetail.report.sources import ROWS_ONLY, found_by
+from dovetail.report.sources import found_by
 from dovetail.report.stop_reasons import ENDED
 
 MOST_DIFFERENT = 40
@@ -70,15 +70,13 @@ FIGURES = ("status", "objective", "bound", "gap", "seconds", "last gain", "found
 def figures(entry: Entry) -> list[str]:
     """One result's column of it."""
     result, points = entry.result, entry.course.points
-    sources = [gain.source for gain in entry.course.bounds[-1:]]
-    unseen = result.status.value != "optimal" and any(source in ROWS_ONLY for source in sources)
     status = STATUS[result.status.value].lower()
     reason = result.stop_reason.value
     return [
         f"{status}, ended {ENDED[reason]}",
         number(result.objective),
-        number(result.bound) + (" (rows only)" if unseen else ""),
-        percent(None if unseen else result.gap),
+        number(result.bound) + (" (rows only)" if result.rows_only else ""),
+        percent(None if result.rows_only else result.gap),
         seconds(result.seconds),
         seconds(points[-1].seconds) if points else "–",
         visible(found_by(points[-1].source)) if points else "–",

@@ -8,7 +8,7 @@ from typing import Any
 from dovetail.report.page.course import Course
 from dovetail.report.page.number_text import count, number, percent, seconds
 from dovetail.report.page.visible_text import visible
-from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
+from dovetail.report.sources import found_by, proved_by
 from dovetail.report.stop_reasons import ENDED
 
 STATUS = {
@@ -71,7 +71,7 @@ def _bound(result: Any, course: Course) -> Tile:
         return Tile("proved", f"bound {number(result.bound)}{by}")
     if result.gap is None:
         return Tile(number(result.bound), f"bound on every point{by}")
-    if source in ROWS_ONLY:
+    if result.rows_only:
         return Tile("not proved", f"no bound sees the networks; rows alone allow {number(result.bound)}")
     return Tile(f"{percent(result.gap)} gap", f"proven bound {number(result.bound)}{by}")
 
