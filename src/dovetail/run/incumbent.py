@@ -23,13 +23,14 @@ from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
+from dovetail.report.gains import Gain
 from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
 from dovetail.run.gap import HAIR, GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
-from dovetail.run.trace import Gain, add_gain
+from dovetail.run.trace import add_gain
 
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0

@@ -10,8 +10,9 @@ from threading import RLock
 from typing import TextIO
 
 from dovetail.core.arrays import FloatArray
+from dovetail.report.amounts import several
 from dovetail.report.log.journal import opened
-from dovetail.report.log.layout import fact, number, several
+from dovetail.report.log.layout import fact, number
 from dovetail.report.log.outlet import Rendering
 from dovetail.report.log.table import PARTS, RESIDUALS, Column, State
 from dovetail.run.budget import Budget, StopReason

@@ -14,7 +14,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation, Worst
 from dovetail.core.extrapolation import Extrapolation
-from dovetail.run.trace import Gain, Residual, Row
+from dovetail.report.gains import Gain
+from dovetail.run.trace import Residual, Row
 from dovetail.run.written_model import ModelEnd, WrittenModel
 
 

@@ -20,6 +20,7 @@ from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Answer, Origin
 from dovetail.core.html_table import facts
+from dovetail.report.gains import relative_gap
 from dovetail.report.page.result_page import write_page
 from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import StopReason
@@ -157,8 +158,7 @@ class Result:
         """|objective - bound| / |objective|, or None without both; 0 where both are 0."""
         if self.objective is None or self.bound is None:
             return None
-        apart = abs(self.objective - self.bound)
-        return 0.0 if apart == 0.0 else apart / max(abs(self.objective), 1e-12)
+        return relative_gap(self.objective, self.bound)
 
     @property
     def rows_only(self) -> bool:

@@ -8,6 +8,7 @@ from math import isnan
 from typing import Any
 
 from dovetail.core.html_table import grid
+from dovetail.report.gains import Gain
 from dovetail.run.pandas_frame import frame
 
 MOST_LISTED = 12
@@ -85,15 +86,6 @@ class Row:
 UNSEEN = 1.0 / 500.0
 """Of the time since the start: two gains nearer than that are one step on every chart, so that one is kept.
 Branch and bound may raise its bound a thousand times a second."""
-
-
-@dataclass(frozen=True)
-class Gain:
-    """A better point or a better bound: when, what it is worth in the user's sense, and what found it."""
-
-    seconds: float
-    value: float
-    source: str
 
 
 def add_gain(gains: list[Gain], gain: Gain) -> None:

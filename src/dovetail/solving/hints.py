@@ -16,7 +16,7 @@ from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.core.widening import Widening, widenings
-from dovetail.report.log.layout import several
+from dovetail.report.amounts import several
 from dovetail.run.budget import StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.result import Status

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.log.layout import LABEL, fact, several, wrapped
+from dovetail.report.amounts import several
+from dovetail.report.log.layout import LABEL, fact, wrapped
 from dovetail.report.log.table import percent
 from dovetail.report.sources import found_by, proved_by
 from dovetail.report.stop_reasons import ENDED

@@ -9,7 +9,8 @@ import numpy as np
 from dovetail.core.block import Block
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.report.log.layout import fact, several, wrapped
+from dovetail.report.amounts import several
+from dovetail.report.log.layout import fact, wrapped
 
 MOST_BLOCKS = 8
 """Blocks with a line of their own: of more, the first ones and a count."""

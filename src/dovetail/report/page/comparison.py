@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.mip import TOLERANCE
+from dovetail.report.amounts import several
+from dovetail.report.gains import Gain
 from dovetail.report.page.axis import covering
 from dovetail.report.page.chart import (
     COLOURS,
@@ -24,10 +26,10 @@ from dovetail.report.page.chart import (
     steps,
     thinned,
 )
-from dovetail.report.page.course import Course, Gain
+from dovetail.report.page.course import Course
 from dovetail.report.page.decision import Cell, Table
 from dovetail.report.page.headline import STATUS
-from dovetail.report.page.number_text import count, number, numbers, percent, seconds
+from dovetail.report.page.number_text import number, numbers, percent, seconds
 from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import found_by
 from dovetail.report.stop_reasons import ENDED
@@ -96,7 +98,7 @@ def courses_figure(compared: Sequence[Entry]) -> Figure | None:
     limits = covering([*points, *near])
     wide, narrow = (_chart(compared, limits, frame) for frame in (WIDE, NARROW))
     off = len(bounds) - len(near)
-    return Figure(wide, narrow, [f"{count(off, 'bound lies', 'bounds lie')} off the chart."] if off else [])
+    return Figure(wide, narrow, [f"{several(off, 'bound lies', 'bounds lie')} off the chart."] if off else [])
 
 
 def _chart(compared: Sequence[Entry], limits: tuple[float, float], frame: Frame) -> Chart:
@@ -147,7 +149,7 @@ def differences(compared: Sequence[Entry]) -> tuple[Table | None, str]:
     shown = differing[np.argsort(-(apart / scale)[differing], kind="stable")][:MOST_DIFFERENT]
     first = told[0].result
     rows = [(_name(first, j), [Cell(text) for text in numbers(values[:, j])]) for j in shown.tolist()]
-    about = f"{differing.size:,} of {count(values.shape[1], 'column')} differ"
+    about = f"{differing.size:,} of {several(values.shape[1], 'column')} differ"
     left_out = f"The {len(shown)} that differ most." if differing.size > len(shown) else ""
     return Table("Values that differ", about, ["column", *(entry.name for entry in told)], rows, left_out), ""
 

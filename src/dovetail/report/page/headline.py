@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail.report.amounts import several
 from dovetail.report.page.course import Course
-from dovetail.report.page.number_text import count, number, percent, seconds
+from dovetail.report.page.number_text import number, percent, seconds
 from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import found_by, proved_by
 from dovetail.report.stop_reasons import ENDED
@@ -85,9 +86,9 @@ def _verified(result: Any) -> Tile:
 
 
 def _work(result: Any, course: Course) -> Tile:
-    words = count(result.iterations, "iteration")
+    words = several(result.iterations, "iteration")
     if result.evaluations:
-        words += f", {count(result.evaluations, 'network evaluation')}"
+        words += f", {several(result.evaluations, 'network evaluation')}"
     if course.points:
         last = course.points[-1]
         words += f"; last gain at {seconds(last.seconds)} by {visible(found_by(last.source))}"
