@@ -126,14 +126,14 @@ def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:
 
 def _untouched(problem: Problem, block: Block, ask: bool) -> Untouched | None:
     """None where the rows give no starting value."""
-    if problem.mip.A.nnz > MOST_ENTRIES:
+    if problem.mip.A.nnz > MOST_ENTRIES or block.samples > MOST_ASKED:
         return None
     values = untouched_inputs(problem, block)
     if np.all(np.isnan(values)):
         return None
     classes = np.full(block.outputs.shape, np.nan)
     whole = np.flatnonzero(~np.isnan(values).any(axis=1))
-    if ask and 0 < whole.size <= MOST_ASKED:
+    if ask and whole.size:
         classes[whole] = _classes(block, values[whole])
     return Untouched(block.inputs, block.outputs, values, classes)
 
