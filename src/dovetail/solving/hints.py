@@ -10,13 +10,13 @@ import numpy as np
 from dovetail.analysis.elastic import smallest_relaxation
 from dovetail.analysis.host import NO_POINT, HostRelaxation
 from dovetail.analysis.open_inputs import OpenInput
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.core.widening import Widening, widenings
-from dovetail.report.amounts import several
 from dovetail.run.budget import StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.result import Status

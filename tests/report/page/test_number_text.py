@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.report.amounts import several
+from dovetail.core.amounts import several
 from dovetail.report.page.number_text import change, number, numbers, percent, seconds
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dovetail.core.amounts import several
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.amounts import several
 from dovetail.report.log.layout import LABEL, fact, wrapped
 from dovetail.report.log.table import percent
 from dovetail.report.sources import found_by, proved_by

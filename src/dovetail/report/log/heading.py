@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.block import Block
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.report.amounts import several
 from dovetail.report.log.layout import fact, wrapped
 
 MOST_BLOCKS = 8

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.amounts import several
 from dovetail.report.page.visible_text import visible
 
 MOST_NAMED = 20

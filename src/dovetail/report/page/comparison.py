@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.amounts import several
 from dovetail.report.gains import Gain
 from dovetail.report.page.axis import covering
 from dovetail.report.page.chart import (

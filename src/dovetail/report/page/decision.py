@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.amounts import several
 from dovetail.report.page.families import ColumnFamily, families
 from dovetail.report.page.grid import ACROSS, NO_COLUMN, Grid, grids
 from dovetail.report.page.number_text import NOTHING, number, numbers

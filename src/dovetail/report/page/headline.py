@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dovetail.report.amounts import several
+from dovetail.core.amounts import several
 from dovetail.report.page.course import Course
 from dovetail.report.page.number_text import number, percent, seconds
 from dovetail.report.page.visible_text import visible

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dovetail.core.amounts import several
 from dovetail.core.file_writing import write_file
-from dovetail.report.amounts import several
 from dovetail.report.page import checks, decision
 from dovetail.report.page.chart import SHAPES
 from dovetail.report.page.course import Course, by_part, listed_points
