@@ -39,13 +39,11 @@ def _is_trees(foreign: object) -> bool:
             "BaseDecisionTree",
             "ForestRegressor",
             "ForestClassifier",
-            "BaggingRegressor",
-            "BaggingClassifier",
             "BaseGradientBoosting",
             "BaseHistGradientBoosting",
             "BaseWeightBoosting",
         )
-    )
+    ) or ("BaseBagging" in names and _is_trees(getattr(foreign, "estimator_", None)))
 
 
 def _is_keras(foreign: object) -> bool:
