@@ -78,9 +78,8 @@ def _require_whole(name: str, description: Description, mip: Mip, inputs: IntArr
     """Refuse a column between whole numbers where the predictor knows none."""
     for feature in description.whole_features:
         columns = inputs[:, feature]
-        fixed = (mip.lower[columns] == mip.upper[columns]) & (
-            np.round(mip.lower[columns]) == mip.lower[columns]
-        )
+        lower, upper = mip.lower[columns], mip.upper[columns]
+        fixed = (lower == upper) & (np.round(lower) == lower)
         between = columns[~(mip.integer[columns] | fixed)]
         if between.size:
             raise PredictorError(

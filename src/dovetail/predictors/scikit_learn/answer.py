@@ -1,8 +1,8 @@
 """What an estimator itself says of some rows: its own method, asked as its owner asks it.
 
-Rows are numbers. Where an encoder reads a feature, the number stands for a category: it is the category itself, or
-the place of one that is no number. A row that holds no category there has no answer where the encoder refuses
-others; between two whole numbers, where no answer counts, the nearest category speaks.
+Rows are numbers. Where an encoder reads a feature, the number stands for a category: it is the category
+itself, or the place of one that is no number. A row that holds no category there has no answer where the
+encoder refuses others; between two whole numbers, where no answer counts, the nearest category speaks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.predictors.scikit_learn.centroids import own_nearness
-from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
+from dovetail.predictors.scikit_learn.encoders import Categories, categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     has_binary_probability,
@@ -40,9 +40,7 @@ def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
     return answer
 
 
-def _as_categories(
-    X: FloatArray, known: dict[int, tuple[Any, bool]]
-) -> tuple[FloatArray, Any, dict[int, Any]]:
+def _as_categories(X: FloatArray, known: Categories) -> tuple[FloatArray, Any, dict[int, Any]]:
     """Rows an encoder can read, which of them hold no category, and the columns that are no numbers."""
     unknown, named = np.zeros(len(X), dtype=bool), {}
     for feature, (categories, strict) in known.items():
@@ -93,7 +91,7 @@ def _said(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
         return own_nearness(estimator, table)
     if method == "classes":
         labels = np.asarray(estimator.predict(table))
-        return (labels[:, None] == np.asarray(last_step(estimator).classes_)).astype(np.float64)
+        return np.asarray(labels[:, None] == np.asarray(last_step(estimator).classes_), dtype=np.float64)
     answer = getattr(estimator, method)(table)
     if is_a(last_step(estimator), "MultiOutputClassifier"):
         return _of_each_output(estimator, answer)

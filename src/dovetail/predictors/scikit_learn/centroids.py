@@ -1,7 +1,7 @@
 """Nearest centres: KMeans and NearestCentroid, as scores that are linear in the features.
 
-What is nearest is decided by -|x - c|^2 / 2. Every centre has the same |x|^2 in it: without it, x'c - |c|^2 / 2
-is left, whose largest is at the same centre.
+What is nearest is decided by -|x - c|^2 / 2. Every centre has the same |x|^2 in it: without it,
+x'c - |c|^2 / 2 is left, whose largest is at the same centre.
 """
 
 from __future__ import annotations

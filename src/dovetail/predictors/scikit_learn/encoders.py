@@ -1,8 +1,8 @@
 """scikit-learn's encoders of categories, over features that are whole numbers.
 
-A feature whose categories are numbers holds the number itself; one whose categories are strings holds the place
-of its category in the encoder's sorted list. At whole numbers the network is exact. Between them, where no answer
-counts, it goes straight from one to the next, so that a search has a slope to follow.
+A feature whose categories are numbers holds the number itself; one whose categories are strings holds the
+place of its category in the encoder's sorted list. At whole numbers the network is exact. Between them, where
+no answer counts, it goes straight from one to the next, so that a search has a slope to follow.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from dovetail.predictors.scikit_learn.estimator import is_a, steps_of, way_out
 from dovetail.predictors.scikit_learn.modules import dense, joined, shift
 
 ENCODERS = ("OneHotEncoder", "OrdinalEncoder")
+Categories = dict[int, tuple[Any, bool]]
+"""Of a feature: its categories, and whether all others are errors."""
 
 
 def one_hot_encoder(encoder: Any) -> Iterator[nn.Module]:
@@ -87,11 +89,11 @@ def _cannot(encoder: Any, what: str) -> PredictorError:
     )
 
 
-def categories_read(estimator: Any) -> dict[int, tuple[Any, bool]]:
-    """The categories of each feature that an encoder reads as it is given, and whether others are errors."""
+def categories_read(estimator: Any) -> Categories:
+    """Of each feature that an encoder reads as it is given."""
     first = (steps_of(estimator) or [None])[0]
     if is_a(first, "ColumnTransformer"):
-        found = {}
+        found: Categories = {}
         for name, inner, _ in first.transformers_:
             if not isinstance(inner, str):
                 places = first._transformer_to_input_indices[name]

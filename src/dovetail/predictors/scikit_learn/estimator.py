@@ -148,10 +148,8 @@ def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
                     yield one
 
 
-INSIDE, HELD = (
-    ("transformers_", "transformer_list"),
-    ("regressor_", "transformer_", "final_estimator_", "estimator_"),
-)
+INSIDE = ("transformers_", "transformer_list")
+HELD = ("regressor_", "transformer_", "final_estimator_", "estimator_")
 """Where estimators have others in them, beside their steps and their list: in pairs, and one by one."""
 
 

@@ -66,7 +66,7 @@ Writer = Callable[[Any], Iterator[nn.Module]]
 
 
 def modules_of(estimator: Any, *, both_classes: bool = False) -> Iterator[nn.Module]:
-    """The estimator's answer as torch modules, first to last; two columns for two classes if both are meant."""
+    """The estimator's answer as torch modules, first to last; two columns for two classes if meant."""
     *before, last = steps_of(estimator) or [None]
     for step in before:
         yield from _written(step, TRANSFORMS)

@@ -45,6 +45,7 @@ class Monomials(nn.Module):
         order = [(0,) * powers.shape[1], *(monomial for level in levels for monomial in level)]
         place = {monomial: at for at, monomial in enumerate(order)}
         self._keep("_chosen", [place[tuple(map(int, row))] for row in powers])
+        self._chosen: Tensor
 
     def _keep(self, name: str, places: list[int]) -> None:
         self.register_buffer(name, torch.tensor(places, dtype=torch.int64))

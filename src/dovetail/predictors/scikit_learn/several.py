@@ -1,6 +1,6 @@
 """Estimators made of estimators: one for each output, in a chain, averaged, stacked.
 
-Each is written by what is inside it; `write` is `network.modules_of`, handed in so that it can come back here.
+Each is written by what is inside it; `write` is `network.modules_of`, handed in so that it can come back.
 """
 
 from __future__ import annotations
