@@ -33,6 +33,7 @@ from dovetail.testing.predictor_case import DOUBLE, SINGLE
 from tests.conformance import nets
 from tests.conftest import FULL
 from tests.predictors import estimators
+from tests.predictors.scikit_learn import kinds
 
 onnxruntime.set_default_logger_severity(4)
 
@@ -152,19 +153,27 @@ class Estimator(Kind):
         estimators.trained_again(owner)
 
 
-class RandomEstimator(Estimator):
+class LazyEstimator(Estimator):
     """One of many, with its own number of features; trained when it is first asked for."""
 
-    def __init__(self, seed):
-        self.label, self.seed = f"scikit-learn-{seed}", seed
+    def __init__(self, label):
+        self.label = label
 
     def __getattr__(self, name):
         if name not in ("features", "outputs", "called"):
             raise AttributeError(name)
         self.features = self.points().shape[1]
-        self.outputs = estimators.own_answer(self.build(), self.points()).shape[1]
+        self.outputs = self.answer(self.build(), self.points()).shape[1]
         self.called = type(self.build()).__name__
         return getattr(self, name)
+
+
+class RandomEstimator(LazyEstimator):
+    """Any of the common ones."""
+
+    def __init__(self, seed):
+        super().__init__(f"scikit-learn-{seed}")
+        self.seed = seed
 
     def build(self):
         return estimators.trained(self.seed)[0]
@@ -175,6 +184,34 @@ class RandomEstimator(Estimator):
     @property
     def layers(self):
         return not estimators.gives_shares(self.build())
+
+
+class EstimatorKind(LazyEstimator):
+    """One of every kind that is written as a network."""
+
+    def __init__(self, kind):
+        super().__init__(f"scikit-learn {kind}")
+        self.kind = kind
+
+    def build(self):
+        return kinds.trained(self.kind)[0]
+
+    def points(self):
+        return kinds.trained(self.kind)[1][:9]
+
+    def answer(self, owner, X):
+        return kinds.own_answer(owner, kinds.as_given(self.kind, X))
+
+    def change(self, owner):
+        kinds.train_again(self.kind, owner)
+
+    @property
+    def layers(self):
+        return self.kind in kinds.LINEAR
+
+    @property
+    def whole(self):
+        return (kinds.FEATURES - 1,) if self.kind in (*kinds.CATEGORIES, *kinds.STRINGS) else ()
 
 
 class Onnx(Kind):
@@ -581,4 +618,14 @@ def keras_kinds():
 
 TWINS = twins()
 KINDS = [*TWINS, *torch_kinds(), *onnx_kinds(), *skorch_kinds(), *keras_kinds()]
+SAMPLED = (
+    "PolynomialFeatures, linear", "PLSRegression", "ColumnTransformer, numbers", "Binarizer", "SVR rbf",
+    "SVC rbf", "MultiOutputRegressor", "VotingClassifier, hard", "StackingRegressor", "OneHotEncoder, MLP",
+    "FunctionTransformer, own", "OneHotEncoder, strings",
+)  # fmt: skip
+ESTIMATORS = [
+    EstimatorKind(kind)
+    for kind in (kinds.KINDS if FULL else SAMPLED)
+    if kind not in kinds.BY_CLASSES_ALONE | kinds.WITH_GAPS
+]
 RANDOM = [RandomEstimator(seed) for seed in (range(300) if FULL else range(0, 25, 4))]

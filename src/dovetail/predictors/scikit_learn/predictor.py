@@ -72,7 +72,9 @@ class ScikitLearnPredictor:
         features = features_of(self._estimator)
         if features != X.shape[1]:
             return Description(self.name, features=features)
-        seen = network.describe(X)
+        seen, whole = network.describe(X), tuple(categories_read(self._estimator))
+        X = X.copy()
+        X[:, whole] = np.round(X[:, whole])  # they have no answer in between
         answer = self._answer(X)
         is_float64 = answer.dtype == np.float64
         self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
@@ -82,7 +84,7 @@ class ScikitLearnPredictor:
             name=self.name,
             features=features,
             feature_names=self._feature_names,
-            whole_features=tuple(categories_read(self._estimator)),
+            whole_features=whole,
             dtypes=("float64" if is_float64 else "float32",),
             ends_in_sigmoid=True if gives_shares else seen.ends_in_sigmoid,
             is_classifier=is_classifier(self._estimator),
