@@ -26,6 +26,7 @@ _PUBLIC = {
     "Certificate": "dovetail.certificates.certificate",
     "DovetailError": "dovetail.core.errors",
     "EngineError": "dovetail.core.errors",
+    "Ensemble": "dovetail.predictors.ensemble",
     "Event": "dovetail.run.monitor",
     "Family": "dovetail.core.families",
     "FamilyRow": "dovetail.core.families",
@@ -121,6 +122,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.models.files import read as read
     from dovetail.nn.barrier import LogBarrier as LogBarrier
     from dovetail.nn.projected_gradient import ProjectedGradient as ProjectedGradient
+    from dovetail.predictors.ensemble import Ensemble as Ensemble
     from dovetail.predictors.files import load_predictor as load_predictor
     from dovetail.predictors.product import Product as Product
     from dovetail.predictors.square import Square as Square

@@ -28,6 +28,7 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core.description import Description
+from dovetail.core.predictor import as_predictor
 from dovetail.testing import PredictorCase
 from dovetail.testing.predictor_case import DOUBLE, SINGLE
 from tests.conformance import nets
@@ -205,13 +206,33 @@ class EstimatorKind(LazyEstimator):
     def change(self, owner):
         kinds.train_again(self.kind, owner)
 
-    @property
+    @functools.cached_property
     def layers(self):
-        return self.kind in kinds.LINEAR
+        return as_predictor(self.build()).describe(self.points()).layers_if_known() is not None
 
     @property
     def whole(self):
         return (kinds.FEATURES - 1,) if self.kind in (*kinds.CATEGORIES, *kinds.STRINGS) else ()
+
+
+class Ensembled(Kind):
+    """The least of three networks."""
+
+    def make(self, folder):
+        torch.manual_seed(0)
+        return dt.Ensemble([nets.make("mlp", 2, torch.float64) for _ in range(3)], "min")
+
+    def answer(self, owner, X):
+        with torch.no_grad():
+            said = [member.module.eval()(torch.tensor(X)).numpy() for member in owner.members]
+        return np.min(said, axis=0)
+
+    def state(self, owner):
+        return [numbers_of(member.module)[:2] for member in owner.members]
+
+    def change(self, owner):
+        for member in owner.members:
+            scale(member.module)
 
 
 class Onnx(Kind):
@@ -617,7 +638,16 @@ def keras_kinds():
 
 
 TWINS = twins()
-KINDS = [*TWINS, *torch_kinds(), *onnx_kinds(), *skorch_kinds(), *keras_kinds()]
+ENSEMBLE = Ensembled(
+    "ensemble",
+    called="min of Sequential",
+    outputs=2,
+    is_float64=True,
+    close=DOUBLE,
+    layers=False,
+    smooth=False,
+)
+KINDS = [*TWINS, ENSEMBLE, *torch_kinds(), *onnx_kinds(), *skorch_kinds(), *keras_kinds()]
 SAMPLED = (
     "PolynomialFeatures, linear", "PLSRegression", "ColumnTransformer, numbers", "Binarizer", "SVR rbf",
     "SVC rbf", "MultiOutputRegressor", "VotingClassifier, hard", "StackingRegressor", "OneHotEncoder, MLP",
