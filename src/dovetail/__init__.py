@@ -32,6 +32,7 @@ _PUBLIC = {
     "FamilyRow": "dovetail.core.families",
     "FileLimits": "dovetail.core.file_limits",
     "FixedPenalty": "dovetail.coupling.penalty",
+    "Function": "dovetail.predictors.function",
     "IncreasingPenalty": "dovetail.coupling.penalty",
     "Mip": "dovetail.core.mip",
     "MissingDependencyError": "dovetail.core.errors",
@@ -124,6 +125,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.nn.projected_gradient import ProjectedGradient as ProjectedGradient
     from dovetail.predictors.ensemble import Ensemble as Ensemble
     from dovetail.predictors.files import load_predictor as load_predictor
+    from dovetail.predictors.function import Function as Function
     from dovetail.predictors.product import Product as Product
     from dovetail.predictors.square import Square as Square
     from dovetail.report.page.compare_page import compare as compare
