@@ -86,7 +86,7 @@ PREDICTORS: Table[object] = Table(
     Part(
         "ONNX",
         "dovetail.predictors.onnx.model:onnx_predictor",
-        "a .onnx file or a ModelProto, opset 13 to 28",
+        "a .onnx file or a ModelProto, opset 7 to 28",
         library="onnx",
         extra="onnx",
         recognises=_is_onnx,
