@@ -78,8 +78,8 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "Keras",
-        "dovetail.predictors.keras_model:KerasPredictor",
-        "models on the torch backend",
+        "dovetail.predictors.keras_elsewhere:keras_predictor",
+        "models on torch; on other backends by their own predict",
         library="keras",
         recognises=_is_keras,
     ),
@@ -138,7 +138,7 @@ PREDICTORS: Table[object] = Table(
     Part(
         "scikit-learn",
         "dovetail.predictors.scikit_learn.predictor:ScikitLearnPredictor",
-        "MLPs, linear and logistic models, scalers, pipelines",
+        "MLPs, linear models, kernels, centres, votes, stacks, transformers, pipelines",
         library="scikit-learn",
         extra="sklearn",
         recognises=_is_estimator,

@@ -35,6 +35,10 @@ class CallablePredictor:
         self._dtype = "float64"
         """What its answers, as far as they were seen, are computed in."""
 
+    def take_for_coarse(self) -> None:
+        """Let differences be as long as a function in float32 needs them, whatever dtype it answers in."""
+        self._dtype = "float32"
+
     def predict(self, X: FloatArray) -> FloatArray:
         """The function's own answer."""
         return self._asked(np.array(X, dtype=np.float64))
