@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from types import FunctionType
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
@@ -19,6 +20,7 @@ from dovetail.core.predictor import as_predictor
 from dovetail.core.rounding import FLOAT32, FORMATS
 from tests.conformance.nets import FEATURES as D
 from tests.conformance.predictor_kinds import QUIET, batch_norm, dense, functional, sequential
+from tests.conftest import FULL
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -244,12 +246,54 @@ JAX = (
 """What Keras imports of jax, of which nothing is used here."""
 
 
+@pytest.mark.skipif(not FULL, reason="volume: another process, with another backend")
 def test_a_model_on_another_backend(tmp_path):
     """In a process of its own: Keras has one backend for all of it."""
     program = tmp_path / "elsewhere.py"
     program.write_text(ELSEWHERE.replace("NAMES", repr(JAX)))
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert "as it should be" in done.stdout, done.stderr
+
+
+def kerass(name, **members):
+    """An object of a class that looks like one of Keras's, and is no torch module."""
+    call = FunctionType((lambda self, x: x).__code__, {"__name__": "keras.src.layers"}, "call")
+    base = type("Layer", (), {"__module__": "keras.src.layers.layer", "call": call})
+    made = type(name, (base,), {"__module__": "keras.src.layers"})()
+    vars(made).update(members)
+    return made
+
+
+def test_a_sequence_of_another_backend_is_copied_and_others_are_functions():
+    rng = np.random.default_rng(0)
+    first, last = [rng.normal(size=(3, 5)), rng.normal(size=5)], [rng.normal(size=(5, 1))]
+
+    def predict(rows, **options):
+        return (np.maximum(rows @ first[0] + first[1], 0.0) @ last[0]).astype(np.float32)
+
+    layers = [
+        kerass("Dense", get_weights=lambda: first, activation=keras.activations.relu),
+        kerass("Dropout"),
+        kerass("Dense", get_weights=lambda: last, activation=keras.activations.linear),
+    ]
+    model, rows = kerass("Sequential", layers=layers, predict=predict), X[:, :3]
+    predictor = as_predictor(model)
+    about = predictor.describe(rows)
+    assert (about.dtypes, about.has_float64_copy, about.program) == (("float32",), True, None)
+    assert np.array_equal(predictor.predict(rows), predict(rows).astype(float))
+    assert np.allclose(evaluate(about.layers(), rows), predictor.predict(rows), atol=1e-5)
+    layers.append(kerass("Lambda"))
+    about = predictor.describe(rows)
+    assert about.layers is None
+    assert not about.has_float64_copy
+    u = torch.tensor(rows, requires_grad=True)
+    (slope,) = torch.autograd.grad(predictor.snapshot("cpu")(u).sum(), u)
+    exact = ((rows @ first[0] + first[1] > 0) * last[0][:, 0]) @ first[0].T
+    assert np.median(np.abs(slope.numpy() - exact)) < 1e-3
+    layers.pop()
+    layers[2].activation = keras.activations.tanh  # which is not what predict does
+    with pytest.raises(dt.PredictorError, match="does not compute what its layers say"):
+        predictor.describe(rows)
 
 
 def test_a_layer_on_another_backend_has_no_predict():
