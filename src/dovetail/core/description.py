@@ -41,6 +41,9 @@ class Description:
     feature_names: tuple[str, ...] | None = None
     """What its features are called, in their order, if it was trained on a frame."""
 
+    whole_features: tuple[int, ...] = ()
+    """Features that have a meaning at whole numbers only: their columns must be integer."""
+
     dtypes: tuple[str, ...] = ("float64",)
     """What `predict` computes in, by numpy's names; several where parts of it differ."""
     has_float64_copy: bool = True

@@ -39,13 +39,11 @@ def _is_trees(foreign: object) -> bool:
             "BaseDecisionTree",
             "ForestRegressor",
             "ForestClassifier",
-            "BaggingRegressor",
-            "BaggingClassifier",
             "BaseGradientBoosting",
             "BaseHistGradientBoosting",
             "BaseWeightBoosting",
         )
-    )
+    ) or ("BaseBagging" in names and _is_trees(getattr(foreign, "estimator_", None)))
 
 
 def _is_keras(foreign: object) -> bool:
@@ -80,15 +78,15 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "Keras",
-        "dovetail.predictors.keras_model:KerasPredictor",
-        "models on the torch backend",
+        "dovetail.predictors.keras_elsewhere:keras_predictor",
+        "models on torch; on other backends by their own predict",
         library="keras",
         recognises=_is_keras,
     ),
     Part(
         "ONNX",
         "dovetail.predictors.onnx.model:onnx_predictor",
-        "a .onnx file or a ModelProto, opset 13 to 28",
+        "a .onnx file or a ModelProto, opset 7 to 28",
         library="onnx",
         extra="onnx",
         recognises=_is_onnx,
@@ -140,7 +138,7 @@ PREDICTORS: Table[object] = Table(
     Part(
         "scikit-learn",
         "dovetail.predictors.scikit_learn.predictor:ScikitLearnPredictor",
-        "MLPs, linear and logistic models, scalers, pipelines",
+        "MLPs, linear models, kernels, centres, votes, stacks, transformers, pipelines",
         library="scikit-learn",
         extra="sklearn",
         recognises=_is_estimator,
