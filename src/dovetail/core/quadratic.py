@@ -33,11 +33,17 @@ class QuadraticTerms:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticFunction:
-    """x'Qx + linear'x + constant, where Q is symmetric."""
+    """(x - centre)'Q (x - centre) + linear'x, where Q is symmetric."""
 
     Q: FloatArray
+    centre: FloatArray
     linear: FloatArray
-    constant: float = 0.0
+
+    @classmethod
+    def form(cls, Q: FloatArray, centre: FloatArray | None = None) -> QuadraticFunction:
+        """Nothing but a form, around its centre."""
+        nothing = np.zeros(len(Q))
+        return cls(Q, nothing if centre is None else centre, nothing)
 
     @classmethod
     def product(cls, size: int, left: int, right: int) -> QuadraticFunction:
@@ -45,42 +51,24 @@ class QuadraticFunction:
         Q = np.zeros((size, size))
         Q[left, right] += 0.5
         Q[right, left] += 0.5
-        return cls(Q, np.zeros(size))
+        return cls.form(Q)
 
     @classmethod
     def square(cls, size: int, place: int, centre: float = 0.0) -> QuadraticFunction:
         """(x[place] - centre)^2."""
-        Q, linear = np.zeros((size, size)), np.zeros(size)
-        Q[place, place], linear[place] = 1.0, -2.0 * centre
-        return cls(Q, linear, centre * centre)
+        Q, middle = np.zeros((size, size)), np.zeros(size)
+        Q[place, place], middle[place] = 1.0, centre
+        return cls.form(Q, middle)
 
     @classmethod
     def entry(cls, size: int, place: int) -> QuadraticFunction:
         """x[place] itself."""
-        return cls(np.zeros((size, size)), np.eye(size)[place])
-
-    def value(self, x: FloatArray) -> float:
-        """At one point."""
-        return float(x @ self.Q @ x + self.linear @ x) + self.constant
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        """At one point."""
-        return np.asarray(2.0 * (self.Q @ x) + self.linear)
+        return cls(np.zeros((size, size)), np.zeros(size), np.eye(size)[place])
 
     @cached_property
     def factors(self) -> tuple[FloatArray, FloatArray]:
         """F and G with x'Qx = |F x|^2 - |G x|^2: a row for each direction that bends up, or down."""
         return factors(self.Q)
-
-    @property
-    def convex(self) -> bool:
-        """Whether it bends down nowhere."""
-        return not len(self.factors[1])
-
-    @property
-    def concave(self) -> bool:
-        """Whether it bends up nowhere."""
-        return not len(self.factors[0])
 
 
 def factors(Q: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -88,6 +76,9 @@ def factors(Q: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     Curvatures that are rounding, beside the largest, are none: a sum of squares multiplied out has some.
     """
+    single = _single_square(Q)
+    if single is not None:
+        return single
     if not np.any(Q - np.diag(np.diag(Q))):  # squares of single variables: nothing is rotated, so nothing
         curvature, directions = np.diag(Q), np.eye(len(Q))  # but a root is rounded
     else:
@@ -96,3 +87,16 @@ def factors(Q: FloatArray) -> tuple[FloatArray, FloatArray]:
     up, down = curvature > noise, curvature < -noise
     rows = np.sqrt(np.abs(curvature))[:, None] * directions.T
     return rows[up], rows[down]
+
+
+def _single_square(Q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """The factors of plus or minus one square, as it was written: (x - y)^2 has to be 0 where x = y."""
+    top = int(np.argmax(np.abs(np.diag(Q))))
+    peak = float(Q[top, top])
+    if peak == 0.0:
+        return None
+    row = (Q[top] / np.sign(peak) / np.sqrt(abs(peak)))[None]
+    if not np.array_equal(np.sign(peak) * row.T @ row, Q):
+        return None
+    nothing = np.zeros((0, len(Q)))
+    return (row, nothing) if peak > 0.0 else (nothing, row)

@@ -5,6 +5,9 @@
 Terms are taken apart as far as variables do not mix, so that each block reads few columns; squares of single
 variables, products, and forms with the same Q are samples of one block each. The square of a binary is
 the binary. A column is made once, however many rows hold its term.
+
+The objective's squares are completed: w x^2 + c x becomes w (x - s)^2. A distance that is multiplied out is a
+small difference of large numbers; as one square, it is as exact as x.
 """
 
 from __future__ import annotations
@@ -20,12 +23,20 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.problem import Problem
-from dovetail.core.quadratic import QuadraticTerms, factors
+from dovetail.core.quadratic import QuadraticFunction, QuadraticTerms, factors
 from dovetail.reformulations.quadratic_form import QuadraticForm
 
 MOST_MIXED = 1000
 """Variables of one form: to tell its directions apart takes their cube, seconds from here on. What is larger
 is left as products, which is exact but proves less."""
+
+FARTHEST = 1e6
+"""The centre of a completed square: beyond, its own square has fewer digits than are asked for."""
+MOST_CENTRES = 64
+"""Squares with different centres are blocks of their own, each evaluated by itself: more squares than that
+stay multiplied out, in one block."""
+IN_RANGE = 1e-12
+"""A centre has to explain the linear part of a form to this, relative to it."""
 
 SQUARE, PRODUCT = np.ones((1, 1)), np.array([[0.0, 0.5], [0.5, 0.0]])
 
@@ -37,18 +48,19 @@ def with_quadratics(problem: Problem, terms: Sequence[QuadraticTerms]) -> Proble
         found.add(part)
     written = problem.derived(found.program(), problem.blocks)
     taken = {block.name for block in problem.blocks}
-    for Q, samples in found.samples.values():
-        name = next(name for name in _names(Q) if name not in taken)
+    for form, samples in found.samples.values():
+        name = next(name for name in _names(form.Q) if name not in taken)
         taken.add(name)
         inputs = np.array(list(samples))
         outputs = np.array(list(samples.values()))[:, None]
-        written.add_predictor(QuadraticForm(Q), inputs, outputs, name=name)
+        written.add_predictor(QuadraticForm(form.Q, form.centre), inputs, outputs, name=name)
     return written
 
 
 def _names(Q: FloatArray) -> Iterator[str]:
     """How messages call the block of a form: the first that is free."""
-    kind = "squares" if len(Q) == 1 else "products" if np.array_equal(Q, PRODUCT) else "quadratic form"
+    known = {SQUARE.tobytes(): "squares", PRODUCT.tobytes(): "products"}
+    kind = known.get(Q.tobytes(), "quadratic form")
     yield kind
     yield from (f"{kind} {number}" for number in range(2, 10**6))
 
@@ -58,9 +70,11 @@ class _Forms:
     """Forms while they are collected, and where they are added to."""
 
     mip: Mip
-    samples: dict[bytes, tuple[FloatArray, dict[tuple[int, ...], int]]] = field(default_factory=dict)
-    """By what is in Q: Q, and the new column for each tuple of columns."""
+    samples: dict[bytes, tuple[QuadraticFunction, dict[tuple[int, ...], int]]] = field(default_factory=dict)
+    """By what is in it: a form, and the new column for each tuple of columns."""
     names: list[str] = field(default_factory=list)
+    centres: set[float] = field(default_factory=set)
+    offset: float = 0.0
     entries: list[tuple[int | None, int, float]] = field(default_factory=list)
     """Row (None: the objective), column, coefficient."""
 
@@ -84,37 +98,58 @@ class _Forms:
             Q = 0.5 * (upper + upper.T).toarray()
             up, down = factors(Q)
             if not (len(up) and len(down)):
-                sign = 1.0 if len(up) else -1.0
-                unit = sign * float(np.max(np.abs(Q)))
-                self._put(row, Q / unit, tuple(columns.tolist()), unit)
+                unit = (1.0 if len(up) else -1.0) * float(np.max(np.abs(Q)))
+                self._put(row, Q / unit, columns.tolist(), unit)
                 return
         entries = upper.tocoo()
         for i, j, weight in zip(entries.row, entries.col, entries.data, strict=True):
             if i == j:
                 self._put_square(row, int(columns[i]), float(weight))
             else:
-                self._put(row, PRODUCT, (int(columns[i]), int(columns[j])), float(weight))
+                self._put(row, PRODUCT, columns[[i, j]].tolist(), float(weight))
 
     def _put_square(self, row: int | None, column: int, weight: float) -> None:
         mip = self.mip
         if mip.integer[column] and mip.lower[column] >= 0.0 and mip.upper[column] <= 1.0:
             self.entries.append((row, column, weight))
         else:
-            self._put(row, SQUARE, (column,), weight)
+            self._put(row, SQUARE, [column], weight)
 
-    def _put(self, row: int | None, Q: FloatArray, columns: tuple[int, ...], weight: float) -> None:
-        """Weight times the form of these columns."""
-        _, samples = self.samples.setdefault(Q.tobytes(), (Q, {}))
-        if columns not in samples:
-            samples[columns] = self.mip.n_columns + len(self.names)
-            self.names.append(self._name(Q, columns))
-        self.entries.append((row, samples[columns], weight))
+    def _put(self, row: int | None, Q: FloatArray, columns: list[int], weight: float) -> None:
+        """Weight times the form of these columns; in the objective, with what is linear in them."""
+        centre = np.zeros(len(Q))
+        if row is None and Q is not PRODUCT:
+            centre = self._completed(Q, columns, weight)
+        form = QuadraticFunction.form(Q, centre)
+        _, samples = self.samples.setdefault(Q.tobytes() + centre.tobytes(), (form, {}))
+        place = tuple(columns)
+        if place not in samples:
+            samples[place] = self.mip.n_columns + len(self.names)
+            self.names.append(self._name(form, columns))
+        self.entries.append((row, samples[place], weight))
 
-    def _name(self, Q: FloatArray, columns: tuple[int, ...]) -> str:
-        first, last = self.mip.column_name(columns[0]), self.mip.column_name(columns[-1])
+    def _completed(self, Q: FloatArray, columns: list[int], weight: float) -> FloatArray:
+        """The centre that has the linear costs of these columns in it; 0 if there is none, and they stay."""
+        cost, nothing = self.mip.cost[columns], np.zeros(len(Q))
+        if not np.any(cost):
+            return nothing
+        centre = np.linalg.lstsq(Q, -0.5 * cost / weight)[0] if len(Q) > 1 else -0.5 * cost / weight
+        left = np.abs(2.0 * weight * (Q @ centre) + cost)
+        if np.max(np.abs(centre)) > FARTHEST or np.max(left) > IN_RANGE * np.max(np.abs(cost)):
+            return nothing
         if len(Q) == 1:
-            return f"{first}^2"
-        return f"{first} * {last}" if np.array_equal(Q, PRODUCT) else f"form of {first} to {last}"
+            self.centres.add(float(centre[0]))
+            if len(self.centres) > MOST_CENTRES:
+                return nothing
+        self.entries += [(None, column, -float(c)) for column, c in zip(columns, cost, strict=True)]
+        self.offset -= weight * float(centre @ Q @ centre)
+        return np.asarray(centre)
+
+    def _name(self, form: QuadraticFunction, columns: list[int]) -> str:
+        first, last = self.mip.column_name(columns[0]), self.mip.column_name(columns[-1])
+        if len(columns) == 1:
+            return f"({first} - {form.centre[0]:g})^2" if form.centre[0] else f"{first}^2"
+        return f"{first} * {last}" if np.array_equal(form.Q, PRODUCT) else f"form of {first} to {last}"
 
     def program(self) -> Mip:
         """The program with the new columns, and the terms where they belong."""
@@ -130,4 +165,4 @@ class _Forms:
                 rows.append((row, column, weight))
         i, j, weights = zip(*rows, strict=True) if rows else ((), (), ())
         more = sp.coo_array((np.array(weights, dtype=np.float64), (i, j)), shape=wide.A.shape).tocsr()
-        return replace(wide, cost=cost, A=sp.csr_array(wide.A + more))
+        return replace(wide, cost=cost, A=sp.csr_array(wide.A + more), offset=mip.offset + self.offset)

@@ -20,10 +20,10 @@ from dovetail.core.rounding import FLOAT64
 
 
 class QuadraticForm:
-    """x -> x'Qx, one output."""
+    """x -> (x - centre)'Q(x - centre), one output."""
 
-    def __init__(self, Q: FloatArray) -> None:
-        self.function = QuadraticFunction(Q, np.zeros(len(Q)))
+    def __init__(self, Q: FloatArray, centre: FloatArray) -> None:
+        self.function = QuadraticFunction.form(Q, centre)
         F, G = self.function.factors
         self._definite = not (len(F) and len(G))
         self._sign, self._rows = (1.0, F) if not len(G) else (-1.0, G)
@@ -32,6 +32,7 @@ class QuadraticForm:
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Each row's value."""
+        X = X - self.function.centre
         if self._definite:
             return np.asarray(self._sign * np.square(X @ self._rows.T).sum(axis=1, keepdims=True))
         return np.asarray((X[:, self._left] * X[:, self._right]) @ self._weights[:, None])
@@ -40,17 +41,21 @@ class QuadraticForm:
         """The same for gradients."""
         import torch
 
-        rows, weights = (torch.tensor(part, device=device) for part in (self._rows.T, self._weights[:, None]))
-        left, right = (torch.tensor(part, device=device) for part in (self._left, self._right))
+        centre, rows, weights, left, right = (
+            torch.tensor(part, device=device)
+            for part in (
+                self.function.centre, self._rows.T, self._weights[:, None], self._left, self._right
+            )
+        )  # fmt: skip
         if self._definite:
-            return lambda U: self._sign * ((U @ rows) ** 2).sum(dim=1, keepdim=True)
-        return lambda U: (U[:, left] * U[:, right]) @ weights
+            return lambda U: self._sign * (((U - centre) @ rows) ** 2).sum(dim=1, keepdim=True)
+        return lambda U: ((U - centre)[:, left] * (U - centre)[:, right]) @ weights
 
     def describe(self, X: FloatArray) -> Description:
         """Nothing about it ever changes."""
         return Description(
             "quadratic form",
-            features=len(self.function.linear),
+            features=len(self.function.centre),
             smooth=True,
             program=self._program,
             quadratic=lambda features: (self.function,),
@@ -58,13 +63,16 @@ class QuadraticForm:
 
     def _program(self, features: int) -> Program:
         recording = Recording(features, formats={"float64"})
+        moved = every = np.arange(features)
+        if np.any(self.function.centre):
+            moved = recording.sums(every, every, np.ones(features), -self.function.centre)
         if self._definite:
             count = len(self._rows)
             row, read = np.nonzero(self._rows)
-            made = recording.sums(row, read, self._rows[row, read], np.zeros(count))
+            made = recording.sums(row, moved[read], self._rows[row, read], np.zeros(count))
             made, weights = recording.functions("square", made), np.full(count, self._sign)
         else:
-            made, weights = recording.products(self._left, self._right), self._weights
+            made, weights = recording.products(moved[self._left], moved[self._right]), self._weights
         total = recording.sums(np.zeros(made.size, dtype=np.int64), made, weights, np.zeros(1))
         program = recording.program(total)
         return Program(features, program.operations, total, program.formats, False, FLOAT64)
