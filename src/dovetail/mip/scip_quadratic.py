@@ -44,6 +44,7 @@ def solve_quadratic(
             ("numerics/dualfeastol", DUAL_FEASIBILITY),
             ("misc/catchctrlc", False),
             ("nlp/disable", True),  # see mip/scip.py
+            ("constraints/nonlinear/tightenlpfeastol", False),  # its LP solver grumbles, aloud, and cannot
             ("limits/gap", GAP),
         ):
             model.setParam(name, value)

@@ -38,8 +38,8 @@ from dovetail.run.progress import Progress
 
 GAP = 1e-9
 """A hundredth of what `optimal` allows: the engine's own gap must not be what is left."""
-MISSED = 1e-9
-"""Relative to max(1, |y|): a point this near to its curve is on it, for engines."""
+MISSED, MIP_MISSED = 1e-9, 1e-7
+"""Relative to max(1, |y|): a point of an LP, or a MILP, this near to its curve is on it, for HiGHS."""
 LP_ROUNDS, MIP_ROUNDS = 200, 50
 """Of tangents: LPs are quick, and a MILP that needs more is better left to SCIP."""
 WORTH, PATIENCE = 1e-3, 3
@@ -142,7 +142,7 @@ class _Run:
                 return
             idle = idle + 1 if whole and answer.bound < reached + WORTH * (1.0 + abs(reached)) else 0
             reached = max(reached, answer.bound)
-            new = self._cut_off(answer.x)
+            new = self._cut_off(answer.x, MISSED)
             if not whole:
                 self._look_at(answer.x)
             if not new or idle > PATIENCE or self._over(budget):
@@ -155,7 +155,7 @@ class _Run:
             answer = self._asked(with_planes(self._mip, self._planes), budget)
             if answer is None or answer.x is None or self._over(budget):
                 return
-            new = self._cut_off(answer.x)
+            new = self._cut_off(answer.x, MIP_MISSED)
             self._look_at(answer.x)
             self._look_at(self._polished(answer.x, budget))
             self._progress.record(answer.value, exact=answer.exact)
@@ -178,12 +178,12 @@ class _Run:
             self._claim(stands(mip, answer, settings, budget, self._cutoff).bound)
         return answer
 
-    def _cut_off(self, z: FloatArray) -> list[Plane]:
+    def _cut_off(self, z: FloatArray, missed: float) -> list[Plane]:
         """Planes that a point is on the wrong side of, which are kept."""
         found = []
         for curve in self._curves:
             for plane in (curve.below(z), curve.above(z)):
-                if plane is not None and plane.missed(z) > MISSED * max(1.0, abs(z[curve.output])):
+                if plane is not None and plane.missed(z) > missed * max(1.0, abs(z[curve.output])):
                     found.append(plane)
         self._planes += found
         return found
