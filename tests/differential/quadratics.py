@@ -1,6 +1,6 @@
 """Random small quadratic programs in gurobipy, with and without integers and a small network.
 
-Gurobi has the truth: the same model, the network written out by its own maxima. It is asked for a gap of 1e-9.
+Gurobi has the truth: the same model, the network written out by its own maxima, to a gap of 1e-9.
 """
 
 from __future__ import annotations

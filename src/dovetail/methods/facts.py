@@ -100,6 +100,8 @@ class Facts:
     """Of the inputs of these, within their box, where anything is to be proved; else 0."""
     curves: int = 0
     """Quadratic functions, where all else is rows or networks that can be written as rows; else 0."""
+    only_curves: bool = False
+    """Whether there are no other predictors."""
 
     @classmethod
     def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
@@ -127,7 +129,7 @@ class Facts:
             parts.count if coupled and options.exact and context.once(priced_blocks) is not None else 0,
             MOST_NEURONS + 1 if plan is None else plan.unstable,
             *_trees(context, options),
-            _curves(context) if options.exact and integers <= MANY_INTEGERS else 0,
+            *(_curves(context) if options.exact and integers <= MANY_INTEGERS else (0, False)),
         )
 
     @property
@@ -161,9 +163,11 @@ def _trees(context: SolveContext, options: AutoOptions) -> tuple[int, int]:
     return (0, 0) if trees is None else (len(trees.samples), trees.cells.cuts if options.exact else 0)
 
 
-def _curves(context: SolveContext) -> int:
+def _curves(context: SolveContext) -> tuple[int, bool]:
     plan = context.once(quadratic_plan)
-    return 0 if plan is None or plan.unstable > MOST_NEURONS else len(plan.curves)
+    if plan is None or plan.unstable > MOST_NEURONS:
+        return 0, False
+    return len(plan.curves), plan.written.previous is None
 
 
 def _small_networks(context: SolveContext) -> int:

@@ -151,6 +151,14 @@ PHASES = (
         "{blocks} blocks that are the same up to their data: all priced at once",
     ),
     Phase(
+        "quadratic program",
+        "quadratic functions and no other predictor",
+        lambda facts: facts.only_curves,
+        CURVES_SHARE,
+        lambda options: QuadraticMip(),
+        "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",
+    ),
+    Phase(
         "relaxation",
         f"more than {MANY_INTEGERS:,} integers, and not all predictors are trees",
         lambda facts: facts.many and facts.slopes,
@@ -203,8 +211,8 @@ PHASES = (
     ),
     Phase(
         "quadratic MIP",
-        f"quadratic functions, beside rows and networks of at most {MOST_NEURONS} neurons that change sign",
-        lambda facts: facts.curves > 0,
+        f"quadratic functions beside networks of at most {MOST_NEURONS} neurons that can change sign",
+        lambda facts: facts.curves > 0 and not facts.only_curves,
         CURVES_SHARE,
         lambda options: QuadraticMip(),
         "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",

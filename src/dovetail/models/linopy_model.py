@@ -27,6 +27,7 @@ from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
+from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.linopy_solution import load_answer
 
 MASKED = -1
@@ -68,7 +69,9 @@ class LinopyModel:
         if not rows:
             return Reading(mip, keys)
         mip, indicators, quadratics = _with_rows(self._model, mip, labels)
-        return Reading(mip, keys, indicators, quadratics=quadratics)
+        special = SpecialConstraints(mip, list(indicators))
+        _add_ordered_sets(self._model, labels, special)
+        return Reading(special.program(), keys, tuple(special.indicators), quadratics=quadratics)
 
     def unpack(self, given: Any) -> ObjectArray:
         """Variables as arrays of labels, in their shape; arrays of numbers stay numbers."""
@@ -150,12 +153,24 @@ def _in_one_line(item: Any) -> str:
 
 
 def _refuse_what_is_not_taken(model: linopy.Model) -> None:
-    for name in model.variables.sos:
-        raise UnsupportedError(
-            f"there is an SOS constraint on {name}; call apply_sos_reformulation() on the model first."
-        )
     for name in model.variables.semi_continuous:
         raise UnsupportedError(f"{name} is semi-continuous; write it with a binary variable and two rows.")
+
+
+def _add_ordered_sets(model: linopy.Model, labels: IntArray, special: SpecialConstraints) -> None:
+    """Special ordered sets: along one dimension of a variable, in the order of its coordinates."""
+    place = {int(label): j for j, label in enumerate(labels)}
+    for name in model.variables.sos:
+        variable = model.variables[name]
+        kind, along = variable.attrs["sos_type"], variable.attrs["sos_dim"]
+        order = np.argsort(variable.labels.get_index(along), kind="stable")
+        members = np.moveaxis(variable.labels.values, variable.labels.dims.index(along), -1)
+        for number, each in enumerate(members[..., order].reshape(-1, order.size).tolist()):
+            columns = [place[label] for label in each if label != MASKED]
+            if kind == 1:
+                special.at_most(f"SOS of {name}[{number}]", columns, 1)
+            else:
+                special.neighbours(f"SOS of {name}[{number}]", columns)
 
 
 def _columns(model: linopy.Model) -> tuple[Mip, IntArray]:

@@ -97,6 +97,11 @@ class Curve:
         """Whether it is one square of one column, and nothing else."""
         return self.convex and self.F.shape == (1, 1) and not np.any(self.linear) and self.constant == 0.0
 
+    @property
+    def _limited(self) -> bool:
+        """Whether chords and rounding have limits."""
+        return bool(np.isfinite(self.slack) and np.all(np.isfinite(self.lower) & np.isfinite(self.upper)))
+
     def value(self, z: FloatArray) -> float:
         """At a point of all columns."""
         x = z[self.inputs]
@@ -104,8 +109,10 @@ class Curve:
         return float(up @ up - down @ down + self.linear @ x) + self.constant
 
     def within(self, lower: FloatArray, upper: FloatArray) -> Curve:
-        """The same over a smaller box of all columns."""
-        return replace(self, lower=lower[self.inputs], upper=upper[self.inputs])
+        """The same within bounds of all columns, where these are tighter than its own."""
+        low, high = np.maximum(self.lower, lower[self.inputs]), np.minimum(self.upper, upper[self.inputs])
+        fine = low <= high  # where nothing is left, the rows will say so
+        return replace(self, lower=np.where(fine, low, self.lower), upper=np.where(fine, high, self.upper))
 
     def below(self, z: FloatArray) -> Plane | None:
         """A plane that f is nowhere under, near it at a point of all columns; None where nothing is known."""
@@ -131,11 +138,11 @@ class Curve:
         return Plane(self.output, self.inputs, 1.0, np.array([slope * a]), slope * e - square - pad)
 
     def _plane(self, sign: float, z: FloatArray) -> Plane | None:
+        if not self._limited:
+            return None
         most = np.maximum(np.abs(self.lower), np.abs(self.upper))
         sizes = [np.abs(M) @ most + np.abs(v) for M, v in ((self.F, self.e), (self.G, self.h))]
         size = float(sum(np.sum(part**2) for part in sizes) + np.abs(self.linear) @ most + abs(self.constant))
-        if not np.isfinite(size + self.slack):
-            return None
         at = self.F @ np.clip(z[self.inputs], self.lower, self.upper) + self.e
         up, down = np.maximum(self.G, 0.0), np.minimum(self.G, 0.0)
         low = up @ self.lower + down @ self.upper + self.h
@@ -156,7 +163,7 @@ class Curve:
         """Planes to begin with: those of a product, or one on either side over the middle of the box."""
         low, high = self.lower, self.upper
         middle = np.zeros(int(np.max(self.inputs, initial=0)) + 1)
-        middle[self.inputs] = np.where(np.isfinite(high - low), 0.5 * (low + high), np.clip(0.0, low, high))
+        middle[self.inputs] = 0.5 * (low + high) if self._limited else np.clip(0.0, low, high)
         planes = [self.below(middle), self.above(middle)]
         return [plane for plane in planes if plane is not None] + self._mccormick()
 
@@ -164,9 +171,9 @@ class Curve:
         """(x - a)(y - b) has a sign at each corner (a, b) of the box."""
         Q = self.F.T @ self.F - self.G.T @ self.G
         low, high = self.lower, self.upper
-        if len(Q) != 2 or np.any(np.abs(np.diag(Q)) > RELATIVE) or not np.all(np.isfinite(high - low)):
+        if not self._limited or len(Q) != 2 or np.any(np.abs(np.diag(Q)) > RELATIVE):
             return []
-        if not np.isfinite(self.slack) or np.any(self.e) or np.any(self.h):
+        if np.any(self.e) or np.any(self.h):
             return []
         weight, most = 2.0 * float(Q[0, 1]), np.maximum(np.abs(low), np.abs(high))
         size = abs(weight) * float(most[0] * most[1]) + float(np.abs(self.linear) @ most) + abs(self.constant)

@@ -83,10 +83,10 @@ class _Run:
         self._progress = Progress(context)
         self._cutoff = self._current_cutoff()
         own = written.problem.mip.minimised().as_checked()
-        box = propagated(with_cutoff(own, self._cutoff), plan.curves)
-        self._mip = replace(own, lower=box.lower, upper=box.upper)
-        limits = np.minimum(box.lower, own.upper), np.maximum(box.upper, own.lower)
-        self._curves = [_narrowed(curve, *limits) for curve in plan.curves]
+        box = propagated(with_cutoff(own.loosened(), self._cutoff), plan.curves)
+        limits = np.maximum(own.lower, box.lower), np.minimum(own.upper, box.upper)
+        self._mip = replace(own, lower=limits[0], upper=np.maximum(*limits))
+        self._curves = [curve.within(box.lower, box.upper) for curve in plan.curves]
         self._planes: list[Plane] = [plane for curve in self._curves for plane in curve.envelope()]
         self._convex = self._convex_program()
         self._best = -np.inf
@@ -223,15 +223,6 @@ class _Run:
             rounding = sum(abs(self._mip.cost[curve.output]) * curve.slack for curve in self._curves)
             self._claim(found.bound - hidden(self._mip, found.x) - float(rounding))
         self._progress.record(found.value, exact=found.exact)
-
-
-def _narrowed(curve: Curve, lower: FloatArray, upper: FloatArray) -> Curve:
-    """Within bounds that were passed on, where these are tighter than its own."""
-    low, high = np.maximum(curve.lower, lower[curve.inputs]), np.minimum(curve.upper, upper[curve.inputs])
-    crossed = low > high
-    return replace(
-        curve, lower=np.where(crossed, curve.lower, low), upper=np.where(crossed, curve.upper, high)
-    )
 
 
 def _as_function(curve: Curve) -> tuple[int, list[int], FloatArray, FloatArray, float]:
