@@ -16,6 +16,7 @@ from dovetail.methods.exact_mip import writing_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.planes_lp import planes_plan
+from dovetail.methods.quadratic_mip import quadratic_plan
 from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.run.context import SolveContext
@@ -97,6 +98,10 @@ class Facts:
     """Samples, where all predictors are tree ensembles; else 0."""
     cuts: int = 0
     """Of the inputs of these, within their box, where anything is to be proved; else 0."""
+    curves: int = 0
+    """Quadratic functions, where all else is rows or networks that can be written as rows; else 0."""
+    only_curves: bool = False
+    """Whether there are no other predictors."""
 
     @classmethod
     def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
@@ -124,6 +129,7 @@ class Facts:
             parts.count if coupled and options.exact and context.once(priced_blocks) is not None else 0,
             MOST_NEURONS + 1 if plan is None else plan.unstable,
             *_trees(context, options),
+            *(_curves(context) if options.exact and integers <= MANY_INTEGERS else (0, False)),
         )
 
     @property
@@ -155,6 +161,13 @@ class Facts:
 def _trees(context: SolveContext, options: AutoOptions) -> tuple[int, int]:
     trees = context.once(tree_problem)
     return (0, 0) if trees is None else (len(trees.samples), trees.cells.cuts if options.exact else 0)
+
+
+def _curves(context: SolveContext) -> tuple[int, bool]:
+    plan = context.once(quadratic_plan)
+    if plan is None or plan.unstable > MOST_NEURONS:
+        return 0, False
+    return len(plan.curves), plan.written.previous is None
 
 
 def _small_networks(context: SolveContext) -> int:

@@ -27,6 +27,7 @@ from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.planes_lp import PlanesLp
+from dovetail.methods.quadratic_mip import QuadraticMip
 from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.methods.split_mip import SplitMip
@@ -47,6 +48,8 @@ EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
 BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
+CURVES_SHARE = 0.5
+"""Of the time left: convex ones close in the first second, others at leisure or never."""
 PLANES_SHARE = 0.5
 """Of the time left: its boxes shrink most in the first rounds (dispatch)."""
 COLUMNS_SHARE = 0.75
@@ -148,6 +151,14 @@ PHASES = (
         "{blocks} blocks that are the same up to their data: all priced at once",
     ),
     Phase(
+        "quadratic program",
+        "quadratic functions and no other predictor",
+        lambda facts: facts.only_curves,
+        CURVES_SHARE,
+        lambda options: QuadraticMip(),
+        "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",
+    ),
+    Phase(
         "relaxation",
         f"more than {MANY_INTEGERS:,} integers, and not all predictors are trees",
         lambda facts: facts.many and facts.slopes,
@@ -197,6 +208,14 @@ PHASES = (
         SPLITS_SHARE,
         lambda options: SplitMip(),
         "{cuts} cuts: tree ensembles written out, for points and a proof",
+    ),
+    Phase(
+        "quadratic MIP",
+        f"quadratic functions beside networks of at most {MOST_NEURONS} neurons that can change sign",
+        lambda facts: facts.curves > 0 and not facts.only_curves,
+        CURVES_SHARE,
+        lambda options: QuadraticMip(),
+        "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",
     ),
     Phase(
         "input branching",

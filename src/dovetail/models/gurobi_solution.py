@@ -62,7 +62,7 @@ def _fault(model: Any) -> str:
 def _there(model: Any, reading: Reading, point: FloatArray) -> tuple[list[Any], list[float]]:
     """The variables that are still in the model, and their values; whole ones of integers."""
     integer = np.zeros(point.size, dtype=bool)
-    integer[: reading.mip.n_columns] = reading.mip.integer
+    integer[: len(reading.keys)] = reading.mip.integer[: len(reading.keys)]
     values = np.where(integer, np.round(point), point)
     at = {key: values[j] for j, key in enumerate(reading.with_slacks.keys)}
     found = [(variable, at.get(Identity(variable))) for variable in model.getVars()]
