@@ -11,10 +11,17 @@ from dovetail.core.foreign import ForeignModel
 from dovetail.core.predictor import as_predictor
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
-from dovetail.modelling.peer_options import PeerOutputType, naming_prefix, output_type_of, require_probability
+from dovetail.modelling.peer_options import (
+    PeerOutputType,
+    asked_output_type,
+    naming_prefix,
+    output_type_of,
+    require_known,
+    require_probability,
+)
 from dovetail.modelling.predictor_constr import PredictorConstr
 from dovetail.modelling.registry import registry_of
-from dovetail.modelling.shapes import columns_of, places_as_passed, sample_places, with_numbers
+from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
 from dovetail.modelling.trial import Trial
 from dovetail.models import foreign_model
 
@@ -50,11 +57,12 @@ def add_predictor_constr(
     >>> constr = dt.add_predictor_constr(problem, lambda X: X**2, [0], [1])
     >>> assert dt.solve(problem, log=False).objective == -6.0
     """
-    prefix = naming_prefix(peer_options)
+    require_known(peer_options)
+    output_type = asked_output_type(output_type, peer_options)
     foreign = foreign_model(model)
     truth = as_predictor(_loaded(predictor) if trust else predictor)
     registry = registry_of(model)
-    name = registry.free_name(model, str(name), prefix)
+    name = registry.free_name(model, str(name), naming_prefix(peer_options))
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
     description = trial.described(new)
@@ -73,7 +81,7 @@ def add_predictor_constr(
     registry.written |= trial.keys(new.outputs)
     if isinstance(model, Problem):
         _add_to_own(model, foreign, new)
-    constr = PredictorConstr(model, foreign, new, created)
+    constr = PredictorConstr(model, foreign, new, created, predictor)
     new.inputs, new.outputs = _without_model(foreign, new.inputs), _without_model(foreign, new.outputs)
     registry.attachments.append(new)
     return constr
@@ -101,7 +109,7 @@ def _add_to_own(problem: Problem, foreign: ForeignModel, new: Attachment) -> Non
     names = [mip.column_name(j) for j in range(first, mip.n_columns)]
     problem.add_columns(mip.lower[first:], mip.upper[first:], mip.integer[first:], names)
     new.add_to(problem, columns_of(mip, first, inputs), outputs.column)
-    new.places = places_as_passed(foreign, reading, new)
+    new.places = inputs, outputs
 
 
 def _require_order(name: str, description: Description, inputs: Any, data: Any) -> None:

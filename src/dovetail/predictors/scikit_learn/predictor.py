@@ -31,6 +31,7 @@ from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
+    answers_twice,
     changed,
     has_binary_probability,
     is_classifier,
@@ -166,7 +167,7 @@ class ScikitLearnPredictor:
         values: FloatArray = answer.astype(np.float64)
         if values.ndim == 1:
             return values[:, None]
-        one_of_two = has_binary_probability(self._estimator) and not self._both_classes
+        one_of_two = answers_twice(self._estimator) and not self._both_classes
         return values[:, 1:] if one_of_two else values
 
     def _answer(self, X: FloatArray) -> np.ndarray[Any, Any]:
