@@ -24,6 +24,7 @@ from dovetail.modelling.registry import registry_of
 from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
 from dovetail.modelling.trial import Trial
 from dovetail.models import foreign_model
+from dovetail.predictors.shaped import shaped
 
 
 def add_predictor_constr(
@@ -45,9 +46,10 @@ def add_predictor_constr(
     `model` is a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy, or a `dovetail.Problem`; variables
     are that tool's own, in arrays of shape (n_samples, n_features) and (n_samples, n_outputs). One sample
     may be a vector; inputs may hold numbers (fixed features) beside variables; more than two dimensions
-    are flattened sample by sample. Without `output_vars` variables are made: free ones, or binaries for
-    classes. `output_type` is "regression" unless a scikit-learn classifier is passed, which gives classes
-    as it does in the peers; "probability_1" asks it for the probability of its second class.
+    are flattened sample by sample, unless the predictor wants samples of that shape (a CNN, say). Without
+    `output_vars` variables are made: free ones, or binaries for classes. `output_type` is "regression" unless
+    a scikit-learn classifier is passed, which gives classes as it does in the peers; "probability_1" asks it
+    for the probability of its second class.
 
     `threshold`, `epsilon` and `data` are those of `Problem.add_predictor`. `trust=True` allows a file that
     can run code when it is loaded (pickles). The peers' options for writing networks out mean nothing here.
@@ -65,7 +67,7 @@ def add_predictor_constr(
     name = registry.free_name(model, str(name), naming_prefix(peer_options))
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
-    description = trial.described(new)
+    description = _described(trial, new, foreign, predictor)
     _require_order(name, description, input_vars, data)
     new.output_type = kind = output_type_of(description, output_type)
     created = None
@@ -85,6 +87,19 @@ def add_predictor_constr(
     new.inputs, new.outputs = _without_model(foreign, new.inputs), _without_model(foreign, new.outputs)
     registry.attachments.append(new)
     return constr
+
+
+def _described(trial: Trial, new: Attachment, foreign: ForeignModel, predictor: Any) -> Description:
+    """What the predictor says of rows; where it wants samples of the shape of the inputs, it gets those."""
+    try:
+        return trial.described(new)
+    except PredictorError:
+        shape = foreign.unpack(new.inputs).shape[1:]
+        wrapped = shaped(predictor, shape) if len(shape) > 1 else None
+        if wrapped is None:
+            raise
+        new.predictor = as_predictor(wrapped)
+        return trial.described(new)
 
 
 def _loaded(predictor: Any) -> Any:

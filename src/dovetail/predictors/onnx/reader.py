@@ -15,7 +15,7 @@ from dovetail.core.file_limits import Meter
 from dovetail.predictors.onnx.functions import NodeReader, require_text
 from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.node import DTYPES, Node
-from dovetail.predictors.onnx.opset import supported_opset
+from dovetail.predictors.onnx.opset import NEWEST, supported_opset
 from dovetail.predictors.onnx.weights import WeightReader
 
 
@@ -37,7 +37,11 @@ class ModelReader:
             raise UnsupportedError(f"{self._name}: sparse weights are not supported; export dense ones.")
         require_text(*(item.name for item in [*model.input, *model.output, *model.initializer]))
         initial = {tensor.name: tensor for tensor in model.initializer}
-        opset = supported_opset(self._model.opset_import, f"{self._name}: the model")
+        opset = (
+            NEWEST
+            if _is_trees(model)
+            else supported_opset(self._model.opset_import, f"{self._name}: the model")
+        )
         input_name, dtype, sizes = self._input(initial)
         chosen = self._output(output)
         nodes = self._needed(self._nodes.nodes(model.node, opset), chosen, {input_name, *initial})
@@ -76,8 +80,9 @@ class ModelReader:
         names = [item.name for item in self._model.graph.output]
         if wanted is None and len(names) == 1:
             return str(names[0])
-        if wanted is None:
-            wanted = self._scores_of_trees()
+        scores = self._scores_of_trees() if wanted is None else None
+        if scores is not None:
+            return scores
         if wanted in names:
             return str(wanted)
         listed = ", ".join(repr(name) for name in names)
@@ -89,9 +94,13 @@ class ModelReader:
         )
 
     def _scores_of_trees(self) -> str | None:
-        """What a tree ensemble for classes gives beside its labels."""
+        """What a tree ensemble for classes gives beside its labels, also where a ZipMap makes a dictionary of
+        it for scikit-learn's users."""
         graph = self._model.graph
         if any(node.op_type == "TreeEnsembleClassifier" for node in graph.node):
+            for node in graph.node:
+                if node.op_type == "ZipMap":
+                    return str(node.input[0])
             floats = [item.name for item in graph.output if item.type.tensor_type.elem_type in (1, 11)]
             return str(floats[0]) if len(floats) == 1 else None
         return None
@@ -119,6 +128,12 @@ class ModelReader:
                 kept.append(replace(node, outputs=outputs))
                 wanted |= set(node.inputs) - {""}
         return tuple(reversed(kept))
+
+
+def _is_trees(graph: Any) -> bool:
+    """Whether the graph is of trees, and of operators that have always meant the same."""
+    same = ("Cast", "Identity")
+    return bool(graph.node) and all(n.domain == "ai.onnx.ml" or n.op_type in same for n in graph.node)
 
 
 def _narrowest(dtype: torch.dtype, nodes: Iterable[Node], constants: Iterable[Tensor]) -> torch.dtype:

@@ -46,10 +46,8 @@ def answering_method(estimator: Any) -> Answer:
 
 
 def is_classifier(estimator: Any) -> bool:
-    """Whether its answer is of classes; owners who set the last activation of an MLP to the identity mean its
-    logits, as numbers."""
-    last = last_step(estimator)
-    return hasattr(last, "classes_") and getattr(last, "out_activation_", "") != "identity"
+    """Whether it was trained to tell classes apart."""
+    return hasattr(last_step(estimator), "classes_")
 
 
 def is_multilabel(estimator: Any) -> bool:
@@ -59,16 +57,17 @@ def is_multilabel(estimator: Any) -> bool:
     return str(getattr(binarizer, "y_type_", "")).startswith("multilabel")
 
 
-def answers_twice(estimator: Any) -> bool:
-    """Whether its answer is a number z of its second class, and 1 - z of the first beside it."""
-    if answering_method(estimator) != "predict_proba" or is_multilabel(estimator):
-        return False
-    return len(getattr(last_step(estimator), "classes_", ())) == 2
-
-
 def has_binary_probability(estimator: Any) -> bool:
     """Whether its answer is the probability of two classes, which one column or two may hold."""
-    return answers_twice(estimator) and is_classifier(estimator)
+    if answering_method(estimator) != "predict_proba" or is_multilabel(estimator):
+        return False
+    return is_classifier(estimator) and len(last_step(estimator).classes_) == 2
+
+
+def means_logits(estimator: Any) -> bool:
+    """Whether the owner of an MLP that tells classes apart took its last activation away, for its numbers."""
+    last = last_step(estimator)
+    return is_a(last, "MLPClassifier") and getattr(last, "out_activation_", "") == "identity"
 
 
 def way_out(estimator: Any) -> str:

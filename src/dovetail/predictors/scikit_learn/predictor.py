@@ -31,12 +31,12 @@ from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
-    answers_twice,
     changed,
     has_binary_probability,
     is_classifier,
     is_multilabel,
     learned_arrays,
+    means_logits,
     way_out,
 )
 from dovetail.predictors.scikit_learn.network import modules_of, with_both_classes
@@ -84,7 +84,7 @@ class ScikitLearnPredictor:
             name=self.name,
             feature_names=self._feature_names,
             dtypes=("float64" if is_float64 else "float32",),
-            is_classifier=is_classifier(self._estimator),
+            is_classifier=is_classifier(self._estimator) and not means_logits(self._estimator),
             is_multilabel=is_multilabel(self._estimator),
             other_forms=tuple(self._other_forms()),
             layers=self.layers,
@@ -134,7 +134,7 @@ class ScikitLearnPredictor:
         return None if names is None else tuple(map(str, names))
 
     def _other_forms(self) -> Iterator[ScikitLearnPredictor]:
-        if has_binary_probability(self._estimator):
+        if has_binary_probability(self._estimator) and not means_logits(self._estimator):
             yield ScikitLearnPredictor(self._estimator, both_classes=not self._both_classes)
 
     def _require_agreement(self, truth: FloatArray, ours: FloatArray, *, coarse: bool) -> None:
@@ -167,7 +167,7 @@ class ScikitLearnPredictor:
         values: FloatArray = answer.astype(np.float64)
         if values.ndim == 1:
             return values[:, None]
-        one_of_two = answers_twice(self._estimator) and not self._both_classes
+        one_of_two = has_binary_probability(self._estimator) and not self._both_classes
         return values[:, 1:] if one_of_two else values
 
     def _answer(self, X: FloatArray) -> np.ndarray[Any, Any]:
