@@ -16,7 +16,8 @@ def shaped(predictor: Any, shape: tuple[int, ...]) -> object | None:
     if kind == "Keras":
         from dovetail.predictors.keras_model import of_rows
 
-        return of_rows(predictor, shape)
+        made: object = of_rows(predictor, shape)
+        return made
     if kind == "torch.nn.Module":
         from torch import nn
 
