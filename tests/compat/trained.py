@@ -65,10 +65,11 @@ def onnx_network():
     from onnx import helper, numpy_helper
 
     weights = [numpy_helper.from_array(w.detach().numpy(), name) for name, w in network().named_parameters()]
+    dense = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}  # all said, and names: OMLT asks for them
     nodes = [
-        helper.make_node("Gemm", ["x", "0.weight", "0.bias"], ["a"], transB=1),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("Gemm", ["b", "2.weight", "2.bias"], ["y"], transB=1),
+        helper.make_node("Gemm", ["x", "0.weight", "0.bias"], ["a"], "first", **dense),
+        helper.make_node("Relu", ["a"], ["b"], "relu"),
+        helper.make_node("Gemm", ["b", "2.weight", "2.bias"], ["y"], "second", **dense),
     ]
     floats = helper.make_tensor_value_info
     graph = helper.make_graph(nodes, "net", [floats("x", 1, [None, 3])], [floats("y", 1, [None, 1])], weights)
