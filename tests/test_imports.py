@@ -35,6 +35,7 @@ ALLOWED = {
         "certificates",
     },
     "compat": {"core", "modelling", "predictors"},
+    "migration": {"core", "compat"},
     "linearised": {"core", "run", "mip", "bounds", "analysis"},
     "methods": {"core", "run", "mip", "nn", "coupling", "bounds", "analysis", "reformulations", "linearised"},
     "experiments": {"core", "problems", "run"},
