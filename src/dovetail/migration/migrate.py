@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dovetail.core.errors import OptionError
 from dovetail.migration.edits import Edit, Source
-from dovetail.migration.imports import PEERS, import_edits, peer_of, unknown_names
+from dovetail.migration.imports import import_edits, peer_of, unknown_names
 from dovetail.migration.left import OF_RESULTS, READS, Left
 from dovetail.migration.settings import settings_in
 from dovetail.migration.solves import SolveCalls
