@@ -7,7 +7,12 @@ import importlib
 import inspect
 import os
 
+import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dovetail as dt
 from dovetail.compat import gurobi_ml, pyscipopt_ml
@@ -64,7 +69,12 @@ def test_arguments_by_position_and_by_name():
         gp_model=model, sequential_model=net, input_vars=x, name="n", verbose=True
     )
     assert (one.name, two.name) == ("n", "n0") and one.predictor is net and one.gp_model is model
-    assert one.vars == [] and len(two.vars) == 1 and two.constrs == two.genconstrs == []
+    assert (
+        type(one).__name__ == "SequentialConstr"
+        and one.vars == []
+        and len(two.vars) == 1
+        and two.constrs == two.genconstrs == []
+    )
     with pytest.raises(TypeError, match="missing a required argument: 'input_vars'"):
         gurobi_ml.torch.add_sequential_constr(model, net)
     with pytest.raises(TypeError, match="unexpected keyword argument 'verbse'"):
@@ -95,5 +105,39 @@ def test_registered_functions_are_asked_first(capsys):
         assert "PredictorConstr" in capsys.readouterr().out
         with pytest.raises(dt.OptionError, match="register a function"):
             gurobi_ml.register_predictor_constr(Weights, type(constr))
+    finally:
+        gurobi_ml.register_user_predictor.user_predictors().clear()
+
+
+def test_steps_of_a_pipeline_and_counts_after_a_removal():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    pipeline = make_pipeline(StandardScaler(), Ridge()).fit(X, X[:, 0])
+    model = in_gurobi()
+    x = model.addMVar((1, 2), ub=1.0)
+    constr = gurobi_ml.add_predictor_constr(model, pipeline, x)
+    assert isinstance(constr, gurobi_ml.sklearn.pipeline.PipelineConstr) and len(constr) == len(pipeline)
+    assert [type(step).__name__ for step in constr] == ["StandardScalerConstr", "LinearRegressionConstr"]
+    solve(model)
+    assert np.allclose(constr[1].input_values, pipeline[0].transform(x.X))
+    assert np.allclose(constr[0].output_values, constr[1].input_values)
+    assert np.array_equal(constr[-1].output_values, constr.output_values) and constr
+    assert len(constr.vars) == 1
+    constr.remove()
+    assert constr.vars == [] and model.NumVars == 2
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_functions_registered_by_the_name_of_a_class():
+    """As the peer's own tests do: logits of a classifier, asked for as probabilities."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    clf = MLPClassifier(hidden_layer_sizes=(3,), max_iter=20).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    clf.out_activation_ = "identity"
+    gurobi_ml.register_predictor_constr("MLPClassifier", gurobi_ml.sklearn.add_mlp_regressor_constr)
+    try:
+        model = in_gurobi()
+        x = model.addMVar((1, 2), lb=0.5, ub=0.5)
+        constr = gurobi_ml.add_predictor_constr(model, clf, x, output_type="probability")
+        solve(model)
+        assert np.allclose(constr.output.X, clf.predict_proba([[0.5, 0.5]]))
     finally:
         gurobi_ml.register_user_predictor.user_predictors().clear()

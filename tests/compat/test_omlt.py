@@ -178,3 +178,24 @@ def test_what_is_not_taken_says_what_to_do():
         _ = NetworkDefinition().predictor
     with pytest.raises(dt.UnsupportedError, match="the linear tree itself"):
         LinearTreeDefinition({"splits": {}})
+
+
+def test_indices_of_two_axes_and_inputs_fixed_again_and_again():
+    """As OMLT's own tests have them; bounds in a row are the inputs' in their order."""
+    net = NetworkDefinition(scaled_input_bounds=[(-10.0, 10.0)])
+    first = InputLayer([1, 1])
+    dense = DenseLayer(first.output_size, [1, 2], [[1.0, -1.0]], [0.0, 0.0], activation="relu")
+    last = DenseLayer(dense.output_size, [1, 2], [[1.0, 0.0], [5.0, 1.0]], [0.0, 0.0], activation="linear")
+    for layer in (first, dense, last):
+        net.add_layer(layer)
+    net.add_edge(first, dense)
+    net.add_edge(dense, last)
+    m = pyo.ConcreteModel()
+    m.nn = OmltBlock()
+    m.nn.build_formulation(ReluBigMFormulation(net))
+    m.obj = pyo.Objective(expr=1)
+    assert m.nn.inputs[0, 0].lb == -10.0 and ReluBigMFormulation(net).input_indexes == [(0, 0)]
+    for x, wanted in ((-2.0, (10.0, 2.0)), (1.0, (1.0, 0.0))):
+        m.nn.inputs[0, 0].fix(x)
+        solve(m)
+        assert tuple(pyo.value(m.nn.outputs[0, k]) for k in (0, 1)) == pytest.approx(wanted)

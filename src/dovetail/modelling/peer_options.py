@@ -26,8 +26,9 @@ OWN_OPTIONS = frozenset(
 PREDICT_FUNCTIONS: dict[str, OutputType | None] = {"predict": None, "predict_proba": "regression"}
 """The classes of a classifier (numbers of all others), or its probabilities."""
 
-PeerOutputType = OutputType | Literal["probability_1"] | None
-"""None: what the predictor is; "probability_1": a classifier's probability of its second class."""
+PeerOutputType = OutputType | Literal["probability_1", "probability"] | None
+"""None: what the predictor is; "probability_1": a classifier's probability of its second class;
+"probability": those of all its classes, or whatever numbers it gives for them."""
 
 _log = logging.getLogger("dovetail")
 
@@ -63,7 +64,7 @@ def asked_output_type(output_type: PeerOutputType, peer_options: dict[str, Any])
 
 def output_type_of(description: Description, asked: PeerOutputType) -> OutputType:
     """A classifier gives classes unless it is asked for something else."""
-    if asked == "probability_1":
+    if asked == "probability_1" or asked == "probability":  # one by one: mypy then knows what is left
         return "regression"
     if asked is None:
         return "classification" if description.is_classifier else "regression"

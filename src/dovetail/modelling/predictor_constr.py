@@ -116,6 +116,11 @@ class PredictorConstr:
             file=file or sys.stdout,
         )
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether it has not been removed."""
+        return self._attached in registry_of(self._model).attachments
+
     def remove(self) -> None:
         """Detach it: later solves do not see it. Outputs made for it are removed from the model."""
         attachments = registry_of(self._model).attachments

@@ -15,34 +15,23 @@ from dovetail.compat.gurobi_ml.registered import (
     register_predictor_constr,
     user_predictors,
 )
-from dovetail.compat.gurobi_ml.table import EXCEPTIONS, FUNCTIONS, PEER
+from dovetail.compat.gurobi_ml.table import EXCEPTIONS, PEER
 from dovetail.compat.modules import publish
 from dovetail.version import __version__
-
-_MODULES = PEER.modules(FUNCTIONS)
-
-
-def _by_class(library: str) -> dict[str, Any]:
-    """The functions that the peer chooses by the class of a predictor."""
-    return {
-        kind: _MODULES[entry.module][entry.name]
-        for entry in FUNCTIONS
-        if entry.module.startswith(library)
-        for kind in entry.takes
-    }
 
 
 def sklearn_predictors() -> dict[str, Any]:
     """The peer's own choice by the class of an estimator; `add_predictor_constr` takes more than these."""
-    return {kind: add for kind, add in _by_class("sklearn.").items() if kind not in sklearn_transformers()}
+    transformers = sklearn_transformers()
+    return {kind: add for kind, add in PEER.by_class("sklearn.").items() if kind not in transformers}
 
 
 def sklearn_transformers() -> dict[str, Any]:
     """The same for what only transforms."""
-    return _by_class("sklearn.preprocessing")
+    return dict(PEER.by_class("sklearn.preprocessing"))
 
 
-publish(__name__, _MODULES)
+publish(__name__, PEER.modules())
 publish(
     __name__,
     {

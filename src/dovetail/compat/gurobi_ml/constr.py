@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 from dovetail.modelling.predictor_constr import PredictorConstr
@@ -17,8 +18,9 @@ class GurobiPredictorConstr(PredictorConstr):
 
     @property
     def vars(self) -> list[Any]:
-        """Variables that were added to the model: the outputs, where none were passed."""
-        return [] if self._created is None else [*self._foreign.unpack(self._created).flat]
+        """Variables that were added to the model and are in it: the outputs, where none were passed."""
+        kept = self._created is not None and self.is_attached
+        return [*self._foreign.unpack(self._created).flat] if kept else []
 
     @property
     def constrs(self) -> list[Any]:
@@ -33,3 +35,45 @@ class GurobiPredictorConstr(PredictorConstr):
             print(repr(self), file=file)
         else:
             super().print_stats(file)
+
+
+class PipelineConstr(GurobiPredictorConstr):
+    """A pipeline, and its steps one by one."""
+
+    def __len__(self) -> int:
+        return len(self.predictor)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, place: int) -> PipelineStep:
+        """A step by its place."""
+        step = range(len(self))[place]
+        kind = type(self.predictor[step]).__name__
+        alike = {"Ridge": "LinearRegression", "Lasso": "LinearRegression", "PLSCanonical": "PLSRegression"}
+        made = type(f"{alike.get(kind, kind)}Constr", (PipelineStep,), {"__doc__": PipelineStep.__doc__})
+        found: PipelineStep = made(self, step)
+        return found
+
+    def __iter__(self) -> Iterator[PipelineStep]:
+        return (self[place] for place in range(len(self)))
+
+
+class PipelineStep:
+    """One step of a pipeline: what goes in and what comes out, at the point of the model's last solve."""
+
+    def __init__(self, whole: PipelineConstr, place: int) -> None:
+        self._whole, self._place = whole, place
+        self.predictor = whole.predictor[place]
+
+    @property
+    def input_values(self) -> Any:
+        """What the steps before it make of the pipeline's inputs."""
+        values = self._whole.input_values
+        return self._whole.predictor[: self._place].transform(values) if self._place else values
+
+    @property
+    def output_values(self) -> Any:
+        """What it makes of that; the last step's is the pipeline's."""
+        last = self._place == len(self._whole) - 1
+        return self._whole.output_values if last else self.predictor.transform(self.input_values)

@@ -16,12 +16,14 @@ _users: dict[type | str, Callable[..., Any]] = {}
 def add_predictor_constr(
     gp_model: Any, predictor: Any, input_vars: Any, output_vars: Any = None, **options: Any
 ) -> Any:
-    """Tie outputs to inputs through a predictor, by the function registered for its class if there is one."""
+    """Tie outputs to inputs through a predictor, by the function registered for its class, if any."""
     for kind in type(predictor).__mro__:
         add = _users.get(kind) or _users.get(kind.__name__)
         if add is not None:
             return add(gp_model, predictor, input_vars, output_vars, **options)
-    return _add(gp_model, predictor, input_vars, output_vars, **options)
+    entry = PEER.entry_of(predictor)
+    own = _add if entry is None else PEER.functions[entry.name]
+    return own(gp_model, predictor, input_vars, output_vars, **options)
 
 
 def register_predictor_constr(predictor: type | str, predictor_constr: Callable[..., Any]) -> None:

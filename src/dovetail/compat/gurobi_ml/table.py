@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dovetail.compat.gurobi_ml.constr import GurobiPredictorConstr
+from dovetail.compat.gurobi_ml.constr import GurobiPredictorConstr, PipelineConstr
 from dovetail.compat.peer import Peer, PeerFunction
 from dovetail.core.errors import DovetailError
-
-PEER = Peer("gp_model", (), GurobiPredictorConstr, names_it="name")
 
 _SPLIT = ("epsilon", "safety_floor")
 """Trees: what keeps inputs away from their splits."""
@@ -47,9 +45,11 @@ FUNCTIONS = (
     PeerFunction(
         "add_polynomial_features_constr", "sklearn.preprocessing", "polynomial_features",
         "PolynomialFeaturesConstr", ("PolynomialFeatures",)),
-    PeerFunction("add_sequential_constr", "torch.sequential", "sequential_model", "SequentialConstr"),
-    PeerFunction("add_keras_constr", "keras.keras", "keras_model", "KerasNetworkConstr"),
-    PeerFunction("add_onnx_constr", "onnx.onnx_model", "onnx_model", "ONNXNetworkConstr"),
+    PeerFunction("add_sequential_constr", "torch.sequential", "sequential_model", "SequentialConstr",
+        ("Sequential",)),
+    PeerFunction("add_keras_constr", "keras.keras", "keras_model", "KerasNetworkConstr", ("Model",)),
+    PeerFunction("add_onnx_constr", "onnx.onnx_model", "onnx_model", "ONNXNetworkConstr",
+        ("ModelProto",)),
     PeerFunction(
         "add_xgbregressor_constr", "xgboost.xgboost_regressor", "xgboost_regressor",
         "XGBoostRegressorConstr", ("XGBRegressor",), _SPLIT),
@@ -62,6 +62,8 @@ FUNCTIONS = (
     PeerFunction(
         "add_lgbm_booster_constr", "lightgbm.lgbm_regressor", "lgbm_booster", "LGBMConstr", (), _SPLIT),
 )  # fmt: skip
+
+PEER = Peer("gp_model", (), GurobiPredictorConstr, "name", FUNCTIONS, (PipelineConstr,))
 
 EXCEPTIONS = dict.fromkeys(
     ("GurobiMLError", "PredictorNotSupportedError", "ModelConfigurationError", "NoSolutionError",

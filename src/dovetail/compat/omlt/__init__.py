@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from dovetail.compat.modules import publish
 from dovetail.compat.omlt import definition, readers
 from dovetail.compat.omlt.block import OmltBlock
@@ -22,9 +24,12 @@ _ONNX = {
     "write_onnx_model_with_bounds": readers.write_onnx_model_with_bounds,
 }
 
+_LIBRARIES = ("onnx", "keras", "torch", "torch_geometric")
+
 publish(
     __name__,
     {
+        "dependencies": {f"{name}_available": find_spec(name) is not None for name in _LIBRARIES},
         "scaling": {"OffsetScaling": OffsetScaling},
         "io.onnx": _ONNX,
         "io.keras": {"load_keras_sequential": readers.load_keras_sequential},

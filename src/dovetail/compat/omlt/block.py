@@ -70,6 +70,9 @@ def _add_own_variables(block: Any, definition: Definition) -> None:
 def _set_bounds(block: Any, definition: Definition) -> None:
     """Those of the network's own inputs, and those of the block's where the scaling can be undone."""
     bounds = definition.scaled_input_bounds or {}
+    inputs = [*block.inputs_set]
+    if bounds and not set(bounds) <= set(inputs):  # in a row, of inputs that have several axes
+        bounds = dict(zip(inputs, bounds.values(), strict=True))
     for k, (low, high) in bounds.items():
         block.scaled_inputs[k].setlb(low)
         block.scaled_inputs[k].setub(high)

@@ -25,6 +25,7 @@ class Definition:
         unscaled_input_bounds: Bounds | None = None,
     ) -> None:
         self.scaling_object = scaling_object
+        """Bounds by index; those in a row are the inputs' in their order."""
         self.unscaled_input_bounds = _by_index(unscaled_input_bounds)
         given = scaled_input_bounds is not None
         self.scaled_input_bounds = _by_index(scaled_input_bounds) if given else self._scaled()
@@ -56,7 +57,7 @@ class Definition:
 
 
 class NetworkDefinition(Definition):
-    """A network put together by hand, layer after layer."""
+    """A network put together by hand, layer after layer: input and dense layers in a chain."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -86,12 +87,12 @@ class NetworkDefinition(Definition):
     @property
     def input_shape(self) -> Sequence[int]:
         """Those of the input layer."""
-        return tuple(self._chain()[0].size)
+        return tuple(self._chain()[0].output_size)
 
     @property
     def output_shape(self) -> Sequence[int]:
         """Those of the last layer."""
-        return tuple(self._chain()[-1].size)
+        return tuple(self._chain()[-1].output_size)
 
     def _chain(self) -> list[Any]:
         first = [layer for layer in self.layers if isinstance(layer, InputLayer)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail.compat.omlt.definition import Definition
+from dovetail.compat.omlt.definition import Definition, indices
 from dovetail.core.errors import UnsupportedError
 
 NAMES = {
@@ -41,6 +41,11 @@ class Formulation:
                     "torch by dovetail.add_predictor_constr) that computes it."
                 )
         self.definition = network_structure
+
+    @property
+    def input_indexes(self) -> list[Any]:
+        """How the block's inputs are indexed."""
+        return [*indices(self.definition.input_shape)]
 
 
 FORMULATIONS: dict[str, dict[str, type[Formulation]]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,11 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
 class InputLayer:
     """What goes into the network."""
 
-    size: Sequence[int]
+    def __init__(self, size: Sequence[int]) -> None:
+        self.input_size = self.output_size = list(size)
 
 
 class DenseLayer:
@@ -45,7 +44,7 @@ class DenseLayer:
                 "a DenseLayer with an input_index_mapper is not taken; give the network as an ONNX model "
                 "(load_onnx_neural_network)."
             )
-        self.size = output_size
+        self.input_size, self.output_size = list(input_size), list(output_size)
         self.weights, self.biases = np.asarray(weights, dtype=np.float64), np.asarray(biases)
         self.activation = activation or "linear"
 

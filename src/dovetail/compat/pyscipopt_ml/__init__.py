@@ -11,10 +11,8 @@ from typing import Any, cast
 
 from dovetail.compat.modules import publish
 from dovetail.compat.pyscipopt_ml.constr import ScipPredictorConstr
-from dovetail.compat.pyscipopt_ml.table import EXCEPTIONS, FUNCTIONS, GENERAL, PEER
+from dovetail.compat.pyscipopt_ml.table import EXCEPTIONS, GENERAL, PEER
 from dovetail.version import __version__
-
-_MODULES = PEER.modules(FUNCTIONS)
 
 _add = PEER.function(GENERAL)
 
@@ -27,25 +25,19 @@ def add_predictor_constr(
     unique_naming_prefix: str = "p_",
     **options: Any,
 ) -> ScipPredictorConstr:
-    """Tie outputs to inputs through a predictor; a classifier of scikit-learn's gives classes."""
-    kinds = {kind.__name__ for kind in type(predictor).__mro__}
-    meant = next((entry.output_type for entry in FUNCTIONS if kinds & {*entry.takes}), None)
-    options.setdefault("output_type", meant)
-    made = _add(scip_model, predictor, input_vars, output_vars, unique_naming_prefix, **options)
+    """Tie outputs to inputs through a predictor, by the function that the peer sends it to."""
+    entry = PEER.entry_of(predictor)
+    add = _add if entry is None else PEER.functions[entry.name]
+    made = add(scip_model, predictor, input_vars, output_vars, unique_naming_prefix, **options)
     return cast(ScipPredictorConstr, made)
 
 
 def sklearn_convertors() -> dict[str, Any]:
     """The peer's own choice by the class of an estimator; `add_predictor_constr` takes more than these."""
-    return {
-        kind: _MODULES[entry.module][entry.name]
-        for entry in FUNCTIONS
-        if entry.module.startswith("sklearn.") and not entry.module.endswith("preprocessing")
-        for kind in entry.takes
-    }
+    return dict(PEER.by_class("sklearn."))
 
 
-publish(__name__, _MODULES)
+publish(__name__, PEER.modules())
 publish(
     __name__,
     {

@@ -6,8 +6,6 @@ from dovetail.compat.peer import Peer, PeerFunction
 from dovetail.compat.pyscipopt_ml.constr import ScipPredictorConstr
 from dovetail.core.errors import DovetailError
 
-PEER = Peer("scip_model", ("unique_naming_prefix",), ScipPredictorConstr, names_it="unique_naming_prefix")
-
 _SPLIT, _TYPE = ("epsilon",), ("output_type",)
 
 GENERAL = PeerFunction("add_predictor_constr", "add_predictor", "predictor", "AbstractPredictorConstr")
@@ -93,6 +91,9 @@ FUNCTIONS = (
         "add_lgbclassifier_constr", "lightgbm.lightgbm_constr", "lightgbm_classifier", "LightGBMConstr",
         ("LGBMClassifier",), _SPLIT, "classification"),
 )  # fmt: skip
+
+_PREFIX = "unique_naming_prefix"
+PEER = Peer("scip_model", (_PREFIX,), ScipPredictorConstr, _PREFIX, FUNCTIONS)
 
 EXCEPTIONS = dict.fromkeys(("NotRegistered", "NoModel", "NoSolution", "ParameterError"), DovetailError)
 """The peer's names catch all that dovetail raises on purpose."""
