@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from torch import nn
 
 import dovetail as dt
@@ -214,23 +214,3 @@ def test_a_mask_of_minus_infinity_is_no_damaged_weight():
     X = np.random.default_rng(0).uniform(-1, 1, (4, 3))
     assert np.all(predictor.predict(X)[:, 1] == 0.0)
     assert slope_error(predictor, X) < 1e-6
-
-
-def test_several_outputs_below_each_other():
-    """skl2onnx ends an MLP of several outputs with a reshape to (n * outputs, 1)."""
-    rng = np.random.default_rng(0)
-    weight = rng.normal(size=(3, 4)).astype(np.float32)
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"]),
-        helper.make_node("Reshape", ["a", "shape"], ["y"]),
-    ]
-    constants = [
-        numpy_helper.from_array(weight, "w"),
-        numpy_helper.from_array(np.array([-1, 1]), "shape"),
-    ]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "mlp", [value("x", 1, [None, 3])], [value("y", 1, [None, 1])], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-    X = rng.normal(size=(5, 3))
-    assert np.allclose(as_predictor(model).predict(X), X @ weight, atol=1e-5)
-    assert as_predictor(model).predict(X[:1]).shape == (1, 4)

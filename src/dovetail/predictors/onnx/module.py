@@ -49,7 +49,6 @@ class OnnxModule(nn.Module):
         self._shape = row_shape(graph, constants)
         self._limits = meter.limits
         x = trial_batch(math.prod(self._shape), graph.dtype)
-        self._ends_in_reshape = bool(graph.nodes) and graph.nodes[-1].operator == "Reshape"
         self._takes_one = takes_one(self._rows, x, graph.sizes[0], meter)
         self._most_rows = TRIAL
 
@@ -96,8 +95,6 @@ class OnnxModule(nn.Module):
         y = self._values(x)[self._plan.output]
         if y is not None and y.ndim == 0 and len(x) == 1:  # a Squeeze took the samples' axis along
             y = y.reshape(1)
-        if y is not None and self._ends_in_reshape and y.shape[1:] == (1,) and len(y) % len(x) == 0:
-            y = y.reshape(len(x), len(y) // len(x))  # skl2onnx lays several outputs out below each other
         if y is None or y.ndim == 0 or len(y) != len(x):
             raise PredictorError(
                 f"{self._name} turns {len(x)} samples into an output of shape "

@@ -15,7 +15,7 @@ from dovetail.core.file_limits import Meter
 from dovetail.predictors.onnx.functions import NodeReader, require_text
 from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.node import DTYPES, Node
-from dovetail.predictors.onnx.opset import NEWEST, supported_opset
+from dovetail.predictors.onnx.opset import supported_opset
 from dovetail.predictors.onnx.weights import WeightReader
 
 
@@ -37,11 +37,7 @@ class ModelReader:
             raise UnsupportedError(f"{self._name}: sparse weights are not supported; export dense ones.")
         require_text(*(item.name for item in [*model.input, *model.output, *model.initializer]))
         initial = {tensor.name: tensor for tensor in model.initializer}
-        opset = (
-            NEWEST
-            if _is_trees(model)
-            else supported_opset(self._model.opset_import, f"{self._name}: the model")
-        )
+        opset = supported_opset(self._model.opset_import, f"{self._name}: the model")
         input_name, dtype, sizes = self._input(initial)
         chosen = self._output(output)
         nodes = self._needed(self._nodes.nodes(model.node, opset), chosen, {input_name, *initial})
@@ -128,12 +124,6 @@ class ModelReader:
                 kept.append(replace(node, outputs=outputs))
                 wanted |= set(node.inputs) - {""}
         return tuple(reversed(kept))
-
-
-def _is_trees(graph: Any) -> bool:
-    """Whether the graph is of trees, and of operators that have always meant the same."""
-    same = ("Cast", "Identity")
-    return bool(graph.node) and all(n.domain == "ai.onnx.ml" or n.op_type in same for n in graph.node)
 
 
 def _narrowest(dtype: torch.dtype, nodes: Iterable[Node], constants: Iterable[Tensor]) -> torch.dtype:
