@@ -120,3 +120,14 @@ def test_pictures_of_functions_and_of_keras():
     with pytest.raises(dt.PredictorError, match="failed on a batch"):
         dt.add_predictor_constr(model, brightness(), x.reshape(1, 9))
     assert np.all(mean.get_error() <= 1e-9)
+
+
+def test_pictures_with_their_channels_last():
+    model = in_gurobi()
+    picture = np.random.default_rng(0).uniform(size=(1, 3, 3, 2))
+    x = model.addMVar(picture.shape, lb=picture, ub=picture)
+    net = brightness()
+    constr = dt.add_predictor_constr(model, net, x)
+    solve(model)
+    as_torch_has_it = torch.tensor(picture).permute(0, 3, 1, 2)
+    assert constr.output_values == pytest.approx(net(as_torch_has_it).detach().numpy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,11 @@ def _described(trial: Trial, new: Attachment, foreign: ForeignModel, predictor: 
         return trial.described(new)
     except PredictorError:
         shape = foreign.unpack(new.inputs).shape[1:]
-        wrapped = shaped(predictor, shape) if len(shape) > 1 else None
-        if wrapped is None:
-            raise
-        new.predictor = as_predictor(wrapped)
-        return trial.described(new)
+        for wrapped in shaped(predictor, shape) if len(shape) > 1 else ():
+            new.predictor = as_predictor(wrapped)
+            with suppress(PredictorError):
+                return trial.described(new)
+        raise
 
 
 def _loaded(predictor: Any) -> Any:

@@ -5,26 +5,33 @@ dovetail knows rows of features; whoever passes variables of more than two axes 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dovetail.predictors import PREDICTORS
 
 
-def shaped(predictor: Any, shape: tuple[int, ...]) -> object | None:
-    """What takes rows and hands them to the predictor as samples of that shape; None where it has a shape."""
+def shaped(predictor: Any, shape: tuple[int, ...]) -> Iterator[object]:
+    """What takes rows and hands them to the predictor as samples of that shape, in the order to be tried.
+
+    torch has the channels of a picture first. Variables that have them last, as Keras and the peers' networks
+    do, are turned for it: only one of the two fits unless a picture is as high as it has channels.
+    """
     kind = PREDICTORS.recognised(predictor)
     if kind == "Keras":
         from dovetail.predictors.keras_model import of_rows
 
-        made: object = of_rows(predictor, shape)
-        return made
-    if kind == "torch.nn.Module":
+        yield of_rows(predictor, shape)
+    elif kind == "torch.nn.Module":
         from torch import nn
 
-        return nn.Sequential(nn.Unflatten(1, shape), predictor, nn.Flatten())
-    if kind == "callable":
-        return _Shaped(predictor, shape)
-    return None
+        from dovetail.predictors.torch.channels import ChannelsFirst
+
+        yield nn.Sequential(nn.Unflatten(1, shape), predictor, nn.Flatten())
+        if len(shape) == 3:
+            yield nn.Sequential(nn.Unflatten(1, shape), ChannelsFirst(), predictor, nn.Flatten())
+    elif kind == "callable":
+        yield _Shaped(predictor, shape)
 
 
 class _Shaped:

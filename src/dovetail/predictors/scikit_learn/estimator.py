@@ -64,12 +64,6 @@ def has_binary_probability(estimator: Any) -> bool:
     return is_classifier(estimator) and len(last_step(estimator).classes_) == 2
 
 
-def means_logits(estimator: Any) -> bool:
-    """Whether the owner of an MLP that tells classes apart took its last activation away, for its numbers."""
-    last = last_step(estimator)
-    return is_a(last, "MLPClassifier") and getattr(last, "out_activation_", "") == "identity"
-
-
 def way_out(estimator: Any) -> str:
     """What to do with an estimator that cannot be written as a network."""
     name = type(estimator).__name__
@@ -120,3 +114,9 @@ def _changed(part: Any) -> str:
 
 def _is_scikit_learns(function: FunctionType) -> bool:
     return function.__module__.startswith("sklearn.")
+
+
+def means_logits(estimator: Any) -> bool:
+    """Whether the owner of an MLP that tells classes apart took its last activation away, for its numbers."""
+    last = last_step(estimator)
+    return is_a(last, "MLPClassifier") and getattr(last, "out_activation_", "") == "identity"
