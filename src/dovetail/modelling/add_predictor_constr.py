@@ -25,6 +25,7 @@ from dovetail.modelling.registry import registry_of
 from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
 from dovetail.modelling.trial import Trial
 from dovetail.models import foreign_model
+from dovetail.predictors.names import categories_of
 from dovetail.predictors.shaped import shaped
 
 
@@ -67,6 +68,7 @@ def add_predictor_constr(
     registry = registry_of(model)
     name = registry.free_name(model, str(name), naming_prefix(peer_options))
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
+    new.categories = categories_of(predictor)
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
     description = _described(trial, new, foreign, predictor)
     _require_order(name, description, input_vars, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ class Attachment:
     threshold: float | None
     epsilon: float
     data: Any
+    categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    """Of features that hold names, the names; a name among the inputs stands for its place there."""
     block: Block | None = None
     """As it was accepted, over columns of that moment."""
     places: tuple[Places, Places] | None = None

@@ -62,8 +62,15 @@ class PredictorConstr:
 
     @property
     def input_values(self) -> Any:
-        """(n_samples, n_features) values of the inputs; a frame where a frame or a series was passed."""
-        return frame_of(self._attached.inputs, self._values[0])
+        """(n_samples, n_features) values of the inputs; a frame where a frame or a series was passed.
+
+        A frame has the names of categories, as it was passed and as the predictor was trained on them.
+        """
+        found = frame_of(self._attached.inputs, self._values[0])
+        for feature, names in self._attached.categories.items() if hasattr(type(found), "iloc") else ():
+            column = found.columns[feature]
+            found[column] = [names[round(place)] for place in found[column]]
+        return found
 
     @property
     def output_values(self) -> Any:

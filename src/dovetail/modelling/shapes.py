@@ -34,7 +34,25 @@ def input_places(foreign: ForeignModel, reading: Reading, attached: Attachment) 
     entries: ObjectArray = as_samples(foreign.unpack(attached.inputs))
     if entries.size == 0:
         raise PredictorError(f"{what} is empty; give (n_samples, n_features).")
-    return locate(foreign, reading, what, entries)
+    return locate(foreign, reading, what, _with_numbers_of_names(entries, attached))
+
+
+def _with_numbers_of_names(entries: ObjectArray, attached: Attachment) -> ObjectArray:
+    """Names of categories replaced by the numbers that stand for them."""
+    named = {j: names for j, names in attached.categories.items() if j < entries.shape[1]}
+    if not named:
+        return entries
+    numbered = entries.copy()
+    for feature, names in named.items():
+        for i, entry in enumerate(entries[:, feature]):
+            if entry in names:
+                numbered[i, feature] = float(names.index(entry))
+            elif isinstance(entry, str):
+                raise PredictorError(
+                    f"{attached.name}: input_vars holds {entry!r} as feature {feature}, which the predictor "
+                    f"was not trained on; it knows {', '.join(map(str, names))}."
+                )
+    return numbered
 
 
 def as_samples(given: Any) -> Any:
