@@ -68,7 +68,8 @@ def add_predictor_constr(
     registry = registry_of(model)
     name = registry.free_name(model, str(name), naming_prefix(peer_options))
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
-    new.categories = categories_of(predictor)
+    if not isinstance(model, Problem):  # whose columns have names
+        new.categories = categories_of(predictor)
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
     description = _described(trial, new, foreign, predictor)
     _require_order(name, description, input_vars, data)

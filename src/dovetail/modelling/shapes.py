@@ -45,13 +45,14 @@ def _with_numbers_of_names(entries: ObjectArray, attached: Attachment) -> Object
     numbered = entries.copy()
     for feature, names in named.items():
         for i, entry in enumerate(entries[:, feature]):
-            if entry in names:
-                numbered[i, feature] = float(names.index(entry))
-            elif isinstance(entry, str):
+            if not isinstance(entry, str):  # a variable, or the number itself
+                continue
+            if entry not in names:
                 raise PredictorError(
                     f"{attached.name}: input_vars holds {entry!r} as feature {feature}, which the predictor "
                     f"was not trained on; it knows {', '.join(map(str, names))}."
                 )
+            numbered[i, feature] = float(names.index(entry))
     return numbered
 
 

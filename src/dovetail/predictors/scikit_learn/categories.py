@@ -27,3 +27,7 @@ def named_categories(estimator: Any) -> dict[int, tuple[Any, ...]]:
                 places = first._transformer_to_input_indices[name]
                 found |= {int(places[at]): names for at, names in named_categories(inner).items()}
     return found
+
+
+def _are_numbers(categories: Any) -> bool:
+    return bool(np.asarray(categories).dtype.kind in "fiub")
