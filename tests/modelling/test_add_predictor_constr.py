@@ -322,8 +322,8 @@ def test_vectors_and_deeper_arrays(kit):
     single = dt.add_predictor_constr(model, net, row)
     kit.minimise(model, [(1.0, kit.at(y, i)) for i in range(2)] + [(1.0, kit.at(single.output, (0, 0)))])
     result = solve(model)
-    assert constr.input_values.shape == (2, 2, 2) and constr.output_values.shape == (2,)
-    assert single.input_values.shape == (4,)
+    assert constr.input_values.shape == (2, 4) and constr.output_values.shape == (2, 1)
+    assert single.input_values.shape == (1, 4)
     assert np.allclose(said(net, numbers(result.value(x)).reshape(2, 4))[:, 0], numbers(result.value(y)))
     assert np.all(constr.get_error() < 1e-9)
 

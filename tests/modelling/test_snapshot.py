@@ -105,5 +105,5 @@ def test_a_problem_is_its_own_snapshot(monkeypatch):
     assert snapshot.take_snapshot(problem).problem is problem
     result = solve(problem)
     assert result.objective == pytest.approx(6.0) and result.origin is None
-    assert constr.input_values.tolist() == [0.0, 3.0] and constr.output_values.tolist() == [6.0]
+    assert constr.input_values.tolist() == [[0.0, 3.0]] and constr.output_values.tolist() == [[6.0]]
     assert dt.check(problem, result.x).within()

@@ -14,6 +14,7 @@ from dovetail.cli.demo_command import demo
 from dovetail.cli.exit_code import ExitCode
 from dovetail.cli.init_command import init
 from dovetail.cli.list_command import list_parts
+from dovetail.cli.migrate_command import migrate
 from dovetail.cli.one_line import one_line
 from dovetail.cli.report_command import report
 from dovetail.cli.solve_command import solve
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 for command, name in (
     (demo, "demo"), (init, "init"), (solve, "solve"), (check, "check"), (report, "report"),
-    (list_parts, "list"), (bench, "bench"),
+    (list_parts, "list"), (bench, "bench"), (migrate, "migrate"),
 ):  # fmt: skip
     app.command(name)(command)
 

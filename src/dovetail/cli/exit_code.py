@@ -15,7 +15,8 @@ class ExitCode(IntEnum):
     FINE = 0
     """A verified point (optimal or feasible), or whatever else was asked for."""
     NOTHING_FOUND = 1
-    """No point passed the check, and nothing is proved; or `check` finds that a point misses something."""
+    """No point passed the check, and nothing is proved; or `check` finds that a point misses something, or
+    `migrate` leaves something to do by hand."""
     BAD_INPUT = 2
     """A file, an option or a folder is wrong; nothing was written."""
     INFEASIBLE = 3

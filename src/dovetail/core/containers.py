@@ -67,6 +67,19 @@ def like(given: Any, values: FloatArray) -> Any:
     return float(values) if values.ndim == 0 else values
 
 
+def frame_of(given: Any, values: FloatArray) -> Any:
+    """(n, k) values with the labels of a frame of pandas, or of the series that is its one row.
+
+    Everything else is an array: what has no labels gives none.
+    """
+    if not hasattr(type(given), "iloc"):
+        return values
+    if hasattr(type(given), "columns"):
+        return like(given, values)
+    row = given.to_frame().T  # a series becomes a frame without pandas being imported here
+    return type(row)(values, index=[0 if given.name is None else given.name], columns=row.columns)
+
+
 def _in_order(items: dict[Any, Any]) -> Any:
     """The values of a dictionary; a table of them where its keys are all the combinations of some indices."""
     keys, shape = _table(items)

@@ -136,6 +136,13 @@ class ForeignModel(Protocol):
         """Values in a container like the one given; `unpack` has found as many variables in it."""
         ...
 
+    def table(self, given: Any, entries: ObjectArray) -> Any:
+        """The (n, k) variables and numbers of a container as this tool's users hold them.
+
+        `given` itself, as it was passed, where the tool has no tables of variables.
+        """
+        ...
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """Let the model's own ways of reading a solution give the answer; its program stays as it is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,21 @@ from dovetail.core.foreign import ForeignModel
 from dovetail.core.predictor import as_predictor
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
-from dovetail.modelling.peer_options import PeerOutputType, naming_prefix, output_type_of, require_probability
+from dovetail.modelling.peer_options import (
+    PeerOutputType,
+    asked_output_type,
+    naming_prefix,
+    output_type_of,
+    require_known,
+    require_probability,
+)
 from dovetail.modelling.predictor_constr import PredictorConstr
 from dovetail.modelling.registry import registry_of
-from dovetail.modelling.shapes import columns_of, places_as_passed, sample_places, with_numbers
+from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
 from dovetail.modelling.trial import Trial
 from dovetail.models import foreign_model
+from dovetail.predictors.names import categories_of
+from dovetail.predictors.shaped import shaped
 
 
 def add_predictor_constr(
@@ -38,9 +48,10 @@ def add_predictor_constr(
     `model` is a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy, or a `dovetail.Problem`; variables
     are that tool's own, in arrays of shape (n_samples, n_features) and (n_samples, n_outputs). One sample
     may be a vector; inputs may hold numbers (fixed features) beside variables; more than two dimensions
-    are flattened sample by sample. Without `output_vars` variables are made: free ones, or binaries for
-    classes. `output_type` is "regression" unless a scikit-learn classifier is passed, which gives classes
-    as it does in the peers; "probability_1" asks it for the probability of its second class.
+    are flattened sample by sample, unless the predictor wants samples of that shape (a CNN, say). Without
+    `output_vars` variables are made: free ones, or binaries for classes. `output_type` is "regression" unless
+    a scikit-learn classifier is passed, which gives classes as it does in the peers; "probability_1" asks it
+    for the probability of its second class.
 
     `threshold`, `epsilon` and `data` are those of `Problem.add_predictor`. `trust=True` allows a file that
     can run code when it is loaded (pickles). The peers' options for writing networks out mean nothing here.
@@ -50,14 +61,17 @@ def add_predictor_constr(
     >>> constr = dt.add_predictor_constr(problem, lambda X: X**2, [0], [1])
     >>> assert dt.solve(problem, log=False).objective == -6.0
     """
-    prefix = naming_prefix(peer_options)
+    require_known(peer_options)
+    output_type = asked_output_type(output_type, peer_options)
     foreign = foreign_model(model)
     truth = as_predictor(_loaded(predictor) if trust else predictor)
     registry = registry_of(model)
-    name = registry.free_name(model, str(name), prefix)
+    name = registry.free_name(model, str(name), naming_prefix(peer_options))
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
+    if not isinstance(model, Problem):  # whose columns have names
+        new.categories = categories_of(predictor)
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
-    description = trial.described(new)
+    description = _described(trial, new, foreign, predictor)
     _require_order(name, description, input_vars, data)
     new.output_type = kind = output_type_of(description, output_type)
     created = None
@@ -73,10 +87,23 @@ def add_predictor_constr(
     registry.written |= trial.keys(new.outputs)
     if isinstance(model, Problem):
         _add_to_own(model, foreign, new)
-    constr = PredictorConstr(model, foreign, new, created)
+    constr = PredictorConstr(model, foreign, new, created, predictor)
     new.inputs, new.outputs = _without_model(foreign, new.inputs), _without_model(foreign, new.outputs)
     registry.attachments.append(new)
     return constr
+
+
+def _described(trial: Trial, new: Attachment, foreign: ForeignModel, predictor: Any) -> Description:
+    """What the predictor says of rows; where it wants samples of the shape of the inputs, it gets those."""
+    try:
+        return trial.described(new)
+    except PredictorError:
+        shape = foreign.unpack(new.inputs).shape[1:]
+        for wrapped in shaped(predictor, shape) if len(shape) > 1 else ():
+            new.predictor = as_predictor(wrapped)
+            with suppress(PredictorError):
+                return trial.described(new)
+        raise
 
 
 def _loaded(predictor: Any) -> Any:
@@ -101,7 +128,7 @@ def _add_to_own(problem: Problem, foreign: ForeignModel, new: Attachment) -> Non
     names = [mip.column_name(j) for j in range(first, mip.n_columns)]
     problem.add_columns(mip.lower[first:], mip.upper[first:], mip.integer[first:], names)
     new.add_to(problem, columns_of(mip, first, inputs), outputs.column)
-    new.places = places_as_passed(foreign, reading, new)
+    new.places = inputs, outputs
 
 
 def _require_order(name: str, description: Description, inputs: Any, data: Any) -> None:

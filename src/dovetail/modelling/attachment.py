@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,14 @@ class Attachment:
     threshold: float | None
     epsilon: float
     data: Any
+    categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    """Of features that hold names, the names; a name among the inputs stands for its place there."""
     block: Block | None = None
     """As it was accepted, over columns of that moment."""
     places: tuple[Places, Places] | None = None
-    """Of a `dovetail.Problem` only, whose columns stay where they are: where inputs and outputs are, in the
-    shapes they were passed."""
+    """Of a `dovetail.Problem` only, whose columns stay where they are: where inputs and outputs are."""
     values: tuple[FloatArray, FloatArray] | None = None
-    """Inputs and outputs at the point of the last solve, in the shapes they were passed."""
+    """Inputs (n_samples, n_features) and outputs (n_samples, n_outputs) at the point of the last solve."""
     trouble: str = "there is no solution yet; call dovetail.solve(model) first"
     """Why there are no values."""
 
@@ -52,7 +53,6 @@ class Attachment:
         )
 
     def error(self, inputs: FloatArray, outputs: FloatArray) -> FloatArray:
-        """|what the predictor says of the inputs - the outputs|, in the shape of the outputs."""
+        """(n_samples, n_outputs) |what the predictor says of the inputs - the outputs|."""
         assert self.block is not None
-        said = self.block.decode(self.block.predictor.predict(inputs))
-        return np.asarray(np.abs(said.reshape(outputs.shape) - outputs))
+        return np.asarray(np.abs(self.block.decode(self.block.predictor.predict(inputs)) - outputs))

@@ -11,37 +11,60 @@ from dovetail.core.problem import OutputType
 from dovetail.core.suggestion import did_you_mean
 from dovetail.modelling.attachment import Attachment
 
-PEER_OPTIONS = frozenset(
-    {"unique_naming_prefix", "formulation", "pwl_attributes", "verbose", "no_record", "no_debug",
-     "safety_floor", "float_type", "predict_function"}
-)  # fmt: skip
-"""All but the first say how to write a network out."""
+WRITING_OPTIONS = frozenset(
+    {"formulation", "pwl_attributes", "verbose", "no_record", "no_debug", "safety_floor", "float_type"}
+)
+"""These say how to write a network out, which dovetail does not."""
+
+PEER_OPTIONS = WRITING_OPTIONS | {"unique_naming_prefix", "predict_function"}
 
 OWN_OPTIONS = frozenset(
     {"input_vars", "output_vars", "output_type", "threshold", "epsilon", "name", "data", "trust"}
 )
 """What `add_predictor_constr` itself takes, for those who have misspelled it."""
 
-PeerOutputType = OutputType | Literal["probability_1"] | None
-"""None: what the predictor is; "probability_1": a classifier's probability of its second class."""
+PREDICT_FUNCTIONS: dict[str, OutputType | None] = {"predict": None, "predict_proba": "regression"}
+"""The classes of a classifier (numbers of all others), or its probabilities."""
+
+PeerOutputType = OutputType | Literal["probability_1", "probability"] | None
+"""None: what the predictor is; "probability_1": a classifier's probability of its second class;
+"probability": those of all its classes, or whatever numbers it gives for them."""
 
 _log = logging.getLogger("dovetail")
 
 
-def naming_prefix(peer_options: dict[str, Any]) -> str:
-    """The peers' naming prefix; a `TypeError` for keywords nobody knows."""
+def require_known(peer_options: dict[str, Any]) -> None:
+    """A `TypeError` for keywords nobody knows."""
     for option in peer_options:
         if option not in PEER_OPTIONS:
             meant = did_you_mean(option, OWN_OPTIONS | PEER_OPTIONS)
             raise TypeError(f"add_predictor_constr() got an unexpected keyword argument {option!r}{meant}")
-        if option != "unique_naming_prefix":
+        if option in WRITING_OPTIONS:
             _log.debug("%s= says how to write a network out; dovetail does not write it out", option)
+
+
+def naming_prefix(peer_options: dict[str, Any]) -> str:
+    """The peers' naming prefix."""
     return str(peer_options.get("unique_naming_prefix", "")).rstrip("_")
+
+
+def asked_output_type(output_type: PeerOutputType, peer_options: dict[str, Any]) -> PeerOutputType:
+    """What the outputs should be, also where it is said by the method of scikit-learn's that gives them."""
+    function = peer_options.get("predict_function")
+    if function is None or output_type is not None:
+        return output_type
+    if function not in PREDICT_FUNCTIONS:
+        raise PredictorError(
+            f"predict_function is {function!r}; dovetail takes 'predict' and 'predict_proba'. For another "
+            f"method pass it as the predictor (estimator.{function}), or set out_activation_ of an MLP to "
+            '"identity" for its logits.'
+        )
+    return PREDICT_FUNCTIONS[function]
 
 
 def output_type_of(description: Description, asked: PeerOutputType) -> OutputType:
     """A classifier gives classes unless it is asked for something else."""
-    if asked == "probability_1":
+    if asked == "probability_1" or asked == "probability":  # one by one: mypy then knows what is left
         return "regression"
     if asked is None:
         return "classification" if description.is_classifier else "regression"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TextIO
+import warnings
+from typing import Any, TextIO, TypeVar
+
+import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.containers import like
+from dovetail.core.containers import frame_of
 from dovetail.core.errors import DovetailError, PredictorError
 from dovetail.core.foreign import ForeignModel
 from dovetail.core.html_table import facts
@@ -14,7 +17,9 @@ from dovetail.core.names import in_short
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
 from dovetail.modelling.registry import registry_of
-from dovetail.modelling.shapes import as_samples
+from dovetail.modelling.shapes import as_outputs, as_samples
+
+Kind = TypeVar("Kind", bound="PredictorConstr")
 
 MOST_SHOWN = 4
 """Output values that are shown in one line."""
@@ -28,12 +33,27 @@ class PredictorConstr:
     >>> constr = dt.add_predictor_constr(problem, lambda X: X**2, ["x"], ["y"])
     >>> result = dt.solve(problem, time_limit=2, log=False)
     >>> constr.output_values.shape, float(constr.get_error().max()) <= 1e-6
-    ((1,), True)
+    ((1, 1), True)
     """
 
-    def __init__(self, model: Any, foreign: ForeignModel, attached: Attachment, created: Any) -> None:
+    def __init__(
+        self, model: Any, foreign: ForeignModel, attached: Attachment, created: Any, predictor: Any
+    ) -> None:
         self._model, self._foreign, self._attached, self._created = model, foreign, attached, created
-        self.input, self.output = attached.inputs, attached.outputs
+        self.predictor = predictor
+        """As it was passed."""
+        entries = as_samples(foreign.unpack(attached.inputs))
+        self.input = foreign.table(attached.inputs, entries)
+        """The inputs, (n_samples, n_features) where the tool has tables of variables; else as passed."""
+        made = as_outputs(foreign.unpack(attached.outputs), len(entries))
+        self.output = foreign.table(attached.outputs, made)
+        """The outputs, likewise (n_samples, n_outputs)."""
+
+    def held_as(self, kind: type[Kind]) -> Kind:
+        """The same attachment with what a derived class offers besides."""
+        other = kind.__new__(kind)
+        other.__dict__.update(self.__dict__)
+        return other
 
     @property
     def name(self) -> str:
@@ -42,21 +62,31 @@ class PredictorConstr:
 
     @property
     def input_values(self) -> Any:
-        """Values of the inputs, in the shape they were passed; a frame or series where that was passed."""
-        return _framed(self._attached.inputs, self._values[0])
+        """(n_samples, n_features) values of the inputs; a frame where a frame or a series was passed.
+
+        A frame has the names of categories, as it was passed and as the predictor was trained on them.
+        """
+        found = frame_of(self._attached.inputs, self._values[0])
+        for feature, names in self._attached.categories.items() if hasattr(type(found), "iloc") else ():
+            column = found.columns[feature]
+            found[column] = [names[round(place)] for place in found[column]]
+        return found
 
     @property
     def output_values(self) -> Any:
-        """Values of the outputs, likewise."""
-        return _framed(self._attached.outputs, self._values[1])
+        """(n_samples, n_outputs) values of the outputs; a frame where a frame was passed."""
+        given, values = self._attached.outputs, self._values[1]
+        return frame_of(given, values) if hasattr(type(given), "columns") else values
 
     def get_error(self, eps: float | None = None) -> FloatArray:
-        """|what the predictor says of the inputs - the outputs|, in the shape of the outputs.
+        """(n_samples, n_outputs) |what the predictor says of the inputs - the outputs|.
 
-        `eps` is taken for the peers' sake: class boundaries are judged without a tolerance here.
+        `eps` is taken for the peers' sake, who print a word about larger ones.
         """
-        inputs, outputs = self._values
-        return self._attached.error(as_samples(inputs), outputs)
+        error = self._attached.error(*self._values)
+        if eps is not None and np.max(error) > eps:
+            warnings.warn(f"{self.name}: the largest error is {np.max(error):.1e}", stacklevel=2)
+        return error
 
     def __repr__(self) -> str:
         block = self._attached.block
@@ -93,6 +123,11 @@ class PredictorConstr:
             file=file or sys.stdout,
         )
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether it has not been removed."""
+        return self._attached in registry_of(self._model).attachments
+
     def remove(self) -> None:
         """Detach it: later solves do not see it. Outputs made for it are removed from the model."""
         attachments = registry_of(self._model).attachments
@@ -109,8 +144,3 @@ class PredictorConstr:
         if self._attached.values is None:
             raise DovetailError(f"{self.name}: {self._attached.trouble}.")
         return self._attached.values
-
-
-def _framed(given: Any, values: FloatArray) -> Any:
-    """Values with the labels of a frame of pandas; everything else is an array, as in the peers."""
-    return like(given, values) if hasattr(type(given), "iloc") else values

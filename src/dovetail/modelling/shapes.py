@@ -14,18 +14,18 @@ from dovetail.core.mip import Mip
 from dovetail.modelling.attachment import Attachment
 
 
-def places_as_passed(foreign: ForeignModel, reading: Reading, attached: Attachment) -> tuple[Places, Places]:
-    """Inputs and outputs in the shapes they were passed."""
-    inputs = locate(foreign, reading, f"{attached.name}: input_vars", foreign.unpack(attached.inputs))
-    return inputs, locate(foreign, reading, f"{attached.name}: output_vars", foreign.unpack(attached.outputs))
-
-
 def sample_places(foreign: ForeignModel, reading: Reading, attached: Attachment) -> tuple[Places, Places]:
     """(n_samples, n_features) and (n_samples, n_outputs)."""
     inputs = input_places(foreign, reading, attached)
     what = f"{attached.name}: output_vars"
     found = locate(foreign, reading, what, foreign.unpack(attached.outputs))
-    return inputs, _output_samples(found, len(inputs.column), attached.name)
+    if np.any(found.column == NUMBER):
+        raise PredictorError(
+            f"{attached.name}: output_vars holds a number; outputs must be variables. To ask for a value, "
+            "fix the variable or add a row."
+        )
+    samples = len(inputs.column)
+    return inputs, Places(as_outputs(found.column, samples), as_outputs(found.number, samples))
 
 
 def input_places(foreign: ForeignModel, reading: Reading, attached: Attachment) -> Places:
@@ -34,7 +34,26 @@ def input_places(foreign: ForeignModel, reading: Reading, attached: Attachment) 
     entries: ObjectArray = as_samples(foreign.unpack(attached.inputs))
     if entries.size == 0:
         raise PredictorError(f"{what} is empty; give (n_samples, n_features).")
-    return locate(foreign, reading, what, entries)
+    return locate(foreign, reading, what, _with_numbers_of_names(entries, attached))
+
+
+def _with_numbers_of_names(entries: ObjectArray, attached: Attachment) -> ObjectArray:
+    """Names of categories replaced by the numbers that stand for them."""
+    named = {j: names for j, names in attached.categories.items() if j < entries.shape[1]}
+    if not named:
+        return entries
+    numbered = entries.copy()
+    for feature, names in named.items():
+        for i, entry in enumerate(entries[:, feature]):
+            if not isinstance(entry, str):  # a variable, or the number itself
+                continue
+            if entry not in names:
+                raise PredictorError(
+                    f"{attached.name}: input_vars holds {entry!r} as feature {feature}, which the predictor "
+                    f"was not trained on; it knows {', '.join(map(str, names))}."
+                )
+            numbered[i, feature] = float(names.index(entry))
+    return numbered
 
 
 def as_samples(given: Any) -> Any:
@@ -42,17 +61,9 @@ def as_samples(given: Any) -> Any:
     return np.atleast_2d(given) if given.ndim < 3 else given.reshape(len(given), -1)
 
 
-def _output_samples(found: Places, samples: int, name: str) -> Places:
+def as_outputs(given: Any, samples: int) -> Any:
     """(n_samples, n_outputs): a vector is one sample, or one output of each of several samples."""
-    if np.any(found.column == NUMBER):
-        raise PredictorError(
-            f"{name}: output_vars holds a number; outputs must be variables. To ask for a value, fix the "
-            "variable or add a row."
-        )
-    shape = found.column.shape
-    if len(shape) == 1 and samples > 1:
-        return Places(found.column[:, None], found.number[:, None])
-    return Places(as_samples(found.column), as_samples(found.number))
+    return given[:, None] if given.ndim == 1 and samples > 1 else as_samples(given)
 
 
 def with_numbers(mip: Mip, inputs: Sequence[Places]) -> Mip:

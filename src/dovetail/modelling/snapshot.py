@@ -24,7 +24,7 @@ from dovetail.core.foreign import ForeignModel, Origin, Places, Reading
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
 from dovetail.modelling.registry import attached_to
-from dovetail.modelling.shapes import columns_of, places_as_passed, sample_places, with_numbers
+from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
 from dovetail.models import foreign_model
 from dovetail.reformulations.indicators import IndicatorRows
 from dovetail.reformulations.quadratic_blocks import with_quadratics
@@ -42,7 +42,7 @@ class ModelSnapshot:
     origin: Origin | None = None
     """None for a `dovetail.Problem`, which is no foreign model."""
     attached: tuple[tuple[Attachment, Places, Places], ...] = ()
-    """Where the inputs and outputs of each attachment are, in the shapes they were passed."""
+    """Where the inputs and outputs of each attachment are, one row per sample."""
     asking_seconds: float = 0.0
     """How long it took to ask every predictor once."""
 
@@ -96,7 +96,7 @@ def _read(model: Any) -> ModelSnapshot:
     attachments = [attached for part in foreign.enclosed() for attached in attached_to(part)]
     if not attachments:
         _log.info("no predictor is tied to this %s; a copy of a model has none of its ties", foreign.tool)
-    found = tuple((attached, *places_as_passed(foreign, reading, attached)) for attached in attachments)
+    found = tuple((attached, *sample_places(foreign, reading, attached)) for attached in attachments)
     return ModelSnapshot(_problem(foreign, reading, attachments), Origin(foreign, reading), found)
 
 

@@ -127,6 +127,11 @@ class GurobiModel:
         found = like(given, values)
         return gp.tupledict(found) if isinstance(given, gp.tupledict) else found
 
+    def table(self, given: Any, entries: ObjectArray) -> Any:
+        """An `MVar`; an array where numbers are among the variables."""
+        whole = all(isinstance(entry, gp.Var) for entry in entries.flat)
+        return gp.MVar.fromlist(entries.tolist()) if whole else entries
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """`X` and `ObjVal` answer until the model is next updated."""
         self._model.update()  # what was loaded before is gone

@@ -80,6 +80,10 @@ class HighsModel:
         """Arrays and dictionaries."""
         return like(given, values)
 
+    def table(self, given: Any, entries: ObjectArray) -> Any:
+        """As it was passed."""
+        return given
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """`val`, `getSolution` and the like answer; HiGHS computes objective and status in a run only."""
         if answer.x is None:

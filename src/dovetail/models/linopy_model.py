@@ -124,6 +124,10 @@ class LinopyModel:
             return given.copy(data=values)
         return like(given, values)
 
+    def table(self, given: Any, entries: ObjectArray) -> Any:
+        """As it was passed."""
+        return given
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """`solution`, `objective.value`, `status` and `termination_condition`."""
         load_answer(self._model, reading, answer)

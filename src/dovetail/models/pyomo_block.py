@@ -125,6 +125,10 @@ class PyomoModel:
         """Dictionaries by index for what is indexed."""
         return like(_unfold(given), values)
 
+    def table(self, given: Any, entries: ObjectArray) -> Any:
+        """As it was passed."""
+        return given
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """`value` of every variable that is not fixed; without a point all are stale, as Pyomo says."""
         for j, key in enumerate(reading.keys):

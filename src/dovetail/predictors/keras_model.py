@@ -9,6 +9,7 @@ every cast it asks torch for is one to float64.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
@@ -91,6 +92,14 @@ class KerasPredictor(TorchPredictor):
                 return forward(inputs)
 
         return forward if dtype is None else forward_in_float64
+
+
+def of_rows(model: Any, shape: tuple[int, ...]) -> Any:
+    """The model behind a layer that makes samples of that shape of rows; its layers stay its own."""
+    size = math.prod(shape)
+    return keras.Sequential(
+        [keras.Input((size,)), keras.layers.Reshape(shape), model, keras.layers.Flatten()]
+    )
 
 
 def _copied(variable: Any, dtype: torch.dtype | None, device: str) -> Tensor:

@@ -139,3 +139,30 @@ def test_other_splits_and_sums_are_refused_by_name():
         as_predictor(regressor(np.random.default_rng(0), mode="BRANCH_EQ"))
     with pytest.raises(DovetailError, match="MAX"):
         as_predictor(regressor(np.random.default_rng(0), mode="BRANCH_LEQ", aggregate_function="MAX"))
+
+
+def test_scores_behind_a_zip_map():
+    """As skl2onnx writes a classifier unless it is told otherwise: labels, and a dictionary per sample."""
+    rng = np.random.default_rng(3)
+    listed = nodes(rng, mode="BRANCH_LEQ") | leaves(rng, "class", 3, (0, 1, 2))
+    floats, labels = (helper.make_tensor_value_info("X", TensorProto.FLOAT, [None, 3]),
+                      helper.make_tensor_value_info("label", TensorProto.INT64, [None]))  # fmt: skip
+    trees = helper.make_node("TreeEnsembleClassifier", ["X"], ["label", "scores"], domain="ai.onnx.ml",
+                             classlabels_int64s=[0, 1, 2], **listed)  # fmt: skip
+    zipped = helper.make_node("ZipMap", ["scores"], ["probability"], domain="ai.onnx.ml",
+                              classlabels_int64s=[0, 1, 2])  # fmt: skip
+    maps = helper.make_value_info(
+        "probability",
+        helper.make_sequence_type_proto(
+            helper.make_map_type_proto(
+                TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+            )
+        ),
+    )
+    graph = helper.make_graph([trees, zipped], "trees", [floats], [labels, maps])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    X = rng.normal(size=(20, 3))
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    told = [list(each.values()) for each in session.run(None, {"X": X.astype(np.float32)})[1]]
+    assert np.allclose(as_predictor(model).predict(X), told, atol=1e-6)

@@ -105,6 +105,10 @@ class ScipModel:
         """Arrays and dictionaries."""
         return like(given, values)
 
+    def table(self, given: Any, entries: ObjectArray) -> Any:
+        """A `MatrixVariable`."""
+        return entries.view(pyscipopt.MatrixVariable)
+
     def load(self, reading: Reading, answer: Answer) -> None:
         """`getVal`, `getObjVal` and `getBestSol` answer; SCIP cannot be made to forget what it was given."""
         if answer.x is not None:

@@ -77,8 +77,9 @@ class ModelReader:
         names = [item.name for item in self._model.graph.output]
         if wanted is None and len(names) == 1:
             return str(names[0])
-        if wanted is None:
-            wanted = self._scores_of_trees()
+        scores = self._scores_of_trees() if wanted is None else None
+        if scores is not None:
+            return scores
         if wanted in names:
             return str(wanted)
         listed = ", ".join(repr(name) for name in names)
@@ -90,9 +91,13 @@ class ModelReader:
         )
 
     def _scores_of_trees(self) -> str | None:
-        """What a tree ensemble for classes gives beside its labels."""
+        """What a tree ensemble for classes gives beside its labels, also where a ZipMap makes a dictionary of
+        it for scikit-learn's users."""
         graph = self._model.graph
         if any(node.op_type == "TreeEnsembleClassifier" for node in graph.node):
+            for node in graph.node:
+                if node.op_type == "ZipMap":
+                    return str(node.input[0])
             floats = [item.name for item in graph.output if item.type.tensor_type.elem_type in (1, 11)]
             return str(floats[0]) if len(floats) == 1 else None
         return None

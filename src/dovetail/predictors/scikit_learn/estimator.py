@@ -180,3 +180,9 @@ def _changed(part: Any) -> str:
 
 def _is_scikit_learns(function: FunctionType) -> bool:
     return function.__module__.startswith("sklearn.")
+
+
+def means_logits(estimator: Any) -> bool:
+    """Whether the owner of an MLP that tells classes apart took its last activation away, for its numbers."""
+    last = last_step(estimator)
+    return is_a(last, "MLPClassifier") and getattr(last, "out_activation_", "") == "identity"

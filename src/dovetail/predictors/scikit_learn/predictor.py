@@ -36,6 +36,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     is_classifier,
     is_multilabel,
     learned_arrays,
+    means_logits,
     way_out,
 )
 from dovetail.predictors.scikit_learn.network import modules_of
@@ -78,7 +79,8 @@ class ScikitLearnPredictor:
         answer = self._answer(X)
         is_float64 = answer.dtype == np.float64
         self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
-        gives_shares = answering_method(self._estimator) in ("predict_proba", "classes")
+        gives_logits = means_logits(self._estimator)
+        gives_shares = not gives_logits and answering_method(self._estimator) in ("predict_proba", "classes")
         return replace(
             seen,
             name=self.name,
@@ -87,7 +89,7 @@ class ScikitLearnPredictor:
             whole_features=whole,
             dtypes=("float64" if is_float64 else "float32",),
             ends_in_sigmoid=True if gives_shares else seen.ends_in_sigmoid,
-            is_classifier=is_classifier(self._estimator),
+            is_classifier=is_classifier(self._estimator) and not gives_logits,
             is_multilabel=is_multilabel(self._estimator),
             other_forms=tuple(self._other_forms()),
             layers=self.layers,
@@ -136,7 +138,7 @@ class ScikitLearnPredictor:
         return None if names is None else tuple(map(str, names))
 
     def _other_forms(self) -> Iterator[ScikitLearnPredictor]:
-        if has_binary_probability(self._estimator):
+        if has_binary_probability(self._estimator) and not means_logits(self._estimator):
             yield ScikitLearnPredictor(self._estimator, both_classes=not self._both_classes)
 
     def _require_agreement(self, truth: FloatArray, ours: FloatArray, *, coarse: bool) -> None:

@@ -1,0 +1,44 @@
+"""`add_predictor_constr` and `register_predictor_constr` as gurobi-machinelearning has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dovetail.compat.gurobi_ml.table import GENERAL, PEER
+from dovetail.core.errors import OptionError
+from dovetail.modelling.predictor_constr import PredictorConstr
+
+_add = PEER.function(GENERAL)
+_users: dict[type | str, Callable[..., Any]] = {}
+
+
+def add_predictor_constr(
+    gp_model: Any, predictor: Any, input_vars: Any, output_vars: Any = None, **options: Any
+) -> Any:
+    """Tie outputs to inputs through a predictor, by the function registered for its class, if any."""
+    for kind in type(predictor).__mro__:
+        add = _users.get(kind) or _users.get(kind.__name__)
+        if add is not None:
+            return add(gp_model, predictor, input_vars, output_vars, **options)
+    entry = PEER.entry_of(predictor)
+    own = _add if entry is None else PEER.functions[entry.name]
+    return own(gp_model, predictor, input_vars, output_vars, **options)
+
+
+def register_predictor_constr(predictor: type | str, predictor_constr: Callable[..., Any]) -> None:
+    """Let `predictor_constr(gp_model, predictor, input_vars, output_vars, **options)` take that class.
+
+    It may call any function of these modules, or add variables and rows to the model itself.
+    """
+    if isinstance(predictor_constr, type) and issubclass(predictor_constr, PredictorConstr):
+        raise OptionError(
+            f"{predictor_constr.__name__} is a class that writes a predictor out; register a function that "
+            "adds its rows, or teach dovetail the predictor: dovetail.register_predictor(class, build)."
+        )
+    _users[predictor] = predictor_constr
+
+
+def user_predictors() -> dict[type | str, Callable[..., Any]]:
+    """What was registered."""
+    return _users

@@ -1,0 +1,50 @@
+"""OMLT's names: `from dovetail.compat.omlt import OmltBlock`.
+
+>>> from dovetail.compat.omlt.neuralnet import ReluBigMFormulation
+>>> from dovetail.compat.omlt.io import load_onnx_neural_network
+>>> ReluBigMFormulation.__name__, load_onnx_neural_network.__name__
+('ReluBigMFormulation', 'load_onnx_neural_network')
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from dovetail.compat.modules import publish
+from dovetail.compat.omlt import definition, readers
+from dovetail.compat.omlt.block import OmltBlock
+from dovetail.compat.omlt.formulations import FORMULATIONS
+from dovetail.compat.omlt.layers import DenseLayer, InputLayer
+from dovetail.compat.omlt.offset_scaling import OffsetScaling
+from dovetail.version import __version__
+
+_ONNX = {
+    "load_onnx_neural_network": readers.load_onnx_neural_network,
+    "load_onnx_neural_network_with_bounds": readers.load_onnx_neural_network_with_bounds,
+    "write_onnx_model_with_bounds": readers.write_onnx_model_with_bounds,
+}
+
+_LIBRARIES = ("onnx", "keras", "torch", "torch_geometric")
+
+publish(
+    __name__,
+    {
+        "dependencies": {f"{name}_available": find_spec(name) is not None for name in _LIBRARIES},
+        "scaling": {"OffsetScaling": OffsetScaling},
+        "io.onnx": _ONNX,
+        "io.keras": {"load_keras_sequential": readers.load_keras_sequential},
+        "io.input_bounds": {
+            "load_input_bounds": readers.load_input_bounds,
+            "write_input_bounds": readers.write_input_bounds,
+        },
+        "neuralnet.nn_formulation": FORMULATIONS["neuralnet"],
+        "neuralnet.network_definition": {"NetworkDefinition": definition.NetworkDefinition},
+        "neuralnet.layer": {"DenseLayer": DenseLayer, "InputLayer": InputLayer},
+        "gbt.gbt_formulation": FORMULATIONS["gbt"],
+        "gbt.model": {"GradientBoostedTreeModel": definition.GradientBoostedTreeModel},
+        "linear_tree.lt_formulation": FORMULATIONS["linear_tree"],
+        "linear_tree.lt_definition": {"LinearTreeDefinition": definition.LinearTreeDefinition},
+    },
+)
+
+__all__ = ["OffsetScaling", "OmltBlock", "__version__"]

@@ -1,0 +1,55 @@
+"""OMLT's formulations, which choose how a network is written out: all of them mean the network as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail.compat.omlt.definition import Definition, indices
+from dovetail.core.errors import UnsupportedError
+
+NAMES = {
+    "neuralnet": (
+        "FullSpaceNNFormulation",
+        "FullSpaceSmoothNNFormulation",
+        "ReducedSpaceNNFormulation",
+        "ReducedSpaceSmoothNNFormulation",
+        "ReluBigMFormulation",
+        "ReluComplementarityFormulation",
+        "ReluPartitionFormulation",
+    ),
+    "gbt": ("GBTBigMFormulation",),
+    "linear_tree": ("LinearTreeGDPFormulation", "LinearTreeHybridBigMFormulation"),
+}
+
+_OWN_FUNCTIONS = ("layer_constraints", "activation_constraints", "activation_functions")
+"""Options that would change what a network computes."""
+
+
+class Formulation:
+    """A definition on its way into a block; what else is said of it says how to write it out."""
+
+    def __init__(self, network_structure: Definition, *ways: Any, **named_ways: Any) -> None:
+        if not isinstance(network_structure, Definition):
+            raise UnsupportedError(
+                f"{type(network_structure).__name__} is no network definition of dovetail.compat.omlt; load "
+                "it with dovetail.compat.omlt.io."
+            )
+        for option in _OWN_FUNCTIONS:
+            if named_ways.get(option) is not None:
+                raise UnsupportedError(
+                    f"{option}= is not taken: the network is evaluated as it is. Give a network (ONNX, or "
+                    "torch by dovetail.add_predictor_constr) that computes it."
+                )
+        self.definition = network_structure
+
+    @property
+    def input_indexes(self) -> list[Any]:
+        """How the block's inputs are indexed."""
+        return [*indices(self.definition.input_shape)]
+
+
+FORMULATIONS: dict[str, dict[str, type[Formulation]]] = {
+    module: {name: type(name, (Formulation,), {"__doc__": "The network as it is."}) for name in names}
+    for module, names in NAMES.items()
+}
+"""By the module that OMLT has them in."""

@@ -1,0 +1,63 @@
+"""OMLT's readers: networks of Keras and ONNX as definitions, and bounds of inputs in a file beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dovetail.compat.omlt.definition import Bounds, TrainedDefinition, onnx_input_shape
+
+
+def load_onnx_neural_network(
+    onnx: Any, scaling_object: Any = None, input_bounds: Bounds | None = None
+) -> TrainedDefinition:
+    """An ONNX model; the bounds are those of the network's own (scaled) inputs."""
+    return TrainedDefinition(onnx, onnx_input_shape(onnx), scaling_object, input_bounds)
+
+
+def load_onnx_neural_network_with_bounds(filename: str | Path) -> TrainedDefinition:
+    """An ONNX file, and the bounds in the file beside it that `write_onnx_model_with_bounds` wrote."""
+    beside = Path(f"{filename}.bounds.json")
+    return load_onnx_neural_network(
+        str(filename), None, load_input_bounds(beside) if beside.exists() else None
+    )
+
+
+def load_keras_sequential(
+    nn: Any,
+    scaling_object: Any = None,
+    scaled_input_bounds: Bounds | None = None,
+    unscaled_input_bounds: Bounds | None = None,
+) -> TrainedDefinition:
+    """A Keras model, on its torch backend."""
+    shape = tuple(int(size) for size in nn.input_shape[1:])
+    return TrainedDefinition(nn, shape, scaling_object, scaled_input_bounds, unscaled_input_bounds)
+
+
+def write_onnx_model_with_bounds(
+    filename: str | Path, onnx_model: Any = None, input_bounds: Bounds | None = None
+) -> None:
+    """Write the model, and the bounds beside it, whichever is given."""
+    if onnx_model is not None:
+        Path(filename).write_bytes(onnx_model.SerializeToString())
+    if input_bounds is not None:
+        write_input_bounds(f"{filename}.bounds.json", input_bounds)
+
+
+def write_input_bounds(input_bounds_filename: str | Path, input_bounds: Bounds) -> None:
+    """One record for each input, as OMLT writes them."""
+    pairs = input_bounds.items() if isinstance(input_bounds, Mapping) else enumerate(input_bounds)
+    records = [{"key": k, "lower_bound": float(low), "upper_bound": float(up)} for k, (low, up) in pairs]
+    Path(input_bounds_filename).write_text(json.dumps(records), encoding="utf-8")
+
+
+def load_input_bounds(input_bounds_filename: str | Path) -> dict[Any, tuple[float, float]]:
+    """The bounds by index."""
+    records = json.loads(Path(input_bounds_filename).read_text(encoding="utf-8"))
+    return {_index(each["key"]): (each["lower_bound"], each["upper_bound"]) for each in records}
+
+
+def _index(key: Any) -> Any:
+    return tuple(key) if isinstance(key, list) else key

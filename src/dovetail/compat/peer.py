@@ -1,0 +1,124 @@
+"""A peer's functions, all made from one table.
+
+They differ in where they stand, in what they call their parameters, and in whether a classifier means its
+class or its numbers; what they do is `add_predictor_constr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import Parameter, Signature
+from typing import Any
+
+from dovetail.modelling.add_predictor_constr import add_predictor_constr
+from dovetail.modelling.peer_options import PeerOutputType
+from dovetail.modelling.predictor_constr import PredictorConstr
+
+
+@dataclass(frozen=True)
+class PeerFunction:
+    """One function of a peer's."""
+
+    name: str
+    module: str
+    """Where it stands, below the peer's package."""
+    predictor: str
+    """What it calls the predictor."""
+    constr: str
+    """The class of what it gives back, for those who name it."""
+    takes: tuple[str, ...] = ()
+    """The classes that the peer sends to it."""
+    options: tuple[str, ...] = ()
+    """Parameters behind the peer's common ones that may be given by position."""
+    output_type: PeerOutputType = None
+    """What its outputs are unless the caller says; None where the predictor decides."""
+
+
+@dataclass(frozen=True, eq=False)
+class Peer:
+    """What all functions of one peer have in common."""
+
+    model: str
+    """What they call the model."""
+    options: tuple[str, ...]
+    """Parameters of all of them behind the outputs."""
+    kind: type[PredictorConstr]
+    """The class of what they give back."""
+    names_it: str
+    """The option that names a block, which need not be free: the peers number them."""
+    table: tuple[PeerFunction, ...]
+    """All of them."""
+    kinds: tuple[type[PredictorConstr], ...] = ()
+    """Classes of what some give back that have more to offer than `kind`, by their names."""
+
+    @cached_property
+    def classes(self) -> dict[str, type[PredictorConstr]]:
+        """What the functions give back, by the peer's names for it."""
+        named = {kind.__name__: kind for kind in self.kinds}
+        for entry in self.table:
+            named.setdefault(entry.constr, type(entry.constr, (self.kind,), {"__doc__": self.kind.__doc__}))
+        return named
+
+    def entry_of(self, predictor: Any) -> PeerFunction | None:
+        """The function that the peer sends a predictor to, by its class and those above it."""
+        for cls in type(predictor).__mro__:
+            library = cls.__module__.split(".")[0]
+            for entry in self.table:
+                if cls.__name__ in entry.takes and entry.module.split(".")[0] == library:
+                    return entry
+        return None
+
+    def function(self, entry: PeerFunction) -> Callable[..., PredictorConstr]:
+        """The function, with the peer's own signature."""
+        signature = self._signature(entry)
+
+        def add(*args: Any, **kwargs: Any) -> PredictorConstr:
+            given = dict(signature.bind(*args, **kwargs).arguments)
+            model, predictor = given.pop(self.model), given.pop(entry.predictor)
+            inputs, outputs = given.pop("input_vars"), given.pop("output_vars", None)
+            options = given.pop("options", {}) | {k: v for k, v in given.items() if v is not None}
+            options.setdefault("output_type", entry.output_type)
+            options["unique_naming_prefix"] = str(options.pop(self.names_it, ""))
+            return add_predictor_constr(model, predictor, inputs, outputs, **options).held_as(
+                self.classes.get(entry.constr, self.kind)
+            )
+
+        add.__name__ = add.__qualname__ = entry.name
+        add.__doc__ = f"Tie outputs to inputs through a predictor: dovetail.add_predictor_constr.\n\n{_TAKEN}"
+        add.__signature__ = signature  # type: ignore[attr-defined]
+        return add
+
+    def _signature(self, entry: PeerFunction) -> Signature:
+        needed = [self.model, entry.predictor, "input_vars"]
+        said = ["output_vars", *self.options, *entry.options]
+        either = Parameter.POSITIONAL_OR_KEYWORD
+        return Signature(
+            [
+                *(Parameter(name, either) for name in needed),
+                *(Parameter(name, either, default=None) for name in said),
+                Parameter("options", Parameter.VAR_KEYWORD),
+            ]
+        )
+
+    @cached_property
+    def functions(self) -> dict[str, Callable[..., PredictorConstr]]:
+        """All of them by name."""
+        return {entry.name: self.function(entry) for entry in self.table}
+
+    def modules(self) -> dict[str, dict[str, Any]]:
+        """The functions by module, and the classes of what they give back."""
+        found: dict[str, dict[str, Any]] = {}
+        for entry in self.table:
+            names = {entry.name: self.functions[entry.name], entry.constr: self.classes[entry.constr]}
+            found.setdefault(entry.module, {}).update(names)
+        return found
+
+    def by_class(self, library: str) -> dict[str, Callable[..., PredictorConstr]]:
+        """The functions that the peer chooses by the class of a predictor."""
+        own = (entry for entry in self.table if entry.module.startswith(library))
+        return {kind: self.functions[entry.name] for entry in own for kind in entry.takes}
+
+
+_TAKEN = "Options that say how a network is written out are taken and mean nothing: docs/migration.md."

@@ -1,0 +1,60 @@
+"""Imports of the peers, rewritten to dovetail's modules of the same names."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+
+from dovetail.migration.edits import Edit, Source
+from dovetail.migration.left import Left
+
+PEERS = ("gurobi_ml", "pyscipopt_ml", "omlt")
+PLACE = "dovetail.compat"
+
+
+def peer_of(module: str | None) -> str | None:
+    """The peer that a module belongs to."""
+    root = (module or "").split(".")[0]
+    return root if root in PEERS else None
+
+
+def import_edits(source: Source, node: ast.Import | ast.ImportFrom) -> Iterator[Edit]:
+    """The edit of one import, if it is of a peer."""
+    if isinstance(node, ast.ImportFrom):
+        if peer_of(node.module) and node.level == 0:
+            listed = ", ".join(map(_as_written, node.names))
+            yield source.replaced(node, f"from {PLACE}.{node.module} import {listed}")
+        return
+    if any(peer_of(alias.name) for alias in node.names):
+        yield source.replaced(node, "; ".join(dict.fromkeys(map(_one_import, node.names))))
+
+
+def _one_import(alias: ast.alias) -> str:
+    """`import a.b` binds a, whose modules are there once it is imported."""
+    peer = peer_of(alias.name)
+    if peer is None:
+        return f"import {_as_written(alias)}"
+    if alias.asname is not None:
+        return f"import {PLACE}.{alias.name} as {alias.asname}"
+    return f"import {PLACE}.{peer} as {peer}"
+
+
+def _as_written(alias: ast.alias) -> str:
+    return alias.name if alias.asname is None else f"{alias.name} as {alias.asname}"
+
+
+def unknown_names(node: ast.ImportFrom) -> Iterator[Left]:
+    """Names that dovetail's module does not have; nothing where its library is not installed."""
+    try:
+        importlib.import_module(f"{PLACE}.{peer_of(node.module)}")
+    except ImportError:
+        return
+    try:
+        module = importlib.import_module(f"{PLACE}.{node.module}")
+    except ImportError:
+        yield Left(node.lineno, f"the module {node.module}", "there is none; see docs/migration.md")
+        return
+    for alias in node.names:
+        if alias.name != "*" and not hasattr(module, alias.name):
+            yield Left(node.lineno, alias.name, f"{PLACE}.{node.module} has none; see docs/migration.md")

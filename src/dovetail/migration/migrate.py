@@ -1,0 +1,97 @@
+"""A program written for a peer, rewritten for dovetail."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dovetail.core.errors import OptionError
+from dovetail.migration.edits import Edit, Source
+from dovetail.migration.imports import import_edits, peer_of, unknown_names
+from dovetail.migration.left import OF_RESULTS, READS, Left
+from dovetail.migration.settings import settings_in
+from dovetail.migration.solves import SolveCalls
+
+
+@dataclass(frozen=True)
+class Migration:
+    """The new text, how many lines it took, and what is left to do."""
+
+    text: str
+    imports: int
+    solves: int
+    left: tuple[Left, ...]
+
+
+def migrate(text: str, name: str = "the program") -> Migration:
+    """Imports and solve calls rewritten; everything that speaks of the solver's own run is listed.
+
+    >>> print(migrate("from gurobi_ml import add_predictor_constr\\n").text, end="")
+    from dovetail.compat.gurobi_ml import add_predictor_constr
+    """
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as fault:
+        raise OptionError(f"{name} is no Python program: line {fault.lineno}: {fault.msg}.") from fault
+    source = Source(text)
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    changed = [edit for node in imports for edit in import_edits(source, node)]
+    if not changed:
+        raise OptionError(
+            f"{name} imports none of gurobi_ml, pyscipopt_ml and omlt: nothing is to be changed."
+        )
+    calls = SolveCalls(source, tree, _options(source, tree), _free_name(tree))
+    solves = [edit for node in ast.walk(tree) if isinstance(node, ast.Call) for edit in calls.edits(node)]
+    left = [*calls.left, *_unknown(imports), *_read(source, tree, calls.solved)]
+    if not solves:
+        left.append(Left(1, "no solve call was found", "result = dovetail.solve(model)"))
+    added = [_import_of_dovetail(source, tree)] if solves and not _imports_dovetail(tree) else []
+    whole = source.edited([*changed, *solves, *added])
+    return Migration(whole, len(changed), len(solves), tuple(sorted(left, key=lambda each: each.line)))
+
+
+def _options(source: Source, tree: ast.AST) -> dict[str, dict[str, str]]:
+    """What the program asks of each model's solver, the last word of each."""
+    found: dict[str, dict[str, str]] = {}
+    for model, option, value in settings_in(source, tree):
+        found.setdefault(model, {})[option] = value
+    return found
+
+
+def _free_name(tree: ast.AST) -> str:
+    """`result`, unless the program has one."""
+    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return next(name for name in ("result", "dovetail_result", "result_of_dovetail") if name not in taken)
+
+
+def _imports_dovetail(tree: ast.Module) -> bool:
+    names = (alias for node in tree.body if isinstance(node, ast.Import) for alias in node.names)
+    return any(alias.name == "dovetail" and alias.asname is None for alias in names)
+
+
+def _import_of_dovetail(source: Source, tree: ast.Module) -> Edit:
+    """Behind the last import at the top of the file."""
+    top = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return source.line_after(top[-1] if top else tree.body[0], "import dovetail")
+
+
+def _unknown(imports: list[ast.Import | ast.ImportFrom]) -> Iterator[Left]:
+    for node in imports:
+        if isinstance(node, ast.ImportFrom) and peer_of(node.module) and node.level == 0:
+            yield from unknown_names(node)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tensorflow"):
+            yield Left(node.lineno, "tensorflow", "import keras, with KERAS_BACKEND=torch in the environment")
+
+
+def _read(source: Source, tree: ast.AST, models: set[str]) -> Iterator[Left]:
+    """What is read of the models that dovetail solves, and of Pyomo's results."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in READS and source.text(node.value) in models:
+            yield Left(node.lineno, source.text(node), READS[node.attr])
+        elif isinstance(node, ast.Attribute) and node.attr == "termination_condition":
+            yield Left(node.lineno, source.text(node), "result.status and result.stop_reason")
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in OF_RESULTS:
+                yield Left(node.lineno, source.text(node), OF_RESULTS[called])

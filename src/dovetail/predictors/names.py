@@ -1,0 +1,19 @@
+"""Names that a predictor knows by number: the categories of its features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail.predictors import PREDICTORS
+
+WITH_ENCODERS = ("scikit-learn", "scalers and trees")
+"""Predictors that may begin with an encoder."""
+
+
+def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
+    """By feature, the names of its categories in the order of their numbers; of most predictors none."""
+    if PREDICTORS.recognised(predictor) not in WITH_ENCODERS:
+        return {}
+    from dovetail.predictors.scikit_learn.categories import named_categories
+
+    return named_categories(predictor)

@@ -1,0 +1,46 @@
+"""Predictors of samples that are no rows: pictures (channels, height, width), series (steps, features).
+
+dovetail knows rows of features; whoever passes variables of more than two axes means samples of that shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dovetail.predictors import PREDICTORS
+
+
+def shaped(predictor: Any, shape: tuple[int, ...]) -> Iterator[object]:
+    """What takes rows and hands them to the predictor as samples of that shape, in the order to be tried.
+
+    torch has the channels of a picture first. Variables that have them last, as Keras and the peers' networks
+    do, are turned for it: only one of the two fits unless a picture is as high as it has channels.
+    """
+    kind = PREDICTORS.recognised(predictor)
+    if kind == "Keras":
+        from dovetail.predictors.keras_model import of_rows
+
+        yield of_rows(predictor, shape)
+    elif kind == "torch.nn.Module":
+        from torch import nn
+
+        from dovetail.predictors.torch.channels import ChannelsFirst
+
+        yield nn.Sequential(nn.Unflatten(1, shape), predictor, nn.Flatten())
+        if len(shape) == 3:
+            yield nn.Sequential(nn.Unflatten(1, shape), ChannelsFirst(), predictor, nn.Flatten())
+    elif kind == "callable":
+        yield _Shaped(predictor, shape)
+
+
+class _Shaped:
+    """A function of samples as a function of rows."""
+
+    def __init__(self, function: Any, shape: tuple[int, ...]) -> None:
+        self._function, self._shape = function, shape
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, X: Any) -> Any:
+        answer = self._function(X.reshape(len(X), *self._shape))
+        return answer.reshape(len(X), -1) if getattr(answer, "ndim", 0) > 2 else answer

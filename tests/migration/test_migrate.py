@@ -1,0 +1,137 @@
+"""Programs rewritten: they run and find what they found; the rest is listed by line."""
+
+import pytest
+
+import dovetail as dt
+from dovetail.migration.edits import Source
+from dovetail.migration.migrate import migrate
+from tests.cli.commands import dovetail as command
+from tests.cli.commands import refused
+from tests.modelling.test_peers import PROGRAMS
+
+GUROBI = '''"""Größe: columns are counted in bytes."""
+import os, gurobi_ml.sklearn
+import gurobipy as gp
+from gurobi_ml import (
+    add_predictor_constr as add,
+    register_predictor_constr,
+)
+from sklearn.linear_model import LinearRegression
+
+größe = LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0])
+m = gp.Model(env=gp.Env(params={"OutputFlag": 0})); x = m.addVar(ub=3.0, name="ä")
+y = m.addVar()
+m.update()
+pred = add(m, größe, [x], [y])
+m.setObjective(y, gp.GRB.MAXIMIZE)
+m.Params.TimeLimit = 7; m.setParam("OutputFlag", 0)
+m.optimize()
+if m.Status == gp.GRB.OPTIMAL:
+    print(m.ObjBound)
+found = m.ObjVal, x.X
+'''
+
+
+def test_gurobi():
+    done = migrate(GUROBI)
+    lines = done.text.splitlines()
+    assert lines[1] == "import os; import dovetail.compat.gurobi_ml as gurobi_ml"
+    assert lines[3:6] == [
+        "from dovetail.compat.gurobi_ml import add_predictor_constr as add, register_predictor_constr",
+        "from sklearn.linear_model import LinearRegression",
+        "import dovetail",
+    ]
+    assert "result = dovetail.solve(m, time_limit=7, log=False)" in lines
+    assert [str(each) for each in done.left] == [
+        "line 18: m.Status -> result.status (a word: 'optimal', 'feasible', ...)",
+        "line 19: m.ObjBound -> result.bound",
+    ]
+    space = {}
+    exec(done.text.replace("m.ObjBound", "result.bound"), space)
+    assert space["found"] == pytest.approx((6.0, 3.0)) and space["result"].status == "optimal"
+
+
+OMLT = """import pyomo.environ as pyo
+from omlt import OmltBlock, OffsetScaling
+from omlt.io import load_onnx_neural_network, load_torch
+from omlt.neuralnet import ReluBigMFormulation
+from tensorflow import keras
+
+result = 1
+solver = pyo.SolverFactory("cbc")
+status = solver.solve(m, tee=True, timelimit=9)
+pyo.SolverFactory("scip").solve(m.block, options={"a": 1})
+pyo.assert_optimal_termination(status)
+assert status.solver.termination_condition == "optimal"
+"""
+
+
+def test_pyomo():
+    done = migrate(OMLT)
+    assert "from dovetail.compat.omlt import OmltBlock, OffsetScaling\n" in done.text
+    assert "status = dovetail.solve(m, time_limit=9)\n" in done.text
+    assert "dovetail_result = dovetail.solve(m.block, log=False)\n" in done.text
+    assert {each.line: each.what for each in done.left} == {
+        3: "load_torch",
+        5: "tensorflow",
+        10: 'options={"a": 1}',
+        11: "pyo.assert_optimal_termination(status)",
+        12: "status.solver.termination_condition",
+    }
+
+
+SCIP = """from pyscipopt import Model
+from pyscipopt_ml.add_predictor import add_predictor_constr
+from pyscipopt_ml.nowhere import nothing
+
+def build():
+    scip, other = Model(), Model()
+    scip.hideOutput()
+    add_predictor_constr(scip, net, x, y)
+    scip.setParam("limits/gap", 0.01)
+    scip.optimize()
+    other.optimize()
+    return scip.getStatus(), other.getStatus()"""
+
+
+def test_scip():
+    done = migrate(SCIP)
+    assert "    result = dovetail.solve(scip, log=False, gap=0.01)\n    other.optimize()\n" in done.text
+    assert [each.line for each in done.left] == [3, 11, 12]
+    assert "no predictor is added to other" in str(done.left[1])
+
+
+@pytest.mark.parametrize("name", ["wine_for_pyscipopt_ml", "offers_for_gurobi_ml"])
+def test_the_programs_of_the_peers_need_no_hand(name):
+    done = migrate((PROGRAMS / f"{name}.py").read_text())
+    assert (done.imports, done.solves, done.left) == (1, 1, ())
+    compile(done.text, name, "exec")
+
+
+def test_what_is_not_there_is_said():
+    with pytest.raises(dt.OptionError, match="imports none of gurobi_ml"):
+        migrate("x = 1\n")
+    with pytest.raises(dt.OptionError, match="line 2"):
+        migrate("import omlt\nx = = 1\n")
+    assert "no solve call" in str(migrate("import omlt\n").left[0])
+    callback = "import gurobi_ml\ngurobi_ml.add_predictor_constr(gp_model=m)\nm.optimize(cb)\nm.optimize"
+    assert "callback=function" in str(migrate(callback).left[0])
+
+
+def test_the_last_line_may_have_no_end():
+    source = Source("import omlt")
+    import ast
+
+    assert source.edited([source.line_after(ast.parse("import omlt").body[0], "x")]) == "import omlt\nx\n"
+
+
+def test_the_command(tmp_path):
+    path, out = tmp_path / "p.py", tmp_path / "new.py"
+    path.write_text(GUROBI)
+    ran = command("migrate", path, "--out", out)
+    assert ran.code == 1 and ran.out == "" and out.read_text() == migrate(GUROBI).text
+    assert "2 imports and 1 solve call rewritten" in ran.err and ran.err.count("by hand") == 2
+    path.write_text((PROGRAMS / "wine_for_pyscipopt_ml.py").read_text())
+    ran = command("migrate", path)
+    assert ran.code == 0 and "dovetail.compat.pyscipopt_ml" in ran.out
+    assert "cannot be read" in refused("migrate", tmp_path / "none.py")
