@@ -33,19 +33,12 @@ def _ends_in_trees(foreign: object) -> bool:
 
 def _is_trees(foreign: object) -> bool:
     """A tree ensemble of scikit-learn's own, or derived from one."""
-    names = {cls.__name__ for cls in type(foreign).__mro__ if cls.__module__.startswith("sklearn.")}
-    return not names.isdisjoint(
-        (
-            "BaseDecisionTree",
-            "ForestRegressor",
-            "ForestClassifier",
-            "BaggingRegressor",
-            "BaggingClassifier",
-            "BaseGradientBoosting",
-            "BaseHistGradientBoosting",
-            "BaseWeightBoosting",
-        )
-    )
+    if not _is_estimator(foreign):
+        return False
+    from dovetail.predictors.scikit_learn.estimator import is_a
+    from dovetail.predictors.trees.scikit_learn import READERS
+
+    return is_a(foreign, *READERS)
 
 
 def _is_keras(foreign: object) -> bool:

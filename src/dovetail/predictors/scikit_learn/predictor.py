@@ -12,8 +12,6 @@ A binary classifier has two forms: one column, the probability of its second cla
 from __future__ import annotations
 
 import sys
-import threading
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -29,6 +27,7 @@ from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
+from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     changed,
@@ -45,9 +44,6 @@ AGREEMENT = 1e-6
 """Largest difference between an estimator and the network made of it, relative to max(1, |value|)."""
 COARSE_AGREEMENT = 1e-3
 """The same for an estimator that computes in less than float64."""
-
-_warnings = threading.RLock()
-"""Held while a warning is silenced: Python keeps its filters in one place for all threads."""
 
 
 class ScikitLearnPredictor:
@@ -178,8 +174,7 @@ class ScikitLearnPredictor:
             return np.asarray(answer(X))
         if frames is not None:
             return np.asarray(answer(frames.DataFrame(X, columns=names)))
-        with _warnings, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        with without_name_warnings():
             return np.asarray(answer(X))
 
 

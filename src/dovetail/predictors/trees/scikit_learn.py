@@ -7,7 +7,6 @@ Trees of `sklearn.tree` compare float32(x) <= threshold, histogram gradient boos
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
+from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
 from dovetail.predictors.trees.assembly import Tree, assembled
 from dovetail.predictors.trees.predictor import TreePredictor
@@ -60,8 +60,7 @@ class ScikitLearnTrees:
         frames, names = sys.modules.get("pandas"), self.feature_names
         if names is not None and frames is not None:
             return np.asarray(ask(frames.DataFrame(X, columns=list(names))), dtype=np.float64)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        with without_name_warnings():
             return np.asarray(ask(X), dtype=np.float64)
 
     def read(self) -> TreeEnsemble:
