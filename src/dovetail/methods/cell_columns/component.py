@@ -34,6 +34,11 @@ class TreeComponent:
     """(1 + R, columns) its cost, and its entries in all coupling rows."""
 
     @cached_property
+    def prices_of(self) -> sp.csr_array:
+        """(columns, 1 + R) the terms, turned: times prices they are what each column costs."""
+        return sp.csr_array(self.terms.T)
+
+    @cached_property
     def _propagation(self) -> Propagation:
         return Propagation(self.trees.host)
 

@@ -1,8 +1,8 @@
 """Where to cut boxes of a component, many at once: at the leaves that their least use counts on.
 
 A box is looked at where it is nearest to a point that uses little. If the outputs there are those that its
-least use counts on, there is nothing to cut. If not, some trees have better leaves elsewhere in the box: it is
-cut in the column that most of what is missing lies behind, at the edge of the leaf that brings most.
+least use counts on, there is nothing to cut. If not, some trees have better leaves elsewhere in the box. It
+is cut in the column that most of what is missing lies behind, at the edge of the leaf that brings most.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Frontier:
 
     def least_active(self, prices: FloatArray, budget: Budget) -> FloatArray:
         """The component's point that uses least of the coupling rows, integers and trees left aside."""
-        host, price = self._component.trees.host, self._component.terms[1:].T @ prices
+        host, price = self._component.trees.host, self._component.prices_of @ np.concatenate([[0.0], prices])
         x = self._solved((host.lower, host.upper), price, budget)
         x = np.clip(0.0 if x is None else x, host.lower, host.upper)
         self.met(self._component.trees.cells.of_point(x), price, budget)
@@ -73,7 +73,7 @@ class Frontier:
         boxes = boxes[np.isfinite(key[boxes])]
         if boxes.size == 0:
             return
-        price = self._component.terms.T @ np.concatenate([[1.0], prices])
+        price = self._component.prices_of @ np.concatenate([[1.0], prices])
         trees = self._component.trees
         lower, upper, outputs = self._lower[boxes], self._upper[boxes], trees.problem.outputs
         x = np.clip(rest, lower, upper)

@@ -9,9 +9,6 @@ from dovetail.bounds.box import PAD, UNIT
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import TOLERANCE, Mip
 
-ROUNDS = 2
-"""Passes over the rows: an input that moves tells the columns beside it, and these the next ones."""
-
 
 class IntervalRows:
     """Rows of a program, none of them empty, entry by entry."""
@@ -60,11 +57,13 @@ class Propagation:
         self._columns, self._begin = np.unique(self._rows.column[self._order], return_index=True)
 
     def tighten(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
-        """(N,) which boxes hold nothing; bounds (N, columns) are tightened in place."""
+        """(N,) which boxes hold nothing; bounds (N, columns) are tightened in place, in one pass.
+
+        A box that is cut again passes on what the first pass left.
+        """
         whole = self._mip.integer
-        for _ in range(ROUNDS if self._rows.a.size else 0):
-            for sign, side in zip((1.0, -1.0), self._sides, strict=True):
-                self._pass_on(sign * self._rows.a, side, lower, upper)
+        for sign, side in zip((1.0, -1.0), self._sides, strict=True) if self._rows.a.size else ():
+            self._pass_on(sign * self._rows.a, side, lower, upper)
         lower[:, whole] = np.ceil(lower[:, whole] - TOLERANCE)
         upper[:, whole] = np.floor(upper[:, whole] + TOLERANCE)
         return np.asarray(np.any(lower > upper, axis=1))

@@ -40,11 +40,11 @@ from dovetail.run.progress import Progress
 
 MOST_COMPONENTS = 500
 """Each takes some ms to begin with."""
-FEW_CUTS, TURNS = 6, 6
+FEW_CUTS, TURNS = 6, 8
 """Boxes of one component that are cut at once, and how often between two LPs, while its cheapest is open."""
 CUTS = 24
 """The same once all are closed that the prices ask for: others may still be part of something better."""
-MIP_EVERY, MIP_SECONDS = 8, 1.0
+MIP_EVERY, MIP_SECONDS = 8, 2.0
 """Rounds between two MIPs for points, and the longest of one."""
 EVEN = 1e-3
 """What coupling rows without a price count for beside the cost: they may have one in the next round."""
@@ -153,8 +153,8 @@ class _Run:
 
     @property
     def _target(self) -> float:
-        """In minimisation form: who costs more is no better than the best point, by a step of the objective or
-        by what counts as closed."""
+        """In minimisation form: what costs more is no better than the best point, by a step of the objective
+        or by what counts as closed."""
         mip, incumbent = self._context.problem.mip, self._context.incumbent
         if incumbent.x is None:
             return np.inf
@@ -199,7 +199,7 @@ class _Run:
         self._context.incumbent.raise_bound(self._bound, "columns")
 
     def _refine(self) -> None:
-        """Components whose cheapest box is open, until it is closed or for a while; then all that are open."""
+        """Components whose cheapest box is open, for a while; where it is closed everywhere, all of them."""
         prices, budget, exact = self._prices + EVEN * self._even, self._context.budget, True
         for frontier, rest in zip(self.frontiers, self._rest, strict=True):
             for _ in range(TURNS):
@@ -218,7 +218,7 @@ class _Run:
     def _prove(self) -> None:
         """All boxes are closed: what the best choice of them costs is a bound."""
         choice, context = self._choice([frontier.use for frontier in self.frontiers]), self._context
-        answer = None if choice is None else self._solved(choice, context.budget)
+        answer = None if choice is None else self._solved(choice, np.inf, context.budget)
         if choice is None or answer is None:
             return
         settings, target = EngineSettings(context.seed, context.threads), self._target
@@ -229,7 +229,7 @@ class _Run:
     def _offer(self, budget: Budget) -> None:
         """The best choice of true points, and the best point in their cells."""
         choice = self._choice([frontier.used for frontier in self.frontiers])
-        answer = None if choice is None else self._solved(choice, budget)
+        answer = None if choice is None else self._solved(choice, self._target, budget)
         if choice is None or answer is None or answer.x is None:
             return
         search, x = self._context.once(cell_search), np.clip(0.0, self._host.lower, self._host.upper)
@@ -238,13 +238,14 @@ class _Run:
             x[component.columns] = known[number]
         search.look_at(search.trees.cells.of_point(x), self._context, descend=False)
 
-    def _solved(self, choice: Choice, budget: Budget) -> MipAnswer | None:
+    def _solved(self, choice: Choice, cutoff: float, budget: Budget) -> MipAnswer | None:
         context, mip, nothing = self._context, choice.mip, np.empty(0, dtype=np.int64)
         try:
             with context.stopwatch.measure("engine"):
                 session = engine_for("highs", mip, nothing).load(
                     mip, nothing, seed=context.seed, threads=context.threads
                 )
-                return session.solve(Quadratic.linear(mip.cost, mip.offset), budget=budget, gap=GAP)
+                goal = Quadratic.linear(mip.cost, mip.offset)
+                return session.solve(goal, budget=budget, gap=GAP, cutoff=cutoff)
         except EngineError:
             return None
