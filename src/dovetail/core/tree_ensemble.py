@@ -201,6 +201,12 @@ class TreeEnsemble:
         np.maximum.at(most, self.tree_of[leaves], self.value[leaves])
         return least, most
 
+    @property
+    def widest_output_range(self) -> tuple[FloatArray, FloatArray]:
+        """(outputs,) what it can give at all, rounding included."""
+        least, most = (self.summed(ends) for ends in self._leaf_range)
+        return self.output_range(least, most)
+
     def output_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least and largest outputs of (..., scores) `summed` between two bounds, rounding included.
 
