@@ -1,4 +1,4 @@
-"""Trees beside networks and behind each other: points that pass, and bounds that a fine grid does not refute."""
+"""Trees beside networks and behind each other: points, and bounds that a fine grid does not refute."""
 
 import numpy as np
 import pytest
@@ -33,16 +33,8 @@ def problem_of(kind, seed):
         "trees into trees": (forest, forest, [2, 1]),
     }[kind]
     cost = [0.1, -0.1, 1.0 if "beside" in kind else 0.0, 1.0]
-    problem = dt.Problem(
-        dt.Mip(
-            cost,
-            [[1.0, 1.0, 0.0, 0.0]],
-            -np.inf,
-            1.0,
-            [-2.0, -2.0, -np.inf, -np.inf],
-            [2.0, 2.0, np.inf, np.inf],
-        )
-    )
+    ends = np.array([2.0, 2.0, np.inf, np.inf])
+    problem = dt.Problem(dt.Mip(cost, [[1.0, 1.0, 0.0, 0.0]], -np.inf, 1.0, -ends, ends))
     kind_of_output = "classification" if first is classes else "regression"
     problem.add_predictor(first, [0, 1], [2], output_type=kind_of_output)
     problem.add_predictor(second, read, [3])
