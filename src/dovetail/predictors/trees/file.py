@@ -1,4 +1,4 @@
-"""Tree ensembles kept in files of XGBoost (.json, .ubj) and LightGBM (.txt): read, never run.
+"""Tree ensembles in files of XGBoost (.json, .ubj), CatBoost (.json) and LightGBM (.txt): read, never run.
 
 No library is asked: what the file says is the model, computed in the arithmetic that its library uses.
 """
@@ -17,7 +17,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.trees import lightgbm_text, xgboost_document
+from dovetail.predictors.trees import catboost_document, lightgbm_text, xgboost_document
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.ubjson import parse
 
@@ -63,6 +63,10 @@ def _json(file: Path, meter: Meter) -> WrittenTrees:
     meter.add_elements(text.count(",") + text.count(":"), "it has")
     document = json.loads(text)
     meter.require_time()
+    if catboost_document.is_catboost(document):
+        is_classifier = catboost_document.loss_of(document) in catboost_document.CLASSES
+        ensemble = catboost_document.catboost_ensemble(document)
+        return WrittenTrees(file.name, ensemble, is_classifier=is_classifier)
     return _xgboost(file, document)
 
 
@@ -75,7 +79,9 @@ def _ubj(file: Path, meter: Meter) -> WrittenTrees:
 
 def _xgboost(file: Path, document: Any) -> WrittenTrees:
     if not isinstance(document, dict) or "learner" not in document:
-        raise PredictorError(f"{file} is no model of XGBoost's (model.save_model(path) writes one).")
+        raise PredictorError(
+            f"{file} is no model of XGBoost's or CatBoost's (model.save_model(path) writes one)."
+        )
     best, rounds = xgboost_document.stopped_after(document), xgboost_document.rounds_of(document)
     if best is not None and best < rounds:
         raise UnsupportedError(

@@ -17,6 +17,7 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, steps_of
+from dovetail.predictors.trees.catboost_model import CatboostTrees
 from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
 from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
@@ -67,4 +68,6 @@ def _live(model: Any) -> LiveTrees:
     """The reader of the last step's library."""
     if hasattr(model, "get_booster"):
         return XgboostEstimator(model)
+    if hasattr(model, "get_leaf_values"):
+        return CatboostTrees(model)
     return LightgbmTrees(model) if hasattr(model, "booster_") else ScikitLearnTrees(model)
