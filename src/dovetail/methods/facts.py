@@ -11,6 +11,7 @@ from dovetail.analysis.tree_problem import tree_problem
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.block_prices.method import priced_blocks
+from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.certified_prices import method as certified_prices
 from dovetail.methods.exact_mip import writing_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
@@ -102,6 +103,8 @@ class Facts:
     """Quadratic functions, where all else is rows or networks that can be written as rows; else 0."""
     only_curves: bool = False
     """Whether there are no other predictors."""
+    tree_components: int = 0
+    """Components of these that share rows; else 0."""
 
     @classmethod
     def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
@@ -158,9 +161,12 @@ class Facts:
         return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
 
 
-def _trees(context: SolveContext, options: AutoOptions) -> tuple[int, int]:
-    trees = context.once(tree_problem)
-    return (0, 0) if trees is None else (len(trees.samples), trees.cells.cuts if options.exact else 0)
+def _trees(context: SolveContext, options: AutoOptions) -> tuple[int, int, int]:
+    trees, parts = context.once(tree_problem), context.once(tree_parts)
+    if trees is None:
+        return 0, 0, 0
+    coupled = 0 if parts is None or not options.column_generation else parts.count
+    return len(trees.samples), trees.cells.cuts if options.exact else 0, coupled
 
 
 def _curves(context: SolveContext) -> tuple[int, bool]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.cell_branching import CellBranching
+from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.column_generation import ColumnGeneration
@@ -65,6 +66,8 @@ FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
 CELLS_SHARE, LAST_CELLS_SHARE = 0.15, 1.0
 """First points of trees come in a tenth of a second, and good ones in seconds; a proof may bring as much."""
+CELL_COLUMNS_SHARE = 0.5
+"""Of the time left: boxes of samples that share rows close in seconds where they close at all (water)."""
 FEW_TREE_SAMPLES = 4
 """Samples of tree ensembles: boxes over the inputs of more of them are too many to be closed."""
 MOST_CUTS = 5_000
@@ -184,6 +187,14 @@ PHASES = (
         CELLS_SHARE,
         _first_cell_descent,
         "{tree_samples} samples of tree ensembles: descents over the cells of their inputs",
+    ),
+    Phase(
+        "cell columns",
+        "such, of components that share rows",
+        lambda facts: facts.tree_components > 0,
+        CELL_COLUMNS_SHARE,
+        lambda options: CellColumns(),
+        "{tree_components} components of tree ensembles share rows: boxes of cells as columns",
     ),
     Phase(
         "cell branching",

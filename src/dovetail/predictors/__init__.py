@@ -22,28 +22,27 @@ def _is_estimator(foreign: object) -> bool:
 _is_xgboost = of_class("xgboost.sklearn.XGBModel", "xgboost.core.Booster")
 _is_lightgbm = of_class("lightgbm.sklearn.LGBMModel", "lightgbm.basic.Booster")
 
+_is_catboost = of_class("catboost.core.CatBoost")
+
 
 def _ends_in_trees(foreign: object) -> bool:
     """A pipeline of scikit-learn's whose last step is a tree ensemble, of any library."""
     if not of_class("sklearn.pipeline.Pipeline")(foreign):
         return False
     last = getattr(foreign, "steps", [(None, None)])[-1][1]
-    return any(is_one(last) for is_one in (_is_trees, _is_xgboost, _is_lightgbm))
+    return any(is_one(last) for is_one in (_is_trees, _is_xgboost, _is_lightgbm, _is_catboost))
 
 
 def _is_trees(foreign: object) -> bool:
     """A tree ensemble of scikit-learn's own, or derived from one."""
-    names = {cls.__name__ for cls in type(foreign).__mro__ if cls.__module__.startswith("sklearn.")}
-    return not names.isdisjoint(
-        (
-            "BaseDecisionTree",
-            "ForestRegressor",
-            "ForestClassifier",
-            "BaseGradientBoosting",
-            "BaseHistGradientBoosting",
-            "BaseWeightBoosting",
-        )
-    ) or ("BaseBagging" in names and _is_trees(getattr(foreign, "estimator_", None)))
+    if not _is_estimator(foreign):
+        return False
+    from dovetail.predictors.scikit_learn.estimator import is_a
+    from dovetail.predictors.trees.scikit_learn import READERS
+
+    if is_a(foreign, "BaggingRegressor", "BaggingClassifier"):
+        return _is_trees(getattr(foreign, "estimator_", None))
+    return is_a(foreign, *READERS)
 
 
 def _is_keras(foreign: object) -> bool:
@@ -118,6 +117,13 @@ PREDICTORS: Table[object] = Table(
         "gbdt, DART and random forests; estimators and boosters",
         library="lightgbm",
         recognises=_is_lightgbm,
+    ),
+    Part(
+        "CatBoost",
+        "dovetail.predictors.trees.catboost_model:catboost_trees",
+        "models of numeric features, whatever their trees",
+        library="catboost",
+        recognises=_is_catboost,
     ),
     Part(
         "scikit-learn trees",

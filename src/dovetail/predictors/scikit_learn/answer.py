@@ -8,13 +8,12 @@ encoder refuses others; between two whole numbers, where no answer counts, the n
 from __future__ import annotations
 
 import sys
-import threading
-import warnings
 from typing import Any
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
+from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.centroids import own_nearness
 from dovetail.predictors.scikit_learn.encoders import Categories, categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import (
@@ -23,9 +22,6 @@ from dovetail.predictors.scikit_learn.estimator import (
     is_a,
     last_step,
 )
-
-_warnings = threading.RLock()
-"""Held while a warning is silenced: Python keeps its filters in one place for all threads."""
 
 
 def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
@@ -78,8 +74,7 @@ def _table(estimator: Any, X: FloatArray, named: dict[int, Any]) -> Any:
 
 def _asked(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
     if hasattr(estimator, "feature_names_in_") and isinstance(table, np.ndarray):
-        with _warnings, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        with without_name_warnings():
             return _said(estimator, table)
     return _said(estimator, table)
 
