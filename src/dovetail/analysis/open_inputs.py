@@ -39,8 +39,10 @@ def open_inputs(
     problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1
 ) -> tuple[OpenInput, ...]:
     """Those inputs; none where there was no time to be sure."""
+    if problem.stated.nonzeros > MOST_ENTRIES:
+        return ()
     mip, inputs = problem.mip, np.unique(problem.inputs)
-    if np.all(np.isfinite(mip.lower[inputs]) & np.isfinite(mip.upper[inputs])) or mip.A.nnz > MOST_ENTRIES:
+    if np.all(np.isfinite(mip.lower[inputs]) & np.isfinite(mip.upper[inputs])):
         return ()
     if np.all(propagate(mip.minimised()).finite[inputs]):
         return ()
