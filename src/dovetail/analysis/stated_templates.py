@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.analysis.places import Strided
 from dovetail.analysis.templates import FIXED, Pattern, TemplateArrays, TemplateNetwork
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.block_rows import Place, column_of, entries_of, places_of
 from dovetail.core.family_arrays import FamilyArrays, RowArrays
 from dovetail.core.problem import Problem
 from dovetail.core.row_part import CouplingRows, HostRows, PrivateRows, column_sums
 from dovetail.core.template import FamilyColumns, Template
 
-Place = tuple[str, int]
-"""A column of a block: its family, and where in that."""
 Networks = list[tuple[int, tuple[FamilyColumns, FamilyColumns]]]
 """Numbers of blocks of the problem, and the families that they read and write."""
 
@@ -82,9 +82,10 @@ def _coupling(problem: Problem, bodies: dict[int, _Body]) -> tuple[IntArray, Flo
     numbers, lower, upper = [np.empty(0, dtype=np.int64)], [np.empty(0)], [np.empty(0)]
     own = np.empty(0) if program.host is None else program.host.lower
     for part in program.rows:
-        mine, first = np.arange(first, first + part.size), first + part.size
+        begin, first = first, first + part.size
         if isinstance(part, PrivateRows):
             continue
+        mine = np.arange(begin, first)
         used = part.activity(own) if isinstance(part, HostRows) else np.zeros(part.size)
         if isinstance(part, CouplingRows):
             used = bodies[id(part.template)].fixed_use(part.row, own)
@@ -100,10 +101,12 @@ class _Body:
     def __init__(self, problem: Problem, template: Template, networks: Networks) -> None:
         self._problem, self.template, self.networks = problem, template, networks
         self._private = [
-            (row, number, self._entries(row, number)) for row in template.rows for number in range(row.width)
+            (row, number, entries_of(template, row, number))
+            for row in template.rows
+            for number in range(row.width)
         ]
         in_rows = {place for _, _, entries in self._private for place in entries}
-        outputs = {place for _, (_, out) in networks for place in _places(out)}
+        outputs = {place for _, (_, out) in networks for place in places_of(out)}
         self._data = {
             (name, k)
             for name, family in template.families.items()
@@ -116,7 +119,7 @@ class _Body:
     def _columns(self) -> Iterator[Place]:
         """Local columns: as networks read and write them, then family by family."""
         seen = dict.fromkeys(
-            place for _, (into, out) in self.networks for place in (*_places(into), *_places(out))
+            place for _, (into, out) in self.networks for place in (*places_of(into), *places_of(out))
         )
         everything = (
             (name, k) for name, family in self.template.families.items() for k in range(family.width)
@@ -126,9 +129,9 @@ class _Body:
     def _seeds(self) -> list[set[Place]]:
         """Columns of networks; those that share one which can move in every block are one."""
         seeds: list[set[Place]] = []
-        outputs = {place for _, (_, out) in self.networks for place in _places(out)}
+        outputs = {place for _, (_, out) in self.networks for place in places_of(out)}
         for _, (into, out) in self.networks:
-            mine = {place for place in (*_places(into), *_places(out)) if place in self._local}
+            mine = {place for place in (*places_of(into), *places_of(out)) if place in self._local}
             firm = {p for p in mine if p in outputs or not _fixed(self.template.families[p[0]], p[1], np.any)}
             for other in [seed for seed in seeds if seed & firm]:
                 mine |= other
@@ -169,26 +172,15 @@ class _Body:
             grown = bool(touched)
         return not waiting and not apart and set(self._local) <= known
 
-    def _entries(self, row: RowArrays, number: int) -> dict[Place, FloatArray]:
-        """Of one of the rows that were stated as one: (blocks,) or (1,) numbers by column, none all 0."""
-        found: dict[Place, FloatArray] = {}
-        for name, entry in row.coefficients.items():
-            width = self.template.families[name].width
-            for k in range(width) if row.summed else (number if width > 1 else 0,):
-                numbers = _column(entry, k if row.summed else number)
-                if np.any(numbers):
-                    found[name, k] = numbers
-        return found
-
     def fixed_use(self, row: RowArrays, own: FloatArray) -> FloatArray:
         """(width,) of a coupling row, by the host's columns and by data."""
         used = np.zeros(row.width)
         for column, entry in row.host.items():
             used += entry.ravel() * own[column]
         for number in range(row.width):
-            for (name, k), entry in self._entries(row, number).items():
+            for (name, k), entry in entries_of(self.template, row, number).items():
                 if (name, k) in self._data:
-                    values = entry * _column(self.template.families[name].lower, k)
+                    values = entry * column_of(self.template.families[name].lower, k)
                     used[number] += column_sums(np.broadcast_to(values, self.template.count)[:, None])[0]
         return used
 
@@ -198,38 +190,39 @@ class _Body:
         families = [template.families[name] for name, _ in places]
         return TemplateArrays(
             first_component + np.arange(template.count),
-            self._host_columns(places),
-            self._problem.stated.sign * self._spread(places, "cost"),
+            self._places(places),
+            self._spread(places, "cost", self._problem.stated.sign),
             self._spread(places, "lower"),
             self._spread(places, "upper"),
             np.array([family.integer for family in families]),
             tuple(self._network(number, *families) for number, families in self.networks),
             self._pattern([(i, entries) for i, (_, _, entries) in enumerate(self._private)]),
-            self._beside([_column(row.lower, k) for row, k, _ in self._private]),
-            self._beside([_column(row.upper, k) for row, k, _ in self._private]),
+            self._beside([column_of(row.lower, k) for row, k, _ in self._private]),
+            self._beside([column_of(row.upper, k) for row, k, _ in self._private]),
             self._pattern(list(self._coupling_rows())),
         )
 
-    def _host_columns(self, places: list[Place]) -> IntArray:
-        """(N, c) where local columns are among all."""
-        template, blocks = self.template, np.arange(self.template.count)[:, None]
+    def _places(self, places: list[Place]) -> Strided:
+        """Where local columns are among all."""
+        template = self.template
         width = np.array([template.families[name].width for name, _ in places])
         first = np.array([template.first_column + template.families[name].first + k for name, k in places])
-        return np.asarray(first + blocks * width)
+        return Strided(template.count, first, width)
 
-    def _spread(self, places: list[Place], part: str) -> FloatArray:
-        return self._beside([_column(getattr(self.template.families[name], part), k) for name, k in places])
+    def _spread(self, places: list[Place], part: str, sign: float = 1.0) -> FloatArray:
+        families = self.template.families
+        return self._beside([sign * column_of(getattr(families[name], part), k) for name, k in places])
 
     def _network(self, number: int, into: FamilyColumns, out: FamilyColumns) -> TemplateNetwork:
-        reads = _places(into)
+        reads = places_of(into)
         local = np.array([self._local.get(place, FIXED) for place in reads])
         data = self._beside(
             [
-                _column(self.template.families[name].lower, k) if (name, k) in self._data else np.zeros(1)
+                column_of(self.template.families[name].lower, k) if (name, k) in self._data else np.zeros(1)
                 for name, k in reads
             ]
         )
-        outputs = np.array([self._local[place] for place in _places(out)])
+        outputs = np.array([self._local[place] for place in places_of(out)])
         return TemplateNetwork(number, local, data, outputs, self._problem.blocks[number].classifies)
 
     def _coupling_rows(self) -> Iterator[tuple[int, dict[Place, FloatArray]]]:
@@ -238,7 +231,7 @@ class _Body:
         for part in self._problem.stated.rows:
             if isinstance(part, CouplingRows) and part.template is self.template:
                 for number in range(part.row.width):
-                    entries = self._entries(part.row, number)
+                    entries = entries_of(self.template, part.row, number)
                     yield first + number, {p: e for p, e in entries.items() if p not in self._data}
             first += part.size
 
@@ -257,28 +250,18 @@ class _Body:
         shape = (self.template.count, len(columns))
         if all(len(column) == 1 for column in columns):
             return np.broadcast_to(np.array([float(column[0]) for column in columns]), shape)
-        beside = np.empty(shape)
+        beside = np.empty(shape, order="F")  # columns are what everybody works with
         for k, column in enumerate(columns):
             beside[:, k] = column
         return beside
 
 
-def _places(columns: FamilyColumns) -> list[Place]:
-    """The columns of families, side by side."""
-    return [(name, k) for name in columns.families for k in range(columns.template.families[name].width)]
-
-
-def _column(array: FloatArray, k: int) -> FloatArray:
-    """(blocks,) or (1,): one column of an array that broadcasts to (blocks, columns)."""
-    return array.reshape(1) if array.ndim == 0 else array[:, k if array.shape[1] > 1 else 0]
-
-
 def _fixed(family: FamilyArrays, k: int, where: Callable[[BoolArray], object] = np.all) -> bool:
     """Whether a column has one value in each block, or with `np.any` in one of them."""
-    return bool(where(_column(family.lower, k) == _column(family.upper, k)))
+    return bool(where(column_of(family.lower, k) == column_of(family.upper, k)))
 
 
 def _one_kind(row: RowArrays, k: int) -> bool:
     """Whether a row is an equation in all blocks, or in none."""
-    equal = _column(row.lower, k) == _column(row.upper, k)
+    equal = column_of(row.lower, k) == column_of(row.upper, k)
     return bool(np.all(equal)) or not np.any(equal)

@@ -312,8 +312,12 @@ class Incumbent:
     @cached_property
     def _improvable(self) -> bool:
         """Some column that the blocks and integers leave open carries cost."""
-        parts = (part for part in self._program.columns if part.costs)
-        return any(np.any((part.cost != 0.0) & ~part.of(self._tied) & ~part.integer) for part in parts)
+        for part in self._program.columns:
+            if part.costs:
+                movable = (part.lower < part.upper) & ~part.of(self._tied) & ~part.integer
+                if np.any(movable & (part.cost != 0.0)):
+                    return True
+        return False
 
     @property
     def _has_time_to_improve(self) -> bool:
