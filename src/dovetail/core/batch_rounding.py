@@ -27,7 +27,7 @@ APART = 4.0
 """This machine may err to one side and another one to the other, and what a few rows show is not the most."""
 ROWS, HAIR = 16, 1e-4
 """A row by itself may happen to be rounded well: it is looked at with so many others, moved by this part."""
-MOST_NEAR = 4096
+MOST_NEAR = 256
 """Rows that are looked at so: what as many show of a network's rounding, more of them hardly change; and
 every row is compared with its float64 copy besides."""
 DOUBLE = 2.0**-49

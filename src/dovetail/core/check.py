@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,9 +29,9 @@ from dovetail.core.html_table import grid
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 
-MANY_SAMPLES = 10_000
-"""Of all blocks: with more, an answer that completed a point is not asked for again to check it. With fewer a
-second question costs nothing, and finds predictors that answer differently from call to call at once (the
+SLOW = 0.01
+"""Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick
+ones a second question costs nothing, and finds those that answer differently from call to call at once (the
 last check of a solve does in any case)."""
 
 
@@ -132,15 +133,16 @@ class Checker:
 
     def completed(self, x: FloatArray, *, one_by_one: bool = False) -> tuple[FloatArray, Violation]:
         """`x` with every output as its own predictor says, and how far that is from satisfying all."""
-        problem, answers = self._problem, None
-        if len(problem.stages) == 1 and sum(block.samples for block in problem.blocks) > MANY_SAMPLES:
+        problem, answers, begin = self._problem, None, perf_counter()
+        if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
             x = x.copy()
             answers = [block.predictor.predict(x[block.inputs]) for block in problem.blocks]
             for block, values in zip(problem.blocks, answers, strict=True):
                 x[block.outputs] = block.decode(values)
         else:
             x = problem.predict(x)
-        return x, self.violation(x, one_by_one=one_by_one, answers=answers)
+        slow = perf_counter() - begin > SLOW
+        return x, self.violation(x, one_by_one=one_by_one, answers=answers if slow else None)
 
     def violation(
         self, x: FloatArray, *, one_by_one: bool = False, answers: list[FloatArray] | None = None
