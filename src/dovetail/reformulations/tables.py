@@ -66,8 +66,9 @@ class _Table:
 
 def may_have_tables(problem: Problem) -> bool:
     """Whether some sample reads nothing but whole and fixed columns: known before any box is."""
-    mip = problem.mip
-    whole = mip.integer | (mip.lower == mip.upper)
+    whole = np.zeros(problem.stated.n_columns, dtype=bool)
+    for part in problem.stated.columns:
+        part.of(whole)[:] = part.integer | (part.lower == part.upper)
     for block in problem.blocks:
         if block.classifies:
             whole[block.outputs] = True

@@ -78,11 +78,12 @@ class ProblemFacts:
     @classmethod
     def of(cls, problem: Problem, *, ask: bool = True) -> ProblemFacts:
         """Of a problem as it is now; `ask` its predictors for the classes of untouched samples."""
-        mip = problem.mip
-        read, written = np.zeros((2, mip.n_columns), dtype=bool)
+        program = problem.stated
+        read, written = np.zeros((2, program.n_columns), dtype=bool)
         read[problem.inputs] = written[problem.outputs] = True
         blocks = tuple(_block_facts(problem, block, ask) for block in problem.blocks)
-        return cls(mip.sense, mip.n_rows, mip.lower, mip.upper, mip.integer, read, written, blocks)
+        limits = (program.lower, program.upper, program.integer)
+        return cls(program.sense, program.n_rows, *limits, read, written, blocks)
 
     def to_record(self) -> dict[str, Any]:
         """As JSON has it: what is the same for many columns is written once."""
@@ -126,7 +127,7 @@ def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:
 
 def _untouched(problem: Problem, block: Block, ask: bool) -> Untouched | None:
     """None where the rows give no starting value."""
-    if problem.mip.A.nnz > MOST_ENTRIES or block.samples > MOST_ASKED:
+    if problem.stated.nonzeros > MOST_ENTRIES or block.samples > MOST_ASKED:
         return None
     values = untouched_inputs(problem, block)
     if np.all(np.isnan(values)):
