@@ -99,12 +99,12 @@ class Facts:
     """Samples, where all predictors are tree ensembles; else 0."""
     cuts: int = 0
     """Of the inputs of these, within their box, where anything is to be proved; else 0."""
+    tree_components: int = 0
+    """Components of these that share rows; else 0."""
     curves: int = 0
     """Quadratic functions, where all else is rows or networks that can be written as rows; else 0."""
     only_curves: bool = False
     """Whether there are no other predictors."""
-    tree_components: int = 0
-    """Components of these that share rows; else 0."""
 
     @classmethod
     def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
