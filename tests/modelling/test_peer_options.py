@@ -1,5 +1,7 @@
 """Keywords of the peers."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -25,3 +27,21 @@ def test_probabilities_are_asked_of_what_has_them():
     dt.add_predictor_constr(
         model, LogisticRegression().fit(X, X[:, 0] > 0), x, y, output_type="probability_1"
     )
+
+
+def test_classes_in_continuous_columns_are_asked_about():
+    """0.9 <= p means nothing of a class: whoever did not say what the outputs are is told."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    estimator = LogisticRegression().fit(X, X[:, 0] > 0)
+
+    def attach(integer, **options):
+        mip = dt.Mip([0.0, 0.0, 1.0], lower=[-1, -1, 0], upper=1.0, integer=[False, False, integer])
+        dt.add_predictor_constr(dt.Problem(mip), estimator, [0, 1], [2], **options)
+
+    with pytest.warns(UserWarning, match="LogisticRegression gives classes, 0 or 1, .* probability_1"):
+        attach(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        attach(True)
+        attach(False, output_type="classification")
+        attach(False, output_type="probability_1")

@@ -19,6 +19,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import ModelError, PredictorError
 from dovetail.core.families import Family, FamilyRow
+from dovetail.core.feature_order import labels_of, require_feature_order
 from dovetail.core.html_table import facts
 from dovetail.core.mip import Mip
 from dovetail.core.names import in_short
@@ -177,6 +178,7 @@ class Problem:
             epsilon=epsilon,
         )
         block = replace(block, inputs=into, outputs=out)
+        self._require_feature_order(block, data)
         if data is not None:
             block = replace(block, training_range=TrainingRange.of(name, data, into.shape[1]))
         self._require_single_writer(block)
@@ -190,6 +192,15 @@ class Problem:
         self._read[block.inputs] = True
         self.__dict__.pop("stages", None)
         return block
+
+    def _require_feature_order(self, block: Block, data: Any) -> None:
+        """Refuse inputs and training data whose names are the features, in another order."""
+        trained, labels = block.description.feature_names, labels_of(data)
+        if labels is not None:
+            require_feature_order(block.name, "data", [str(label) for label in labels], trained)
+        if trained is not None and len(block.inputs) and self.stated.names is not None:
+            names = [self.stated.column_name(j) for j in block.inputs[0].tolist()]
+            require_feature_order(block.name, "inputs", names, trained)
 
     def _new_name(self, said: Any) -> str:
         """The name of the next block."""

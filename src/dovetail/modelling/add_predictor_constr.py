@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
+from dovetail.core.feature_order import labels_of
 from dovetail.core.foreign import ForeignModel
 from dovetail.core.predictor import as_predictor
 from dovetail.core.problem import Problem
@@ -73,16 +75,8 @@ def add_predictor_constr(
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
     description = _described(trial, new, foreign, predictor)
     _require_order(name, description, input_vars, data)
-    new.output_type = kind = output_type_of(description, output_type)
-    created = None
-    if output_vars is None:
-        assert description.outputs is not None
-        shape = trial.attach_with_fresh_outputs(new, description.outputs)
-        require_probability(new, output_type)
-        new.outputs = created = foreign.create(shape, binary=kind == "classification", name=new.name)
-    else:
-        trial.attach(new)
-        require_probability(new, output_type)
+    new.output_type = output_type_of(description, output_type)
+    created = _attach(trial, new, foreign, description, output_type)
     registry.read |= trial.keys(new.inputs)
     registry.written |= trial.keys(new.outputs)
     if isinstance(model, Problem):
@@ -104,6 +98,29 @@ def _described(trial: Trial, new: Attachment, foreign: ForeignModel, predictor: 
             with suppress(PredictorError):
                 return trial.described(new)
         raise
+
+
+def _attach(
+    trial: Trial, new: Attachment, foreign: ForeignModel, description: Description, asked: PeerOutputType
+) -> Any:
+    """Accept `new`; the outputs that were made for it, if none were given."""
+    classifies = new.output_type == "classification"
+    if new.outputs is None:
+        assert description.outputs is not None
+        shape = trial.attach_with_fresh_outputs(new, description.outputs)
+        require_probability(new, asked)
+        new.outputs = foreign.create(shape, binary=classifies, name=new.name)
+        return new.outputs
+    trial.attach(new)
+    require_probability(new, asked)
+    if classifies and asked is None and trial.has_continuous_outputs(new):
+        warnings.warn(
+            f"{new.name}: {description.name} gives classes, 0 or 1, and its outputs here are continuous; "
+            'output_type="probability_1" asks for the probability, output_type="classification" says that '
+            "classes are meant.",
+            stacklevel=3,
+        )
+    return None
 
 
 def _loaded(predictor: Any) -> Any:
@@ -135,7 +152,7 @@ def _require_order(name: str, description: Description, inputs: Any, data: Any) 
     """Refuse a frame whose columns are not the features the predictor was trained on, in their order."""
     expected = description.feature_names
     for what, given in (("input_vars", inputs), ("data", data)):
-        found = _labels(given)
+        found = labels_of(given)
         if expected is None or found is None:
             continue
         if found != list(expected) and all(isinstance(column, str) for column in found):
@@ -143,11 +160,3 @@ def _require_order(name: str, description: Description, inputs: Any, data: Any) 
                 f"{name}: {what} has the columns {', '.join(found)}, but the predictor was trained on "
                 f"{', '.join(map(str, expected))}; give these, in this order."
             )
-
-
-def _labels(given: Any) -> list[Any] | None:
-    """What a table calls its columns, if it is one; a series of pandas its entries."""
-    if hasattr(type(given), "iloc"):
-        return list(getattr(given, "columns", given.index))
-    columns = getattr(given, "columns", None) if hasattr(type(given), "__array__") else None
-    return None if columns is None else list(columns)

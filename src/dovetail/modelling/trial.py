@@ -44,6 +44,11 @@ class Trial:
         problem, columns = self._problem(inputs, self._registry.attachments if involved else ())
         new.add_to(problem, columns, outputs.column)
 
+    def has_continuous_outputs(self, new: Attachment) -> bool:
+        """Whether any column that was given for an output may be between two integers."""
+        _, outputs = self._found(new, sample_places)
+        return not bool(np.all(self._reading.mip.integer[outputs.column]))
+
     def described(self, new: Attachment) -> Description:
         """What the predictor says of itself, before outputs and their kind are chosen."""
         problem, columns = self._problem(self._found(new, input_places), ())
