@@ -59,9 +59,7 @@ def test_an_unknown_name_lists_the_known_ones():
 def test_a_part_says_what_it_needs():
     table = small_table()
     assert table["one"].availability() == ""
-    assert table["far"].availability() == 'not installed: pip install "dovetail[far]"'
-    bare = Part("bare", "a:b", "", library="no-such-library")
-    assert bare.availability() == "not installed: pip install no-such-library"
+    assert table["far"].availability() == "not installed: pip install no-such-library"
     assert ENGINES["highs"].availability().startswith("highspy 1.")
 
 

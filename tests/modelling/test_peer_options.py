@@ -38,7 +38,7 @@ def test_classes_in_continuous_columns_are_asked_about():
         mip = dt.Mip([0.0, 0.0, 1.0], lower=[-1, -1, 0], upper=1.0, integer=[False, False, integer])
         dt.add_predictor_constr(dt.Problem(mip), estimator, [0, 1], [2], **options)
 
-    with pytest.warns(UserWarning, match="LogisticRegression gives classes, 0 or 1, .* probability_1"):
+    with pytest.warns(UserWarning, match="LogisticRegression gives classes, 0 or 1, .*probability_1"):
         attach(False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

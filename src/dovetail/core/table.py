@@ -59,8 +59,7 @@ class Part:
                 return f"{name} {version(name)}"
             except PackageNotFoundError:
                 continue
-        wanted = f'"dovetail[{self.extra}]"' if self.extra else names[0]
-        return f"not installed: pip install {wanted}"
+        return f"not installed: pip install {names[0]}"
 
 
 class Table(Mapping[str, Part], Generic[Made]):

@@ -301,7 +301,7 @@ class Result:
     def plot(self, *, width: float = 8.0) -> Any:
         """Point and bound over the seconds, and residuals where there are any, as a matplotlib figure.
 
-        `width` is in inches. Needs `pip install "dovetail[plot]"`.
+        `width` is in inches. Needs matplotlib.
         """
         from dovetail.report.matplotlib_plot import course_figure
 
