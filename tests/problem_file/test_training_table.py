@@ -27,6 +27,8 @@ def test_of_more_columns_those_with_the_features_names_are_taken(tmp_path):
     table = read_training_table(written(tmp_path, "y,b,a\n1,2,3\n"))
     assert np.asarray(table.of(["a", "b"])).tolist() == [[3.0, 2.0]]
     assert table.of(["a", "b"]).columns is None  # they are where the features are
+    assert np.asarray(table.of(["a_wall", "b[wall]"])).tolist() == [[3.0, 2.0]]
+    assert table.of(["a_1", "a_2"]) is table  # which of them is b?
     assert table.of(["a", "z"]) is table  # the count will say what is wrong
     assert table.of(["a", 2.0]) is table
 

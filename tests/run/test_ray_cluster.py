@@ -14,7 +14,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.ray_cluster import ray_cluster
 from tests.analysis.test_templates import treated
 
-ray = pytest.importorskip("ray", reason='Ray is not installed: pip install ray')
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from dovetail.core.errors import PredictorError
@@ -12,13 +12,13 @@ from dovetail.core.names import split_index
 def require_feature_order(block: str, what: str, given: Sequence[str], trained: Sequence[str] | None) -> None:
     """Refuse names that are those of all features, in another order.
 
-    A feature may be called by a whole name (``heat``), by what stands before the indices (``heat[3]``), or
-    by one of them (``setting[heat,3]``). Names that say anything else say nothing about the order.
+    A feature may be called by a whole name (``heat``), by what a name begins with (``heat[3]``,
+    ``heat_oven``), or by one of its indices (``setting[heat,3]``). Names that say anything else say nothing about the order.
     """
     if trained is None or len(given) != len(trained) or all(name.isdigit() for name in trained):
         return
     known = set(trained)
-    meant = [_features_in(name, known) for name in given]
+    meant = [features_in(name, known) for name in given]
     if any(len(features) != 1 for features in meant):
         return
     order = [features.pop() for features in meant]
@@ -29,12 +29,18 @@ def require_feature_order(block: str, what: str, given: Sequence[str], trained: 
         )
 
 
-def _features_in(name: str, known: set[str]) -> set[str]:
-    """Which features a name may mean."""
+def features_in(name: str, known: Collection[str]) -> set[str]:
+    """Which features a name of a column may mean."""
     if name in known:
         return {name}
-    label, index = split_index(name)
-    return known & {label, *map(str, index)}
+    _, index = split_index(name)
+    begun = {feature for feature in known if feature and _begins(name, feature)}
+    return begun | {str(part) for part in index} & set(known)
+
+
+def _begins(name: str, feature: str) -> bool:
+    """Whether a name goes on behind a feature with what is no letter of a word."""
+    return name.startswith(feature) and not name[len(feature)].isalnum()
 
 
 def labels_of(table: Any) -> list[Any] | None:

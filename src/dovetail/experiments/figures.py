@@ -104,7 +104,7 @@ def _pyplot() -> Any:
         import matplotlib
     except ImportError:
         raise dt.MissingDependencyError(
-            'figures need matplotlib: pip install matplotlib. The results file is complete without; '
+            "figures need matplotlib: pip install matplotlib. The results file is complete without; "
             "run the same command again with --resume."
         ) from None
     matplotlib.use("Agg")

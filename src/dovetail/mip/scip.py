@@ -65,7 +65,7 @@ def import_scip(who: str) -> Any:
     try:
         import pyscipopt
     except ImportError:
-        raise MissingDependencyError(f'{who} needs PySCIPOpt: pip install pyscipopt.') from None
+        raise MissingDependencyError(f"{who} needs PySCIPOpt: pip install pyscipopt.") from None
     return pyscipopt
 
 

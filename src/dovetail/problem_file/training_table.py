@@ -11,6 +11,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
+from dovetail.core.feature_order import features_in
 
 LARGEST = 1 << 30
 """Bytes: only ranges are taken from it, and a file of that size takes half a minute to read."""
@@ -31,10 +32,13 @@ class TrainingTable:
 
         These are in the order of the features, whatever the predictor calls them: they need no names then.
         """
-        names = [feature for feature in features if isinstance(feature, str)]
-        if self.columns is None or len(names) != len(features) or not set(names) <= set(self.columns):
+        if self.columns is None or not all(isinstance(feature, str) for feature in features):
             return self
-        return TrainingTable(self.values[:, [self.columns.index(name) for name in names]], None)
+        meant = [features_in(str(feature), self.columns) for feature in features]
+        places = [self.columns.index(*names) for names in meant if len(names) == 1]
+        if len(set(places)) < len(features):
+            return self
+        return TrainingTable(self.values[:, places], None)
 
 
 def read_training_table(file: Path) -> TrainingTable:

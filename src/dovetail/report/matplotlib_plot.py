@@ -34,7 +34,7 @@ def _figure_class() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingDependencyError('plot() needs matplotlib: pip install matplotlib.') from None
+        raise MissingDependencyError("plot() needs matplotlib: pip install matplotlib.") from None
     return Figure
 
 

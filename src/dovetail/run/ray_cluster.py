@@ -46,7 +46,7 @@ LONGEST_FOLDER = 35
 def ray_cluster(where: object, workers: int) -> Iterator[RayCluster]:
     """A cluster that has room for so many workers; ended after it if it was started here."""
     if ray is None:
-        raise MissingDependencyError('cluster= needs Ray: pip install ray.')
+        raise MissingDependencyError("cluster= needs Ray: pip install ray.")
     started = not ray.is_initialized()
     with ExitStack() as until_the_end:
         if started:

@@ -204,9 +204,7 @@ def import_pyscipopt_ml() -> tuple[Any, Any]:
     try:
         from pyscipopt_ml.add_predictor import add_predictor_constr
     except ImportError:
-        raise MissingDependencyError(
-            'method "big-m" needs PySCIPOpt-ML: pip install pyscipopt-ml.'
-        ) from None
+        raise MissingDependencyError('method "big-m" needs PySCIPOpt-ML: pip install pyscipopt-ml.') from None
     return scip, add_predictor_constr
 
 

@@ -42,7 +42,7 @@ def _import_onnx() -> Any:
         import onnx
         import onnx.numpy_helper
     except ImportError:
-        raise MissingDependencyError('an ONNX model needs onnx: pip install onnx.') from None
+        raise MissingDependencyError("an ONNX model needs onnx: pip install onnx.") from None
     return onnx
 
 
