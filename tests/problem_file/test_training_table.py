@@ -26,7 +26,7 @@ def test_a_line_of_names_is_optional_and_cells_may_be_empty(tmp_path):
 def test_of_more_columns_those_with_the_features_names_are_taken(tmp_path):
     table = read_training_table(written(tmp_path, "y,b,a\n1,2,3\n"))
     assert np.asarray(table.of(["a", "b"])).tolist() == [[3.0, 2.0]]
-    assert table.of(["a", "b"]).columns is None  # they are where the features are
+    assert table.of(["a", "b"]).columns == ("a", "b")
     assert np.asarray(table.of(["a_wall", "b[wall]"])).tolist() == [[3.0, 2.0]]
     assert table.of(["a_1", "a_2"]) is table  # which of them is b?
     assert table.of(["a", "z"]) is table  # the count will say what is wrong

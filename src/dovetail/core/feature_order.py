@@ -13,7 +13,8 @@ def require_feature_order(block: str, what: str, given: Sequence[str], trained: 
     """Refuse names that are those of all features, in another order.
 
     A feature may be called by a whole name (``heat``), by what a name begins with (``heat[3]``,
-    ``heat_oven``), or by one of its indices (``setting[heat,3]``). Names that say anything else say nothing about the order.
+    ``heat_oven``), or by one of its indices (``setting[heat,3]``). Names that say anything else say nothing
+    about the order.
     """
     if trained is None or len(given) != len(trained) or all(name.isdigit() for name in trained):
         return

@@ -152,9 +152,9 @@ def _require_order(name: str, description: Description, inputs: Any, data: Any) 
     """Refuse a frame whose columns are not the features the predictor was trained on, in their order."""
     expected = description.feature_names
     for what, given in (("input_vars", inputs), ("data", data)):
-        found = labels_of(given)
-        if expected is None or found is None:
+        if expected is None or not hasattr(type(given), "iloc"):  # of pandas; others may have names of theirs
             continue
+        found = labels_of(given) or []
         if found != list(expected) and all(isinstance(column, str) for column in found):
             raise PredictorError(
                 f"{name}: {what} has the columns {', '.join(found)}, but the predictor was trained on "

@@ -28,17 +28,14 @@ class TrainingTable:
         return self.values
 
     def of(self, features: Sequence[object]) -> TrainingTable:
-        """The columns that are called as the features are, where there are others too.
-
-        These are in the order of the features, whatever the predictor calls them: they need no names then.
-        """
+        """The columns that are called as the features are, where there are others too."""
         if self.columns is None or not all(isinstance(feature, str) for feature in features):
             return self
         meant = [features_in(str(feature), self.columns) for feature in features]
-        places = [self.columns.index(*names) for names in meant if len(names) == 1]
-        if len(set(places)) < len(features):
+        names = [name for one in meant if len(one) == 1 for name in one]
+        if len(set(names)) < len(features):
             return self
-        return TrainingTable(self.values[:, places], None)
+        return TrainingTable(self.values[:, [self.columns.index(name) for name in names]], tuple(names))
 
 
 def read_training_table(file: Path) -> TrainingTable:
