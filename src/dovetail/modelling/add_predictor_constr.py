@@ -83,8 +83,9 @@ def add_predictor_constr(
     else:
         trial.attach(new)
         require_probability(new, output_type)
-    registry.read |= trial.keys(new.inputs)
-    registry.written |= trial.keys(new.outputs)
+    read, written = trial.keys_of(new)
+    registry.read |= read
+    registry.written |= written
     if isinstance(model, Problem):
         _add_to_own(model, foreign, new)
     constr = PredictorConstr(model, foreign, new, created, predictor)
