@@ -5,10 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer, MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.predictor import as_predictor
+from dovetail.predictors import PREDICTORS
 from dovetail.predictors.trees.agreement import agreeing, probe_rows
 from tests.predictors.trees import models
 
@@ -168,3 +172,16 @@ def test_a_model_trained_again_is_read_again():
     model.fit(X, -y)
     assert np.array_equal(predictor.trees().values(X), model.predict(X)[:, None])
     assert not np.array_equal(before.values(X), predictor.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("before", "kind"),
+    [
+        ((StandardScaler(),), "scalers and trees"),
+        (("passthrough", make_pipeline(StandardScaler(), MinMaxScaler())), "scalers and trees"),
+        ((PolynomialFeatures(),), "scikit-learn"),
+        ((StandardScaler(), Binarizer()), "scikit-learn"),
+    ],
+)
+def test_trees_behind_what_mixes_features_are_a_step_like_any_other(before, kind):
+    assert PREDICTORS.recognised(make_pipeline(*before, DecisionTreeRegressor())) == kind

@@ -15,15 +15,13 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors import SCALERS
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, steps_of
 from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
 from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
 from dovetail.predictors.trees.thresholds import largest_going_left
 from dovetail.predictors.trees.xgboost_model import XgboostEstimator
-
-SCALERS = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")
-"""Of scikit-learn's: those that change each feature by itself, and rise."""
 
 
 def pipeline_trees(pipeline: Any) -> TreePredictor:
