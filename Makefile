@@ -9,7 +9,7 @@ MACHINE := $(shell uname -m)
 
 .PHONY: demo test test-full test-arithmetic coverage lint format docs gallery bench clean
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --durations=25 --durations-min=3
 
 # What every answer passes through, whichever method found it. Its tests are quick and run first, with coverage and a
 # floor. Only these: on Python 3.11 tracing costs about half as much time again, and the suite has 12 minutes.

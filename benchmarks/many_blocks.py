@@ -2,6 +2,7 @@
 
     python -m benchmarks.many_blocks --sizes 400 2000 10000 --limit 10
     python -m benchmarks.many_blocks --sizes 100000 --method nothing      what the engine itself takes
+    python -m benchmarks.many_blocks --sizes 100000 --stated              by `problem.add_template`
 
 Water, 2x16 (or --network), look-alike data: undrinkable rows while there are enough, then rows drawn again
 with noise; the 18 budgets grow with the number of samples. One thread, every size in a process of its own.
@@ -45,9 +46,9 @@ class Nothing:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """The samples as they are; they are the sides of the first rows."""
-        (block,), mip = context.problem.blocks, context.problem.mip
-        x = np.zeros(mip.n_columns)
-        x[block.inputs] = mip.row_lower[: block.inputs.size].reshape(block.inputs.shape)
+        (block,), program = context.problem.blocks, context.problem.stated
+        x = np.zeros(program.n_columns)
+        x[block.inputs] = program.row_lower[: block.inputs.size].reshape(block.inputs.shape)
         context.incumbent.offer(x, "nothing")
         return MethodOutcome(StopReason.STALLED, 1)
 
@@ -60,6 +61,9 @@ class Asked:
     network: str
     method: str
     limit: float
+    stated: bool = False
+    """Whether the samples are said to be a template, or written out as a program."""
+    device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,36 @@ class Answer:
 
 def many_blocks(n: int, judge: Judge) -> Water:
     """`n` undrinkable samples, budgets in proportion."""
-    return formulate(
-        _samples(n, judge), judge.network, judge.training, budget=BUDGET * max(1.0, n / PER_BUDGET)
+    return formulate(_samples(n, judge), judge.network, judge.training, budget=_budget(n))
+
+
+def stated(n: int, judge: Judge) -> Water:
+    """The same as a template."""
+    samples, problem = _samples(n, judge), dt.Problem(sense="max")
+    width = samples.shape[1]
+    template = problem.add_template(
+        n,
+        {
+            "potable": dt.Family(upper=1.0, cost=1.0, integer=True),
+            "x": dt.Family(lower=-np.inf, width=width),
+            "up": dt.Family(width=width),
+            "down": dt.Family(width=width),
+        },
+        rows=[dt.FamilyRow({"x": 1.0, "up": -1.0, "down": 1.0}, samples, samples, name="treatment")],
+        coupling=[
+            dt.FamilyRow({side: 1.0}, upper=_budget(n), name=f"budget_{side}") for side in ("up", "down")
+        ],
     )
+    problem.add_predictor(
+        judge.network, template["x"], template["potable"],
+        output_type="classification", threshold=0.0, name="potability",
+    )  # fmt: skip
+    columns = template["x"].columns, template["potable"].columns[:, 0]
+    return Water(problem, judge.network, judge.training, samples, *columns)
+
+
+def _budget(n: int) -> float:
+    return BUDGET * max(1.0, n / PER_BUDGET)
 
 
 def _samples(n: int, judge: Judge) -> FloatArray:
@@ -102,10 +133,10 @@ def answered(asked: Asked) -> Answer:
     torch.set_num_threads(1)
     judge = train(asked.network, allow_constant=True, epochs=20)
     before, begin = _peak(), time.process_time()
-    instance = many_blocks(asked.n, judge)
+    instance = (stated if asked.stated else many_blocks)(asked.n, judge)
     building, begin, wall = time.process_time() - begin, time.process_time(), time.perf_counter()
     method = Nothing() if asked.method == Nothing.name else asked.method
-    result = dt.solve(instance.problem, method, time_limit=asked.limit, log=False)
+    result = dt.solve(instance.problem, method, time_limit=asked.limit, device=asked.device, log=False)
     solving, wall = time.process_time() - begin, time.perf_counter() - wall
     counts = instance.counts(result)
     return Answer(
@@ -120,7 +151,13 @@ def _peak() -> float:
 
 
 def run(
-    sizes: Sequence[int] = SIZES, *, network: str = "2x16", method: str = "auto", limit: float = LIMIT
+    sizes: Sequence[int] = SIZES,
+    *,
+    network: str = "2x16",
+    method: str = "auto",
+    limit: float = LIMIT,
+    stated: bool = False,
+    device: str | None = None,
 ) -> Table:
     """One size after the other."""
     table = Table(
@@ -130,7 +167,7 @@ def run(
          "GB before"],
     )  # fmt: skip
     for n in sizes:
-        (answer,) = each(answered, [Asked(n, network, method, limit)], 1)
+        (answer,) = each(answered, [Asked(n, network, method, limit, stated, device)], 1)
         bound = "-" if answer.bound is None else f"{answer.bound:,.1f}"
         seconds = (answer.building, answer.solving, answer.wall)
         table.rows.append(
@@ -150,8 +187,10 @@ def main() -> None:
     parser.add_argument("--network", default="2x16")
     parser.add_argument("--method", default="auto", help="a name of `dovetail list`, or nothing")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of each solve")
+    parser.add_argument("--stated", action="store_true", help="by problem.add_template")
+    parser.add_argument("--device", help="cuda: where the blocks are priced")
     options = parser.parse_args()
-    table = run(options.sizes, network=options.network, method=options.method, limit=options.limit)
+    table = run(options.sizes, **{name: value for name, value in vars(options).items() if name != "sizes"})
     table.show(Console(width=150))
 
 

@@ -50,6 +50,8 @@ HOUSE_LP = {
     "bounds/safe_lp.py",
     "linearised/condition_rows.py",
     "linearised/trust_region.py",
+    "methods/cell_columns/choice.py",
+    "methods/cell_columns/frontier.py",
     "methods/cell_descent/cell_program.py",
     "methods/column_generation/master.py",
     "methods/column_generation/restricted_master.py",

@@ -26,11 +26,13 @@ _PUBLIC = {
     "Certificate": "dovetail.certificates.certificate",
     "DovetailError": "dovetail.core.errors",
     "EngineError": "dovetail.core.errors",
+    "Ensemble": "dovetail.predictors.ensemble",
     "Event": "dovetail.run.monitor",
     "Family": "dovetail.core.families",
     "FamilyRow": "dovetail.core.families",
     "FileLimits": "dovetail.core.file_limits",
     "FixedPenalty": "dovetail.coupling.penalty",
+    "Function": "dovetail.predictors.function",
     "IncreasingPenalty": "dovetail.coupling.penalty",
     "Mip": "dovetail.core.mip",
     "MissingDependencyError": "dovetail.core.errors",
@@ -121,7 +123,9 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.models.files import read as read
     from dovetail.nn.barrier import LogBarrier as LogBarrier
     from dovetail.nn.projected_gradient import ProjectedGradient as ProjectedGradient
+    from dovetail.predictors.ensemble import Ensemble as Ensemble
     from dovetail.predictors.files import load_predictor as load_predictor
+    from dovetail.predictors.function import Function as Function
     from dovetail.predictors.product import Product as Product
     from dovetail.predictors.square import Square as Square
     from dovetail.report.page.compare_page import compare as compare

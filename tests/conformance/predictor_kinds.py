@@ -28,11 +28,13 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core.description import Description
+from dovetail.core.predictor import as_predictor
 from dovetail.testing import PredictorCase
 from dovetail.testing.predictor_case import DOUBLE, SINGLE
 from tests.conformance import nets
 from tests.conftest import FULL
 from tests.predictors import estimators
+from tests.predictors.scikit_learn import kinds
 
 onnxruntime.set_default_logger_severity(4)
 
@@ -152,19 +154,27 @@ class Estimator(Kind):
         estimators.trained_again(owner)
 
 
-class RandomEstimator(Estimator):
+class LazyEstimator(Estimator):
     """One of many, with its own number of features; trained when it is first asked for."""
 
-    def __init__(self, seed):
-        self.label, self.seed = f"scikit-learn-{seed}", seed
+    def __init__(self, label):
+        self.label = label
 
     def __getattr__(self, name):
         if name not in ("features", "outputs", "called"):
             raise AttributeError(name)
         self.features = self.points().shape[1]
-        self.outputs = estimators.own_answer(self.build(), self.points()).shape[1]
+        self.outputs = self.answer(self.build(), self.points()).shape[1]
         self.called = type(self.build()).__name__
         return getattr(self, name)
+
+
+class RandomEstimator(LazyEstimator):
+    """Any of the common ones."""
+
+    def __init__(self, seed):
+        super().__init__(f"scikit-learn-{seed}")
+        self.seed = seed
 
     def build(self):
         return estimators.trained(self.seed)[0]
@@ -175,6 +185,54 @@ class RandomEstimator(Estimator):
     @property
     def layers(self):
         return not estimators.gives_shares(self.build())
+
+
+class EstimatorKind(LazyEstimator):
+    """One of every kind that is written as a network."""
+
+    def __init__(self, kind):
+        super().__init__(f"scikit-learn {kind}")
+        self.kind = kind
+
+    def build(self):
+        return kinds.trained(self.kind)[0]
+
+    def points(self):
+        return kinds.trained(self.kind)[1][:9]
+
+    def answer(self, owner, X):
+        return kinds.own_answer(owner, kinds.as_given(self.kind, X))
+
+    def change(self, owner):
+        kinds.train_again(self.kind, owner)
+
+    @functools.cached_property
+    def layers(self):
+        return as_predictor(self.build()).describe(self.points()).layers_if_known() is not None
+
+    @property
+    def whole(self):
+        return (kinds.FEATURES - 1,) if self.kind in (*kinds.CATEGORIES, *kinds.STRINGS) else ()
+
+
+class Ensembled(Kind):
+    """The least of three networks."""
+
+    def make(self, folder):
+        torch.manual_seed(0)
+        return dt.Ensemble([nets.make("mlp", 2, torch.float64) for _ in range(3)], "min")
+
+    def answer(self, owner, X):
+        with torch.no_grad():
+            said = [member.module.eval()(torch.tensor(X)).numpy() for member in owner.members]
+        return np.min(said, axis=0)
+
+    def state(self, owner):
+        return [numbers_of(member.module)[:2] for member in owner.members]
+
+    def change(self, owner):
+        for member in owner.members:
+            scale(member.module)
 
 
 class Onnx(Kind):
@@ -580,5 +638,24 @@ def keras_kinds():
 
 
 TWINS = twins()
-KINDS = [*TWINS, *torch_kinds(), *onnx_kinds(), *skorch_kinds(), *keras_kinds()]
+ENSEMBLE = Ensembled(
+    "ensemble",
+    called="min of Sequential",
+    outputs=2,
+    is_float64=True,
+    close=DOUBLE,
+    layers=False,
+    smooth=False,
+)
+KINDS = [*TWINS, ENSEMBLE, *torch_kinds(), *onnx_kinds(), *skorch_kinds(), *keras_kinds()]
+SAMPLED = (
+    "PolynomialFeatures, linear", "PLSRegression", "ColumnTransformer, numbers", "Binarizer", "SVR rbf",
+    "SVC rbf", "MultiOutputRegressor", "VotingClassifier, hard", "StackingRegressor", "OneHotEncoder, MLP",
+    "FunctionTransformer, own", "OneHotEncoder, strings",
+)  # fmt: skip
+ESTIMATORS = [
+    EstimatorKind(kind)
+    for kind in (kinds.KINDS if FULL else SAMPLED)
+    if kind not in kinds.BY_CLASSES_ALONE | kinds.WITH_GAPS
+]
 RANDOM = [RandomEstimator(seed) for seed in (range(300) if FULL else range(0, 25, 4))]

@@ -13,6 +13,7 @@ from dovetail.core.predictor import as_predictor
 from dovetail.testing import PredictorSuite
 from tests.conformance import nets
 from tests.conformance.predictor_kinds import (
+    ESTIMATORS,
     KINDS,
     RANDOM,
     TWINS,
@@ -35,7 +36,7 @@ def points(count=7, seed=0):
 
 
 class TestEveryKind(PredictorSuite):
-    cases = (*KINDS, *RANDOM)
+    cases = (*KINDS, *RANDOM, *ESTIMATORS)
 
 
 def price(owner):

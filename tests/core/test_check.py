@@ -190,3 +190,20 @@ def test_a_violation_shows_what_is_missed():
     assert repr(missed) == "<Violation: not satisfied, row <demand> by 5.0e-01 at worst; rows 5.0e-01>"
     assert repr(met) == "<Violation: satisfied; nothing is missed at all>" and str(met) == "nothing"
     assert "&lt;demand&gt;" in missed._repr_html_() and "<demand>" not in missed._repr_html_()
+
+
+@pytest.mark.parametrize(("slow", "asked"), [(np.inf, 2), (-1.0, 1)])
+def test_a_slow_predictor_that_completed_a_point_is_not_asked_again(slow, asked, monkeypatch):
+    monkeypatch.setattr("dovetail.core.check.SLOW", slow)
+    calls = []
+
+    def square(X):
+        calls.append(len(X))
+        return X**2
+
+    problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))
+    problem.add_predictor(square, inputs=[0], outputs=[1])
+    checker = Checker(problem)
+    calls.clear()
+    x, violation = checker.completed(np.array([2.0, 0.0]))
+    assert x.tolist() == [2.0, 4.0] and violation.within() and len(calls) == asked

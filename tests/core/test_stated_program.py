@@ -1,9 +1,17 @@
-"""Programs as they are stated: nothing is made before it is asked for, labels are not taken twice."""
+"""Programs as they are stated: nothing is made before it is asked for, labels are not taken twice, and parts
+say what the program that is written out says."""
+
+import io
 
 import numpy as np
 import pytest
 
 import dovetail as dt
+from dovetail.core.untouched import untouched_inputs
+from dovetail.methods.template_pricing.plan import template_plan
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome
+from tests.analysis.stated_problems import campaign, floors, treatments
 
 SMALL = {"load": dt.Family(upper=2.0)}
 
@@ -59,3 +67,82 @@ def test_two_templates_of_the_same_families_need_names():
     problem.add_template(2, SMALL, name="b")
     with pytest.raises(dt.ModelError, match=r"family 'b\.load': there is already"):
         problem.add_template(2, SMALL, name="b")
+
+
+@pytest.fixture(params=[treatments, campaign, floors], ids=lambda build: build.__name__)
+def problem(request):
+    return request.param(7)
+
+
+def written(problem: dt.Problem) -> dt.Problem:
+    """The same, as a plain program."""
+    return problem.derived(problem.mip, problem.blocks)
+
+
+def test_sizes_names_and_limits(problem):
+    stated, mip = problem.stated, problem.mip
+    assert (stated.n_columns, stated.n_rows, stated.nonzeros) == (mip.n_columns, mip.n_rows, mip.A.nnz)
+    assert (stated.sense, stated.sign, stated.offset) == (mip.sense, mip.sign, mip.offset)
+    for name in ("lower", "upper", "integer", "row_lower", "row_upper"):
+        assert np.array_equal(getattr(stated, name), getattr(mip, name)), name
+    assert [stated.column_name(j) for j in (0, 5)] == [mip.column_name(j) for j in (0, 5)]
+    assert [stated.row_name(i) for i in (0, 2)] == [mip.row_name(i) for i in (0, 2)]
+    sizes = np.concatenate([np.abs(entry).ravel() for part in stated.rows for entry in part.entries()])
+    assert sizes.max() == np.abs(mip.A.data).max() and sizes.min() == np.abs(mip.A.data).min()
+
+
+def test_values_at_points(problem):
+    stated, mip = problem.stated, problem.mip
+    x = 3.0 * np.random.default_rng(4).standard_normal(mip.n_columns)
+    assert np.isclose(stated.objective(x), mip.objective(x), rtol=1e-12)
+    assert np.allclose(stated.activity(x), mip.A @ x, rtol=1e-12, atol=1e-12)
+    assert np.allclose(stated.activity(x, sizes=True), abs(mip.A) @ x, rtol=1e-12, atol=1e-12)
+    whole = np.clip(x, mip.lower, mip.upper)
+    whole[mip.integer] = np.round(whole[mip.integer])
+    assert np.array_equal(stated.clipped(x), whole)
+
+
+def test_the_check_says_the_same(problem):
+    plain, rng = written(problem), np.random.default_rng(5)
+    for _ in range(4):
+        x = rng.standard_normal(problem.mip.n_columns)
+        one, other = dt.check(problem, x), dt.check(plain, x)
+        for kind in ("rows", "bounds", "integrality", "prediction", "precision", "rounding"):
+            mine, theirs = getattr(one, kind), getattr(other, kind)
+            assert mine.name == theirs.name and np.isclose(mine.amount, theirs.amount), kind
+
+
+def test_what_inputs_were(problem):
+    plain = written(problem)
+    for block in problem.blocks:
+        assert np.array_equal(
+            untouched_inputs(problem, block), untouched_inputs(plain, block), equal_nan=True
+        )
+
+
+class AtRest:
+    """Offers the blocks as they are, having made a plan for them."""
+
+    name = "at-rest"
+
+    def solve(self, context):
+        """No more than that."""
+        plan = context.once(template_plan)
+        (program,), (template,) = plan.programs, plan.templates
+        x = plan.others.copy()
+        moves, outputs = np.zeros((program.count, program.coordinates)), np.zeros((program.count, 1))
+        for j, values in enumerate(program.columns(moves, outputs)):
+            x[template.places.column(j, 0, program.count)] = values
+        context.incumbent.offer(x, "rest")
+        return MethodOutcome(StopReason.STALLED, 1)
+
+
+def test_many_blocks_are_solved_without_being_written_out():
+    problem = treatments(30_000, most=9.0)
+    result = dt.solve(problem, AtRest(), log=io.StringIO())
+    assert "mip" not in vars(problem.stated)
+    assert result.violation.within() and np.isclose(result.bound, 30_000 + 2.5)
+    assert dt.check(problem, result.x).within() and "mip" not in vars(problem.stated)
+    assert result.names[5] == "good[4]" and result.facts.n_rows == 3 * 30_000 + 6
+    values = problem.templates[0].values(result)
+    assert np.array_equal(values["good"][:, 0], problem.predict(result.x)[1:30_001])

@@ -17,7 +17,7 @@ from dovetail.methods.phases import (
 NOTHING = {
     "blocks": 0, "integers": 0, "choices": 0, "components": 1, "priced": False, "joint_inputs": 0,
     "one_network": False, "certified": False, "small_networks": 0, "exact_blocks": 0, "unstable": 10**6,
-    "tree_samples": 0, "cuts": 0,
+    "tree_samples": 0, "cuts": 0, "tree_components": 0, "curves": 0, "only_curves": False,
 }  # fmt: skip
 
 
@@ -47,7 +47,13 @@ def names_of(**facts):
             ["cell descent", "cell branching", "split MIP", "last cell descent"],
         ),
         ({"tree_samples": 50, "cuts": 10**6}, ["cell descent", "cell bound", "last cell descent"]),
+        (
+            {"tree_samples": 50, "cuts": 10**6, "tree_components": 50},
+            ["cell descent", "cell columns", "cell bound", "last cell descent"],
+        ),
         ({"tree_samples": 1}, ["cell descent", "last cell descent"]),  # exact=False
+        ({"curves": 3}, ["first descents", "quadratic MIP", "last descents"]),
+        ({"curves": 3, "only_curves": True}, ["quadratic program", "first descents", "last descents"]),
         ({"one_network": True}, ["first descents", "ReLU branching", "last descents"]),
         (
             {"integers": 9, "components": 9, "priced": True, "certified": True},

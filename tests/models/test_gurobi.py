@@ -1,4 +1,4 @@
-"""gurobipy: ranges come back as one row, indicators become rows, and what is not linear is named."""
+"""gurobipy: ranges come back as one row, indicators become rows, and what is not taken is named."""
 
 import gurobipy as gp
 import numpy as np
@@ -101,17 +101,14 @@ def test_indicators_are_handed_over(model):
 def spoilt(kind, model):
     x = [model.addVar(name=name, ub=9.0) for name in "abcd"]
     model.addConstr(x[0] + x[1] <= 3)
-    if kind == "quadratic row":
-        model.addConstr(x[0] * x[1] <= 3, name="area")
-    elif kind == "quadratic objective":
-        model.setObjective(x[2] * x[3] + x[0])
-    elif kind == "sos":
-        model.addSOS(GRB.SOS_TYPE2, x[1:3])
-    elif kind == "general":
-        model.addGenConstrMax(x[0], x[1:], name="largest")
-    elif kind == "nonlinear":
+    if kind == "nonlinear":
         model.addGenConstrExp(x[0], x[1], name="growth")
-    elif kind == "pwl":
+    elif kind == "norm":
+        model.addGenConstrNorm(x[0], x[1:], 2.0, name="length")
+    elif kind == "jump":
+        model.addGenConstrPWL(x[0], x[1], [0, 1, 1, 2], [0, 1, 2, 3], name="stairs")
+    elif kind == "endless":
+        x[3].UB = GRB.INFINITY
         model.setPWLObj(x[3], [0, 1, 2], [0, 1, 4])
     elif kind == "objectives":
         model.setObjectiveN(x[0], 0)
@@ -127,12 +124,10 @@ def spoilt(kind, model):
 @pytest.mark.parametrize(
     ("kind", "named"),
     [
-        ("quadratic row", "area"),
-        ("quadratic objective", r"c \* d"),
-        ("sos", "SOS.*b"),
-        ("general", "largest"),
-        ("nonlinear", "growth"),
-        ("pwl", "piecewise.*d"),
+        ("nonlinear", "growth is a function constraint.*predictor"),
+        ("norm", "length is a 2-norm.*quadratic expression"),
+        ("jump", "stairs has a jump"),
+        ("endless", "piecewise linear in d, which.*finite bounds"),
         ("objectives", "2 objectives"),
         ("weighted", "setObjectiveN"),
         ("scenarios", "2 scenarios"),
@@ -140,7 +135,7 @@ def spoilt(kind, model):
         ("N", "c is semi"),
     ],
 )
-def test_what_is_not_linear_is_named(model, kind, named):
+def test_what_is_not_taken_is_named(model, kind, named):
     spoilt(kind, model)
     with pytest.raises(dt.UnsupportedError, match=named):
         foreign_model(model).read()

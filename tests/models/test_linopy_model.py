@@ -1,4 +1,4 @@
-"""linopy: labels, masks and scaling come out right, and what is not linear is named."""
+"""linopy: labels, masks and scaling come out right, and what is not taken is named."""
 
 import gc
 import warnings
@@ -130,16 +130,7 @@ def test_indicators_are_handed_over(model):
     assert "on" in left.name and reading.mip.names[left.columns[0]].startswith("wild")
 
 
-def test_what_is_not_linear_is_named(model):
-    x = model.add_variables(lower=0, upper=4, coords=[range(3)], name="x")
-    model.add_objective((x * x).sum())
-    with pytest.raises(dt.UnsupportedError, match="quadratic"):
-        foreign_model(model).read()
-    model.add_objective(x.sum(), overwrite=True)
-    model.add_sos_constraints(x, sos_type=1, sos_dim="dim_0")
-    with pytest.raises(dt.UnsupportedError, match="SOS constraint on x"):
-        foreign_model(model).read()
-    model.remove_sos_constraints(x)
+def test_what_is_not_taken_is_named(model):
     model.add_variables(lower=1, upper=4, semi_continuous=True, name="batch")
     with pytest.raises(dt.UnsupportedError, match="batch is semi-continuous"):
         foreign_model(model).read()

@@ -1,6 +1,9 @@
-"""skorch nets and Keras models, taken as the torch modules they are."""
+"""skorch nets and Keras models, taken as the torch modules they are; Keras on other backends."""
 
 import os
+import subprocess
+import sys
+from types import FunctionType
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
@@ -17,6 +20,7 @@ from dovetail.core.predictor import as_predictor
 from dovetail.core.rounding import FLOAT32, FORMATS
 from tests.conformance.nets import FEATURES as D
 from tests.conformance.predictor_kinds import QUIET, batch_norm, dense, functional, sequential
+from tests.conftest import FULL
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -170,8 +174,129 @@ def test_a_model_without_weights():
         as_predictor(keras.Sequential([dense(3)]))
 
 
-def test_a_model_on_another_backend(monkeypatch):
+ELSEWHERE = """
+import os, sys
+from unittest.mock import MagicMock
+
+class Nothing(MagicMock):
+    __path__, __spec__, __version__ = [], None, "0"
+
+for name in NAMES:  # Keras's numpy backend, which can only predict, borrows a Fourier transform from jax
+    sys.modules[name] = Nothing(name=name)
+os.environ["KERAS_BACKEND"] = "numpy"
+import keras
+import numpy as np
+import torch
+import dovetail as dt
+from dovetail.core.layers import evaluate
+from dovetail.core.predictor import as_predictor
+
+assert keras.backend.backend() == "numpy"
+dense, rng = keras.layers.Dense, np.random.default_rng(0)
+X = rng.uniform(-1, 1, (20, 3))
+keras.utils.set_random_seed(0)
+
+def sequential(*layers):
+    return keras.Sequential([keras.layers.Input((3,)), *layers])
+
+dropout = keras.layers.Dropout(0.5)
+known = sequential(dense(6, activation="relu"), dropout, dense(2, activation="tanh"), dense(1))
+said = as_predictor(known)
+assert np.array_equal(said.predict(X), known.predict(X, verbose=0).astype(float))
+assert said.predict(X[:0]).shape == (0, 1)
+about = said.describe(X)
+assert (about.name, about.dtypes, about.has_float64_copy) == ("Sequential", ("float32",), True)
+assert about.program is None and about.computation is None
+assert np.allclose(evaluate(about.layers(), X), said.predict(X), atol=1e-5)
+copy = said.snapshot("cpu")
+assert np.allclose(copy(torch.tensor(X)).detach().numpy(), said.predict(X), atol=1e-5)
+assert said.describe(X[:, :2]).features == 3
+
+own = sequential(keras.layers.Lambda(lambda x: x * x), dense(1))
+other = as_predictor(own)
+assert other.describe(X).layers is None and not other.describe(X).has_float64_copy
+u = torch.tensor(X, requires_grad=True)
+(slope,) = torch.autograd.grad(other.snapshot("cpu")(u).sum(), u)
+assert np.allclose(slope, 2.0 * X * own.layers[-1].get_weights()[0][:, 0], atol=1e-3)
+
+grid = np.array(np.meshgrid(*[range(-1, 2)] * 3)).reshape(3, -1).T.astype(float)
+for model in (known, own):
+    whole = [True, True, True, False]
+    mip = dt.Mip([0.1, 0.2, 0.3, 1.0], lower=[-1, -1, -1, -9], upper=[1, 1, 1, 9], integer=whole)
+    problem = dt.Problem(mip)
+    problem.add_predictor(model, [0, 1, 2], [3])
+    result = dt.solve(problem, log=False, time_limit=10)
+    best = np.min(grid @ [0.1, 0.2, 0.3] + model.predict(grid, verbose=0)[:, 0])
+    assert abs(result.objective - best) < 1e-5, (result.objective, best)
+
+try:
+    as_predictor(keras.Sequential([dense(3)]))
+except dt.PredictorError as reason:
+    assert "has no weights yet" in str(reason)
+else:
+    raise AssertionError
+print("as it should be")
+"""
+JAX = (
+    "jax", "jax.numpy", "jax.experimental", "jax.experimental.sparse", "jax.scipy", "jax.tree_util", "jax.nn",
+    "jax.lax", "jax.random", "jax.sharding", "jax.export", "jax.scipy.special", "jax.image", "jax.dlpack",
+    "jax.experimental.pallas", "jax.experimental.pallas.ops", "jax.experimental.pallas.ops.tpu",
+    "jax.experimental.pallas.ops.tpu.splash_attention", "jax.experimental.mesh_utils", "jaxlib",
+)  # fmt: skip
+"""What Keras imports of jax, of which nothing is used here."""
+
+
+@pytest.mark.skipif(not FULL, reason="volume: another process, with another backend")
+def test_a_model_on_another_backend(tmp_path):
+    """In a process of its own: Keras has one backend for all of it."""
+    program = tmp_path / "elsewhere.py"
+    program.write_text(ELSEWHERE.replace("NAMES", repr(JAX)))
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert "as it should be" in done.stdout, done.stderr
+
+
+def kerass(name, **members):
+    """An object of a class that looks like one of Keras's, and is no torch module."""
+    call = FunctionType((lambda self, x: x).__code__, {"__name__": "keras.src.layers"}, "call")
+    base = type("Layer", (), {"__module__": "keras.src.layers.layer", "call": call})
+    made = type(name, (base,), {"__module__": "keras.src.layers"})()
+    vars(made).update(members)
+    return made
+
+
+def test_a_sequence_of_another_backend_is_copied_and_others_are_functions():
+    rng = np.random.default_rng(0)
+    first, last = [rng.normal(size=(3, 5)), rng.normal(size=5)], [rng.normal(size=(5, 1))]
+
+    def predict(rows, **options):
+        return (np.maximum(rows @ first[0] + first[1], 0.0) @ last[0]).astype(np.float32)
+
+    layers = [
+        kerass("Dense", get_weights=lambda: first, activation=keras.activations.relu),
+        kerass("Dropout"),
+        kerass("Dense", get_weights=lambda: last, activation=keras.activations.linear),
+    ]
+    model, rows = kerass("Sequential", layers=layers, predict=predict), X[:, :3]
+    predictor = as_predictor(model)
+    about = predictor.describe(rows)
+    assert (about.dtypes, about.has_float64_copy, about.program) == (("float32",), True, None)
+    assert np.array_equal(predictor.predict(rows), predict(rows).astype(float))
+    assert np.allclose(evaluate(about.layers(), rows), predictor.predict(rows), atol=1e-5)
+    layers.append(kerass("Lambda"))
+    about = predictor.describe(rows)
+    assert about.layers is None
+    assert not about.has_float64_copy
+    u = torch.tensor(rows, requires_grad=True)
+    (slope,) = torch.autograd.grad(predictor.snapshot("cpu")(u).sum(), u)
+    exact = ((rows @ first[0] + first[1] > 0) * last[0][:, 0]) @ first[0].T
+    assert np.median(np.abs(slope.numpy() - exact)) < 1e-3
+    layers.pop()
+    layers[2].activation = keras.activations.tanh  # which is not what predict does
+    with pytest.raises(dt.PredictorError, match="does not compute what its layers say"):
+        predictor.describe(rows)
+
+
+def test_a_layer_on_another_backend_has_no_predict():
     elsewhere = type("Layer", (), {"__module__": "keras.src.layers.layer", "__call__": lambda self, x: x})
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    with pytest.raises(dt.PredictorError, match="on the jax backend.*KERAS_BACKEND=torch"):
+    with pytest.raises(dt.PredictorError, match="a Keras layer on another backend than torch"):
         as_predictor(elsewhere())

@@ -1,10 +1,13 @@
 """Networks from their weights alone."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
 import dovetail as dt
+from dovetail.problem_file import dense_weights
 from dovetail.problem_file.dense_weights import ACTIVATIONS, dense_network
 
 
@@ -66,3 +69,22 @@ def test_files_that_hold_no_weights(tmp_path):
     torch.save(nn.Linear(1, 1), tmp_path / "n.pt")
     with pytest.raises(dt.PredictorError, match="holds more than weights"):
         dense_network(tmp_path / "n.pt", "relu")
+
+
+def as_safetensors(monkeypatch, module):
+    """What the file would give: sorted by name, as its format has it."""
+    weights = dict(sorted(module.state_dict().items()))
+    monkeypatch.setattr(dense_weights, "load_weights", lambda file: weights)
+    return Path("n.safetensors")
+
+
+def test_where_a_file_keeps_no_order_numbers_do(monkeypatch):
+    torch.manual_seed(2)
+    chain = [nn.Linear(4, 4) if k % 2 == 0 else nn.ReLU() for k in range(13)]  # "10.bias" is before "2.bias"
+    net, X = nn.Sequential(*chain), torch.randn(5, 4)
+    assert torch.equal(dense_network(as_safetensors(monkeypatch, net), "relu")(X), net(X))
+
+
+def test_where_nothing_says_the_order_it_is_refused(monkeypatch):
+    with pytest.raises(dt.PredictorError, match="no numbers say which layer comes first"):
+        dense_network(as_safetensors(monkeypatch, Nested()), "relu")

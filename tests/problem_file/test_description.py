@@ -111,6 +111,7 @@ def test_a_missing_key_is_named_with_the_table_that_lacks_it(example):
         (b"predictor = 1\nmodel = 'plan.lp'", "line 1: predictor is 1, but takes one or more tables; wr"),
         (b"model = 'plan.lp'\n[predictor]\n", "line 2: predictor is {}, but takes one or more tables"),
         (b"a = " + b"[" * 100_000, "nested too deeply"),
+        (b"a = " + b"9" * 10_000, "a number is too long"),
     ],
 )  # fmt: skip
 def test_files_that_are_no_problem_files(example, text, said):

@@ -1,7 +1,9 @@
 """Training inputs in files."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 import dovetail as dt
 from dovetail.problem_file.training_table import read_training_table
@@ -24,7 +26,7 @@ def test_a_line_of_names_is_optional_and_cells_may_be_empty(tmp_path):
 def test_of_more_columns_those_with_the_features_names_are_taken(tmp_path):
     table = read_training_table(written(tmp_path, "y,b,a\n1,2,3\n"))
     assert np.asarray(table.of(["a", "b"])).tolist() == [[3.0, 2.0]]
-    assert table.of(["a", "b"]).columns == ("a", "b")
+    assert table.of(["a", "b"]).columns is None  # they are where the features are
     assert table.of(["a", "z"]) is table  # the count will say what is wrong
     assert table.of(["a", 2.0]) is table
 
@@ -45,3 +47,16 @@ def test_numpy_files(tmp_path):
 def test_what_is_no_table_is_refused(tmp_path, text, said):
     with pytest.raises(dt.PredictorError, match=said):
         read_training_table(written(tmp_path, text))
+
+
+def test_names_of_the_predictors_features_have_their_order(tmp_path):
+    """Columns of the problem are called otherwise here: the file's names can only be the predictor's."""
+    frame = pd.DataFrame({"b": [1.0, 2.0], "a": [3.0, 5.0]})
+    model = LinearRegression().fit(frame, [1.0, 2.0])
+    problem = dt.Problem(dt.Mip(cost=[0.0, 0.0, 1.0], lower=0.0, upper=9.0, names=("u", "v", "y")))
+    table = read_training_table(written(tmp_path, "a,b\n3,1\n5,2\n")).of(["u", "v"])
+    with pytest.raises(dt.PredictorError, match="data has the columns a, b, .* trained on b, a"):
+        dt.add_predictor_constr(problem, model, [["u", "v"]], [["y"]], data=table)
+    ordered = read_training_table(written(tmp_path, "b,a\n1,3\n2,5\n")).of(["u", "v"])
+    dt.add_predictor_constr(problem, model, [["u", "v"]], [["y"]], data=ordered)
+    assert problem.blocks[0].training_range.upper.tolist() == [2.0, 5.0]

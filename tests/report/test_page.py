@@ -73,7 +73,9 @@ def test_comparing(tmp_path):
     assert "different columns" in foreign
     mixed = result(sense="min")
     assert "Best objective" not in dt.compare([one, mixed], tmp_path / "y.html").read_text()
-    unseen = replace(one, trace=Trace([], one.trace.incumbents, one.trace.bounds[:1]), bound=40.0)
+    unseen = replace(
+        one, trace=Trace([], one.trace.incumbents, one.trace.bounds[:1]), bound=40.0, bound_source="host"
+    )
     page = dt.compare([one, unseen], tmp_path / "u.html").read_text()
     assert "40 (rows only)" in page and "135 %" not in page
     assert "Fewer than two" in dt.compare([one, nothing()], tmp_path / "z.html").read_text()

@@ -49,5 +49,5 @@ def test_files():
     settings = Settings.of(dt.DualDecomposition(), {"seed": 0})
     assert Settings.from_record(asdict(settings)) == settings
     assert Settings.from_record(None) is None
-    with pytest.raises(ValueError, match="no text"):
+    with pytest.raises(ValueError, match="settings is '3', no str"):
         Settings.from_record({**asdict(settings), "machine": 3})

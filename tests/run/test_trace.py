@@ -6,7 +6,8 @@ from dataclasses import asdict, replace
 import pytest
 
 import dovetail as dt
-from dovetail.run.trace import Gain, Residual, Row, add_gain, read_gains
+from dovetail.run import record
+from dovetail.run.trace import Gain, Residual, Row, add_gain
 
 ROW = Row(
     iteration=1, objective=2.0, incumbent=1.0, source="mip", rho=10.0, lagrangian=0.5, merit=0.25,
@@ -64,6 +65,8 @@ def test_gains_that_nobody_can_tell_apart_are_one():
 
 def test_gains_from_a_file():
     gains = [Gain(0.1, 2.0, "host"), Gain(0.2, float("inf"), "prices")]
-    assert read_gains([asdict(gain) for gain in gains]) == gains
-    with pytest.raises(ValueError, match="no text"):
-        read_gains([{"seconds": 1, "value": 1, "source": 1}])
+    assert [record.gain(asdict(each)) for each in gains] == gains
+    with pytest.raises(ValueError, match="source of a gain is '1', no str"):
+        record.gain({"seconds": 1, "value": 1, "source": 1})
+    with pytest.raises(ValueError, match="value of a gain is 'many', no number"):
+        record.gain({"seconds": 1, "value": "many", "source": "host"})

@@ -5,6 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.run.budget import Budget, StopReason
+from dovetail.run.trace import Gain, Trace
 from dovetail.solving import hints as module
 from tests.small import bowl, knapsack, linear_net
 
@@ -107,12 +108,6 @@ def timed(gains, seconds, status="feasible", stop=StopReason.TIME):
         def seconds(self):
             return seconds
 
-    class Row:
-        source = "x"
-
-        def __init__(self, elapsed):
-            self.elapsed = elapsed
-
     class Anything:
         pass
 
@@ -120,7 +115,7 @@ def timed(gains, seconds, status="feasible", stop=StopReason.TIME):
     found.conclusion, found.context = Anything(), Anything()
     found.conclusion.status, found.conclusion.stop_reason = dt.Status(status), stop
     found.context.budget, found.context.monitor = Clock(), Anything()
-    found.context.monitor.trace = [Row(each) for each in gains]
+    found.context.monitor.trace = Trace([], [Gain(each, 1.0, "x") for each in gains])
     return list(module._longer(found))
 
 

@@ -33,7 +33,8 @@ def batch_spread(
 ) -> FloatArray:
     """Per output, how far from `values`, the answer for `X`, the answer in another batch may be."""
     largest = np.max(np.abs(values), axis=0, initial=0.0)
-    if description.is_float64 and not _is_float32(values):
+    known = description.quadratic is not None  # what it computes, and that it is no function in disguise
+    if description.is_float64 and (known or not _is_float32(values)):
         return np.asarray(DOUBLE * np.maximum(1.0, largest))
     floor = _last_digit(description, values) * largest
     return np.asarray(floor + _seen(predictor, X, values))

@@ -15,12 +15,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import least_cost, propagate
+from dovetail.bounds.column_bounds import least_cost as least_cost_of_columns
+from dovetail.bounds.column_bounds import no_whole_number
 from dovetail.bounds.confirmed import EngineSettings, confirmed
 from dovetail.bounds.ray import improving_ray
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import EngineError
-from dovetail.core.mip import SMALLEST, TOLERANCE, Mip
+from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
 from dovetail.run.lp_duration import least_seconds
@@ -66,15 +68,20 @@ def analyse_host(
 
 def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_size: bool) -> HostRelaxation:
     """Without blocks the host is the whole problem, and gets all the time."""
+    empty = no_whole_number(problem)
+    if empty is not None:
+        return HostRelaxation(infeasible=True, note=_no_whole_number(problem, empty))
+    whole = at_any_size or not problem.blocks
+    long = LPS * least_seconds(problem.stated) > max(LPS_SHARE * budget.left, UNNOTICED)
+    bound = least_cost_of_columns(problem) if long and not whole else -np.inf
+    if np.isfinite(bound):
+        return HostRelaxation(bound=bound, asked=False)
     mip = problem.mip.minimised()
     lower, upper, integer = class_limits(problem, mip.lower, mip.upper)
-    empty = np.flatnonzero(integer & (np.ceil(lower - TOLERANCE) > np.floor(upper + TOLERANCE)))
-    if empty.size:
-        return HostRelaxation(infeasible=True, note=_no_whole_number(problem, int(empty[0])))
     known = replace(mip.as_checked(), lower=lower, upper=upper, integer=integer)
-    whole = at_any_size or not problem.blocks
-    if not whole and LPS * least_seconds(known) > max(LPS_SHARE * budget.left, UNNOTICED):
-        bound = _box_bound(known)
+    if long and not whole:
+        box = propagate(known)
+        bound = least_cost(known, box.lower, box.upper)
         if np.isfinite(bound):
             return HostRelaxation(bound=bound, asked=False)
     part = budget if whole else budget.part(min(SHARE * budget.left, MOST_SECONDS))
@@ -95,18 +102,9 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_
     return HostRelaxation(ray=ray, x=found.x, note=found.note)
 
 
-def _box_bound(mip: Mip) -> float:
-    """What no point within the columns' bounds costs less than; in the rows' box, where that is nothing."""
-    bound = least_cost(mip, mip.lower, mip.upper)
-    if np.isfinite(bound):
-        return bound
-    box = propagate(mip)
-    return least_cost(mip, box.lower, box.upper)
-
-
 def _no_whole_number(problem: Problem, j: int) -> str:
-    name = problem.mip.column_name(j)
-    if problem.mip.integer[j]:
+    name = problem.stated.column_name(j)
+    if problem.stated.integer[j]:
         return f"there is no whole number between the bounds of {name}"
     return f"the bounds of {name} hold neither class 0 nor class 1"
 

@@ -87,7 +87,15 @@ class LeafBoxes:
 
     def demands_of(self, leaves: IntArray) -> IntArray:
         """All demands of some leaves."""
-        return joined_ranges(self._first_demand[leaves], self._first_demand[leaves + 1])
+        return joined_ranges(*self.demands_from(leaves))
+
+    def demands_from(self, leaves: IntArray) -> tuple[IntArray, IntArray]:
+        """Where the demands of each of some leaves begin, and where they end."""
+        return self._first_demand[leaves], self._first_demand[leaves + 1]
+
+    def number_of(self, nodes: IntArray) -> IntArray:
+        """The numbers here of leaves of the ensemble."""
+        return np.asarray(self._number[nodes])
 
     def row(self, cells: IntArray) -> FloatArray:
         """(features,) what the sample reads at a point in these cells (J,): the upper end of each."""
@@ -95,7 +103,7 @@ class LeafBoxes:
 
     def active(self, cells: IntArray) -> IntArray:
         """(trees,) the leaf of each tree that a point in these cells (J,) falls into."""
-        return np.asarray(self._number[self.ensemble.leaves(self.row(cells)[None])[0]])
+        return self.number_of(self.ensemble.leaves(self.row(cells)[None])[0])
 
     def scores(self, cells: IntArray) -> FloatArray:
         """(scores,) of a point in these cells."""

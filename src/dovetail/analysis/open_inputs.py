@@ -39,9 +39,12 @@ def open_inputs(
     problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1
 ) -> tuple[OpenInput, ...]:
     """Those inputs; none where there was no time to be sure."""
-    mip, inputs = problem.mip, np.unique(problem.inputs)
-    if np.all(np.isfinite(mip.lower[inputs]) & np.isfinite(mip.upper[inputs])) or mip.A.nnz > MOST_ENTRIES:
+    inputs, open_columns = problem.inputs, np.zeros(problem.stated.n_columns, dtype=bool)
+    for part in problem.stated.columns:
+        part.of(open_columns)[:] = ~(np.isfinite(part.lower) & np.isfinite(part.upper))
+    if not np.any(open_columns[inputs]) or problem.stated.nonzeros > MOST_ENTRIES:
         return ()
+    mip = problem.mip
     if np.all(propagate(mip.minimised()).finite[inputs]):
         return ()
     box = input_box(problem, budget.part(min(SHARE * budget.left, SECONDS)), seed=seed, threads=threads)

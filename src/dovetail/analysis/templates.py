@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from dovetail.analysis.colours import colours
 from dovetail.analysis.components import NOBODY, Components
+from dovetail.analysis.places import Listed, Places
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.problem import Problem
 
@@ -57,8 +58,8 @@ class TemplateArrays:
 
     component: IntArray
     """(N,) numbers of the components."""
-    columns: IntArray
-    """(N, c) host columns."""
+    places: Places
+    """Of the local columns among those of the host."""
     cost: FloatArray
     lower: FloatArray
     upper: FloatArray
@@ -75,7 +76,12 @@ class TemplateArrays:
     @property
     def count(self) -> int:
         """How many components."""
-        return len(self.columns)
+        return self.places.shape[0]
+
+    @property
+    def columns(self) -> IntArray:
+        """(N, c) host columns."""
+        return self.places.table
 
 
 def templates(problem: Problem, parts: Components) -> list[TemplateArrays]:
@@ -193,7 +199,7 @@ class _Reading:
         )
         return TemplateArrays(
             members,
-            columns, mip.sign * mip.cost[columns], mip.lower[columns], mip.upper[columns],
+            Listed(columns), mip.sign * mip.cost[columns], mip.lower[columns], mip.upper[columns],
             mip.integer[columns[0]], self._networks(members), Pattern(at[0], where[0], entry),
             mip.row_lower[rows], mip.row_upper[rows], coupling,
         )  # fmt: skip

@@ -103,12 +103,12 @@ def loose_tree_problem(context: SolveContext) -> TreeProblem | None:
     ensembles = context.once(tree_ensembles)
     if ensembles is None:
         return None
-    loose = problem.derived(_loosened(problem), problem.blocks)
+    loose = problem.derived(loosened(problem), problem.blocks)
     box = input_box(loose, context.budget, seed=context.seed, threads=context.threads)
     return in_cells(loose, ensembles, box) if np.all(box.finite[problem.inputs]) else None
 
 
-def _loosened(problem: Problem) -> Mip:
+def loosened(problem: Problem) -> Mip:
     """Rows, and bounds of outputs, as far out as the check accepts; other columns of points are clipped."""
     mip = problem.mip.minimised()
     room = np.zeros(mip.n_columns)

@@ -32,7 +32,7 @@ def check(
 
     Nothing of a solver is used. The exit code is 0 where all of it holds and 1 where something does not.
     """
-    from dovetail.cli.result_file import point_of, read_result
+    from dovetail.cli.result_file import read_result, require_same_columns
     from dovetail.problem_file.description import Description
 
     description = Description.read(problem, predictor or ())
@@ -41,7 +41,7 @@ def check(
         typer.echo(f"There is no point to check: the status is {claimed.status.value}.")
         raise typer.Exit(ExitCode.NOTHING_FOUND)
     ready = description.problem(trust=trust)
-    point_of(result, claimed, ready)
+    require_same_columns(result, claimed, ready)
     holds = _point_holds(ready, claimed) & _objective_holds(ready, claimed)
     if certificate is not None:
         holds &= _bound_holds(ready, claimed, certificate)

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from dovetail.cli.exit_code import ExitCode
 
@@ -31,6 +31,7 @@ def leaving_at_once() -> Iterator[None]:
 
 
 def _leave(number: int, frame: object) -> None:
-    sys.stdout.flush()
+    with suppress(Exception):  # a closed pipe, or a print that the signal fell into
+        sys.stdout.flush()
     os.write(2, b"dovetail: interrupted before there was anything to save.\n")
     os._exit(ExitCode.INTERRUPTED)

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import dovetail
-from dovetail.core.errors import OptionError
 
 
 def report(
@@ -24,8 +23,5 @@ def report(
     if len(found) == 1:
         typer.echo(f"report      {found[0].report(output)}")
         return
-    compare = getattr(dovetail, "compare", None)
-    if compare is None:
-        raise OptionError("this version shows one result on a page; give one file.")
     named = dict(zip(map(str, results), found, strict=True))
-    typer.echo(f"report      {compare(named, output)}")
+    typer.echo(f"report      {dovetail.compare(named, output)}")

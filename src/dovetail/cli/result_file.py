@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from dovetail.core.errors import OptionError
 
 if TYPE_CHECKING:  # commands that read no result need no numpy
-    from dovetail.core.arrays import FloatArray
     from dovetail.core.problem import Problem
     from dovetail.run.result import Result
 
@@ -38,8 +37,8 @@ def read_result(path: Path) -> Result:
         raise OptionError(f"{path}: {reason}") from None
 
 
-def point_of(path: Path, result: Result, problem: Problem) -> FloatArray:
-    """The point of a result over the columns of the problem that it must belong to."""
+def require_same_columns(path: Path, result: Result, problem: Problem) -> None:
+    """Refuse the result of another problem."""
     assert result.x is not None
     mip = problem.mip
     if result.names != mip.names or result.x.size != mip.n_columns:
@@ -47,7 +46,6 @@ def point_of(path: Path, result: Result, problem: Problem) -> FloatArray:
         other = sorted(mine ^ theirs)
         why = f"{other[0]!r} is a column of one only" if other else "their columns are in another order"
         raise OptionError(f"{path} is the result of another problem: {why}.")
-    return result.x
 
 
 def start_from(path: Path, problem: Problem) -> Any:

@@ -14,7 +14,9 @@ point does not count. docs/claims.md says the same to users.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +28,11 @@ from dovetail.core.errors import ModelError
 from dovetail.core.html_table import grid
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
+
+SLOW = 0.01
+"""Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick
+ones a second question costs nothing, and finds those that answer differently from call to call at once (the
+last check of a solve does in any case)."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,7 @@ def check(problem: Problem, x: ArrayLike) -> Violation:
     Samples of predictors that compute in less than float64 are also evaluated one by one, which takes as
     many calls as there are samples, for a quarter of a second at most.
     """
-    return Checker(problem).violation(vector("x", x, problem.mip.n_columns), one_by_one=True)
+    return Checker(problem).violation(vector("x", x, problem.stated.n_columns), one_by_one=True)
 
 
 class Checker:
@@ -123,29 +130,64 @@ class Checker:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._copies = [double_copy(block.predictor, block.description) for block in problem.blocks]
-        self._sizes = abs(problem.mip.A)
 
-    def violation(self, x: FloatArray, *, one_by_one: bool = False) -> Violation:
-        """How far `x` is from satisfying the problem; `one_by_one` evaluates every sample alone too."""
-        mip = self._problem.mip
-        if x.shape != (mip.n_columns,):
-            raise ModelError(f"x has shape {x.shape}, expected ({mip.n_columns},).")
+    def completed(self, x: FloatArray, *, one_by_one: bool = False) -> tuple[FloatArray, Violation]:
+        """`x` with every output as its own predictor says, and how far that is from satisfying all."""
+        problem, answers, begin = self._problem, None, perf_counter()
+        if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
+            x = x.copy()
+            answers = [block.predictor.predict(x[block.inputs]) for block in problem.blocks]
+            for block, values in zip(problem.blocks, answers, strict=True):
+                x[block.outputs] = block.decode(values)
+        else:
+            x = problem.predict(x)
+        slow = perf_counter() - begin > SLOW
+        return x, self.violation(x, one_by_one=one_by_one, answers=answers if slow else None)
+
+    def violation(
+        self, x: FloatArray, *, one_by_one: bool = False, answers: list[FloatArray] | None = None
+    ) -> Violation:
+        """How far `x` is from satisfying the problem; `one_by_one` evaluates every sample alone too.
+
+        `answers` are what predictors said of it, block by block, in one batch each, if that is known.
+        """
+        program = self._problem.stated
+        if x.shape != (program.n_columns,):
+            raise ModelError(f"x has shape {x.shape}, expected ({program.n_columns},).")
         if not np.all(np.isfinite(x)):
             j = int(np.flatnonzero(~np.isfinite(x))[0])
-            return Violation(bounds=Worst(float("inf"), f"{mip.column_name(j)} is {x[j]}"))
-        activity = mip.A @ x
-        beyond = np.maximum(mip.row_lower - activity, activity - mip.row_upper)
-        outside = np.maximum(mip.lower - x, x - mip.upper)
-        fraction = np.where(mip.integer, np.abs(x - np.round(x)), 0.0)
-        said = self._said(x, one_by_one)
+            return Violation(bounds=Worst(float("inf"), f"{program.column_name(j)} is {x[j]}"))
+        activity = program.activity(x)
+        beyond = np.maximum(program.row_lower - activity, activity - program.row_upper)
+        said = self._said(x, one_by_one, answers)
         return Violation(
-            rows=_worst(beyond, mip.row_name),
-            bounds=_worst(outside, mip.column_name),
-            integrality=_worst(fraction, mip.column_name),
+            rows=_worst(beyond, program.row_name),
+            bounds=self._outside(x),
+            integrality=self._fraction(x),
             prediction=_largest([block.prediction for block in said]),
             precision=_largest([block.precision for block in said]),
-            rounding=self._rounding(beyond, outside, said),
+            rounding=self._rounding(beyond, x, said),
         )
+
+    def _outside(self, x: FloatArray) -> Worst:
+        """The column that is farthest outside its bounds."""
+        program = self._problem.stated
+        amount, j = max((part.farthest(x) for part in program.columns), key=lambda one: one[0])
+        return Worst(amount, program.column_name(j)) if amount > 0.0 else Worst()
+
+    def _fraction(self, x: FloatArray) -> Worst:
+        """The integer that is farthest from a whole number."""
+        found = Worst()
+        for part in self._problem.stated.columns:
+            if part.whole:
+                mine = part.of(x)
+                apart = np.where(part.integer, np.abs(mine - np.round(mine)), 0.0).ravel()
+                found = _largest([found, _worst(apart, self._name_from(part.first))])
+        return found
+
+    def _name_from(self, first: int) -> NameOf:
+        """Names of columns that are counted from one of them."""
+        return lambda k: self._problem.stated.column_name(first + k)
 
     def allowance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What rounding may do to the outputs at `x` where its samples are evaluated elsewhere.
@@ -153,18 +195,20 @@ class Checker:
         (columns,) by how much an output may change, and (columns,) the lead from which on a class is safe.
         """
         said = self._said(x, one_by_one=True)
-        lead = np.zeros(self._problem.mip.n_columns)
+        lead = np.zeros(self._problem.stated.n_columns)
         for each in said:
             lead[each.block.outputs] = each.safe_lead
         return self._changes(said), lead
 
-    def _said(self, x: FloatArray, one_by_one: bool) -> list[Said]:
-        pairs = zip(self._problem.blocks, self._copies, strict=True)
-        return [Said(block, copy, x, one_by_one=one_by_one) for block, copy in pairs]
+    def _said(self, x: FloatArray, one_by_one: bool, answers: list[FloatArray] | None = None) -> list[Said]:
+        blocks = self._problem.blocks
+        known: Sequence[FloatArray | None] = answers or [None] * len(blocks)
+        each = zip(blocks, self._copies, known, strict=True)
+        return [Said(block, copy, x, answer, one_by_one=one_by_one) for block, copy, answer in each]
 
     def _changes(self, said: list[Said]) -> FloatArray:
         """Of each block by itself, and then through the blocks that read its outputs."""
-        changes = np.zeros(self._problem.mip.n_columns)
+        changes = np.zeros(self._problem.stated.n_columns)
         for each in said:
             if not each.block.classifies:
                 changes[each.block.outputs] = each.batch_rounding
@@ -175,23 +219,32 @@ class Checker:
                     changes[block.outputs[samples]] += said[numbers[id(block)]].moved_by(changes, samples)
         return changes
 
-    def _rounding(self, beyond: FloatArray, outside: FloatArray, said: list[Said]) -> Worst:
+    def _rounding(self, beyond: FloatArray, x: FloatArray, said: list[Said]) -> Worst:
         """Rows and bounds at the worst that rounding can do to the outputs in them, and classes."""
-        mip, changes = self._problem.mip, self._changes(said)
-        in_rows = self._sizes @ changes
-        rows = _worst(np.where(in_rows > 0.0, beyond + in_rows, -np.inf), mip.row_name)
-        bounds = _worst(np.where(changes > 0.0, outside + changes, -np.inf), mip.column_name)
-        return _largest([rows, bounds, *(block.turning for block in said)])
+        turning = [block.turning for block in said]
+        if all(each.block.classifies for each in said):
+            return _largest(turning)
+        program, changes = self._problem.stated, self._changes(said)
+        in_rows = program.activity(changes, sizes=True)
+        found = [_worst(np.where(in_rows > 0.0, beyond + in_rows, -np.inf), program.row_name)]
+        for part in program.columns:
+            more = part.of(changes)
+            if np.any(more):
+                missed = np.where(more > 0.0, part.outside(x) + more, -np.inf).ravel()
+                found.append(_worst(missed, self._name_from(part.first)))
+        return _largest([*found, *turning])
 
 
 class Said:
     """What one block's predictor says of a point, by all routes that are open here."""
 
-    def __init__(self, block: Block, copy: Copy | None, x: FloatArray, *, one_by_one: bool) -> None:
+    def __init__(
+        self, block: Block, copy: Copy | None, x: FloatArray, answer: FloatArray | None, *, one_by_one: bool
+    ) -> None:
         self.block, self._x = block, x
         self._evaluate = copy if copy is not None else block.predictor.predict
         inputs = x[block.inputs]
-        self._values = block.predictor.predict(inputs)
+        self._values = block.predictor.predict(inputs) if answer is None else answer
         self._finite = bool(np.all(np.isfinite(self._values)))
         self.batch_rounding: FloatArray = np.zeros(self._values.shape)
         self._double = self._alone = np.full(self._values.shape, np.nan)

@@ -11,6 +11,7 @@ from dovetail.core.errors import PredictorError, UnsupportedError
 if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy
     from dovetail.core.layers import Layer
     from dovetail.core.program import Program
+    from dovetail.core.quadratic import QuadraticFunction
     from dovetail.core.rounding import Computation
     from dovetail.core.tree_ensemble import TreeEnsemble
 
@@ -41,6 +42,9 @@ class Description:
     feature_names: tuple[str, ...] | None = None
     """What its features are called, in their order, if it was trained on a frame."""
 
+    whole_features: tuple[int, ...] = ()
+    """Features that have a meaning at whole numbers only: their columns must be integer."""
+
     dtypes: tuple[str, ...] = ("float64",)
     """What `predict` computes in, by numpy's names; several where parts of it differ."""
     has_float64_copy: bool = True
@@ -69,6 +73,10 @@ class Description:
     program: Callable[[int], Program] | None = field(default=None, compare=False)
     """What it does with one row of so many features, operation by operation: for bounds of networks that are
     no sequence of such layers. As the layers, called when it is needed."""
+
+    quadratic: Callable[[int], tuple[QuadraticFunction, ...]] | None = field(default=None, compare=False)
+    """Its outputs, where all of them are quadratic functions of so many features: for methods that hand the
+    whole to a solver of quadratic programs."""
 
     trees: Callable[[], TreeEnsemble] | None = field(default=None, compare=False)
     """Its trees in the flat form, for methods that know cells. Called when they are needed, and true of that

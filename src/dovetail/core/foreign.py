@@ -20,6 +20,7 @@ from dovetail.core.containers import RaggedError
 from dovetail.core.errors import ModelError
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
+from dovetail.core.quadratic import QuadraticTerms
 
 NUMBER = -1
 """Stands for a column where there is a number instead of a variable."""
@@ -47,7 +48,10 @@ class Slack:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A model as it was at one moment; `keys[j]` is what column j is known by in its own tool."""
+    """A model as it was at one moment; `keys[j]` is what column j is known by in its own tool.
+
+    Columns behind those are auxiliary (see `core/special_constraints.py`): no tool knows of them.
+    """
 
     mip: Mip
     keys: tuple[Hashable, ...]
@@ -55,6 +59,8 @@ class Reading:
     """Its indicator constraints, which the `Mip` does not hold."""
     slacks: tuple[Slack, ...] = ()
     """Variables of the model that are no columns; their owner may ask for their values all the same."""
+    quadratics: tuple[QuadraticTerms, ...] = ()
+    """Of its objective and rows: the `Mip` has only what is linear in these."""
 
     @cached_property
     def column(self) -> dict[Hashable, int]:
@@ -75,7 +81,7 @@ class Reading:
     @cached_property
     def index(self) -> dict[str, int]:
         """Places in a whole point by name; slacks give way to columns of the same name."""
-        names = [*map(self.mip.column_name, range(self.mip.n_columns)), *(s.name for s in self.slacks)]
+        names = [*map(self.mip.column_name, range(len(self.keys))), *(s.name for s in self.slacks)]
         return {name: j for j, name in reversed([*enumerate(names)])}
 
 

@@ -60,6 +60,10 @@ class Predictor(Protocol):
         ...
 
 
+class EvaluationsSpentError(PredictorError):
+    """Raised by a predictor that its owner lets be asked only so often, when it was. A solve then ends."""
+
+
 Builder = Callable[[Any], object]
 
 _register: list[tuple[Recogniser, Builder]] = []

@@ -46,6 +46,7 @@ def accept(
         require_number(f"{name}: threshold", threshold)
     points = probe_points(mip, inputs)
     predictor, description = _fitting(name, predictor, points, inputs, outputs.shape[1])
+    _require_whole(name, description, mip, inputs)
     values = _evaluate(name, predictor, points)
     if values.shape != (len(points), outputs.shape[1]):
         raise PredictorError(
@@ -71,6 +72,20 @@ def accept(
         threshold = _threshold(name, description, values)
     _tell_dtypes(description)
     return Block(name, predictor, description, inputs, outputs, classifies, float(threshold or 0.0), epsilon)
+
+
+def _require_whole(name: str, description: Description, mip: Mip, inputs: IntArray) -> None:
+    """Refuse a column between whole numbers where the predictor knows none."""
+    for feature in description.whole_features:
+        columns = inputs[:, feature]
+        lower, upper = mip.lower[columns], mip.upper[columns]
+        fixed = (lower == upper) & (np.round(lower) == lower)
+        between = columns[~(mip.integer[columns] | fixed)]
+        if between.size:
+            raise PredictorError(
+                f"{name}: feature {feature} of {description.name} takes whole numbers only, and column "
+                f"{mip.column_name(int(between[0]))} may lie between them; make it integer."
+            )
 
 
 def described(name: str, predictor: Predictor, mip: Mip, inputs: IntArray) -> Description:

@@ -85,8 +85,7 @@ class Problem:
 
     @property
     def _maximises(self) -> bool:
-        host = self._program.host
-        return (self._program if host is None else host).sense == "max"
+        return self._program.sense == "max"
 
     def _size(self) -> str:
         """Columns, and where the program is at hand, integers and rows: none is made to be counted."""
@@ -100,6 +99,11 @@ class Problem:
     def mip(self) -> Mip:
         """The program over all columns; that of templates is made when it is first asked for."""
         return self._program.mip
+
+    @property
+    def stated(self) -> StatedProgram:
+        """The same program as it was stated: templates in it need not be written out to be looked at."""
+        return self._program
 
     def add_template(
         self,
@@ -178,7 +182,7 @@ class Problem:
         self._require_single_writer(block)
         blocks = (*self.blocks, block)
         if self._may_close_a_cycle(block):
-            stages(self.mip, blocks)  # refuses a cycle before the block is kept
+            stages(self.stated, blocks)  # refuses a cycle before the block is kept
         self.blocks = blocks
         if families is not None:
             self._families[name] = families
@@ -262,7 +266,9 @@ class Problem:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The samples of all blocks in topological order."""
-        return stages(self.mip, self.blocks)
+        if self.blocks and not np.any(self._read & (self._writer != NOBODY)):
+            return (tuple((block, np.arange(block.samples)) for block in self.blocks),)
+        return stages(self.stated, self.blocks)
 
     @property
     def inputs(self) -> IntArray:
@@ -311,6 +317,6 @@ class Problem:
                 else f"{block.name} and {self.blocks[other].name}"
             )
             raise PredictorError(
-                f"column {self.mip.column_name(j)} is an output of {where}; "
+                f"column {self.stated.column_name(j)} is an output of {where}; "
                 "a column can be written by one predictor only."
             )

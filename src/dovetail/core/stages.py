@@ -7,24 +7,24 @@ import numpy as np
 from dovetail.core.arrays import IntArray
 from dovetail.core.block import Block
 from dovetail.core.errors import PredictorError
-from dovetail.core.mip import Mip
 from dovetail.core.sparse import joined_ranges
+from dovetail.core.stated_program import StatedProgram
 
 Stage = tuple[tuple[Block, IntArray], ...]
 """Samples (by block) whose inputs depend on earlier stages only, so that they can be evaluated together."""
 
 
-def stages(mip: Mip, blocks: tuple[Block, ...]) -> tuple[Stage, ...]:
+def stages(program: StatedProgram, blocks: tuple[Block, ...]) -> tuple[Stage, ...]:
     """Samples by the length of the longest chain of predictors that leads to them."""
     counts = np.array([block.samples for block in blocks], dtype=np.int64)
     block_of = np.repeat(np.arange(len(blocks)), counts)
     sample_of = np.arange(block_of.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    source, reader = _edges(mip, blocks, counts)
+    source, reader = _edges(program, blocks, counts)
     level = _levels(source, reader, block_of.size)
     if np.any(level < 0):
         stuck = _on_a_cycle(source, reader, level)
         block, i = blocks[block_of[stuck]], int(sample_of[stuck])
-        column = mip.column_name(int(block.outputs[i][0]))
+        column = program.column_name(int(block.outputs[i][0]))
         raise PredictorError(
             f"{block.name} (sample {i}, output {column}) depends on its own output through a "
             "cycle of predictors; break the cycle with a separate column and a row that ties the two."
@@ -37,10 +37,10 @@ def stages(mip: Mip, blocks: tuple[Block, ...]) -> tuple[Stage, ...]:
     return tuple(tuple(stage) for stage in found)
 
 
-def _edges(mip: Mip, blocks: tuple[Block, ...], counts: IntArray) -> tuple[IntArray, IntArray]:
+def _edges(program: StatedProgram, blocks: tuple[Block, ...], counts: IntArray) -> tuple[IntArray, IntArray]:
     """Who reads what whom writes, samples of all blocks numbered one after the other."""
     first = np.cumsum(counts) - counts
-    writer = np.full(mip.n_columns, -1, dtype=np.int64)
+    writer = np.full(program.n_columns, -1, dtype=np.int64)
     for block, begin in zip(blocks, first, strict=True):
         writer[block.outputs] = (begin + np.arange(block.samples))[:, None]
     source, reader = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]

@@ -1,18 +1,28 @@
-"""The program of a problem as it was stated: a `Mip`, and templates that are not written out yet."""
+"""The program of a problem as it was stated: a `Mip`, and templates that are not written out yet.
+
+What a solve of many blocks asks of a program is answered here part by part, from the users' own arrays. Who
+needs the matrix over all of it asks for `mip`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.column_part import ColumnPart, column_parts
 from dovetail.core.errors import ModelError
 from dovetail.core.mip import Mip
 from dovetail.core.names import label_of
+from dovetail.core.row_part import RowPart, row_parts
 from dovetail.core.template import Template
-from dovetail.core.template_expansion import expanded
+from dovetail.core.template_expansion import column_names, columns_of, expanded, row_names, sides_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +30,7 @@ class StatedProgram:
     """Columns and rows that were said so far. It does not change: whoever adds to it gets another one."""
 
     host: Mip | None
-    sense: Literal["min", "max"]
+    own_sense: Literal["min", "max"]
     """Of a program without a host."""
     waiting: tuple[Template, ...] = ()
     """What stands behind the host, in this order."""
@@ -29,16 +39,116 @@ class StatedProgram:
     def mip(self) -> Mip:
         """The program over all columns, made when it is first asked for."""
         if self.waiting:
-            return expanded(self.host, self.sense, self.waiting)
+            return expanded(self.host, self.own_sense, self.waiting)
         if self.host is None:
             raise ModelError("the problem has no columns; give it a Mip, or call add_template(...) first.")
         return self.host
+
+    @property
+    def sense(self) -> Literal["min", "max"]:
+        """The host's, or its own."""
+        return self.own_sense if self.host is None else self.host.sense
+
+    @property
+    def sign(self) -> float:
+        """1 when minimising, -1 when maximising: `sign * objective` is always to be made small."""
+        return 1.0 if self.sense == "min" else -1.0
+
+    @property
+    def offset(self) -> float:
+        """A constant in the objective."""
+        return 0.0 if self.host is None else self.host.offset
 
     @property
     def n_columns(self) -> int:
         """Of the host and all blocks, whether they are written out or not."""
         own = 0 if self.host is None else self.host.n_columns
         return own + sum(template.n_columns for template in self.waiting)
+
+    @property
+    def n_rows(self) -> int:
+        """Of the host and all blocks."""
+        return sum(part.size for part in self.rows)
+
+    @cached_property
+    def nonzeros(self) -> int:
+        """Entries of the matrix that is or would be written out."""
+        return sum(part.nonzeros for part in self.rows)
+
+    @cached_property
+    def columns(self) -> tuple[ColumnPart, ...]:
+        """All columns, part by part."""
+        return tuple(column_parts(self.host, self.waiting))
+
+    @cached_property
+    def rows(self) -> tuple[RowPart, ...]:
+        """All rows, part by part."""
+        return tuple(row_parts(self.host, self.waiting))
+
+    @cached_property
+    def names(self) -> Sequence[str] | None:
+        """Of the columns; made when somebody reads them."""
+        return column_names(self.host, self.waiting) if self.waiting else self.mip.names
+
+    @cached_property
+    def row_names(self) -> Sequence[str] | None:
+        """Of the rows."""
+        return row_names(self.host, self.waiting) if self.waiting else self.mip.row_names
+
+    def column_name(self, j: int) -> str:
+        """How messages call column j."""
+        return self.names[j] if self.names is not None else f"x[{j}]"
+
+    def row_name(self, i: int) -> str:
+        """How messages call row i."""
+        return self.row_names[i] if self.row_names is not None else f"row[{i}]"
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """(columns,)."""
+        return np.asarray(self._columns_of("lower"))
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """(columns,)."""
+        return np.asarray(self._columns_of("upper"))
+
+    @cached_property
+    def integer(self) -> BoolArray:
+        """(columns,)."""
+        return (
+            np.asarray(columns_of(self.host, self.waiting, "integer")) if self.waiting else self.mip.integer
+        )
+
+    def _columns_of(self, part: str) -> NDArray[Any]:
+        return columns_of(self.host, self.waiting, part) if self.waiting else getattr(self.mip, part)
+
+    @cached_property
+    def row_lower(self) -> FloatArray:
+        """(rows,)."""
+        return sides_of(self.host, self.waiting, "lower") if self.waiting else self.mip.row_lower
+
+    @cached_property
+    def row_upper(self) -> FloatArray:
+        """(rows,)."""
+        return sides_of(self.host, self.waiting, "upper") if self.waiting else self.mip.row_upper
+
+    def objective(self, x: FloatArray) -> float:
+        """The objective at `x`, in the user's sense."""
+        if not self.waiting:
+            return self.mip.objective(x)
+        return sum(part.value(x) for part in self.columns if part.costs) + self.offset
+
+    def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
+        """(rows,) what rows come to at `x`, or with the `sizes` of their entries in their place."""
+        return np.concatenate([np.empty(0), *(part.activity(x, sizes=sizes) for part in self.rows)])
+
+    def clipped(self, x: FloatArray) -> FloatArray:
+        """A copy within the columns' bounds, integers whole."""
+        x = np.array(x, dtype=np.float64)
+        for part in self.columns:
+            part.clip(x)
+        return x
 
     def with_mip(self, mip: Mip) -> StatedProgram:
         """The whole program replaced by one that has its columns, and more."""

@@ -25,19 +25,19 @@ Entries = tuple[IntArray, FloatArray]
 
 def expanded(host: Mip | None, sense: Literal["min", "max"], templates: Sequence[Template]) -> Mip:
     """The host and all blocks as one program; without a host, a program of the given sense."""
-    cost = _columns(host, templates, "cost")
+    cost = columns_of(host, templates, "cost")
     return Mip(
         cost=cost,
         A=_matrix(host, templates, cost.size),
-        row_lower=_sides(host, templates, "lower"),
-        row_upper=_sides(host, templates, "upper"),
-        lower=_columns(host, templates, "lower"),
-        upper=_columns(host, templates, "upper"),
-        integer=_columns(host, templates, "integer"),
+        row_lower=sides_of(host, templates, "lower"),
+        row_upper=sides_of(host, templates, "upper"),
+        lower=columns_of(host, templates, "lower"),
+        upper=columns_of(host, templates, "upper"),
+        integer=columns_of(host, templates, "integer"),
         sense=sense if host is None else host.sense,
         offset=0.0 if host is None else host.offset,
-        names=_column_names(host, templates),
-        row_names=_row_names(host, templates),
+        names=column_names(host, templates),
+        row_names=row_names(host, templates),
     )
 
 
@@ -51,7 +51,7 @@ def few_blocks(*columns: FamilyColumns, most: int = 16) -> tuple[Mip, tuple[IntA
     return expanded(None, "min", [few]), tuple(few[part.families].columns for part in columns)
 
 
-def _columns(host: Mip | None, templates: Sequence[Template], part: str) -> NDArray[Any]:
+def columns_of(host: Mip | None, templates: Sequence[Template], part: str) -> NDArray[Any]:
     """One number for each column."""
     return np.concatenate(
         [
@@ -65,7 +65,7 @@ def _columns(host: Mip | None, templates: Sequence[Template], part: str) -> NDAr
     )
 
 
-def _sides(host: Mip | None, templates: Sequence[Template], side: str) -> FloatArray:
+def sides_of(host: Mip | None, templates: Sequence[Template], side: str) -> FloatArray:
     """One limit for each row."""
     return np.concatenate(
         [
@@ -146,7 +146,8 @@ def _spread(template: Template, row: RowArrays, name: str) -> tuple[IntArray, Fl
     return np.broadcast_to(at, shape), np.broadcast_to(row.coefficients[name], shape)
 
 
-def _column_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
+def column_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
+    """One for each column."""
     given = [] if host is None else _given(host.names, "x", host.n_columns)
     return LazyNames(
         *given,
@@ -158,7 +159,8 @@ def _column_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
     )
 
 
-def _row_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
+def row_names(host: Mip | None, templates: Sequence[Template]) -> LazyNames:
+    """One for each row."""
     given = [] if host is None else _given(host.row_names, "row", host.n_rows)
     return LazyNames(*given, *(part for template in templates for part in _names_of_rows(template)))
 

@@ -22,8 +22,9 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import PredictorError
 from dovetail.core.rounding import FLOAT64, FORMATS, MORE, OURS, ULPS
 
-Link = Literal["identity", "sigmoid", "both classes", "softmax", "exp"]
-"""What becomes of the scores: "both classes" is (1 - p, p) for p = sigmoid of a single score."""
+Link = Literal["identity", "sigmoid", "both classes", "softmax", "exp", "minus exp"]
+"""What becomes of the scores: "both classes" is (1 - p, p) for p = sigmoid of a single score, "minus exp" is
+-exp(-score), which rises too."""
 
 CELLS, ROWS = 2**15, 2**12
 """Samples times trees, and samples, that are looked at together: few trees for many samples, so that their
@@ -201,6 +202,12 @@ class TreeEnsemble:
         np.maximum.at(most, self.tree_of[leaves], self.value[leaves])
         return least, most
 
+    @property
+    def widest_output_range(self) -> tuple[FloatArray, FloatArray]:
+        """(outputs,) what it can give at all, rounding included."""
+        least, most = (self.summed(ends) for ends in self._leaf_range)
+        return self.output_range(least, most)
+
     def output_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least and largest outputs of (..., scores) `summed` between two bounds, rounding included.
 
@@ -257,4 +264,5 @@ LINKS: dict[Link, Callable[[FloatArray], FloatArray]] = {
     "both classes": lambda scores: np.concatenate([expit(-scores), expit(scores)], axis=-1),
     "softmax": _softmax,
     "exp": _exp,
+    "minus exp": lambda scores: -_exp(-scores),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 
 from dovetail.analysis.boxes import tight_box
+from dovetail.bounds.box import propagate
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import AutoOptions, Facts
@@ -18,6 +19,7 @@ from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
+from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
 from dovetail.run.archive import Archive
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -43,6 +45,10 @@ class Auto(AutoOptions):
         """Logits and tables first; what is left goes to the methods that suit it."""
         if context.cluster is None and self.exact and may_have_logits(context.problem):
             context = _by_logits(context)
+        if context.cluster is None and may_have_tree_rows(context.problem):
+            context = _by_tree_rows(context)
+            if not context.problem.blocks:
+                return _without_blocks(context)
         if context.cluster is not None or not (self.tables and may_have_tables(context.problem)):
             return _Plan(self, context).run()
         given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
@@ -65,6 +71,26 @@ def _by_logits(context: SolveContext) -> SolveContext:
     if rewritten.note:
         context.monitor.say(f"  logits: {rewritten.note}")
     return context_of(context, rewritten)
+
+
+def _by_tree_rows(context: SolveContext) -> SolveContext:
+    """The solve with trees beside networks, or behind each other, as rows, where they can be."""
+    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    rewritten = reformulate(given, (TreeRows(loose_box(context)),))
+    if rewritten.note:
+        context.monitor.fact("trees", rewritten.note)
+    return context_of(context, rewritten)
+
+
+def _without_blocks(context: SolveContext) -> MethodOutcome:
+    """Trees that read each other, all of them written out."""
+    box = propagate(context.problem.mip.minimised())
+    context.monitor.fact("plan", "one exact MIP: all trees became rows")
+    with context.monitor.part("exact MIP of trees") as part:
+        written = Reformulated.start(context.problem, box, context.relaxed)
+        outcome = ExactMip(written, source="splits").solve(context)
+        part.note, part.stop_reason = outcome.message, outcome.stop_reason
+    return outcome
 
 
 class _Plan:

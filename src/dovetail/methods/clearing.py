@@ -41,7 +41,7 @@ def clear(context: SolveContext, incumbent: Incumbent) -> None:
     """Put a point that holds however its predictors round in the place of an incumbent that may not."""
     if incumbent.x is None or all(block.description.is_float64 for block in context.problem.blocks):
         return
-    if 2.0 * least_seconds(context.problem.mip) > SECONDS:
+    if 2.0 * least_seconds(context.problem.stated) > SECONDS:
         return  # the LP that a descent begins with, over twice the columns, would not end
     if context.budget.stopped is StopReason.INTERRUPT or incumbent.steady:
         return  # who presses Ctrl-C wants the point as it is

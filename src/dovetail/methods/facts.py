@@ -11,11 +11,13 @@ from dovetail.analysis.tree_problem import tree_problem
 from dovetail.core.options import require_choice, require_count, require_flags
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.methods.block_prices.method import priced_blocks
+from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.certified_prices import method as certified_prices
 from dovetail.methods.exact_mip import writing_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.planes_lp import planes_plan
+from dovetail.methods.quadratic_mip import quadratic_plan
 from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.run.context import SolveContext
@@ -97,6 +99,12 @@ class Facts:
     """Samples, where all predictors are tree ensembles; else 0."""
     cuts: int = 0
     """Of the inputs of these, within their box, where anything is to be proved; else 0."""
+    tree_components: int = 0
+    """Components of these that share rows; else 0."""
+    curves: int = 0
+    """Quadratic functions, where all else is rows or networks that can be written as rows; else 0."""
+    only_curves: bool = False
+    """Whether there are no other predictors."""
 
     @classmethod
     def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
@@ -124,6 +132,7 @@ class Facts:
             parts.count if coupled and options.exact and context.once(priced_blocks) is not None else 0,
             MOST_NEURONS + 1 if plan is None else plan.unstable,
             *_trees(context, options),
+            *(_curves(context) if options.exact and integers <= MANY_INTEGERS else (0, False)),
         )
 
     @property
@@ -152,9 +161,19 @@ class Facts:
         return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
 
 
-def _trees(context: SolveContext, options: AutoOptions) -> tuple[int, int]:
-    trees = context.once(tree_problem)
-    return (0, 0) if trees is None else (len(trees.samples), trees.cells.cuts if options.exact else 0)
+def _trees(context: SolveContext, options: AutoOptions) -> tuple[int, int, int]:
+    trees, parts = context.once(tree_problem), context.once(tree_parts)
+    if trees is None:
+        return 0, 0, 0
+    coupled = 0 if parts is None or not options.column_generation else parts.count
+    return len(trees.samples), trees.cells.cuts if options.exact else 0, coupled
+
+
+def _curves(context: SolveContext) -> tuple[int, bool]:
+    plan = context.once(quadratic_plan)
+    if plan is None or plan.unstable > MOST_NEURONS:
+        return 0, False
+    return len(plan.curves), plan.written.previous is None
 
 
 def _small_networks(context: SolveContext) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.cell_branching import CellBranching
+from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.column_generation import ColumnGeneration
@@ -27,6 +28,7 @@ from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.neighbourhood import Neighbourhood
 from dovetail.methods.planes_lp import PlanesLp
+from dovetail.methods.quadratic_mip import QuadraticMip
 from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.methods.split_mip import SplitMip
@@ -47,6 +49,8 @@ EARLY_SHARE, LATE_SHARE = 0.5, 0.3
 """Of the time left, for the exact MIP: half where a proof is likely, less where a search may bring more."""
 BRANCHING_SHARE = 0.5
 """Of the time left: with five inputs a proof takes seconds, and the points it meets are a search as well."""
+CURVES_SHARE = 0.5
+"""Of the time left: convex ones close in the first second, others at leisure or never."""
 PLANES_SHARE = 0.5
 """Of the time left: its boxes shrink most in the first rounds (dispatch)."""
 COLUMNS_SHARE = 0.75
@@ -62,6 +66,8 @@ FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
 CELLS_SHARE, LAST_CELLS_SHARE = 0.15, 1.0
 """First points of trees come in a tenth of a second, and good ones in seconds; a proof may bring as much."""
+CELL_COLUMNS_SHARE = 0.5
+"""Of the time left: boxes of samples that share rows close in seconds where they close at all (water)."""
 FEW_TREE_SAMPLES = 4
 """Samples of tree ensembles: boxes over the inputs of more of them are too many to be closed."""
 MOST_CUTS = 5_000
@@ -148,6 +154,14 @@ PHASES = (
         "{blocks} blocks that are the same up to their data: all priced at once",
     ),
     Phase(
+        "quadratic program",
+        "quadratic functions and no other predictor",
+        lambda facts: facts.only_curves,
+        CURVES_SHARE,
+        lambda options: QuadraticMip(),
+        "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",
+    ),
+    Phase(
         "relaxation",
         f"more than {MANY_INTEGERS:,} integers, and not all predictors are trees",
         lambda facts: facts.many and facts.slopes,
@@ -175,6 +189,14 @@ PHASES = (
         "{tree_samples} samples of tree ensembles: descents over the cells of their inputs",
     ),
     Phase(
+        "cell columns",
+        "such, of components that share rows",
+        lambda facts: facts.tree_components > 0,
+        CELL_COLUMNS_SHARE,
+        lambda options: CellColumns(),
+        "{tree_components} components of tree ensembles share rows: boxes of cells as columns",
+    ),
+    Phase(
         "cell branching",
         f"such, of at most {FEW_TREE_SAMPLES} samples",
         lambda facts: facts.cuts > 0 and facts.tree_samples <= FEW_TREE_SAMPLES,
@@ -197,6 +219,14 @@ PHASES = (
         SPLITS_SHARE,
         lambda options: SplitMip(),
         "{cuts} cuts: tree ensembles written out, for points and a proof",
+    ),
+    Phase(
+        "quadratic MIP",
+        f"quadratic functions beside networks of at most {MOST_NEURONS} neurons that can change sign",
+        lambda facts: facts.curves > 0 and not facts.only_curves,
+        CURVES_SHARE,
+        lambda options: QuadraticMip(),
+        "{curves} quadratic functions: tangents and envelopes, and SCIP for what they leave open",
     ),
     Phase(
         "input branching",
@@ -233,9 +263,18 @@ PHASES = (
     Phase(
         "column generation",
         "class outputs in several components that share rows, and not all predictors are trees",
-        lambda facts: facts.priced and facts.slopes,
+        lambda facts: facts.priced and facts.slopes and not facts.certified,
         COLUMNS_SHARE,
         lambda options: ColumnGeneration(rounds=options.effort),
+        "class outputs, {components} components that share rows: columns and prices",
+        needs_points=True,
+    ),
+    Phase(
+        "column generation",
+        "such, where certified prices follow; less where it brings nothing for as long as it took before",
+        lambda facts: facts.priced and facts.slopes and facts.certified,
+        COLUMNS_SHARE,
+        lambda options: ColumnGeneration(rounds=options.effort, yields=True),
         "class outputs, {components} components that share rows: columns and prices",
         needs_points=True,
     ),

@@ -136,11 +136,19 @@ def _require_order(name: str, description: Description, inputs: Any, data: Any) 
     """Refuse a frame whose columns are not the features the predictor was trained on, in their order."""
     expected = description.feature_names
     for what, given in (("input_vars", inputs), ("data", data)):
-        if expected is None or not hasattr(type(given), "iloc"):  # a frame or a series of pandas
+        found = _labels(given)
+        if expected is None or found is None:
             continue
-        found = list(getattr(given, "columns", given.index))
         if found != list(expected) and all(isinstance(column, str) for column in found):
             raise PredictorError(
                 f"{name}: {what} has the columns {', '.join(found)}, but the predictor was trained on "
                 f"{', '.join(map(str, expected))}; give these, in this order."
             )
+
+
+def _labels(given: Any) -> list[Any] | None:
+    """What a table calls its columns, if it is one; a series of pandas its entries."""
+    if hasattr(type(given), "iloc"):
+        return list(getattr(given, "columns", given.index))
+    columns = getattr(given, "columns", None) if hasattr(type(given), "__array__") else None
+    return None if columns is None else list(columns)

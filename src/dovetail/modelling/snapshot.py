@@ -27,6 +27,7 @@ from dovetail.modelling.registry import attached_to
 from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
 from dovetail.models import foreign_model
 from dovetail.reformulations.indicators import IndicatorRows
+from dovetail.reformulations.quadratic_blocks import with_quadratics
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.run.result import Result
 
@@ -100,11 +101,13 @@ def _read(model: Any) -> ModelSnapshot:
 
 
 def _problem(foreign: ForeignModel, reading: Reading, attachments: list[Attachment]) -> Problem:
-    """What was read, with a column for each number among the inputs, its blocks, and its indicators."""
+    """What was read, with a column for each number among the inputs, blocks, products and indicators."""
     places = [sample_places(foreign, reading, attached) for attached in attachments]
     problem = Problem(with_numbers(reading.mip, [inputs for inputs, _ in places]))
     for attached, (inputs, outputs) in zip(attachments, places, strict=True):
         attached.add_to(problem, columns_of(problem.mip, reading.mip.n_columns, inputs), outputs.column)
+    if reading.quadratics:
+        problem = with_quadratics(problem, reading.quadratics)
     if not reading.indicators:
         return problem
     given = Reformulated.start(problem, propagate(problem.mip.loosened()))

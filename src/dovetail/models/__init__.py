@@ -30,7 +30,7 @@ MODELS: Table[ForeignModel] = Table(
     Part(
         "pyscipopt.Model",
         "dovetail.models.scip.model:ScipModel",
-        "indicator, And and Or constraints too",
+        "quadratic rows, SOS and logical constraints too",
         library="pyscipopt",
         extra="scip",
         recognises=of_class("pyscipopt.scip.Model"),
@@ -38,7 +38,7 @@ MODELS: Table[ForeignModel] = Table(
     Part(
         "gurobipy.Model",
         "dovetail.models.gurobi:GurobiModel",
-        "indicator constraints too",
+        "quadratic terms, SOS and general constraints too",
         library="gurobipy",
         extra="gurobi",
         recognises=of_class("gurobipy._model.Model", "gurobipy.Model"),
@@ -46,7 +46,7 @@ MODELS: Table[ForeignModel] = Table(
     Part(
         "Pyomo",
         "dovetail.models.pyomo_block:PyomoModel",
-        "a ConcreteModel or a Block",
+        "a ConcreteModel or a Block; quadratic terms and SOS too",
         library="pyomo",
         extra="pyomo",
         recognises=of_class("pyomo.core.base.block.BlockData"),
@@ -54,7 +54,7 @@ MODELS: Table[ForeignModel] = Table(
     Part(
         "linopy.Model",
         "dovetail.models.linopy_model:LinopyModel",
-        "indicator constraints too",
+        "indicators, quadratic objectives and SOS too",
         library="linopy",
         extra="linopy",
         recognises=of_class("linopy.model.Model"),

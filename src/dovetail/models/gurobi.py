@@ -20,10 +20,12 @@ from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import Answer, Reading, Slack
-from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
+from dovetail.core.special_constraints import SpecialConstraints
+from dovetail.models.gurobi_quadratic import quadratic_terms, with_quadratic_rows
 from dovetail.models.gurobi_solution import load_point
+from dovetail.models.gurobi_special import special_constraints
 from dovetail.models.identity import Identity
 
 
@@ -40,19 +42,32 @@ class GurobiModel:
         """The program; columns are known by their `Var` objects, of which gurobipy keeps one each."""
         model = self._model
         model.update()
-        _refuse_what_is_not_linear(model)
+        _refuse_what_cannot_be_read(model)
         variables = model.getVars()
         if not variables:
             raise ModelError("the gurobipy model has no variables; add them first.")
-        indicators = [_indicator(model, constraint) for constraint in model.getGenConstrs()]
-        slacks = _range_slacks(model, variables, {j for i in indicators for j in (i.binary, *i.columns)})
+        special = list(special_constraints(model))
+        products = quadratic_terms(model)
+        needed = {v.index for one in special for v in one.variables}
+        needed.update(j for terms in products for j in (*terms.left.tolist(), *terms.right.tolist()))
+        slacks = _range_slacks(model, variables, needed)
         own = np.setdiff1d(np.arange(len(variables)), slacks.column)
         mip = _columns(model, variables, own)
         keys = tuple(Identity(variables[j]) for j in own)
         if not rows:
             return Reading(mip, keys)
-        whole = _with_rows(model, mip, own, slacks)
-        return Reading(whole, keys, _moved(indicators, own), tuple(slacks.read(model, whole)))
+        linear = _with_rows(model, mip, own, slacks)
+        place = np.searchsorted(own, np.arange(len(variables)))
+        written = SpecialConstraints(with_quadratic_rows(model, linear, place))
+        for one in special:
+            one.write(written, place)
+        return Reading(
+            written.program(),
+            keys,
+            tuple(written.indicators),
+            tuple(slacks.read(model, linear)),
+            tuple(terms.moved(place, np.arange(linear.n_rows + model.NumQConstrs)) for terms in products),
+        )
 
     def unpack(self, given: Any) -> ObjectArray:
         """`MVar`, `tupledict`, frames and lists."""
@@ -136,29 +151,8 @@ def _shown(item: Any) -> str:
         return f"a {type(item).__name__}"
 
 
-def _refuse_what_is_not_linear(model: gp.Model) -> None:
-    """An `UnsupportedError` that names the first item that a linear program with integers cannot hold."""
-    if model.NumQConstrs:
-        name = model.getQConstrs()[0].QCName
-        raise UnsupportedError(f"constraint {name} is quadratic; dovetail's host is linear: linearise it.")
-    if model.NumQNZs:
-        one, other = (int(index[0]) for index in model.getQ().nonzero())
-        pair = f"{model.getVars()[one].VarName} * {model.getVars()[other].VarName}"
-        raise UnsupportedError(
-            f"the objective has the quadratic term {pair}; dovetail's host is linear: linearise it, or "
-            "compute it in a predictor."
-        )
-    if model.NumSOS:
-        kind, members, _ = model.getSOS(model.getSOSs()[0])
-        raise UnsupportedError(
-            f"there is an SOS constraint of type {kind} that starts with {members[0].VarName}; write it "
-            "with binary variables and linear rows."
-        )
-    if model.NumPWLObjVars:
-        name = next(v.VarName for v in model.getVars() if model.getPWLObj(v))
-        raise UnsupportedError(
-            f"the objective is piecewise linear in {name}; write it with binary variables and linear rows."
-        )
+def _refuse_what_cannot_be_read(model: gp.Model) -> None:
+    """An `UnsupportedError` that names what one linear or quadratic program with integers cannot hold."""
     if model.NumObj > 1 or model.IsMultiObj:  # setObjectiveN gives a weight to a single one, too
         raise UnsupportedError(
             f"the model has {model.NumObj} objectives set by setObjectiveN; set model.NumObj = 0, and the "
@@ -168,37 +162,6 @@ def _refuse_what_is_not_linear(model: gp.Model) -> None:
         raise UnsupportedError(
             f"the model has {model.NumScenarios} scenarios; solve one at a time (singleScenarioModel)."
         )
-
-
-def _indicator(model: gp.Model, constraint: gp.GenConstr) -> Indicator:
-    if constraint.GenConstrType != GRB.GENCONSTR_INDICATOR:
-        raise UnsupportedError(
-            f"{constraint.GenConstrName} is a general constraint, and of those only indicators are taken; "
-            "write it with binary variables and linear rows."
-        )
-    binary, active, body, sense, limit = model.getGenConstrIndicator(constraint)
-    terms = range(body.size())
-    return Indicator(
-        binary.index,
-        int(active),
-        [body.getVar(k).index for k in terms],
-        [body.getCoeff(k) for k in terms],
-        -np.inf if sense == GRB.LESS_EQUAL else limit - body.getConstant(),
-        np.inf if sense == GRB.GREATER_EQUAL else limit - body.getConstant(),
-        constraint.GenConstrName,
-    )
-
-
-def _moved(indicators: list[Indicator], own: IntArray) -> tuple[Indicator, ...]:
-    """The same with places among `own` instead of indices."""
-    return tuple(
-        replace(
-            indicator,
-            binary=int(np.searchsorted(own, indicator.binary)),
-            columns=np.searchsorted(own, np.array(indicator.columns, dtype=np.int64)).tolist(),
-        )
-        for indicator in indicators
-    )
 
 
 @dataclass(frozen=True, eq=False)

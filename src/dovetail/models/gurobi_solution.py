@@ -37,13 +37,9 @@ OPTIMAL, TOO_LARGE = 2, 10010
 def load_point(model: Any, reading: Reading, point: FloatArray) -> None:
     """Let `X` and `ObjVal` of the model say the point; a `ModelError` where Gurobi does not take it."""
     variables, values = _there(model, reading, point)
-    lower, upper = model.getAttr("LB", variables), model.getAttr("UB", variables)
-    model.setAttr("LB", variables, values)
-    model.setAttr("UB", variables, values)
     with _quietly(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
-        fault = _fault(model)
-        model.setAttr("LB", variables, lower)
-        model.setAttr("UB", variables, upper)
+        with _fixed(model, variables, values):
+            fault = _fault(model)
         if fault:
             model.update()
     if fault:
@@ -66,11 +62,24 @@ def _fault(model: Any) -> str:
 def _there(model: Any, reading: Reading, point: FloatArray) -> tuple[list[Any], list[float]]:
     """The variables that are still in the model, and their values; whole ones of integers."""
     integer = np.zeros(point.size, dtype=bool)
-    integer[: reading.mip.n_columns] = reading.mip.integer
+    integer[: len(reading.keys)] = reading.mip.integer[: len(reading.keys)]
     values = np.where(integer, np.round(point), point)
     at = {key: values[j] for j, key in enumerate(reading.with_slacks.keys)}
     found = [(variable, at.get(Identity(variable))) for variable in model.getVars()]
     return [v for v, value in found if value is not None], [float(x) for _, x in found if x is not None]
+
+
+@contextmanager
+def _fixed(model: Any, variables: list[Any], values: list[float]) -> Iterator[None]:
+    """The variables at these values within; their bounds wait to be as they were afterwards, in any case."""
+    bounds = {name: model.getAttr(name, variables) for name in ("LB", "UB")}
+    try:
+        for name in bounds:
+            model.setAttr(name, variables, values)
+        yield
+    finally:
+        for name, before in bounds.items():
+            model.setAttr(name, variables, before)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from dovetail.core.file_limits import Meter
 from dovetail.core.foreign import Answer, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
+from dovetail.core.quadratic import QuadraticTerms
 
 
 class HighsModel:
@@ -30,8 +31,9 @@ class HighsModel:
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; columns are known by their place."""
-        mip = as_mip(self._model, rows=rows)
-        return Reading(mip, tuple(range(mip.n_columns)))
+        mip = as_mip(self._model, rows=rows, quadratic=True)
+        quadratics = _quadratics(self._model) if rows else ()
+        return Reading(mip, tuple(range(mip.n_columns)), quadratics=quadratics)
 
     def unpack(self, given: Any) -> ObjectArray:
         """`HighspyArray`, dictionaries and lists of variables."""
@@ -103,12 +105,26 @@ def _holder(variable: Any) -> Any:
         return None
 
 
-def as_mip(highs: highspy.Highs, called: str = "the model", *, rows: bool = True) -> Mip:
-    """The program a HiGHS object holds; the object is not changed."""
-    if highs.getHessianNumNz() > 0:
+def _quadratics(highs: highspy.Highs) -> tuple[QuadraticTerms, ...]:
+    """The objective's half x'Qx, of which HiGHS holds one triangle, or all."""
+    if highs.getHessianNumNz() == 0:
+        return ()
+    hessian = highs.getModel().hessian_
+    value, index, start = np.array(hessian.value_), np.array(hessian.index_), np.array(hessian.start_)
+    Q = sp.csc_array((value, index, start), shape=(hessian.dim_, hessian.dim_)).tocoo()
+    row, column = (place.astype(np.int64) for place in Q.coords)
+    twice = (hessian.format_ == highspy.HessianFormat.kTriangular) & (row != column)
+    return (QuadraticTerms(None, row, column, np.where(twice, 1.0, 0.5) * Q.data),)
+
+
+def as_mip(
+    highs: highspy.Highs, called: str = "the model", *, rows: bool = True, quadratic: bool = False
+) -> Mip:
+    """The program that a HiGHS object holds; a quadratic objective is refused unless somebody reads that."""
+    if highs.getHessianNumNz() > 0 and not quadratic:
         raise ModelError(
-            f"{called} has a quadratic objective; dovetail's host is linear. Move the quadratic term into "
-            "a predictor, or linearise it."
+            f"{called} has a quadratic objective, and a dovetail.Mip is linear. Read it with highspy "
+            "(Highs.readModel) and hand that model to dovetail.solve, which takes it."
         )
     lp = highs.getLp()
     if lp.num_col_ == 0:

@@ -26,6 +26,8 @@ from dovetail.core.foreign import Answer, Reading
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
+from dovetail.core.quadratic import QuadraticTerms
+from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.linopy_solution import load_answer
 
 MASKED = -1
@@ -61,13 +63,15 @@ class LinopyModel:
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; without rows, also without costs. Columns are known by their labels."""
-        _refuse_what_is_not_linear(self._model)
+        _refuse_what_is_not_taken(self._model)
         mip, labels = _columns(self._model)
         keys = tuple(labels.tolist())
         if not rows:
             return Reading(mip, keys)
-        mip, indicators = _with_rows(self._model, mip, labels)
-        return Reading(mip, keys, indicators)
+        mip, indicators, quadratics = _with_rows(self._model, mip, labels)
+        special = SpecialConstraints(mip, list(indicators))
+        _add_ordered_sets(self._model, labels, special)
+        return Reading(special.program(), keys, tuple(special.indicators), quadratics=quadratics)
 
     def unpack(self, given: Any) -> ObjectArray:
         """Variables as arrays of labels, in their shape; arrays of numbers stay numbers."""
@@ -152,18 +156,25 @@ def _in_one_line(item: Any) -> str:
     return " ".join(str(item).replace("---", "").split())[:80]
 
 
-def _refuse_what_is_not_linear(model: linopy.Model) -> None:
-    if model.is_quadratic:
-        raise UnsupportedError(
-            "the objective is quadratic; dovetail's host is linear: linearise it, or compute it in a "
-            "predictor."
-        )
-    for name in model.variables.sos:
-        raise UnsupportedError(
-            f"there is an SOS constraint on {name}; call apply_sos_reformulation() on the model first."
-        )
+def _refuse_what_is_not_taken(model: linopy.Model) -> None:
     for name in model.variables.semi_continuous:
         raise UnsupportedError(f"{name} is semi-continuous; write it with a binary variable and two rows.")
+
+
+def _add_ordered_sets(model: linopy.Model, labels: IntArray, special: SpecialConstraints) -> None:
+    """Special ordered sets: along one dimension of a variable, in the order of its coordinates."""
+    place = {int(label): j for j, label in enumerate(labels)}
+    for name in model.variables.sos:
+        variable = model.variables[name]
+        kind, along = variable.attrs["sos_type"], variable.attrs["sos_dim"]
+        order = np.argsort(variable.labels.get_index(along), kind="stable")
+        members = np.moveaxis(variable.labels.values, variable.labels.dims.index(along), -1)
+        for number, each in enumerate(members[..., order].reshape(-1, order.size).tolist()):
+            columns = [place[label] for label in each if label != MASKED]
+            if kind == 1:
+                special.at_most(f"SOS of {name}[{number}]", columns, 1)
+            else:
+                special.neighbours(f"SOS of {name}[{number}]", columns)
 
 
 def _columns(model: linopy.Model) -> tuple[Mip, IntArray]:
@@ -189,8 +200,10 @@ def _columns(model: linopy.Model) -> tuple[Mip, IntArray]:
     return mip, np.concatenate(labels).astype(np.int64)
 
 
-def _with_rows(model: linopy.Model, columns: Mip, labels: IntArray) -> tuple[Mip, tuple[Indicator, ...]]:
-    """The program with its rows and costs, in the units of the owner, and its indicators.
+def _with_rows(
+    model: linopy.Model, columns: Mip, labels: IntArray
+) -> tuple[Mip, tuple[Indicator, ...], tuple[QuadraticTerms, ...]]:
+    """The program with its rows and costs, in the units of the owner, its indicators and quadratic terms.
 
     linopy hands them out scaled.
     """
@@ -217,7 +230,8 @@ def _with_rows(model: linopy.Model, columns: Mip, labels: IntArray) -> tuple[Mip
         offset=float(np.nan_to_num(model.objective.expression.const.values)),
         row_names=distinct(_row_names(plain)),
     )
-    return mip, _indicators(matrices, layout, switched)
+    quadratics = layout.quadratic(matrices.Q, model.objective.scaling) if model.is_quadratic else ()
+    return mip, _indicators(matrices, layout, switched), quadratics
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +249,13 @@ class _Layout:
         entries = sp.coo_array(given)
         data = entries.data * self.scaling[entries.col] / row_scaling[entries.row]
         return sp.csr_array((data, (entries.row, self.column[entries.col])), shape=(given.shape[0], size))
+
+    def quadratic(self, Q: Any, objective_scaling: float) -> tuple[QuadraticTerms, ...]:
+        """linopy's half x'Qx of the objective, in the columns and units of the `Mip`."""
+        entries = sp.coo_array(Q)
+        left, right = self.column[entries.row], self.column[entries.col]
+        scaling = self.scaling[entries.row] * self.scaling[entries.col] / objective_scaling
+        return (QuadraticTerms(None, left, right, 0.5 * entries.data * scaling),)
 
 
 _Rows = Sequence[tuple[str, Any]]

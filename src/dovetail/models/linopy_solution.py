@@ -27,8 +27,8 @@ def load_answer(model: Any, reading: Reading, answer: Answer) -> None:
         found = (reading.column.get(label) for label in labels.values.ravel().tolist())
         values = [np.nan if j is None else answer.x[j] for j in found]
         variable.solution = labels.copy(data=np.reshape(values, labels.shape)).rename(None)
-    assert answer.objective is not None
-    model.objective.set_value(answer.objective)
+    if answer.objective is not None:
+        model.objective.set_value(answer.objective)
     model.status = "ok"
-    proved = answer.status == "optimal"
-    model.termination_condition = "optimal" if proved else ENDED_BY.get(answer.stop_reason, "suboptimal")
+    ended = ENDED_BY.get(answer.stop_reason, "suboptimal")
+    model.termination_condition = answer.status if answer.status in ("optimal", "unbounded") else ended

@@ -1,8 +1,8 @@
 """Models written with Pyomo: a `ConcreteModel`, or a `Block` of one.
 
-Rows come from Pyomo's own view of an expression as a linear one. Its compiler to standard form is not
-used: it makes two rows of a range, leaves out variables that are in no row, and stops at rows that fixed
-variables have broken.
+Rows come from Pyomo's own view of an expression as a linear or quadratic one. Its compiler to standard form
+is not used: it makes two rows of a range, leaves out variables that are in no row, and stops at rows that
+fixed variables have broken.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import Answer, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
+from dovetail.core.quadratic import QuadraticTerms
+from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.identity import Identity
 
 _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
-     "Suffix", "BuildAction", "BuildCheck", "BooleanVar", "ExternalFunction", "Port"}
+     "SOSConstraint", "Suffix", "BuildAction", "BuildCheck", "BooleanVar", "ExternalFunction", "Port"}
 )  # fmt: skip
 """Components that are rows and columns, or mean nothing by themselves."""
 
@@ -65,8 +67,15 @@ class PyomoModel:
             lines.add_constraints(self._model)
         if not columns.variables:
             raise ModelError("the Pyomo model has no variables; add them first.")
-        mip = _mip(columns, lines, objective)
-        return Reading(mip, tuple(map(Identity, columns.variables)))
+        ordered = _ordered_sets(self._model, columns) if rows else []
+        special = SpecialConstraints(_mip(columns, lines, objective))
+        for name, level, members in ordered:
+            if level == 1:
+                special.at_most(name, members, 1)
+            else:
+                special.neighbours(name, members)
+        keys = tuple(map(Identity, columns.variables))
+        return Reading(special.program(), keys, tuple(special.indicators), quadratics=tuple(lines.quadratics))
 
     def unpack(self, given: Any) -> ObjectArray:
         """Indexed variables (with two indices as rows and columns), slices, references, lists, frames."""
@@ -182,6 +191,7 @@ class _Lines:
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    quadratics: list[QuadraticTerms] = field(default_factory=list)
 
     def add_constraints(self, model: Any) -> None:
         """All active ones; fixed variables are numbers in them."""
@@ -193,7 +203,8 @@ class _Lines:
                 raise UnsupportedError(
                     f"constraint {name} has no limits that are numbers ({reason})."
                 ) from None
-            line = _linear(f"constraint {name}", body)
+            line = _expanded(f"constraint {name}", body)
+            self._add_quadratic(len(self.names), line)
             self.data.extend(line.linear_coefs)
             self.indices.extend(map(self.columns.place, line.linear_vars))
             self.indptr.append(len(self.data))
@@ -211,13 +222,36 @@ class _Lines:
             )
         if not active:
             return _Objective()
-        line = _linear(f"objective {active[0].name}", active[0].expr)
+        line = _expanded(f"objective {active[0].name}", active[0].expr)
+        self._add_quadratic(None, line)
         return _Objective(
             "min" if active[0].is_minimizing() else "max",
             float(line.constant),
             list(map(self.columns.place, line.linear_vars)),
             list(line.linear_coefs),
         )
+
+    def _add_quadratic(self, row: int | None, line: Any) -> None:
+        if not line.quadratic_vars:
+            return
+        left, right = (
+            np.array([self.columns.place(pair[side]) for pair in line.quadratic_vars]) for side in (0, 1)
+        )
+        coefficients = np.array(line.quadratic_coefs, dtype=np.float64)
+        self.quadratics.append(QuadraticTerms(row, left, right, coefficients))
+
+
+def _ordered_sets(model: Any, columns: _Columns) -> list[tuple[str, int, list[int]]]:
+    """Special ordered sets: name, type and members in their order."""
+    found = []
+    for ordered in model.component_data_objects(pyo.SOSConstraint, active=True, descend_into=True):
+        if ordered.level not in (1, 2):
+            raise UnsupportedError(
+                f"{ordered.name} is a special ordered set of type {ordered.level}; types 1 and 2 are taken."
+            )
+        members = sorted(ordered.get_items(), key=lambda member: float(member[1]))
+        found.append((ordered.name, ordered.level, [columns.place(variable) for variable, _ in members]))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,15 +262,16 @@ class _Objective:
     coefficients: list[float] = field(default_factory=list)
 
 
-def _linear(what: str, expression: Any) -> Any:
-    """An expression as a constant and coefficients of variables that are not fixed."""
+def _expanded(what: str, expression: Any) -> Any:
+    """An expression as a constant, and coefficients of variables that are not fixed and of their products."""
     try:
-        line = generate_standard_repn(expression, compute_values=True, quadratic=False)
+        line = generate_standard_repn(expression, compute_values=True, quadratic=True)
     except ValueError as reason:  # a parameter or a fixed variable without a value
         raise ModelError(f"{what} cannot be computed ({reason}).") from None
     if line.nonlinear_expr is not None:
         raise UnsupportedError(
-            f"{what} is not linear; dovetail's host is linear: linearise it, or compute it in a predictor."
+            f"{what} has {line.nonlinear_expr}, which is neither linear nor quadratic; compute it in a "
+            "predictor (a function of numpy arrays is one), and use its output variable instead."
         )
     return line
 

@@ -22,6 +22,8 @@ def _is_estimator(foreign: object) -> bool:
 _is_xgboost = of_class("xgboost.sklearn.XGBModel", "xgboost.core.Booster")
 _is_lightgbm = of_class("lightgbm.sklearn.LGBMModel", "lightgbm.basic.Booster")
 
+_is_catboost = of_class("catboost.core.CatBoost")
+
 
 SCALERS = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")
 """Of scikit-learn's: those that change each feature by itself, and rise."""
@@ -35,7 +37,7 @@ def _ends_in_trees(foreign: object) -> bool:
     if not of_class("sklearn.pipeline.Pipeline")(foreign):
         return False
     *before, last = (step for _, step in getattr(foreign, "steps", [(None, None)]))
-    ends = any(is_one(last) for is_one in (_is_trees, _is_xgboost, _is_lightgbm))
+    ends = any(is_one(last) for is_one in (_is_trees, _is_xgboost, _is_lightgbm, _is_catboost))
     return ends and all(map(_rises, before))
 
 
@@ -50,19 +52,14 @@ def _rises(step: object) -> bool:
 
 def _is_trees(foreign: object) -> bool:
     """A tree ensemble of scikit-learn's own, or derived from one."""
-    names = {cls.__name__ for cls in type(foreign).__mro__ if cls.__module__.startswith("sklearn.")}
-    return not names.isdisjoint(
-        (
-            "BaseDecisionTree",
-            "ForestRegressor",
-            "ForestClassifier",
-            "BaggingRegressor",
-            "BaggingClassifier",
-            "BaseGradientBoosting",
-            "BaseHistGradientBoosting",
-            "BaseWeightBoosting",
-        )
-    )
+    if not _is_estimator(foreign):
+        return False
+    from dovetail.predictors.scikit_learn.estimator import is_a
+    from dovetail.predictors.trees.scikit_learn import READERS
+
+    if is_a(foreign, "BaggingRegressor", "BaggingClassifier"):
+        return _is_trees(getattr(foreign, "estimator_", None))
+    return is_a(foreign, *READERS)
 
 
 def _is_keras(foreign: object) -> bool:
@@ -97,15 +94,15 @@ PREDICTORS: Table[object] = Table(
     ),
     Part(
         "Keras",
-        "dovetail.predictors.keras_model:KerasPredictor",
-        "models on the torch backend",
+        "dovetail.predictors.keras_elsewhere:keras_predictor",
+        "models on torch; on other backends by their own predict",
         library="keras",
         recognises=_is_keras,
     ),
     Part(
         "ONNX",
         "dovetail.predictors.onnx.model:onnx_predictor",
-        "a .onnx file or a ModelProto, opset 13 to 28",
+        "a .onnx file or a ModelProto, opset 7 to 28",
         library="onnx",
         extra="onnx",
         recognises=_is_onnx,
@@ -139,6 +136,13 @@ PREDICTORS: Table[object] = Table(
         recognises=_is_lightgbm,
     ),
     Part(
+        "CatBoost",
+        "dovetail.predictors.trees.catboost_model:catboost_trees",
+        "models of numeric features, whatever their trees",
+        library="catboost",
+        recognises=_is_catboost,
+    ),
+    Part(
         "scikit-learn trees",
         "dovetail.predictors.trees.scikit_learn:scikit_learn_trees",
         "decision trees, forests, bagging, AdaBoost and gradient boosting",
@@ -157,7 +161,7 @@ PREDICTORS: Table[object] = Table(
     Part(
         "scikit-learn",
         "dovetail.predictors.scikit_learn.predictor:ScikitLearnPredictor",
-        "MLPs, linear and logistic models, scalers, pipelines",
+        "MLPs, linear models, kernels, centres, votes, stacks, transformers, pipelines",
         library="scikit-learn",
         extra="sklearn",
         recognises=_is_estimator,

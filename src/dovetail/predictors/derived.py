@@ -21,6 +21,7 @@ from dovetail.core.errors import PredictorError
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.program import Program, Recording
 from dovetail.core.program_inputs import with_more_inputs
+from dovetail.core.quadratic import QuadraticFunction
 from dovetail.core.rounding import FLOAT64
 
 
@@ -44,6 +45,10 @@ class DerivedOutputs(ABC):
     @abstractmethod
     def _recorded(self, recording: Recording, outputs: IntArray) -> IntArray:
         """The places of the new columns, once their operations are recorded; the inputs stand first."""
+
+    @abstractmethod
+    def _functions(self, features: int) -> tuple[QuadraticFunction, ...]:
+        """The new columns, where it is the inputs that they are made of."""
 
     @abstractmethod
     def _named(self, inner: str) -> str:
@@ -95,7 +100,12 @@ class DerivedOutputs(ABC):
             layers=None,
             computation=None,
             program=self._program_of(known),
+            quadratic=self._quadratic if self.inner is None else None,
         )
+
+    def _quadratic(self, features: int) -> tuple[QuadraticFunction, ...]:
+        own = range(features - self._extra) if self._keep else ()
+        return (*(QuadraticFunction.entry(features, place) for place in own), *self._functions(features))
 
     def _program_of(self, known: Description) -> Callable[[int], Program] | None:
         if self.inner is not None and known.program is None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import keras
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import FUNCTIONS
@@ -42,13 +42,6 @@ class KerasPredictor(TorchPredictor):
     """A built Keras model (or layer) that maps (n, d) features to (n, q) outputs."""
 
     def __init__(self, model: Any) -> None:
-        if not isinstance(model, nn.Module):
-            raise PredictorError(
-                f"{type(model).__name__} is a Keras model on the {keras.backend.backend()} backend, and "
-                "dovetail follows gradients through torch: set the environment variable "
-                "KERAS_BACKEND=torch before keras is imported and load it again, or pass a function: "
-                "lambda X: model.predict(X, verbose=0), whose gradient is taken by differences."
-            )
         self._model: Any = cast(Any, model)
         if not model.built:
             raise PredictorError(f"{type(model).__name__} has no weights yet; run a batch through it.")

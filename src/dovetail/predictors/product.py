@@ -10,6 +10,7 @@ from dovetail.core.arrays import IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
 from dovetail.core.program import Recording
+from dovetail.core.quadratic import QuadraticFunction
 from dovetail.predictors.derived import DerivedOutputs, places
 
 
@@ -58,6 +59,10 @@ class Product(DerivedOutputs):
 
     def _recorded(self, recording: Recording, outputs: IntArray) -> IntArray:
         return recording.products(outputs[self._left], self._right)
+
+    def _functions(self, features: int) -> tuple[QuadraticFunction, ...]:
+        pairs = zip(self._left.tolist(), self._right.tolist(), strict=True)
+        return tuple(QuadraticFunction.product(features, left, right) for left, right in pairs)
 
     def _named(self, inner: str) -> str:
         return f"{inner} times an input"

@@ -10,6 +10,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
 from dovetail.core.program import Recording
+from dovetail.core.quadratic import QuadraticFunction
 from dovetail.predictors.derived import DerivedOutputs, places
 
 
@@ -54,6 +55,11 @@ class Square(DerivedOutputs):
         bias = np.broadcast_to(-self._centre, (size,)).copy()
         moved = recording.sums(np.arange(size), outputs[self._read], np.ones(size), bias)
         return recording.functions("square", moved)
+
+    def _functions(self, features: int) -> tuple[QuadraticFunction, ...]:
+        centre = np.broadcast_to(self._centre, (self._read.size,))
+        squares = zip(self._read.tolist(), centre.tolist(), strict=True)
+        return tuple(QuadraticFunction.square(features, place, middle) for place, middle in squares)
 
     def _named(self, inner: str) -> str:
         return f"square of {inner}"

@@ -41,6 +41,8 @@ class Document:
                 raise OptionError(f"{path} has {size:,} bytes; at most {LARGEST:,} are read.")
             text = path.read_text(encoding="utf-8")
             return cls(str(path), path.parent, tomllib.loads(text), line_numbers.line_numbers(text))
+        except OptionError:
+            raise
         except FileNotFoundError:
             raise OptionError(f"there is no file {path}.") from None
         except OSError as reason:
@@ -49,8 +51,10 @@ class Document:
             raise OptionError(f"{path} is no text in UTF-8.") from None
         except tomllib.TOMLDecodeError as reason:
             raise OptionError(f"{path} is no TOML: {reason}.") from None
-        except RecursionError:
-            raise OptionError(f"{path} is no TOML that can be read: it is nested too deeply.") from None
+        except (RecursionError, ValueError):  # of tomllib, and of a number with too many digits
+            raise OptionError(
+                f"{path} is no TOML that can be read: it is nested too deeply, or a number is too long."
+            ) from None
 
     def where(self, place: Place) -> str:
         """The line of a place; of what is missing, the line of what it is missing in."""

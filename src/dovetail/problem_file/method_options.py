@@ -52,8 +52,10 @@ def _made(
             raise document.wrong((*place, key), f"{name} has no option {key!r}{meant}")
         if isinstance(value, dict):
             options[key] = _made(document, (*place, key), value, "", _parts())
-    with document.at(_at_fault(make, options, place)):
+    try:
         return _call(make, options)
+    except DovetailError as reason:
+        raise document.wrong(_at_fault(make, options, place), str(reason)) from reason
 
 
 def _known(name: Any, known: Makers) -> Callable[..., Any]:
@@ -85,12 +87,9 @@ def _call(make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
 
 def _at_fault(make: Callable[..., Any], options: Mapping[str, Any], place: Place) -> Place:
     """Where to say that the options cannot be: at the first that cannot be by itself, or at all of them."""
-    try:
-        _call(make, options)
-    except DovetailError:
-        for key, value in options.items():
-            try:
-                _call(make, {key: value})
-            except DovetailError:
-                return (*place, key)
+    for key, value in options.items():
+        try:
+            _call(make, {key: value})
+        except DovetailError:
+            return (*place, key)
     return place

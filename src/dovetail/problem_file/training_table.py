@@ -27,11 +27,14 @@ class TrainingTable:
         return self.values
 
     def of(self, features: Sequence[object]) -> TrainingTable:
-        """The columns that are called as the features are, where there are others too."""
+        """The columns that are called as the features are, where there are others too.
+
+        These are in the order of the features, whatever the predictor calls them: they need no names then.
+        """
         names = [feature for feature in features if isinstance(feature, str)]
         if self.columns is None or len(names) != len(features) or not set(names) <= set(self.columns):
             return self
-        return TrainingTable(self.values[:, [self.columns.index(name) for name in names]], tuple(names))
+        return TrainingTable(self.values[:, [self.columns.index(name) for name in names]], None)
 
 
 def read_training_table(file: Path) -> TrainingTable:

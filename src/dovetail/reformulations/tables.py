@@ -37,6 +37,8 @@ from dovetail.reformulations.writer import Writer
 
 MOST_ROWS = 256
 """The largest table of one sample."""
+FEW_ROWS = 16
+"""The same of a quadratic function: SCIP, and tangents, know more of it than of a long list of its values."""
 MOST_COLUMNS = 20_000
 """The most columns that tables may add."""
 SMALL = 1e-12
@@ -64,8 +66,9 @@ class _Table:
 
 def may_have_tables(problem: Problem) -> bool:
     """Whether some sample reads nothing but whole and fixed columns: known before any box is."""
-    mip = problem.mip
-    whole = mip.integer | (mip.lower == mip.upper)
+    whole = np.zeros(problem.stated.n_columns, dtype=bool)
+    for part in problem.stated.columns:
+        part.of(whole)[:] = part.integer | (part.lower == part.upper)
     for block in problem.blocks:
         if block.classifies:
             whole[block.outputs] = True
@@ -98,8 +101,11 @@ def _tabulated(problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block,
         few = np.flatnonzero(np.all(whole & np.isfinite(high - low), axis=1))
         tables = {int(i): _table(block.inputs[i], lower, upper) for i in few}
         chosen: dict[int, _Table] = {}
+        largest = MOST_ROWS if block.description.quadratic is None else FEW_ROWS
         for i, table in tables.items():
-            if table is not None and planned + table.weights <= MOST_COLUMNS:
+            if table is None or len(table.points) > largest:
+                continue
+            if planned + table.weights <= MOST_COLUMNS:
                 chosen[i] = table
                 planned += table.weights
         chosen, values = _fitting(block, chosen)

@@ -76,6 +76,8 @@ def _score_at(ensemble: TreeEnsemble, value: float) -> float:
     """The score whose output is the value; infinite for a value that no score has."""
     if ensemble.link == "identity":
         return value
+    if ensemble.link == "minus exp":
+        return -float(np.log(-value)) if value < 0.0 else np.inf
     if ensemble.link == "exp":
         return float(np.log(value)) if value > 0.0 else -np.inf
     return logit(value)

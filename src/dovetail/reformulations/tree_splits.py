@@ -29,23 +29,26 @@ from dovetail.reformulations.writer import Writer
 
 @dataclass(frozen=True, eq=False)
 class TreeSplits:
-    """Every tree ensemble of a problem as rows."""
+    """Tree ensembles of a problem as rows; blocks that are none of them stay."""
 
     trees: TreeProblem
+    margin: bool = False
+    """Whether inputs keep a margin above their cuts: for points, not for a bound."""
     name = "tree ensembles as rows"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The whole problem as a MIP without blocks, or None where an output is no sum of leaves."""
+        """The problem with these trees as rows, or None where an output is no sum of leaves."""
         if not all(map(writable, self.trees.samples)):
             return None
-        return _Writing(self.trees, given).written()
+        return _Writing(self.trees, given, self.margin).written()
 
 
 class _Writing:
     """One problem on its way into rows."""
 
-    def __init__(self, trees: TreeProblem, given: Reformulated) -> None:
+    def __init__(self, trees: TreeProblem, given: Reformulated, margin: bool) -> None:
         self._trees, self._given = trees, given
+        self._low = trees.cells.inner if margin else trees.cells.low
         self._writer = Writer(given.problem.mip.n_columns)
         cells = trees.cells
         cuts = cells.cuts
@@ -64,7 +67,9 @@ class _Writing:
             f"tree ensembles as rows: {self._binaries.size:,} cuts, "
             f"{sum(part.columns.size for part in weights):,} leaves"
         )
-        problem = self._given.problem.derived(self._writer.extend(held), ())
+        written = {block.name for block in self._trees.problem.blocks}
+        rest = tuple(block for block in self._given.problem.blocks if block.name not in written)
+        problem = self._given.problem.derived(self._writer.extend(held), rest)
         return Reformulated(problem, self._given, (self._fill,), note=note)
 
     def _cuts(self, place: int) -> None:
@@ -77,7 +82,7 @@ class _Writing:
             self._writer.row([u[k], u[k + 1]], np.array([1.0, -1.0]), -np.inf, 0.0)
         if count == 0:
             return
-        j, low, high = cells.columns[place], cells.low[own], cells.high[own]
+        j, low, high = cells.columns[place], self._low[own], cells.high[own]
         columns = np.append(u, j)
         self._writer.row(columns, np.append(np.diff(high), 1.0), -np.inf, high[-1])
         step = np.diff(low)

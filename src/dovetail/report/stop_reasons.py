@@ -8,6 +8,7 @@ ENDED = {
     "time": "at the time limit",
     "memory": "at the memory limit",
     "iterations": "after all iterations",
+    "evaluations": "when a predictor could not be asked any more",
     "interrupt": "by an interrupt",
     "stalled": "when nothing brought more",
     "callback": "by the callback",

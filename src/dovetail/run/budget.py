@@ -24,6 +24,7 @@ class StopReason(StrEnum):
     TIME = "time"
     MEMORY = "memory"
     ITERATIONS = "iterations"
+    EVALUATIONS = "evaluations"
     INTERRUPT = "interrupt"
     STALLED = "stalled"
     CALLBACK = "callback"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.core.mip import Mip
+from dovetail.core.stated_program import StatedProgram
 
 OPTIMALITY, HAIR = 1e-6, 1e-9
 """An objective meets a bound when they are this close: relative to the objective, or absolute."""
@@ -13,7 +14,7 @@ DEAREST = 1e3
 """The highest price of a row, relative to 1 + |objective|, that a missed row is excused by."""
 
 
-def optimality_gap(mip: Mip, objective: float) -> float:
+def optimality_gap(mip: Mip | StatedProgram, objective: float) -> float:
     """How close a bound has to come: a constant in the objective does not make the two closer.
 
     Neither one that is added to a small objective, nor one that a large one is taken off from.
@@ -21,7 +22,7 @@ def optimality_gap(mip: Mip, objective: float) -> float:
     return OPTIMALITY * min(abs(objective), abs(objective - mip.offset)) + HAIR
 
 
-def meets(mip: Mip, objective: float, bound: float) -> bool:
+def meets(mip: Mip | StatedProgram, objective: float, bound: float) -> bool:
     """Whether a bound proves an objective."""
     return abs(objective - bound) <= optimality_gap(mip, objective)
 

@@ -16,9 +16,9 @@ from functools import cache
 from typing import Any
 
 from dovetail.core.description import Description
-from dovetail.core.predictor import Predictor
+from dovetail.core.predictor import EvaluationsSpentError, Predictor
 from dovetail.core.problem import Problem
-from dovetail.run.budget import Budget, OutOfTime
+from dovetail.run.budget import Budget, OutOfTime, StopReason
 
 BEGIN, END = 0.5, 1.0
 """Seconds after the end within which a call may still begin, and should be done: the last points that an
@@ -113,7 +113,13 @@ class Guard:
             if self.armed and late > min(BEGIN, END - seconds):
                 raise OutOfTime
             begin = time.perf_counter()
-            answer = call(*arguments)
+            try:
+                answer = call(*arguments)
+            except EvaluationsSpentError:
+                if not self.armed:
+                    raise
+                self._budget.stop(StopReason.EVALUATIONS)
+                raise OutOfTime from None
             seconds = time.perf_counter() - begin
             return answer
 

@@ -21,15 +21,16 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
-from dovetail.core.mip import TOLERANCE
+from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
+from dovetail.report.gains import Gain
 from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
 from dovetail.run.gap import HAIR, GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
-from dovetail.run.trace import Gain, add_gain
+from dovetail.run.trace import add_gain
 
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
@@ -149,29 +150,41 @@ class Incumbent:
         """That candidate, completed."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when the best point or the bound is another."""
-        self._problem = problem
-        self._host = problem.mip.minimised()
+        self._problem, self._program = problem, problem.stated
         self._checker = Checker(problem)
         self._engine, self._seed, self._threads = engine, seed, threads
         self._budget, self._stopwatch = budget, stopwatch
         self._steady = steady
         """Whether only points count that hold however the predictors round."""
-        tied = np.zeros(self._host.n_columns, dtype=bool)
-        tied[problem.inputs] = True
-        tied[problem.outputs] = True
-        self._tied = tied
-        self._fixed = tied | self._host.integer
+
+    @cached_property
+    def _host(self) -> Mip:
+        """What a repair solves, written out: points that pass need none."""
+        return self._problem.mip.minimised()
+
+    @cached_property
+    def _tied(self) -> BoolArray:
+        """(columns,) inputs and outputs."""
+        tied = np.zeros(self._program.n_columns, dtype=bool)
+        tied[self._problem.inputs] = True
+        tied[self._problem.outputs] = True
+        return tied
+
+    @cached_property
+    def _fixed(self) -> BoolArray:
+        """(columns,) what the first repair keeps."""
+        return self._tied | self._program.integer
 
     @property
     def proved(self) -> bool:
         """The best point meets the bound: nothing better exists."""
-        mip = self._problem.mip
-        return self.x is not None and meets(mip, self.objective, mip.sign * self.bound)
+        program = self._program
+        return self.x is not None and meets(program, self.objective, program.sign * self.bound)
 
     @property
     def near_enough(self) -> bool:
         """The best point is as near to the bound as the caller asked for."""
-        sign = self._problem.mip.sign
+        sign = self._program.sign
         return self.x is not None and self._gap.met(self.objective, sign * self.bound)
 
     @property
@@ -179,7 +192,7 @@ class Incumbent:
         """The best point is as good as the caller asked for."""
         if self.x is None or self._target is None:
             return False
-        beyond = self._problem.mip.sign * (self.objective - self._target)
+        beyond = self._program.sign * (self.objective - self._target)
         return beyond <= HAIR * max(1.0, abs(self._target))
 
     @property
@@ -190,7 +203,7 @@ class Incumbent:
     @property
     def proven_bound(self) -> float | None:
         """The bound in the user's sense; None while nothing is proved."""
-        return float(self._problem.mip.sign * self.bound) if np.isfinite(self.bound) else None
+        return float(self._program.sign * self.bound) if np.isfinite(self.bound) else None
 
     def raise_bound(self, bound: float, source: str = "") -> None:
         """`source` proved that no point is below `bound`, in minimisation form."""
@@ -206,7 +219,7 @@ class Incumbent:
         is proved of accepted points than its own value, then."""
         if self.x is None or self.violation is None:
             return
-        value = self._problem.mip.sign * self.objective
+        value = self._program.sign * self.objective
         if self.bound > value and explained(value, self.bound, self.violation.worst.amount):
             self.bound = value
 
@@ -216,7 +229,7 @@ class Incumbent:
         Returns its objective in the user's sense, or NaN if it was refused.
         """
         x = self.admit(candidate, source)
-        return float("nan") if x is None else self._problem.mip.objective(x)
+        return float("nan") if x is None else self._program.objective(x)
 
     def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
         """The same, returning the completed point, or None if it was refused."""
@@ -226,7 +239,7 @@ class Incumbent:
                 if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
                     self.nearest, self.nearest_x = violation, x
                 return None
-            objective = self._problem.mip.objective(x)
+            objective = self._program.objective(x)
             better = self._improves(objective)
             if better:
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
@@ -250,36 +263,33 @@ class Incumbent:
 
     def accept_steadier(self, x: FloatArray, loss: float) -> bool:
         """Take a point that holds however its predictors round for one that may not, at so small a loss."""
-        objective = self._problem.mip.objective(x)
+        objective = self._program.objective(x)
         violation = self._checker.violation(x, one_by_one=True)
-        worse = self._problem.mip.sign * (objective - self.objective)
-        bound = self._problem.mip.sign * self.bound
-        if not violation.steady() or worse > loss * (1.0 + abs(self.objective - self._problem.mip.offset)):
+        worse = self._program.sign * (objective - self.objective)
+        bound = self._program.sign * self.bound
+        if not violation.steady() or worse > loss * (1.0 + abs(self.objective - self._program.offset)):
             return False
-        if self.proved and not meets(self._problem.mip, objective, bound):
+        if self.proved and not meets(self._program, objective, bound):
             return False
         self.x, self.objective, self.violation = x, objective, violation
         self.on_change()
         return True
 
     def _improves(self, objective: float) -> bool:
-        sign = self._problem.mip.sign
-        slack = 1e-9 * abs(objective - self._problem.mip.offset)
+        sign = self._program.sign
+        slack = 1e-9 * abs(objective - self._program.offset)
         return self.x is None or sign * objective < sign * self.objective - slack
 
     def _complete(self, candidate: FloatArray) -> tuple[FloatArray, Violation]:
-        host = self._host
-        if np.shape(candidate) != (host.n_columns,):
+        columns = self._program.n_columns
+        if np.shape(candidate) != (columns,):
             raise OptionError(
                 f"a candidate has the shape {np.shape(candidate)}; offer a value for each of the "
-                f"{host.n_columns} columns."
+                f"{columns} columns."
             )
         if not np.all(np.isfinite(candidate)):
             return candidate, self._violation_of(candidate)
-        x = np.clip(candidate, host.lower, host.upper)
-        x[host.integer] = np.round(x[host.integer])
-        x = self._problem.predict(x)
-        violation = self._violation_of(x)
+        x, violation = self._checker.completed(self._program.clipped(candidate), one_by_one=self._steady)
         if violation.within() and not (self._improvable and self._has_time_to_improve):
             return x, violation
         if not self._settled(x):
@@ -303,11 +313,16 @@ class Incumbent:
     @cached_property
     def _improvable(self) -> bool:
         """Some column that the blocks and integers leave open carries cost."""
-        return bool(np.any(self._host.cost[~self._fixed]))
+        for part in self._program.columns:
+            if part.costs:
+                movable = (part.lower < part.upper) & ~part.of(self._tied) & ~part.integer
+                if np.any(movable & (part.cost != 0.0)):
+                    return True
+        return False
 
     @property
     def _has_time_to_improve(self) -> bool:
-        return least_seconds(self._host) <= IMPROVING_SHARE * self._budget.left
+        return least_seconds(self._program) <= IMPROVING_SHARE * self._budget.left
 
     @cached_property
     def _closed_rows(self) -> BoolArray:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TextIO
 
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.report.log.journal import opened
-from dovetail.report.log.layout import fact, number, several
+from dovetail.report.log.layout import fact, number
 from dovetail.report.log.outlet import Rendering
 from dovetail.report.log.table import PARTS, RESIDUALS, Column, State
 from dovetail.run.budget import Budget, StopReason
@@ -150,13 +151,15 @@ class Monitor:
         self._began = True
         self._journal.explain(RESIDUALS if residuals else PARTS)
         self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
-        self._parts.append(part)
-        self._changed()
+        with self._lock:  # the ticker looks at the parts, too
+            self._parts.append(part)
+            self._changed()
         try:
             yield part
         finally:
-            self._catch_up()
-            self._parts.pop()
+            with self._lock:
+                self._catch_up()
+                self._parts.pop()
             self._journal.say(part.summary(self._state(), len(self.trace)), SECTION, UNDER, "section")
 
     # ---- rows

@@ -16,6 +16,7 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.problem import Problem
 from dovetail.core.untouched import untouched_inputs
+from dovetail.run.record import require, texts
 
 MOST_ASKED = 100_000
 """Samples whose class is asked for once more, and that a file gets the values of."""
@@ -77,11 +78,12 @@ class ProblemFacts:
     @classmethod
     def of(cls, problem: Problem, *, ask: bool = True) -> ProblemFacts:
         """Of a problem as it is now; `ask` its predictors for the classes of untouched samples."""
-        mip = problem.mip
-        read, written = np.zeros((2, mip.n_columns), dtype=bool)
+        program = problem.stated
+        read, written = np.zeros((2, program.n_columns), dtype=bool)
         read[problem.inputs] = written[problem.outputs] = True
         blocks = tuple(_block_facts(problem, block, ask) for block in problem.blocks)
-        return cls(mip.sense, mip.n_rows, mip.lower, mip.upper, mip.integer, read, written, blocks)
+        limits = (program.lower, program.upper, program.integer)
+        return cls(program.sense, program.n_rows, *limits, read, written, blocks)
 
     def to_record(self) -> dict[str, Any]:
         """As JSON has it: what is the same for many columns is written once."""
@@ -103,7 +105,7 @@ class ProblemFacts:
         lower, upper = (_spread(record[name], columns, np.float64) for name in ("lower", "upper"))
         flags = {name: _spread(record[name], columns, np.int64).astype(bool) for name in FLAGS}
         blocks = tuple(_read_block(block, columns) for block in record["blocks"])
-        sense = _word(record["sense"])
+        sense = require("sense", record["sense"], str)
         if sense not in ("min", "max"):
             raise ValueError(f"sense is {sense!r}")
         return cls(sense, int(record["n_rows"]), lower, upper, **flags, blocks=blocks)
@@ -125,14 +127,14 @@ def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:
 
 def _untouched(problem: Problem, block: Block, ask: bool) -> Untouched | None:
     """None where the rows give no starting value."""
-    if problem.mip.A.nnz > MOST_ENTRIES:
+    if problem.stated.nonzeros > MOST_ENTRIES or block.samples > MOST_ASKED:
         return None
     values = untouched_inputs(problem, block)
     if np.all(np.isnan(values)):
         return None
     classes = np.full(block.outputs.shape, np.nan)
     whole = np.flatnonzero(~np.isnan(values).any(axis=1))
-    if ask and 0 < whole.size <= MOST_ASKED:
+    if ask and whole.size:
         classes[whole] = _classes(block, values[whole])
     return Untouched(block.inputs, block.outputs, values, classes)
 
@@ -158,13 +160,13 @@ def _read_block(record: Any, columns: int) -> BlockFacts:
     untouched = None if record["untouched"] is None else _read_untouched(record["untouched"], columns)
     samples, n_inputs, n_outputs = (int(record[name]) for name in ("samples", "n_inputs", "n_outputs"))
     return BlockFacts(
-        _word(record["name"]),
-        _word(record["predictor"]),
+        require("name", record["name"], str),
+        require("predictor", record["predictor"], str),
         samples,
         n_inputs,
         n_outputs,
         bool(record["classifies"]),
-        tuple(_word(feature) for feature in record["features"]),
+        tuple(texts("features", record["features"])),
         untouched,
     )
 
@@ -195,9 +197,3 @@ def _spread(runs: Iterable[Any], columns: int, kind: type) -> Any:
     if sum(counts) != columns or min(counts, default=0) < 0 or columns > MOST_COLUMNS:
         raise ValueError(f"limits of {sum(counts)} columns, where there are {columns}")
     return np.repeat(np.array(values, dtype=kind), counts)
-
-
-def _word(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{str(value)[:40]!r} is no text")
-    return value

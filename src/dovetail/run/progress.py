@@ -57,7 +57,7 @@ class Progress:
             elapsed=context.monitor.elapsed,
             exact=exact,
             residuals=residuals,
-            bound=context.problem.mip.sign * incumbent.bound if math.isfinite(incumbent.bound) else None,
+            bound=context.problem.stated.sign * incumbent.bound if math.isfinite(incumbent.bound) else None,
             proof=incumbent.bound_source if incumbent.bound > self._bound else "",
             part=context.monitor.part_name,
             evaluations=context.monitor.evaluations,

@@ -14,6 +14,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation, Worst
 from dovetail.core.extrapolation import Extrapolation
+from dovetail.report.gains import Gain
 from dovetail.run.trace import Residual, Row
 from dovetail.run.written_model import ModelEnd, WrittenModel
 
@@ -120,6 +121,12 @@ def trace_row(record: Any) -> Row:
     require("evaluations", record.get("evaluations", 0), int)
     bound = number("bound", record["bound"], optional=True)
     return Row(**{**record, **numbers, "bound": bound, "residuals": residuals})
+
+
+def gain(record: Any) -> Gain:
+    """One better point or bound."""
+    seconds, value = (number(f"{name} of a gain", record[name]) for name in ("seconds", "value"))
+    return Gain(seconds, value, require("source of a gain", record["source"], str))
 
 
 def _residual(record: Any) -> Residual:

@@ -20,12 +20,15 @@ from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.foreign import Answer, Origin
 from dovetail.core.html_table import facts
+from dovetail.report.gains import relative_gap
 from dovetail.report.page.result_page import write_page
+from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import StopReason
 from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.record import (
     array_of,
     extrapolation,
+    gain,
     number,
     require,
     sayable,
@@ -36,12 +39,14 @@ from dovetail.run.record import (
 )
 from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Profile
-from dovetail.run.trace import Trace, read_gains
+from dovetail.run.trace import Trace
 from dovetail.run.values import Values
 from dovetail.run.written_model import WrittenModel
 
 IN_ONE_LINE, IN_A_TABLE = 3, 20
 """Values of the decision that a result shows of itself; `values` has them all, and `report` a page."""
+GAINS = ("incumbents", "bounds")
+"""The two lists of gains in a file."""
 LONGEST_REASON = 200
 """Characters of a reason that a message repeats: it may quote a whole file."""
 
@@ -153,8 +158,14 @@ class Result:
         """|objective - bound| / |objective|, or None without both; 0 where both are 0."""
         if self.objective is None or self.bound is None:
             return None
-        apart = abs(self.objective - self.bound)
-        return 0.0 if apart == 0.0 else apart / max(abs(self.objective), 1e-12)
+        return relative_gap(self.objective, self.bound)
+
+    @property
+    def rows_only(self) -> bool:
+        """Whether networks may change the bound: rows, bounds and integers alone prove it, and no point
+        meets it. No gap is said of such a bound."""
+        no_network = self.facts is not None and not self.facts.blocks
+        return self.bound_source in ROWS_ONLY and self.status is not Status.OPTIMAL and not no_network
 
     @cached_property
     def certificate(self) -> Certificate | None:
@@ -229,6 +240,12 @@ class Result:
             return ""
         return "; " + self.values.in_short(IN_ONE_LINE)
 
+    def _apart(self) -> str:
+        """How far the bound is away, in words."""
+        if self.rows_only:
+            return ", rows only"
+        return "" if self.gap is None else f", gap {100 * self.gap:.3g} %"
+
     def to_json(self) -> str:
         """The whole result as JSON text; `from_json` reads it back."""
         record: dict[str, Any] = {
@@ -256,8 +273,7 @@ class Result:
             "evaluations": self.evaluations,
             "hints": list(self.hints),
             "written": None if self.written is None else asdict(self.written),
-            "incumbents": [asdict(gain) for gain in self.trace.incumbents],
-            "bounds": [asdict(gain) for gain in self.trace.bounds],
+            **{kind: [asdict(each) for each in getattr(self.trace, kind)] for kind in GAINS},
             "facts": None if self.facts is None else self.facts.to_record(),
             "settings": None if self.settings is None else asdict(self.settings),
         }
@@ -295,7 +311,7 @@ class Result:
         bound = "none" if self.bound is None else f"{self.bound:.8g} ({self.bound_kind.value})"
         rows = [
             ("objective", "no point" if self.objective is None else f"{self.objective:.8g}"),
-            ("bound", bound if self.gap is None else f"{bound}, gap {100 * self.gap:.3g} %"),
+            ("bound", f"{bound}{self._apart()}"),
             ("stopped", f"{self.stop_reason.value}, after {self.seconds:.2f} s of {self.method}"),
             ("means", self.message),
         ]
@@ -333,7 +349,7 @@ def _read(record: Any) -> Result:
         seconds=number("seconds", record["seconds"]),
         trace=Trace(
             [trace_row(row) for row in require("trace", record["trace"], list)],
-            *(read_gains(record.get(kind, [])) for kind in ("incumbents", "bounds")),
+            *([gain(each) for each in require(kind, record.get(kind, []), list)] for kind in GAINS),
         ),
         method=require("method", record["method"], str),
         message=require("message", record["message"], str),

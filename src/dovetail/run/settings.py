@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from dovetail.run.environment import cores
+from dovetail.run.record import texts
 from dovetail.version import __version__
 
 LIBRARIES = ("numpy", "scipy", "torch", "highspy", "piqp", "pyscipopt")
@@ -52,8 +53,7 @@ class Settings:
         words = [record["method"], record["machine"]]
         for mapping in mappings:
             words += [*mapping, *mapping.values()]
-        if not all(isinstance(word, str) for word in words):
-            raise ValueError("settings hold something that is no text")
+        texts("settings", words)
         fields, options, versions = mappings
         return cls(record["method"], fields, options, versions, record["machine"])
 

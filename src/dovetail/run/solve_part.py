@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dovetail.report.log.layout import number, several
+from dovetail.core.amounts import several
+from dovetail.report.log.layout import number
 from dovetail.report.log.table import State
 from dovetail.run.budget import StopReason
 

@@ -8,6 +8,7 @@ from math import isnan
 from typing import Any
 
 from dovetail.core.html_table import grid
+from dovetail.report.gains import Gain
 from dovetail.run.pandas_frame import frame
 
 MOST_LISTED = 12
@@ -87,15 +88,6 @@ UNSEEN = 1.0 / 500.0
 Branch and bound may raise its bound a thousand times a second."""
 
 
-@dataclass(frozen=True)
-class Gain:
-    """A better point or a better bound: when, what it is worth in the user's sense, and what found it."""
-
-    seconds: float
-    value: float
-    source: str
-
-
 def add_gain(gains: list[Gain], gain: Gain) -> None:
     """Put a gain on record; the last one gives way if it cannot be told apart from the one before it."""
     if len(gains) > 1:
@@ -104,16 +96,6 @@ def add_gain(gains: list[Gain], gain: Gain) -> None:
         if not apart and last.source == gain.source:
             gains.pop()
     gains.append(gain)
-
-
-def read_gains(records: Any) -> list[Gain]:
-    """Gains from what `asdict` made of them; a `ValueError` for anything else."""
-    if not isinstance(records, list):
-        raise ValueError("gains are no list")
-    gains = [Gain(float(record["seconds"]), float(record["value"]), record["source"]) for record in records]
-    if not all(isinstance(gain.source, str) for gain in gains):
-        raise ValueError("the source of a gain is no text")
-    return gains
 
 
 @dataclass(repr=False)

@@ -10,13 +10,13 @@ import numpy as np
 from dovetail.analysis.elastic import smallest_relaxation
 from dovetail.analysis.host import NO_POINT, HostRelaxation
 from dovetail.analysis.open_inputs import OpenInput
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.core.widening import Widening, widenings
-from dovetail.report.log.layout import several
 from dovetail.run.budget import StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.result import Status
@@ -98,9 +98,9 @@ def _longer(found: Finding) -> Iterator[str]:
     if conclusion.status is Status.NO_SOLUTION:
         yield f"{more}: the time was over before any candidate passed"
         return
-    gains = [row.elapsed for row in found.context.monitor.trace if row.source]
-    if conclusion.status is Status.FEASIBLE and gains and gains[-1] > LATE * seconds:
-        yield f"{more}: the last better point came late, after {gains[-1]:.1f} of {seconds:.1f} s"
+    gains = found.context.monitor.trace.incumbents
+    if conclusion.status is Status.FEASIBLE and gains and gains[-1].seconds > LATE * seconds:
+        yield f"{more}: the last better point came late, after {gains[-1].seconds:.1f} of {seconds:.1f} s"
 
 
 def _another_method(found: Finding) -> Iterator[str]:

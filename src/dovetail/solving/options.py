@@ -74,7 +74,7 @@ class SolveOptions:
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
         _require_device(device)
         require_cluster(cluster, chosen)
-        if type(load).__name__ not in ("bool", "bool_"):
+        if not isinstance(load, (bool, np.bool_)):
             raise OptionError(f"load is {load!r}; give True or False.")
         limit = GapLimit(float(gap), float(absolute_gap))
         return cls(

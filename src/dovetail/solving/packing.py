@@ -38,7 +38,7 @@ def pack(
 ) -> Result:
     """The result; `violation` is that of its point, `open_inputs` are those that nothing limits."""
     problem, x = snapshot.problem, context.incumbent.x
-    conclusion = conclude(problem.mip, context, host, outcome)
+    conclusion = conclude(problem.stated, context, host, outcome)
     outside = () if x is None else extrapolations(problem, x)
     found = Finding(problem, context, host, conclusion, method.name, open_inputs, outside)
     return Result(
@@ -58,7 +58,7 @@ def pack(
         message=message(conclusion, context, host, outcome, violation),
         profile=Profile.of(context.stopwatch, context.budget.seconds),
         engine=outcome.engine,
-        names=problem.mip.names,
+        names=problem.stated.names,
         extrapolations=outside,
         source=context.incumbent.source,
         bound_source="" if conclusion.bound is None else context.incumbent.bound_source,
@@ -82,4 +82,4 @@ def _advice(found: Finding) -> tuple[str, ...]:
 def _certifying(problem: Problem, bound: float, context: SolveContext) -> Callable[[], Certificate | None]:
     """What makes the certificate of a bound, in the user's sense."""
     source = context.incumbent.bound_source
-    return partial(certify, problem, problem.mip.sign * bound, source, CERTIFYING_SECONDS)
+    return partial(certify, problem, problem.stated.sign * bound, source, CERTIFYING_SECONDS)

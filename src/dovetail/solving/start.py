@@ -17,17 +17,17 @@ def read_start(snapshot: ModelSnapshot, start: Any) -> Start:
     """`start=` over the columns of the snapshot: a value for each, or an earlier result and its prices."""
     if start is None:
         return Start()
-    mip = snapshot.problem.mip
+    program = snapshot.problem.stated
     if isinstance(start, Result):
         x = start.x
         if x is not None and start.origin is not None and snapshot.origin is not None:
             x = snapshot.carry(x, start.origin)
-        if x is not None and np.shape(x) != (mip.n_columns,):
+        if x is not None and np.shape(x) != (program.n_columns,):
             raise OptionError(
-                f"start has the shape {np.shape(x)}, the problem has {mip.n_columns} columns: "
+                f"start has the shape {np.shape(x)}, the problem has {program.n_columns} columns: "
                 "it is the result of another problem."
             )
         return Start(x, start.multipliers)
-    x = vector("start", start, mip.n_columns, OptionError)
-    require_finite("start", x, mip.column_name, OptionError)
+    x = vector("start", start, program.n_columns, OptionError)
+    require_finite("start", x, program.column_name, OptionError)
     return Start(x)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.analysis.host import HostRelaxation
-from dovetail.core.mip import Mip
+from dovetail.core.stated_program import StatedProgram
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.gap import meets
@@ -33,14 +33,16 @@ class Conclusion:
         return BoundKind.NONE if self.bound is None else BoundKind.PROVEN
 
 
-def conclude(mip: Mip, context: SolveContext, host: HostRelaxation, outcome: MethodOutcome) -> Conclusion:
+def conclude(
+    program: StatedProgram, context: SolveContext, host: HostRelaxation, outcome: MethodOutcome
+) -> Conclusion:
     """From what the host proves alone, the incumbent and its bound, and why the method stopped.
 
-    `mip` is the user's: where the host is unbounded, the search had no cost.
+    `program` is the user's: where the host is unbounded, the search had no cost.
     """
     x = context.incumbent.x
-    objective = None if x is None or host.ray else mip.objective(x)
-    bound, doubt = _bound(mip, objective, context.incumbent.bound)
+    objective = None if x is None or host.ray else program.objective(x)
+    bound, doubt = _bound(program, objective, context.incumbent.bound)
     if host.infeasible:
         status = Status.INFEASIBLE
     elif x is None:
@@ -49,7 +51,7 @@ def conclude(mip: Mip, context: SolveContext, host: HostRelaxation, outcome: Met
         status = Status.UNBOUNDED
     else:
         assert objective is not None
-        status = Status.OPTIMAL if bound is not None and meets(mip, objective, bound) else Status.FEASIBLE
+        status = Status.OPTIMAL if bound is not None and meets(program, objective, bound) else Status.FEASIBLE
     interrupted = context.budget.stopped is StopReason.INTERRUPT
     return Conclusion(status, stop_reason(status, outcome.stop_reason, interrupted), objective, bound, doubt)
 
@@ -61,13 +63,13 @@ def stop_reason(status: Status, reason: StopReason, interrupted: bool) -> StopRe
     return StopReason.INTERRUPT if interrupted else reason
 
 
-def _bound(mip: Mip, objective: float | None, bound: float) -> tuple[float | None, str]:
+def _bound(program: StatedProgram, objective: float | None, bound: float) -> tuple[float | None, str]:
     """The bound in the user's sense; dropped, with a word, where a verified point contradicts it."""
     if not np.isfinite(bound):
         return None, ""
     if objective is not None:
-        value = mip.sign * objective
-        if bound > value and not meets(mip, objective, mip.sign * bound):
+        value = program.sign * objective
+        if bound > value and not meets(program, objective, program.sign * bound):
             return None, f"the bound {bound:g} was contradicted by a verified point and dropped"
         bound = min(bound, value)
-    return mip.sign * bound + 0.0, ""  # never -0
+    return program.sign * bound + 0.0, ""  # never -0

@@ -39,6 +39,8 @@ class PredictorCase(ABC):
     """Whether second derivatives say something; None leaves it open."""
     sigmoid: bool | None = None
     """Whether it is known to end, or not to end, in a sigmoid; None leaves it open."""
+    whole: tuple[int, ...] = ()
+    """Features that take whole numbers only; the points should have such."""
     close = SINGLE
     """How close the copy for gradients is, relative to max(1, |value|)."""
 

@@ -29,7 +29,7 @@ def test_costs_uses_and_definitions_are_the_host_s(problem):
     moves = rng.uniform(np.maximum(program.lower, -1.0), np.minimum(program.upper, 1.0))
     outputs = rng.random((n, len(program.output_columns)))
     z = np.where(mip.lower == mip.upper, mip.lower, 0.0)
-    z[template.columns] = program.points(np.arange(n), moves, outputs)
+    z[template.columns] = np.stack([*program.columns(moves, outputs)], axis=1)
 
     parts = np.concatenate([np.maximum(moves, 0), np.maximum(-moves, 0), outputs, np.ones((n, 1))], axis=1)
     assert parts.shape[1] == 2 * k + outputs.shape[1] + 1

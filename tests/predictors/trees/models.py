@@ -3,8 +3,11 @@
 import functools
 import os
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
+
+from tests.conftest import FULL
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -86,6 +89,12 @@ def _sklearn(seed):
         "three",
         lambda: e.BaggingClassifier(t.DecisionTreeClassifier(max_depth=3), 4, random_state=seed),
     )
+    yield "IsolationForest", "regression", lambda: e.IsolationForest(n_estimators=4, random_state=seed)
+    yield (
+        "IsolationForest of two",
+        "regression",
+        lambda: e.IsolationForest(n_estimators=4, max_features=2, max_samples=40, random_state=seed),
+    )
     yield "AdaBoostClassifier", "two", lambda: e.AdaBoostClassifier(n_estimators=4, random_state=seed)
     yield (
         "AdaBoost three",
@@ -128,7 +137,25 @@ def _lightgbm(seed):
     yield "LGBM one against all", "three", lambda: g.LGBMClassifier(objective="multiclassova", **few)
 
 
+def _catboost(seed):
+    import catboost as c
+
+    few = {"iterations": 4, "random_seed": seed, "thread_count": 1, "verbose": False}
+    few |= {"allow_writing_files": False}
+    yield "CatBoostRegressor", "regression", lambda: c.CatBoostRegressor(depth=3, **few)
+    yield "CatBoost MAE", "regression", lambda: c.CatBoostRegressor(depth=3, loss_function="MAE", **few)
+    yield "CatBoost two", "pair", lambda: c.CatBoostRegressor(depth=3, loss_function="MultiRMSE", **few)
+    yield "CatBoost poisson", "count", lambda: c.CatBoostRegressor(depth=3, loss_function="Poisson", **few)
+    yield "CatBoost deep", "regression", lambda: c.CatBoostRegressor(grow_policy="Depthwise", **few)
+    yield "CatBoost by loss", "regression", lambda: c.CatBoostRegressor(grow_policy="Lossguide", **few)
+    yield "CatBoostClassifier", "two", lambda: c.CatBoostClassifier(depth=3, **few)
+    yield "CatBoost three", "three", lambda: c.CatBoostClassifier(depth=3, **few)
+    yield "CatBoost plain", "two", lambda: c.CatBoost({"depth": 3, "loss_function": "Logloss", **few})
+
+
 LIBRARIES = {"sklearn": _sklearn, "xgboost": _xgboost, "lightgbm": _lightgbm}
+if FULL and find_spec("catboost") is not None:  # a hundred megabytes: not for every run
+    LIBRARIES["catboost"] = _catboost
 NAMES = [(library, name) for library, kinds in LIBRARIES.items() for name, _, _ in kinds(0)]
 
 

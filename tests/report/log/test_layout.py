@@ -2,7 +2,8 @@
 
 import pytest
 
-from dovetail.report.log.layout import LABEL, cells, count, cut, fact, harmless, number, several, wrapped
+from dovetail.core.amounts import several
+from dovetail.report.log.layout import LABEL, cells, count, cut, fact, harmless, number, wrapped
 
 HOSTILE = [
     "\x1b[31mred\x1b[0m",

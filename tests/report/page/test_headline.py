@@ -30,7 +30,9 @@ def test_every_status_and_every_reason_has_words():
 
 def test_a_gap_only_where_the_networks_were_seen():
     assert head(result()).tiles[2].figure == "17.6 % gap"
-    rows_only = result(trace=Trace([], [Gain(1.0, 17.0, "x")], [Gain(0.1, 20.0, "host")]))
+    rows_only = result(
+        trace=Trace([], [Gain(1.0, 17.0, "x")], [Gain(0.1, 20.0, "host")]), bound_source="host"
+    )
     assert head(rows_only).tiles[2].figure == "not proved"
     assert "rows alone allow 20" in head(rows_only).tiles[2].words
     assert head(result(bound=None)).tiles[2].figure == "no bound"

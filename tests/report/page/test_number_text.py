@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dovetail.report.page.number_text import change, count, number, numbers, percent, seconds
+from dovetail.core.amounts import several
+from dovetail.report.page.number_text import change, number, numbers, percent, seconds
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,6 @@ def test_times_shares_and_differences():
         "0 %", "0 %", "< 0.01 %", "3.12 %", "250 %", "40 times", "–",
     ]  # fmt: skip
     assert (change(2.0), change(-0.25)) == ("+2", "−0.25")
-    assert (count(1, "row"), count(2000, "row"), count(2, "family", "families")) == (
+    assert (several(1, "row"), several(2000, "row"), several(2, "family", "families")) == (
         "1 row", "2,000 rows", "2 families",
     )  # fmt: skip

@@ -7,18 +7,16 @@ component's rows once, and again, at given prices, for points no dearer than the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dovetail.analysis.boxes import tightened_box
-from dovetail.analysis.components import Components
+from dovetail.analysis.component_problem import component_problem
 from dovetail.bounds.box import Box
 from dovetail.bounds.confirmed import hidden
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.block import Block
 from dovetail.core.errors import EngineError
 from dovetail.core.problem import Problem
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
@@ -69,7 +67,8 @@ class BlockProgram:
         cls, problem: Problem, columns: IntArray, rows: IntArray, context: SolveContext
     ) -> BlockProgram | None:
         """The component that the first row of `columns` holds; None where it cannot be written out."""
-        own = _cut_out(problem, columns[0], rows)
+        cut_out = component_problem(problem, columns[0], rows)
+        own = cut_out.derived(cut_out.mip.loosened(), cut_out.blocks)
         box = tightened_box(own, context.budget.part(BOX_SECONDS), seed=context.seed, threads=context.threads)
         plan = relu_plan(own, box)
         return None if plan is None or not plan.proves else cls(own, columns, plan, box)
@@ -118,41 +117,3 @@ class BlockProgram:
             return BlockAnswer(bound, None, False)
         word = min(said.bound - hidden(mip, said.x), cutoff)
         return BlockAnswer(max(bound, word), written.restrict(said.x), said.status is MipStatus.OPTIMAL)
-
-
-def _cut_out(problem: Problem, columns: IntArray, rows: IntArray) -> Problem:
-    """A component's columns, rows and samples, as far out as the check accepts."""
-    mip = problem.mip.minimised()
-    place = np.full(mip.n_columns, -1)
-    place[columns] = np.arange(columns.size)
-    own = replace(
-        mip,
-        cost=mip.cost[columns],
-        A=mip.A[rows][:, columns],
-        row_lower=mip.row_lower[rows],
-        row_upper=mip.row_upper[rows],
-        lower=mip.lower[columns],
-        upper=mip.upper[columns],
-        integer=mip.integer[columns],
-        offset=0.0,
-        names=None,
-        row_names=None,
-    )
-    blocks = tuple(
-        replace(block, inputs=place[block.inputs[mine]], outputs=place[block.outputs[mine]])
-        for block in problem.blocks
-        for mine in [np.flatnonzero(place[block.outputs[:, 0]] >= 0)]
-        if mine.size
-    )
-    return problem.derived(own.loosened(), blocks)
-
-
-def component_columns(problem: Problem, parts: Components) -> Iterator[IntArray]:
-    """Each component's columns: its own, and those at which its samples' inputs are fixed."""
-    for c, mine in enumerate(parts.members):
-        read = [block.inputs[_samples(block, parts, c)].ravel() for block in problem.blocks]
-        yield np.union1d(mine, np.concatenate(read))
-
-
-def _samples(block: Block, parts: Components, c: int) -> IntArray:
-    return np.flatnonzero(parts.owner[block.outputs[:, 0]] == c)

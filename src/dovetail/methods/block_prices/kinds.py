@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from dovetail.analysis.component_problem import component_columns
 from dovetail.analysis.components import Components
 from dovetail.core.arrays import IntArray
 from dovetail.core.block import Block
 from dovetail.core.layers import Dense
 from dovetail.core.problem import Problem
-from dovetail.methods.block_prices.block_program import component_columns
 
 
 def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray, IntArray]] | None:

@@ -94,7 +94,8 @@ class _Tree:
         host, counts = trees.host, trees.cells.counts
         nothing = np.zeros(counts.size, dtype=np.int64)
         root = Node(-math.inf, 0, nothing, counts - 1, host.lower.copy(), host.upper.copy())
-        self._add([root], [None])
+        self._ranges.tighten([root], [None])
+        self._look_at([root])
 
     def run(self, context: SolveContext) -> MethodOutcome:
         """The loop, from where it was."""
@@ -133,23 +134,17 @@ class _Tree:
         return min(cutoff, self._closed)
 
     def _branch(self, batch: list[Node]) -> None:
-        """Both halves of each box."""
-        halves: list[Node] = []
-        places: list[int | None] = []
-        for node in batch:
-            assert node.split is not None
-            for half in node.halves():
-                halves.append(half)
-                places.append(node.split.place if node.split.by_cells else -1)
-        whole = [k for k, place in enumerate(places) if place == -1]
-        self._add([halves[k] for k in whole], [None] * len(whole), known=True)
-        rest = [k for k, place in enumerate(places) if place != -1]
-        self._add([halves[k] for k in rest], [places[k] for k in rest])
+        """Both halves of each box; where an integer was cut, outputs are as they were."""
+        halves = [half for node in batch for half in node.halves()]
+        cut = [node.split for node in batch for _ in range(2)]
+        changed = [
+            (half, split.place) for half, split in zip(halves, cut, strict=True) if split and split.by_cells
+        ]
+        self._ranges.tighten([half for half, _ in changed], [place for _, place in changed])
+        self._look_at(halves)
 
-    def _add(self, nodes: list[Node], places: list[int | None], *, known: bool = False) -> None:
-        """Look at new boxes and keep what is left to do; `known`: outputs are as in their parents."""
-        if not known:
-            self._ranges.tighten(nodes, places)
+    def _look_at(self, nodes: list[Node]) -> None:
+        """New boxes, whose outputs are known: what is left to do is kept."""
         for node in nodes:
             if self._context.budget.over:  # nothing is known of it beyond its parent's bound
                 node.split = node.split or widest(self._trees, node)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dovetail.analysis.tree_problem import TreeProblem, TreeSample
@@ -24,7 +26,7 @@ class OutputRanges:
             for place in np.unique(sample.boxes.column):
                 self._reading[place].append(number)
 
-    def tighten(self, nodes: list[Node], places: list[int | None]) -> None:
+    def tighten(self, nodes: list[Node], places: Sequence[int | None]) -> None:
         """Bounds of the outputs of samples that read the column a box was split by; None: of all."""
         todo: dict[int, list[Node]] = {}
         for node, place in zip(nodes, places, strict=True):

@@ -11,12 +11,11 @@ import numpy as np
 
 from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cell_branching.node import Node, Split
 
 CLOSE = 1e-7
 """Outputs of an LP that are this close to the trees' own, relative to max(1, |value|), are right."""
-WHOLE = 1e-6
-"""Integers of an LP that are this close to whole are, as the check has it."""
 FLOOR = 1e-6
 """The least weight of an output that is wrong, relative to the largest: its price may be 0 by chance."""
 
@@ -110,6 +109,6 @@ def _fractional(trees: TreeProblem, node: Node, x: FloatArray) -> Split | None:
     integer = trees.host.integer & (node.upper > node.lower)
     apart = np.where(integer, np.abs(x - np.round(x)), 0.0)
     j = int(np.argmax(apart))
-    if apart[j] <= WHOLE:
+    if apart[j] <= TOLERANCE:
         return None
     return Split(j, int(np.floor(x[j])), by_cells=False)

@@ -43,11 +43,11 @@ class CellDescent:
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> X = np.arange(8.0)[:, None]
     >>> tree = DecisionTreeRegressor().fit(X, [5.0, 4.0, 6.0, 3.0, 7.0, 2.0, 8.0, 9.0])
-    >>> problem = dt.Problem(dt.Mip(cost=[0.1, 1.0], upper=[7.0, 99.0]))
+    >>> problem = dt.Problem(dt.Mip(cost=[-0.1, 1.0], upper=[7.0, 99.0], sense="max"))
     >>> block = problem.add_predictor(tree, inputs=[0], outputs=[1])
     >>> from dovetail.methods.cell_descent import CellDescent
     >>> round(dt.solve(problem, CellDescent(rounds=1), log=False).objective, 6)
-    2.45
+    8.35
     """
 
     rounds: int | None = None

@@ -22,6 +22,7 @@ import torch
 from dovetail.analysis.boxes import tight_box
 from dovetail.analysis.components import components
 from dovetail.bounds.whole_objective import next_step
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem, PricedProblem
 from dovetail.methods.certified_prices.price_source import PriceSource, column_prices
@@ -99,7 +100,8 @@ class CertifiedPrices:
         while not ended:
             ended = context.over or certification.once()
         best = context.problem.mip.sign * certification.best
-        found = f"{certification.passes} passes, {certification.nodes:,} nodes, bound {best:.6g}"
+        passes = several(certification.passes, "pass", "passes")
+        found = f"{passes}, {several(certification.nodes, 'node')}, bound {best:.6g}"
         return MethodOutcome(
             context.over or StopReason.STALLED, certification.passes, f"certified prices: {found} ({ended})"
         )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.options import require_count
+from dovetail.core.options import require_count, require_flags
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
@@ -28,6 +28,8 @@ from dovetail.methods.column_generation.master import Master, MasterSolution, Pr
 from dovetail.methods.column_generation.pool import CouplingRows, Pool
 from dovetail.methods.column_generation.pricing import Pricing
 from dovetail.methods.column_generation.restricted_master import RestrictedMaster
+from dovetail.methods.column_generation.stalling import Stalling
+from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 
@@ -75,6 +77,8 @@ class ColumnGeneration:
     """Sequential-LP steps of one pricing round: each makes columns, and the prices change soon."""
     mip_every: int = 4
     """Rounds from one restricted master to the next: the pool has to grow in between."""
+    yields: bool = False
+    """Whether it ends, as if its time were over, when it has brought nothing for long (see `stalling.py`)."""
 
     name = "column-generation"
 
@@ -83,16 +87,21 @@ class ColumnGeneration:
             require_count("ColumnGeneration: rounds", self.rounds, at_least=1)
         for option in ("patience", "steps", "mip_every"):
             require_count(f"ColumnGeneration: {option}", getattr(self, option), at_least=1)
+        require_flags("ColumnGeneration", self, "yields")
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Begin with the points that are known, then generate columns."""
         run = _begun(context, self)
         context.keep(column_run, run)
         progress = Progress(context, self.rounds, self.patience * self.mip_every)
+        stalling = Stalling(context.budget.seconds)
         while True:
-            outcome = progress.record(run.round(progress.done))
+            value = run.round(progress.done)
+            outcome = progress.record(value)
             if outcome is not None:
                 return outcome
+            if stalling.after(context.budget.seconds, value, context.incumbent.objective) and self.yields:
+                return MethodOutcome(StopReason.TIME, progress.done, "columns brought nothing more for long")
 
 
 def column_run(context: SolveContext) -> ColumnGenerationRun:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dovetail.analysis.boxes import input_box
 from dovetail.analysis.joint_network import JointNetwork, joint_network
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import TOLERANCE, Mip
@@ -33,7 +34,7 @@ class Plan:
 
     def describe(self) -> str:
         """For the log."""
-        return f"{self.free} inputs of {len(self.network.groups)} network samples"
+        return f"{several(self.free, 'input')} of {several(len(self.network.groups), 'network sample')}"
 
 
 def input_plan(context: SolveContext) -> Plan | str:

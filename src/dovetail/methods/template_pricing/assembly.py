@@ -60,7 +60,9 @@ class Assembly:
     def _columns(self) -> tuple[FloatArray, list[Gain]]:
         """Columns at rest, and what they gain by parts."""
         template, k, one = self._template, self._k, np.ones(1)
-        quiet = np.clip(0.0, template.lower, template.upper)
+        quiet = np.empty(template.places.shape, order="F")  # columns are what everybody works with
+        for j in range(template.places.shape[1]):
+            quiet[:, j] = np.clip(0.0, template.lower[:, j], template.upper[:, j])
         paired = self._left != NONE
         for side in (self._right[paired], self._left[paired]):
             quiet[:, side] = template.lower[:, side]
@@ -82,12 +84,16 @@ class Assembly:
         return quiet, gains
 
     def _ranges(self) -> tuple[FloatArray, FloatArray]:
-        template, right, left, rest = self._template, self._right, self._left, self._rest
-        upper = template.upper[:, right] - rest[:, right]
-        lower = template.lower[:, right] - rest[:, right]
-        paired = left != NONE
-        lower[:, paired] = -(template.upper[:, left[paired]] - rest[:, left[paired]])
-        return lower, upper
+        template, rest = self._template, self._rest
+        lower, upper = (np.empty((template.count, self._k), order="F") for _ in range(2))
+        for number, (right, left) in enumerate(zip(self._right.tolist(), self._left.tolist(), strict=True)):
+            upper[:, number] = template.upper[:, right] - rest[:, right]
+            lower[:, number] = (
+                template.lower[:, right] - rest[:, right]
+                if left == NONE
+                else rest[:, left] - template.upper[:, left]
+            )
+        return self._everywhere(one_row(lower)), self._everywhere(one_row(upper))
 
     def _linear(self, columns: IntArray, entry: FloatArray) -> FloatArray:
         """(N or 1, parts) of a linear form with (N or 1, m) entries on local columns."""
@@ -98,7 +104,10 @@ class Assembly:
             for gain in self._gains
             if gain.column in place
         ]
-        at_rest = one_row(np.sum(entry * self._rest[:, columns], axis=1))
+        at_rest = np.zeros(1)
+        for number, column in enumerate(columns.tolist()):
+            at_rest = at_rest + entry[:, number] * self._rest[:, column]
+        at_rest = one_row(at_rest)
         count = max([len(at_rest), *(len(amount) for _, amount in terms)])
         linear = np.zeros((count, 2 * self._k + len(self._outputs) + 1))
         for part, amount in terms:
@@ -139,12 +148,14 @@ class Assembly:
             if row in self._defined.values():
                 continue
             members = {j: entry for (i, j), entry in self._entry.items() if i == row}
-            columns, entry = np.array([*members], dtype=np.int64), np.stack([*members.values()], axis=1)
+            columns = np.array([*members], dtype=np.int64)
+            entry = np.stack(np.broadcast_arrays(*members.values()), axis=1)
             yield self._linear(columns, entry), template.row_lower[:, row], template.row_upper[:, row]
         for column in (*self._outputs.tolist(), *self._defined):
-            if not (column in self._classes and self._any_class(column)):
-                linear = self._linear(np.array([column]), np.ones((1, 1)))
-                yield linear, template.lower[:, column], template.upper[:, column]
+            lower, upper = template.lower[:, column], template.upper[:, column]
+            limited = np.any(np.isfinite(lower)) or np.any(np.isfinite(upper))
+            if limited and not (column in self._classes and self._any_class(column)):
+                yield self._linear(np.array([column]), np.ones((1, 1))), lower, upper
 
     def _conditions(self) -> Conditions:
         """The forms, side by side."""
@@ -168,7 +179,9 @@ class Assembly:
         readings = []
         for network in self._template.networks:
             local = network.inputs
-            at_rest = np.where(local == FIXED, network.data, self._rest[:, local])
+            at_rest = np.ascontiguousarray(self._rest[:, local])  # rows are what networks read
+            for k in np.flatnonzero(local == FIXED):
+                at_rest[:, k] = network.data[:, k]
             by_moves = np.zeros((len(local), self._k))
             for gain in self._gains:
                 if gain.part < self._k:
@@ -191,7 +204,7 @@ def same(numbers: FloatArray) -> bool:
 
 def _scale(lower: FloatArray, upper: FloatArray, networks: tuple[NetworkReading, ...]) -> FloatArray:
     """Half of what a coordinate can move; where that has no limit, how far inputs differ between blocks."""
-    width = np.median(upper - lower, axis=0)
+    width = np.median(one_row(upper) - one_row(lower), axis=0)
     spread = np.zeros(lower.shape[1])
     for reading in networks:
         spread = np.maximum(spread, np.abs(reading.by_moves).T @ reading.at_rest.std(axis=0))

@@ -35,9 +35,14 @@ def confirmed(
 
 def used(program: MoveProgram, which: IntArray, moves: FloatArray, outputs: FloatArray) -> FloatArray:
     """(n, R) what columns use of the coupling sides, in float64."""
-    one = np.ones((len(which), 1))
-    parts = np.concatenate([np.maximum(moves, 0.0), np.maximum(-moves, 0.0), outputs, one], axis=1)
-    total = np.zeros((len(which), program.sides.count))
+    k, total = program.coordinates, np.zeros((len(which), program.sides.count), order="F")
     for entry, (side, part) in enumerate(zip(program.use_side, program.use_part, strict=True)):
-        total[:, side] += program.use[which, entry] * parts[:, part]
+        numbers = program.use[:, entry]
+        amount = numbers[:1] if numbers.strides[0] == 0 else numbers[which]  # the same in all blocks, or not
+        if part == 2 * k + outputs.shape[1]:
+            total[:, side] += amount
+        elif part >= 2 * k:
+            total[:, side] += amount * outputs[:, part - 2 * k]
+        else:
+            total[:, side] += amount * np.maximum(moves[:, part] if part < k else -moves[:, part - k], 0.0)
     return total

@@ -108,6 +108,8 @@ def _solved(
     with torch.no_grad(), shares_of(context, plan, options.pricing) as shares:
         run = _Run(context, plan, options, shares)
         outcome = run.solve()
+        if not plan.as_components:
+            return outcome, None
         return outcome, TemplatePrices(run.prices, shares.least_costs(run.prices))
 
 
@@ -127,7 +129,7 @@ class _Run:
 
     def solve(self) -> MethodOutcome:
         """All of it; rows of the trace are rounds over all blocks."""
-        context, rounds = self._context, self._options.rounds
+        context, rounds, program = self._context, self._options.rounds, self._context.problem.stated
         progress = Progress(context, rounds)
         if self._plan.count > 2 * SAMPLE:
             self._sample()
@@ -145,12 +147,11 @@ class _Run:
             ended = bool(context.budget.over) or quiet == 2
             if number == 0 or ended or number == rounds - 1:
                 self._offer(last=number > 0)
-            outcome = progress.record(value + context.problem.mip.minimised().offset)
+            outcome = progress.record(value + program.sign * program.offset)
             if outcome is not None or ended:
                 break
         self._hand_on()
-        mip = context.problem.mip
-        limit = mip.sign * (value + mip.minimised().offset)
+        limit = program.sign * value + program.offset
         said = f"template pricing: {self._plan.count:,} blocks, {progress.done} rounds; no choice of the "
         said += f"columns found is beyond {limit:.8g} (an estimate: other columns may be)"
         reason = outcome.stop_reason if outcome is not None else StopReason.STALLED

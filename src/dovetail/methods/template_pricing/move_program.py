@@ -15,6 +15,7 @@ on_moves m + on_outputs y >= least.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,13 +111,27 @@ class MoveProgram:
         """How many."""
         return int(self.lower.shape[1])
 
-    def points(self, which: IntArray, moves: FloatArray, outputs: FloatArray) -> FloatArray:
-        """(n, c) columns of some blocks at (n, k) moves and (n, q) outputs."""
-        parts = np.concatenate([np.maximum(moves, 0.0), np.maximum(-moves, 0.0), outputs], axis=1)
-        z = self.rest[which]
+    def columns(self, moves: FloatArray, outputs: FloatArray, first: int = 0) -> Iterator[FloatArray]:
+        """The local columns, one by one, of the blocks from `first` on at (n, k) moves and (n, q) outputs."""
+        some, k = slice(first, first + len(moves)), self.coordinates
+        gains: list[list[Gain]] = [[] for _ in range(self.rest.shape[1])]
         for gain in self.gains:
-            z[:, gain.column] += parts[:, gain.part] * gain.of(which)
-        return z
+            gains[gain.column].append(gain)
+        for column, mine in enumerate(gains):
+            values = self.rest[some, column]
+            for gain in mine:
+                if gain.part >= 2 * k:
+                    part = outputs[:, gain.part - 2 * k]
+                else:
+                    part = np.maximum(moves[:, gain.part] if gain.part < k else -moves[:, gain.part - k], 0.0)
+                values = values + part * gain.of(some)
+            yield values
+
+    @property
+    def follows_outputs(self) -> bool:
+        """Whether a column that is no output is defined by one."""
+        own = set(self.output_columns.tolist())
+        return any(gain.part >= 2 * self.coordinates and gain.column not in own for gain in self.gains)
 
     def part(self, first: int, last: int) -> MoveProgram:
         """The program of some blocks: those from `first` to before `last`."""

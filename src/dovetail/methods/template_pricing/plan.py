@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.analysis.components import NOBODY, Components, components
+from dovetail.analysis.stated_templates import stated_templates
 from dovetail.analysis.templates import TemplateArrays, templates
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.problem import Problem
 from dovetail.methods.template_pricing.move_program import CouplingSides, MoveProgram
 from dovetail.methods.template_pricing.reduction import move_program
@@ -29,6 +30,8 @@ class TemplatePlan:
     sides: CouplingSides
     others: FloatArray
     """(columns,) values of columns that belong to no block; they are fixed."""
+    as_components: bool = True
+    """Whether blocks and sides are those of `components`, so that others can go on with the prices."""
 
     @property
     def count(self) -> int:
@@ -43,18 +46,30 @@ def template_plan(context: SolveContext) -> TemplatePlan | None:
         return None
     if all(block.description.trees is not None for block in problem.blocks):
         return None  # steps: no slope leads anywhere
+    stated = stated_templates(problem)
+    if stated is not None:
+        sides = _sides(stated.rows, stated.lower, stated.upper)
+        return _planned(problem, stated.templates, sides, as_components=stated.as_components)
     parts = components(problem)
     if parts.count < FEWEST_BLOCKS or not _others_fixed(problem, parts):
         return None
     found = templates(problem, parts)
-    sides = coupling_sides(problem, parts)
+    return _planned(problem, tuple(found), coupling_sides(problem, parts), as_components=True)
+
+
+def _planned(
+    problem: Problem, found: tuple[TemplateArrays, ...], sides: CouplingSides, *, as_components: bool
+) -> TemplatePlan | None:
+    """None where there is nothing to share, or a block is none that can be priced at once."""
+    if sum(template.count for template in found) < FEWEST_BLOCKS:
+        return None
     if len(found) > MOST_TEMPLATES or sides.count == 0:
         return None
     programs = [move_program(template, sides) for template in found]
     known = tuple(program for program in programs if program is not None)
     if len(known) < len(programs) or any(program.coordinates == 0 for program in known):
         return None
-    return TemplatePlan(tuple(found), known, sides, problem.mip.lower)
+    return TemplatePlan(found, known, sides, problem.stated.lower, as_components)
 
 
 def _others_fixed(problem: Problem, parts: Components) -> bool:
@@ -66,8 +81,15 @@ def _others_fixed(problem: Problem, parts: Components) -> bool:
 def coupling_sides(problem: Problem, parts: Components) -> CouplingSides:
     """Of rows that belong to no block, with what fixed columns use of them taken off."""
     mip = problem.mip
-    above, below = parts.coupling_sides(mip)
-    fixed = np.asarray(mip.A @ np.where(parts.owner == NOBODY, mip.lower, 0.0))
-    limit = np.concatenate([(mip.row_upper - fixed)[above], -(mip.row_lower - fixed)[below]])
-    sign = np.repeat([1.0, -1.0], [len(above), len(below)])
-    return CouplingSides(np.concatenate([above, below]), sign, limit)
+    mine = np.flatnonzero(parts.row_owner == NOBODY)
+    used = np.asarray(mip.A @ np.where(parts.owner == NOBODY, mip.lower, 0.0))[mine]
+    return _sides(mine, mip.row_lower[mine] - used, mip.row_upper[mine] - used)
+
+
+def _sides(rows: IntArray, lower: FloatArray, upper: FloatArray) -> CouplingSides:
+    """Sides of rows that have them: those above first."""
+    above, below = np.isfinite(upper), np.isfinite(lower)
+    sign = np.repeat([1.0, -1.0], [np.count_nonzero(above), np.count_nonzero(below)])
+    return CouplingSides(
+        np.concatenate([rows[above], rows[below]]), sign, np.concatenate([upper[above], -lower[below]])
+    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from dovetail.analysis.templates import FIXED, TemplateArrays
 from dovetail.methods.template_pricing.assembly import Assembly, same
-from dovetail.methods.template_pricing.move_program import CouplingSides, MoveProgram
+from dovetail.methods.template_pricing.move_program import CouplingSides, MoveProgram, one_row
 
 
 def move_program(template: TemplateArrays, sides: CouplingSides) -> MoveProgram | None:
@@ -19,10 +19,10 @@ class _Reduction:
 
     def __init__(self, template: TemplateArrays, sides: CouplingSides) -> None:
         self._template, self._sides = template, sides
-        rows, c = template.row_lower.shape[1], template.columns.shape[1]
+        rows, c = template.row_lower.shape[1], template.places.shape[1]
         private = template.private
         self._entry = {
-            (int(row), int(column)): private.entry[:, number]
+            (int(row), int(column)): one_row(private.entry[:, number])
             for number, (row, column) in enumerate(zip(private.row, private.column, strict=True))
         }
         self._members = [[j for i, j in self._entry if i == row] for row in range(rows)]

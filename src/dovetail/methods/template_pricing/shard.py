@@ -107,6 +107,8 @@ class Shard:
         rest = np.clip(0.0, self.program.lower, self.program.upper)
         holds, outputs = confirmed(self.program, self._blocks, everyone, rest, None)
         kept = np.flatnonzero(holds)
+        self._rests = holds
+        """(N,) whose first column is the point at rest, confirmed here for good."""
         self.pool.rest(self._tensor(kept), self._floats(rest[kept]), self._floats(outputs[kept]))
 
     def _tensor(self, which: IntArray) -> Tensor:
@@ -226,15 +228,24 @@ class Shard:
         return self.pool.moves[at].cpu().numpy(), self.pool.outputs[at].cpu().numpy()
 
     def true_column(self, place: IntArray) -> tuple[np.ndarray, np.ndarray]:
-        """Moves of one column of every block, and what the owners' predictors say of it."""
+        """Moves of one column of every block, and what the owners' predictors say of it; what was claimed
+        where no other column follows from that, since whoever takes the point asks them in any case."""
         everyone = np.arange(self.count)
-        moves, _ = self.column(everyone, place)
+        moves, claimed = self.column(everyone, place)
+        if not self.program.follows_outputs:
+            return moves, claimed
         return moves, confirmed(self.program, self._blocks, everyone, moves.astype(np.float64), None)[1]
 
     def confirm(self, which: IntArray, place: IntArray) -> tuple[np.ndarray, FloatArray]:
         """(n,) whether columns hold by their owners' predictors, and (n, R) their use; others are struck."""
         moves, claimed = (array.astype(np.float64) for array in self.column(which, place))
-        holds, outputs = confirmed(self.program, self._blocks, which, moves, claimed)
+        known = self._rests[which] & (place == 0) & bool(self.data.classifies.all())
+        holds, outputs = np.ones(len(which), dtype=bool), claimed  # a class is the same in any format
+        asked = np.flatnonzero(~known)
+        if asked.size:
+            holds[asked], outputs[asked] = confirmed(
+                self.program, self._blocks, which[asked], moves[asked], claimed[asked]
+            )
         wrong = np.flatnonzero(~holds)
         self.pool.cost[self._tensor(which[wrong]), self._tensor(place[wrong])] = torch.inf
         return holds, used(self.program, which, moves, outputs)

@@ -162,8 +162,8 @@ class Shares:
         """All columns of the host, outputs as they were found."""
         z = self._plan.others.copy()
         for mine, (moves, outputs) in zip(self._where, columns, strict=True):
-            program = self._plan.programs[mine.template]
-            which = np.arange(mine.first, mine.last)
-            host = self._plan.templates[mine.template].columns[mine.first : mine.last]
-            z[host] = program.points(which, moves.astype(np.float64), outputs.astype(np.float64))
+            program, places = self._plan.programs[mine.template], self._plan.templates[mine.template].places
+            values = program.columns(moves.astype(np.float64), outputs.astype(np.float64), mine.first)
+            for j, of_column in enumerate(values):
+                z[places.column(j, mine.first, mine.last)] = of_column
         return z

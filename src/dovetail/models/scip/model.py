@@ -14,10 +14,12 @@ from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import Answer, Reading
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
+from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.scip.columns import BEING_WRITTEN, Columns, original_variables
 from dovetail.models.scip.indicators import slack_indicators
 from dovetail.models.scip.rows import LINEAR, Constraints, Rows
 from dovetail.models.scip.solution import load_point
+from dovetail.models.scip.special import listed
 
 
 class ScipModel:
@@ -155,17 +157,25 @@ def _with_rows(model: Any, columns: Columns) -> Reading:
     constraints = Constraints.of(model)
     rows = constraints.rows(model, columns)
     found = slack_indicators(model, columns, constraints)
-    used = np.bincount(rows.A.indices, minlength=len(columns.keys))
+    quadratics = constraints.quadratics(model, columns)
+    listed_ones = listed(model, constraints.listed)
+    read = [rows.A.indices, *(side for terms in quadratics for side in (terms.left, terms.right))]
+    read += [np.array(one.variables, dtype=np.int64) for one in listed_ones]
+    used = np.bincount(np.concatenate(read), minlength=len(columns.keys))
     kept_rows, kept = np.ones(len(rows.names), dtype=bool), np.ones(len(columns.keys), dtype=bool)
     for each in found:
         if each.owns_its_slack(columns, rows, used):
             kept_rows[each.row] = kept[each.slack] = False
-    place = np.cumsum(kept) - 1
+    place, row_place = np.cumsum(kept) - 1, np.cumsum(kept_rows) - 1
+    special = SpecialConstraints(_mip(model, columns, rows.some(kept_rows), kept))
+    for one in listed_ones:
+        one.write(special, place)
     return Reading(
-        _mip(model, columns, rows.some(kept_rows), kept),
+        special.program(),
         tuple(columns.keys[j] for j in np.flatnonzero(kept)),
-        tuple(each.indicator(rows, kept, place) for each in found),
+        (*(each.indicator(rows, kept, place) for each in found), *special.indicators),
         tuple(each.left_out(columns, rows, place) for each in found if not kept[each.slack]),
+        tuple(terms.moved(place, row_place) for terms in quadratics),
     )
 
 

@@ -1,4 +1,4 @@
-"""The linear rows of a PySCIPOpt model, and its logical constraints as rows; other kinds are refused."""
+"""The linear and quadratic rows of a PySCIPOpt model, and its logical constraints as rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import ModelError, UnsupportedError
+from dovetail.core.quadratic import QuadraticTerms
 from dovetail.models.scip.columns import GONE, Columns, limits
+from dovetail.models.scip.special import KINDS
 
 LINEAR = frozenset({"linear", "knapsack", "setppc", "logicor", "varbound"})
 """Kinds of constraints of which SCIP itself gives coefficients and limits."""
@@ -18,18 +20,14 @@ LINEAR = frozenset({"linear", "knapsack", "setppc", "logicor", "varbound"})
 BINARIES_AND_ROWS = "write it with binary variables and linear constraints"
 
 REFUSED = {
-    "SOS1": ("a special ordered set of type 1", BINARIES_AND_ROWS),
-    "SOS2": ("a special ordered set of type 2", BINARIES_AND_ROWS),
-    "cardinality": ("a cardinality constraint", BINARIES_AND_ROWS),
-    "xor": ("an exclusive or", "write the sum of its variables as 2k or 2k + 1 with an integer variable k"),
     "disjunction": ("a disjunction", "write it with one indicator constraint for each part"),
     "bounddisjunction": ("a disjunction of bounds", "write it with one indicator constraint for each part"),
     "conjunction": ("a conjunction", "add its parts one by one"),
     "cumulative": ("a cumulative constraint", BINARIES_AND_ROWS),
     "pseudoboolean": ("a pseudo-Boolean constraint", "write its products with addConsAnd"),
     "nonlinear": (
-        "a nonlinear constraint",
-        "write it piecewise linear, or make the nonlinear part a predictor",
+        "neither linear nor quadratic",
+        "make the nonlinear part a predictor (a function of numpy arrays is one)",
     ),
 }
 """Kinds that are not linear, in words, and what to do about them."""
@@ -69,12 +67,16 @@ class Constraints:
     """Rows by the addresses of their constraints."""
     indicators: list[Any] = field(default_factory=list)
     """Indicator constraints, as PySCIPOpt has them."""
+    products: list[tuple[int, list[Any], list[Any], list[float]]] = field(default_factory=list)
+    """Of quadratic rows: the row, two variables and a coefficient each."""
+    listed: dict[int, str] = field(default_factory=dict)
+    """Names of the constraints that only SCIP's own text tells of, by their numbers (see `special.py`)."""
 
     @classmethod
     def of(cls, model: Any) -> Constraints:
-        """All of a model; an `UnsupportedError` for the first that is not linear."""
+        """All of a model; an `UnsupportedError` for the first that is not taken."""
         found = cls()
-        for constraint in model.getConss(transformed=False):
+        for number, constraint in enumerate(model.getConss(transformed=False)):
             kind = constraint.getConshdlrName()
             if kind in LINEAR:
                 found.row_at[constraint.ptr()] = len(found.sizes)
@@ -90,9 +92,22 @@ class Constraints:
             elif kind in ("and", "or"):
                 *parts, result = model.getConsVars(constraint)
                 found._add_logic(constraint.name, parts, result, 1.0 if kind == "and" else -1.0)
+            elif kind == "nonlinear" and model.checkQuadraticNonlinear(constraint):
+                found._add_quadratic(model, constraint)
+            elif kind in KINDS:
+                found.listed[number] = constraint.name
             else:
                 raise _refusal(constraint.name, kind)
         return found
+
+    def _add_quadratic(self, model: Any, constraint: Any) -> None:
+        mixed, squares, linear = model.getTermsQuadratic(constraint)
+        parts = [*linear, *((variable, entry) for variable, _, entry in squares)]
+        products = [*mixed, *((variable, variable, entry) for variable, entry, _ in squares)]
+        left, right, weights = ([term[k] for term in products if term[2]] for k in range(3))
+        self.products.append((len(self.sizes), left, right, weights))
+        limits = model.getLhs(constraint), model.getRhs(constraint)
+        self._add(constraint.name, [part[0] for part in parts], [part[1] for part in parts], *limits)
 
     def _add(self, name: str, variables: list[Any], entries: list[float], lower: float, upper: float) -> None:
         self.variables += variables
@@ -113,6 +128,20 @@ class Constraints:
         limit = len(parts) - 1.0 if sign > 0 else 0.0
         self._add(name, [result, *parts], [-sign] + [sign] * len(parts), -np.inf, limit)
 
+    def quadratics(self, model: Any, columns: Columns) -> list[QuadraticTerms]:
+        """What is quadratic in the rows, over all columns."""
+        result = []
+        for row, *sides, weights in self.products:
+            found = [columns.find(model, side) for side in sides]
+            if any(np.any(negated) for _, negated in found):
+                raise UnsupportedError(
+                    f"the constraint {self.names[row]} multiplies a negated variable; write 1 - x instead."
+                )
+            if any(np.any(column == GONE) for column, _ in found):
+                raise removed(self.names[row])
+            result.append(QuadraticTerms(row, found[0][0], found[1][0], np.array(weights)))
+        return result
+
     def rows(self, model: Any, columns: Columns) -> Rows:
         """The matrix; a (1 - x) becomes -a x, and a goes to the limits."""
         data = np.array(self.entries, dtype=np.float64)
@@ -127,6 +156,7 @@ class Constraints:
             shape=(len(self.sizes), len(columns.keys)),
         )
         A.sum_duplicates()
+        A.eliminate_zeros()
         infinity = model.infinity()
         lower, upper = limits(self.lower, infinity) - shift, limits(self.upper, infinity) - shift
         return Rows(A, lower, upper, self.names)
@@ -136,7 +166,7 @@ def _refusal(name: str, kind: str) -> UnsupportedError:
     what, remedy = REFUSED.get(
         kind, (f"a constraint of SCIP's kind {kind!r}", "state it with linear constraints")
     )
-    return UnsupportedError(f"the constraint {name} is {what}, but the model must be linear; {remedy}.")
+    return UnsupportedError(f"the constraint {name} is {what}, which is not taken; {remedy}.")
 
 
 def removed(constraint: str) -> ModelError:

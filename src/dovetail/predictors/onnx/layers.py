@@ -33,6 +33,8 @@ def layers_of(graph: Graph, module: OnnxModule) -> Iterator[Layer]:
         before, after = shapes[data], shapes[node.outputs[0]]
         if node.operator in RESHAPING and before[0] == after[0] == rows:
             continue
+        if node.operator == "Cast" and node.dtype("to") == graph.dtype == graph.narrowest_dtype:
+            continue  # to what it is: converters of estimators begin with one
         if node.operator in ACTIVATIONS and (node.operator != "Softmax" or _is_on_rows(node, before)):
             yield Activation(ACTIVATIONS[node.operator])
         elif node.operator in ("Gemm", "MatMul") and node.inputs[0] == data and len(before) == 2:
@@ -73,7 +75,7 @@ def _chain(graph: Graph) -> list[tuple[Node, str]]:
 
 
 def _is_on_rows(node: Node, shape: tuple[int, ...]) -> bool:
-    return len(shape) == 2 and node.integer("axis", -1) in (1, -1)
+    return len(shape) == 2 and node.integer("axis", -1 if node.opset >= 13 else 1) in (1, -1)
 
 
 def _dense(node: Node, module: OnnxModule) -> Dense:

@@ -90,6 +90,23 @@ class Node:
                 return words
         raise self._wrong(name, "a list of strings")
 
+    def list_before(self, opset: int, name: str) -> Tensor | None:
+        """An attribute of older files that became an input: whole numbers as a tensor, if it is set."""
+        if self.opset >= opset or not self.has(name):
+            return None
+        return torch.tensor(self.integers(name), dtype=torch.int64)
+
+    def number_before(self, opset: int, name: str) -> float | None:
+        """The same of a single float."""
+        return self.number(name) if self.opset < opset and self.has(name) else None
+
+    def require_inputs(self, count: int) -> None:
+        """Refuse a node without an input that only older files may leave out."""
+        if len(self.inputs) < count or "" in self.inputs[:count]:
+            raise PredictorError(
+                f"{self} has {len(self.inputs)} inputs, which cannot be; the file is damaged."
+            )
+
     def tensor(self, name: str, default: Tensor | None = None) -> Tensor:
         """An attribute that is a tensor."""
         value = self._ask(name, default)

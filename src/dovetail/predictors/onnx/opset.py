@@ -7,8 +7,10 @@ from typing import Any
 
 from dovetail.core.errors import UnsupportedError
 
-OLDEST, NEWEST = 13, 28
-"""Opsets whose operators mean what is computed here."""
+OLDEST, NEWEST = 7, 28
+"""Opsets whose operators mean what is computed here. Up to 12, lists of axes and limits were attributes, and
+a softmax was over all axes from one on: each operator's file says what it meant then. Before 7, arithmetic
+broadcast in a way of its own."""
 
 
 def supported_opset(imports: Iterable[Any], where: str) -> int:
@@ -17,7 +19,7 @@ def supported_opset(imports: Iterable[Any], where: str) -> int:
     if version < OLDEST:
         raise UnsupportedError(
             f"{where} uses opset {version}; {OLDEST} to {NEWEST} are supported. Export it "
-            f"again, or convert it: onnx.version_converter.convert_version(model, {OLDEST + 4})."
+            f"again, or convert it: onnx.version_converter.convert_version(model, 17)."
         )
     if version > NEWEST:
         raise UnsupportedError(

@@ -43,6 +43,7 @@ class ModelReader:
         nodes = self._needed(self._nodes.nodes(model.node, opset), chosen, {input_name, *initial})
         used = {name for node in nodes for name in node.inputs} | {chosen}
         constants = {name: self._weights.tensor(tensor) for name, tensor in initial.items() if name in used}
+        chosen, nodes = _not_laid_out_in_one_column(chosen, nodes, constants)
         narrowest = _narrowest(dtype, nodes, constants.values())
         nodes = tuple(replace(node, narrowest_dtype=narrowest) for node in nodes)
         return Graph(self._name, input_name, dtype, sizes, chosen, nodes, constants, narrowest)
@@ -124,6 +125,24 @@ class ModelReader:
                 kept.append(replace(node, outputs=outputs))
                 wanted |= set(node.inputs) - {""}
         return tuple(reversed(kept))
+
+
+def _not_laid_out_in_one_column(
+    output: str, nodes: tuple[Node, ...], constants: Mapping[str, Tensor]
+) -> tuple[str, tuple[Node, ...]]:
+    """What is reshaped to (-1, 1) at the very end, without that: a scikit-learn MLP of several outputs is
+    exported so, and its samples would not be told from its outputs."""
+    if not nodes or nodes[-1].operator != "Reshape" or len(nodes[-1].inputs) != 2:
+        return output, nodes
+    data, shape = nodes[-1].inputs
+    makers = {name: node for node in nodes for name in node.outputs if name}
+    sizes = constants.get(shape)
+    if shape in makers and makers[shape].operator == "Constant":
+        value = makers[shape].attributes.get("value")
+        sizes = value if isinstance(value, Tensor) else None
+    if sizes is None or sizes.tolist() != [-1, 1] or data not in makers:
+        return output, nodes
+    return data, tuple(node for node in nodes[:-1] if shape not in node.outputs)
 
 
 def _narrowest(dtype: torch.dtype, nodes: Iterable[Node], constants: Iterable[Tensor]) -> torch.dtype:

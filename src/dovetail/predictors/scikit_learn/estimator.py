@@ -8,8 +8,29 @@ from typing import Any, Literal
 
 import numpy as np
 
-Answer = Literal["predict", "predict_proba", "decision_function", "transform"]
-"""The method of an estimator that holds its answer."""
+from dovetail.core.errors import PredictorError
+
+Answer = Literal["predict", "predict_proba", "decision_function", "transform", "nearness", "classes"]
+"""The method of an estimator that holds its answer. Two are none of its own: scores of centres, of which the
+nearest has the largest (`centroids.py`), and the one-hot of the class that `predict` says."""
+
+WITH_PROBABILITIES = (
+    "LogisticRegression",
+    "MLPClassifier",
+    "OneVsRestClassifier",
+    "LinearDiscriminantAnalysis",
+    "QuadraticDiscriminantAnalysis",
+    "MultiOutputClassifier",
+    "BaggingClassifier",
+    "ForestClassifier",
+    "DecisionTreeClassifier",
+    "BaseGradientBoosting",
+    "HistGradientBoostingClassifier",
+    "BaseWeightBoosting",
+)
+"""Classifiers whose answer is their probabilities."""
+CENTRES = ("KMeans", "MiniBatchKMeans", "NearestCentroid")
+"""Estimators that look for the nearest of some centres."""
 
 
 def own_classes(estimator: Any) -> Iterator[str]:
@@ -38,30 +59,69 @@ def last_step(estimator: Any) -> Any:
 def answering_method(estimator: Any) -> Answer:
     """Where the estimator's answer is had."""
     last = last_step(estimator)
-    if is_a(last, "LogisticRegression", "MLPClassifier", "OneVsRestClassifier"):
-        return "predict_proba"
-    if hasattr(last, "classes_"):
-        return "decision_function"
+    if is_a(last, *CENTRES):
+        return "nearness"
+    if is_a(last, "StackingClassifier"):
+        return answering_method(last.final_estimator_) if hasattr(last, "final_estimator_") else "predict"
+    if _votes(last):
+        return "classes"
+    if hasattr(last, "classes_") or is_a(last, "ClassifierMixin"):
+        return "predict_proba" if has_probabilities(last) else "decision_function"
     return "predict" if hasattr(last, "predict") else "transform"
+
+
+def has_probabilities(last: Any) -> bool:
+    """Whether a classifier's answer is its probabilities."""
+    if is_a(last, "SGDClassifier"):
+        return bool(last.loss == "log_loss")
+    if not any(cls.__module__.startswith("sklearn.") for cls in type(last).__mro__[:1]):
+        return hasattr(last, "predict_proba")  # of another library: trees
+    soft = is_a(last, "VotingClassifier") and last.voting == "soft"
+    return soft or is_a(last, *WITH_PROBABILITIES)
+
+
+def breaks_ties(machine: Any) -> bool:
+    """Whether a support vector machine's largest decision is what its predict says."""
+    return bool(machine.break_ties) and machine.decision_function_shape == "ovr"
+
+
+def _votes(last: Any) -> bool:
+    """Whether classes are counted, and no number beside them decides a tie."""
+    if is_a(last, "BaseSVC"):
+        return len(getattr(last, "classes_", ())) > 2 and not breaks_ties(last)
+    return is_a(last, "VotingClassifier") and last.voting == "hard"
 
 
 def is_classifier(estimator: Any) -> bool:
     """Whether it was trained to tell classes apart."""
-    return hasattr(last_step(estimator), "classes_")
+    last = last_step(estimator)
+    return hasattr(last, "classes_") or is_a(last, *CENTRES)
 
 
 def is_multilabel(estimator: Any) -> bool:
     """Whether each output is a class of its own."""
     last = last_step(estimator)
     binarizer = getattr(last, "_label_binarizer", None) or getattr(last, "label_binarizer_", None)
-    return str(getattr(binarizer, "y_type_", "")).startswith("multilabel")
+    labels = str(getattr(binarizer, "y_type_", "")).startswith("multilabel")
+    return labels or is_a(last, "MultiOutputClassifier")
 
 
 def has_binary_probability(estimator: Any) -> bool:
-    """Whether its answer is the probability of two classes, which one column or two may hold."""
-    if answering_method(estimator) != "predict_proba" or is_multilabel(estimator):
+    """Whether its answer stands for two classes, which one column or two may hold."""
+    if answering_method(estimator) not in ("predict_proba", "classes") or is_multilabel(estimator):
         return False
     return is_classifier(estimator) and len(last_step(estimator).classes_) == 2
+
+
+def features_of(estimator: Any) -> int:
+    """How many features it was trained on; one that does not look at them says nothing, but its heirs do."""
+    for part in [estimator, *steps_of(estimator)]:
+        found = getattr(part, "n_features_in_", None)
+        if found is not None:
+            return int(found)
+    raise PredictorError(
+        f"{type(estimator).__name__} does not say how many features it takes; {way_out(estimator)}"
+    )
 
 
 def way_out(estimator: Any) -> str:
@@ -88,13 +148,19 @@ def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
                     yield one
 
 
+INSIDE = ("transformers_", "transformer_list")
+HELD = ("regressor_", "transformer_", "final_estimator_", "estimator_")
+"""Where estimators have others in them, beside their steps and their list: in pairs, and one by one."""
+
+
 def _all_parts(estimator: Any) -> Iterator[Any]:
     """The estimator and all estimators inside it."""
     yield estimator
     inner = [step for _, step in getattr(estimator, "steps", ())]
     several = getattr(estimator, "estimators_", ())
     inner += [*(several.ravel() if isinstance(several, np.ndarray) else several)]
-    inner += [getattr(estimator, name, None) for name in ("regressor_", "transformer_")]
+    inner += [each[1] for name in INSIDE for each in getattr(estimator, name, ())]
+    inner += [getattr(estimator, name, None) for name in HELD]
     for part in inner:
         if part is not None and not isinstance(part, str):
             yield from _all_parts(part)

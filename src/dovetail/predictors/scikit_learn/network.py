@@ -1,6 +1,7 @@
 """A trained scikit-learn estimator written once more as torch modules, class by class.
 
-A class of scikit-learn's that is not known yet takes one function here, and one line in `WRITERS`.
+A class of scikit-learn's that is not known yet takes one function, and one line in a table here: what its
+`transform` computes (any step of a pipeline but the last), or what its answer is.
 """
 
 from __future__ import annotations
@@ -14,59 +15,97 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.scikit_learn.estimator import is_a, own_classes, steps_of, way_out
+from dovetail.predictors.scikit_learn.centroids import nearness
+from dovetail.predictors.scikit_learn.columns import column_transformer, feature_union
+from dovetail.predictors.scikit_learn.encoders import one_hot_encoder, ordinal_encoder
+from dovetail.predictors.scikit_learn.estimator import (
+    has_binary_probability,
+    is_a,
+    own_classes,
+    steps_of,
+    way_out,
+)
+from dovetail.predictors.scikit_learn.kernels import support_vectors
+from dovetail.predictors.scikit_learn.linear import (
+    generalised_linear,
+    linear,
+    linear_discriminants,
+    linear_map,
+    logistic_regression,
+    partial_least_squares,
+    quadratic_discriminants,
+    stochastic_gradient_classifier,
+)
 from dovetail.predictors.scikit_learn.modules import Pointwise, Shares, dense
+from dovetail.predictors.scikit_learn.polynomial import polynomial_features
 from dovetail.predictors.scikit_learn.scalers import (
     inverse,
     max_abs_scaler,
     min_max_scaler,
     standard_scaler,
 )
+from dovetail.predictors.scikit_learn.several import (
+    averaged,
+    bagged,
+    chain,
+    most_votes,
+    one_for_each_output,
+    stacked,
+)
+from dovetail.predictors.scikit_learn.transformers import (
+    binarizer,
+    function_transformer,
+    imputer,
+    normalizer,
+    projection,
+    selector,
+)
+from dovetail.predictors.scikit_learn.trees_inside import is_trees, trees_inside
+
+Writer = Callable[[Any], Iterator[nn.Module]]
 
 
-def modules_of(estimator: Any) -> Iterator[nn.Module]:
-    """The estimator as torch modules, first to last."""
+def modules_of(estimator: Any, *, both_classes: bool = False) -> Iterator[nn.Module]:
+    """The estimator's answer as torch modules, first to last; two columns for two classes if meant."""
+    *before, last = steps_of(estimator) or [None]
+    for step in before:
+        yield from _written(step, TRANSFORMS)
+    if last is None:
+        return
+    if is_trees(last):
+        yield from trees_inside(last, both_classes=both_classes)
+        return
+    modules = [*_written(last, ANSWERS | TRANSFORMS)]
+    yield from with_both_classes(modules) if both_classes and has_binary_probability(last) else modules
+
+
+def transform_of(estimator: Any) -> Iterator[nn.Module]:
+    """What its `transform` computes."""
     for step in steps_of(estimator):
-        write = next((WRITERS[name] for name in own_classes(step) if name in WRITERS), None)
-        if write is None:
-            raise PredictorError(
-                f"{type(step).__name__} cannot be written as a network; dovetail takes scikit-learn's MLPs, "
-                f"linear models, scalers and pipelines of them. For this one, {way_out(estimator)}"
-            )
-        check_is_fitted(step)
-        yield from write(step)
+        yield from _written(step, TRANSFORMS)
+
+
+def _written(step: Any, writers: dict[str, Writer]) -> Iterator[nn.Module]:
+    write = next((writers[name] for name in own_classes(step) if name in writers), None)
+    if write is None:
+        raise PredictorError(
+            f"{type(step).__name__} cannot be written as a network; dovetail takes the classes of "
+            "scikit-learn's that docs/predictors.md lists, and pipelines of them. For this one, "
+            f"{way_out(step)}"
+        )
+    check_is_fitted(step)
+    return write(step)
 
 
 def with_both_classes(modules: list[nn.Module]) -> Iterator[nn.Module]:
-    """(1 - p, p) for p = sigmoid(z) is the softmax of (0, z), whose order can be read off (0, z)."""
-    yield from modules[:-1]
-    yield dense([[0.0], [1.0]], 0.0)
-    yield nn.Softmax(dim=1)
-
-
-def _linear(estimator: Any) -> nn.Linear:
-    """coef_ and intercept_ in all the shapes they have."""
-    coefficients = estimator.coef_
-    if hasattr(coefficients, "toarray"):  # after sparsify()
-        coefficients = coefficients.toarray()
-    return dense(coefficients, np.ravel(estimator.intercept_))
-
-
-def _regression(estimator: Any) -> Iterator[nn.Module]:
-    yield _linear(estimator)
-
-
-def _logistic_regression(estimator: Any) -> Iterator[nn.Module]:
-    yield _linear(estimator)
-    if len(estimator.classes_) == 2:
-        yield nn.Sigmoid()
-        return
-    multi_class = getattr(estimator, "multi_class", "auto")  # gone since scikit-learn 1.8
-    if multi_class == "ovr" or (multi_class in ("auto", "deprecated") and estimator.solver == "liblinear"):
-        yield nn.Sigmoid()
-        yield Shares()
-    else:
+    """(1 - p, p); for p = sigmoid(z) the softmax of (0, z), whose order can be read off (0, z)."""
+    if isinstance(modules[-1], nn.Sigmoid):
+        yield from modules[:-1]
+        yield dense([[0.0], [1.0]], 0.0)
         yield nn.Softmax(dim=1)
+    else:
+        yield from modules
+        yield dense([[-1.0], [1.0]], [1.0, 0.0])
 
 
 def _one_against_rest(estimator: Any) -> Iterator[nn.Module]:
@@ -76,11 +115,11 @@ def _one_against_rest(estimator: Any) -> Iterator[nn.Module]:
                 f"OneVsRestClassifier of {type(one).__name__} cannot be written as a network, only of "
                 f"LogisticRegression; {way_out(estimator)}"
             )
-    linear = [_linear(one) for one in estimator.estimators_]
-    weight, bias = (torch.cat([getattr(one, what).detach() for one in linear]) for what in ("weight", "bias"))
+    each = [linear_map(one) for one in estimator.estimators_]
+    weight, bias = (torch.cat([getattr(one, what).detach() for one in each]) for what in ("weight", "bias"))
     yield dense(weight, bias)
     yield nn.Sigmoid()
-    if len(linear) > 1 and not estimator.multilabel_:
+    if len(each) > 1 and not estimator.multilabel_:
         yield Shares()
 
 
@@ -110,20 +149,58 @@ def _transformed_target(estimator: Any) -> Iterator[nn.Module]:
     yield from inverse(estimator.transformer_)
 
 
-WRITERS: dict[str, Callable[[Any], Iterator[nn.Module]]] = {
+def _voting_classifier(estimator: Any) -> Iterator[nn.Module]:
+    return (averaged if estimator.voting == "soft" else most_votes)(estimator, modules_of)
+
+
+ANSWERS: dict[str, Writer] = {
     "MLPRegressor": _mlp,
     "MLPClassifier": _mlp,
-    "LogisticRegression": _logistic_regression,
+    "LogisticRegression": logistic_regression,
     "OneVsRestClassifier": _one_against_rest,
-    "RidgeClassifier": _regression,
-    "RidgeClassifierCV": _regression,
-    "LinearSVC": _regression,
-    "Perceptron": _regression,
-    "LinearModel": _regression,  # all linear regressors: LinearRegression, Ridge, Lasso, ElasticNet, ...
+    "RidgeClassifier": linear,
+    "RidgeClassifierCV": linear,
+    "LinearSVC": linear,
+    "SGDClassifier": stochastic_gradient_classifier,
+    "BaseSGDClassifier": linear,  # Perceptron, PassiveAggressiveClassifier
+    "BaseSGDRegressor": linear,
+    "LinearModel": linear,  # all linear regressors: LinearRegression, Ridge, Lasso, ElasticNet, ...
+    "_GeneralizedLinearRegressor": generalised_linear,
+    "_PLS": partial_least_squares,
+    "LinearDiscriminantAnalysis": linear_discriminants,
+    "QuadraticDiscriminantAnalysis": quadratic_discriminants,
+    "BaseLibSVM": support_vectors,
+    "KMeans": nearness,
+    "MiniBatchKMeans": nearness,
+    "NearestCentroid": nearness,
+    "TransformedTargetRegressor": _transformed_target,
+    "RANSACRegressor": lambda estimator: modules_of(estimator.estimator_),
+    "MultiOutputRegressor": lambda estimator: one_for_each_output(estimator, modules_of),
+    "MultiOutputClassifier": lambda estimator: one_for_each_output(estimator, modules_of),
+    "RegressorChain": lambda estimator: chain(estimator, modules_of),
+    "VotingRegressor": lambda estimator: averaged(estimator, modules_of),
+    "VotingClassifier": _voting_classifier,
+    "BaseBagging": lambda estimator: bagged(estimator, modules_of),
+    "_BaseStacking": lambda estimator: stacked(estimator, modules_of),
+}
+"""What each class answers; classes derived from these are written like them."""
+
+TRANSFORMS: dict[str, Writer] = {
     "StandardScaler": standard_scaler,
     "RobustScaler": standard_scaler,
     "MinMaxScaler": min_max_scaler,
     "MaxAbsScaler": max_abs_scaler,
-    "TransformedTargetRegressor": _transformed_target,
+    "PolynomialFeatures": polynomial_features,
+    "Normalizer": normalizer,
+    "Binarizer": binarizer,
+    "FunctionTransformer": function_transformer,
+    "OneHotEncoder": one_hot_encoder,
+    "OrdinalEncoder": ordinal_encoder,
+    "SimpleImputer": imputer,
+    "SelectorMixin": selector,
+    "PCA": projection,
+    "TruncatedSVD": projection,
+    "ColumnTransformer": lambda estimator: column_transformer(estimator, transform_of),
+    "FeatureUnion": lambda estimator: feature_union(estimator, transform_of),
 }
-"""How each class is written; classes derived from these are written like them."""
+"""What the transform of each class computes."""

@@ -11,9 +11,6 @@ A binary classifier has two forms: one column, the probability of its second cla
 
 from __future__ import annotations
 
-import sys
-import threading
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -29,9 +26,12 @@ from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
+from dovetail.predictors.scikit_learn.answer import own_answer
+from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     changed,
+    features_of,
     has_binary_probability,
     is_classifier,
     is_multilabel,
@@ -39,16 +39,13 @@ from dovetail.predictors.scikit_learn.estimator import (
     means_logits,
     way_out,
 )
-from dovetail.predictors.scikit_learn.network import modules_of, with_both_classes
+from dovetail.predictors.scikit_learn.network import modules_of
 from dovetail.predictors.torch.module import TorchPredictor
 
 AGREEMENT = 1e-6
 """Largest difference between an estimator and the network made of it, relative to max(1, |value|)."""
 COARSE_AGREEMENT = 1e-3
 """The same for an estimator that computes in less than float64."""
-
-_warnings = threading.RLock()
-"""Held while a warning is silenced: Python keeps its filters in one place for all threads."""
 
 
 class ScikitLearnPredictor:
@@ -73,18 +70,26 @@ class ScikitLearnPredictor:
     def describe(self, X: FloatArray) -> Description:
         """Read off the network, once it is seen to compute what the estimator does."""
         network = TorchPredictor(self.network())
-        seen = network.describe(X)
-        if seen.features != X.shape[1]:
-            return replace(seen, name=self.name)
+        features = features_of(self._estimator)
+        if features != X.shape[1]:
+            return Description(self.name, features=features)
+        seen, whole = network.describe(X), tuple(categories_read(self._estimator))
+        X = X.copy()
+        X[:, whole] = np.round(X[:, whole])  # they have no answer in between
         answer = self._answer(X)
         is_float64 = answer.dtype == np.float64
         self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
+        gives_logits = means_logits(self._estimator)
+        gives_shares = not gives_logits and answering_method(self._estimator) in ("predict_proba", "classes")
         return replace(
             seen,
             name=self.name,
+            features=features,
             feature_names=self._feature_names,
+            whole_features=whole,
             dtypes=("float64" if is_float64 else "float32",),
-            is_classifier=is_classifier(self._estimator) and not means_logits(self._estimator),
+            ends_in_sigmoid=True if gives_shares else seen.ends_in_sigmoid,
+            is_classifier=is_classifier(self._estimator) and not gives_logits,
             is_multilabel=is_multilabel(self._estimator),
             other_forms=tuple(self._other_forms()),
             layers=self.layers,
@@ -95,13 +100,11 @@ class ScikitLearnPredictor:
     def network(self) -> nn.Sequential:
         """The estimator as it is now, as a float64 network."""
         try:
-            modules = [*modules_of(self._estimator)]
+            modules = [*modules_of(self._estimator, both_classes=self._both_classes)]
         except NotFittedError as reason:
             raise PredictorError(f"{self.name} is not trained yet; call its fit first.") from reason
         if not modules:
             raise PredictorError(f"{self.name} has no step but 'passthrough': it computes nothing.")
-        if self._both_classes:
-            modules = [*with_both_classes(modules)]
         network = nn.Sequential(*modules)
         if not all(bool(torch.isfinite(parameter).all()) for parameter in network.parameters()):
             raise PredictorError(f"{self.name} holds NaN or infinity; train it again.")
@@ -115,15 +118,16 @@ class ScikitLearnPredictor:
         """What the network of the estimator does with one row, in the estimator's arithmetic."""
         self._require_unchanged()
         found = TorchPredictor(self.network()).program(features)
-        return replace(found, arithmetic=self._arithmetic(self.network()))
+        return replace(found, arithmetic=self._arithmetic())
 
     def computation(self) -> Computation:
         """What the estimator computes, one operation after the other, and in which arithmetic."""
-        return Computation(self._operations(), self._arithmetic(self.network()))
+        return Computation(self._operations(), self._arithmetic())
 
-    def _arithmetic(self, network: nn.Sequential) -> Arithmetic:
-        assert isinstance(network[0], nn.Linear), "all that can be written begins with a linear map"
-        answers_in_float64 = self._answer(np.zeros((1, network[0].in_features))).dtype == np.float64
+    def _arithmetic(self) -> Arithmetic:
+        with np.errstate(all="ignore"):  # only the dtype is looked at
+            answer = self._answer(np.zeros((1, features_of(self._estimator))))
+        answers_in_float64 = answer.dtype == np.float64
         coarse = any(array.dtype == np.float32 for array in learned_arrays(self._estimator))
         return FLOAT64 if answers_in_float64 and not coarse else FLOAT32
 
@@ -171,17 +175,7 @@ class ScikitLearnPredictor:
         return values[:, 1:] if one_of_two else values
 
     def _answer(self, X: FloatArray) -> np.ndarray[Any, Any]:
-        answer = getattr(self._estimator, answering_method(self._estimator))
-        names = getattr(self._estimator, "feature_names_in_", None)
-        X = np.array(X, dtype=np.float64)  # a copy: some scalers were told to work in place
-        frames = sys.modules.get("pandas")
-        if names is None:
-            return np.asarray(answer(X))
-        if frames is not None:
-            return np.asarray(answer(frames.DataFrame(X, columns=names)))
-        with _warnings, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-            return np.asarray(answer(X))
+        return own_answer(self._estimator, X)
 
 
 def _folded(layers: tuple[Layer, ...]) -> Iterator[Layer]:

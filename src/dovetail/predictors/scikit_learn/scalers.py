@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.scikit_learn.estimator import is_a
 from dovetail.predictors.scikit_learn.modules import Pointwise, clip, dense, scale, shift
-
-FUNCTIONS: dict[Any, Callable[[Tensor], Tensor]] = {
-    np.exp: torch.exp,
-    np.expm1: torch.expm1,
-    np.square: torch.square,
-}
-"""What may lead back from a transformed target."""
+from dovetail.predictors.scikit_learn.transformers import FUNCTIONS
 
 
 def standard_scaler(scaler: Any) -> Iterator[nn.Module]:
@@ -61,7 +54,7 @@ def inverse(transformer: Any) -> Iterator[nn.Module]:
     elif type(transformer).__name__ != "FunctionTransformer" or transformer.inverse_func is not None:
         raise PredictorError(
             f"TransformedTargetRegressor with {type(transformer).__name__} cannot be written as a network; "
-            "dovetail takes scalers, and numpy's exp, expm1 and square as inverse_func. Pass its own predict "
+            "dovetail takes scalers, and numpy's usual functions as inverse_func. Pass its own predict "
             "method as a plain function instead (predictor=estimator.predict)."
         )
 

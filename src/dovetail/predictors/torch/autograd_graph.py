@@ -9,9 +9,10 @@ from torch import Tensor
 
 KINKED = (
     "Relu", "LeakyRelu", "Prelu", "Threshold", "Hardtanh", "Clamp", "Abs", "Max", "Amax", "Min", "Amin",
-    "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax",
+    "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax", "_Flat", "_Steps", "_Differences",
 )  # fmt: skip
-"""Autograd nodes whose second derivative carries nothing, by the beginning of their names."""
+"""Autograd nodes whose second derivative carries nothing, by the beginning of their names; the last are our
+own: steps, and functions known by their differences."""
 
 PASSING = ("Squeeze", "Unsqueeze", "View", "Reshape", "Alias", "Clone", "ToCopy", "Select", "Slice")
 """Autograd nodes that hand a value on unchanged: looked through to find the last real operation."""

@@ -1,4 +1,4 @@
-"""Tree ensembles kept in files of XGBoost (.json, .ubj) and LightGBM (.txt): read, never run.
+"""Tree ensembles in files of XGBoost (.json, .ubj), CatBoost (.json) and LightGBM (.txt): read, never run.
 
 No library is asked: what the file says is the model, computed in the arithmetic that its library uses.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.trees import lightgbm_text, xgboost_document
+from dovetail.predictors.trees import catboost_document, lightgbm_text, xgboost_document
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.ubjson import parse
 
 LIMITS = FileLimits(bytes=1 << 29, elements=1 << 28, seconds=60.0)
 """Half a gigabyte of text takes five times as much to read; honest models have a hundredth of it."""
+
+
+MOST_BYTES = 8
+"""Of one number in a `.ubj` file."""
 
 
 class WrittenTrees:
@@ -31,6 +36,7 @@ class WrittenTrees:
 
     def __init__(self, name: str, ensemble: TreeEnsemble, *, is_classifier: bool) -> None:
         self.name, self._ensemble, self.is_classifier = name, ensemble, is_classifier
+        self._summed = replace(ensemble, in_order=True)
 
     def read(self) -> TreeEnsemble:
         """As the file has it."""
@@ -38,14 +44,7 @@ class WrittenTrees:
 
     def answer(self, X: FloatArray) -> FloatArray:
         """In the library's own arithmetic, tree by tree; of two classes, both."""
-        ensemble = self._ensemble
-        if ensemble.dtype == "float64":
-            said = ensemble.values(X)
-        else:
-            total: Any = np.tile(ensemble.base.astype(np.float32), (len(X), 1))
-            for leaves in ensemble.leaves(X).T:
-                total += ensemble.value[leaves].astype(np.float32)
-            said = np.asarray(ensemble.linked(total), dtype=np.float64)
+        said = self._summed.values(X)
         one_probability = self.is_classifier and said.shape[1] == 1
         return np.column_stack([1.0 - said, said]) if one_probability else said
 
@@ -54,20 +53,35 @@ def load_trees(file: Path, limits: FileLimits | None) -> TreePredictor:
     """The model in a file, by how its name ends."""
     meter = Meter(str(file), (limits or FileLimits()).before(LIMITS), "load_predictor", PredictorError)
     meter.add_bytes(file.stat().st_size, "it has")
-    return TreePredictor(READERS[file.suffix.lower()](file))
+    found = TreePredictor(READERS[file.suffix.lower()](file, meter))
+    meter.require_time()
+    return found
 
 
-def _json(file: Path) -> WrittenTrees:
-    return _xgboost(file, json.loads(file.read_text(encoding="utf-8")))
+def _json(file: Path, meter: Meter) -> WrittenTrees:
+    text = file.read_text(encoding="utf-8")
+    meter.add_elements(text.count(",") + text.count(":"), "it has")
+    document = json.loads(text)
+    meter.require_time()
+    if catboost_document.is_catboost(document):
+        is_classifier = catboost_document.loss_of(document) in catboost_document.CLASSES
+        ensemble = catboost_document.catboost_ensemble(document)
+        return WrittenTrees(file.name, ensemble, is_classifier=is_classifier)
+    return _xgboost(file, document)
 
 
-def _ubj(file: Path) -> WrittenTrees:
-    return _xgboost(file, parse(file.read_bytes()))
+def _ubj(file: Path, meter: Meter) -> WrittenTrees:
+    meter.add_elements(file.stat().st_size // MOST_BYTES, "it has at least")
+    document = parse(file.read_bytes())
+    meter.require_time()
+    return _xgboost(file, document)
 
 
 def _xgboost(file: Path, document: Any) -> WrittenTrees:
     if not isinstance(document, dict) or "learner" not in document:
-        raise PredictorError(f"{file} is no model of XGBoost's (model.save_model(path) writes one).")
+        raise PredictorError(
+            f"{file} is no model of XGBoost's or CatBoost's (model.save_model(path) writes one)."
+        )
     best, rounds = xgboost_document.stopped_after(document), xgboost_document.rounds_of(document)
     if best is not None and best < rounds:
         raise UnsupportedError(
@@ -78,12 +92,13 @@ def _xgboost(file: Path, document: Any) -> WrittenTrees:
     return WrittenTrees(file.name, xgboost_document.xgboost_ensemble(document), is_classifier=is_classifier)
 
 
-def _lightgbm(file: Path) -> WrittenTrees:
+def _lightgbm(file: Path, meter: Meter) -> WrittenTrees:
     text = file.read_text(encoding="utf-8")
+    meter.add_elements(text.count(" ") + text.count("\n"), "it has")
     if not lightgbm_text.is_model(text):
         raise PredictorError(f"{file} is no model of LightGBM's (booster.save_model(path) writes one).")
     is_classifier = lightgbm_text.objective_of(text) in lightgbm_text.CLASSES
     return WrittenTrees(file.name, lightgbm_text.lightgbm_ensemble(text), is_classifier=is_classifier)
 
 
-READERS: dict[str, Callable[[Path], WrittenTrees]] = {".json": _json, ".ubj": _ubj, ".txt": _lightgbm}
+READERS: dict[str, Callable[[Path, Meter], WrittenTrees]] = {".json": _json, ".ubj": _ubj, ".txt": _lightgbm}

@@ -16,7 +16,9 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors import SCALERS
+from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, steps_of
+from dovetail.predictors.trees.catboost_model import CatboostTrees
 from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
 from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
@@ -50,8 +52,9 @@ class PipelineTrees(ScikitLearnTrees):
         def goes_left(x: FloatArray) -> BoolArray:
             rows = np.zeros((x.size, ensemble.features))
             rows[place] = x
-            for scaler in scalers:
-                rows = np.asarray(scaler.transform(rows), dtype=np.float64)
+            with without_name_warnings():  # the first one may have been trained on a frame
+                for scaler in scalers:
+                    rows = np.asarray(scaler.transform(rows), dtype=np.float64)
             return np.asarray(rows[place] <= limit)
 
         threshold = ensemble.threshold.copy()
@@ -63,4 +66,6 @@ def _live(model: Any) -> LiveTrees:
     """The reader of the last step's library."""
     if hasattr(model, "get_booster"):
         return XgboostEstimator(model)
+    if hasattr(model, "get_leaf_values"):
+        return CatboostTrees(model)
     return LightgbmTrees(model) if hasattr(model, "booster_") else ScikitLearnTrees(model)

@@ -7,15 +7,15 @@ Trees of `sklearn.tree` compare float32(x) <= threshold, histogram gradient boos
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
+from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
 from dovetail.predictors.trees.assembly import Tree, assembled
 from dovetail.predictors.trees.predictor import TreePredictor
@@ -54,14 +54,19 @@ class ScikitLearnTrees:
         """By its classes."""
         return is_classifier(self._estimator)
 
+    @property
+    def _method(self) -> str:
+        if is_a(self._estimator, "IsolationForest"):
+            return "score_samples"
+        return "predict_proba" if self.is_classifier else "predict"
+
     def answer(self, X: FloatArray) -> FloatArray:
-        """`predict` of a regressor, `predict_proba` of a classifier."""
-        ask = self._estimator.predict_proba if self.is_classifier else self._estimator.predict
+        """`predict`, of a classifier `predict_proba`, of an isolation forest `score_samples`."""
+        ask = getattr(self._estimator, self._method)
         frames, names = sys.modules.get("pandas"), self.feature_names
         if names is not None and frames is not None:
             return np.asarray(ask(frames.DataFrame(X, columns=list(names))), dtype=np.float64)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        with without_name_warnings():
             return np.asarray(ask(X), dtype=np.float64)
 
     def read(self) -> TreeEnsemble:
@@ -124,6 +129,31 @@ def _bagging(estimator: Any) -> TreeEnsemble:
             tree = tree._replace(value=value)
         trees.append(tree)
     return _mean(trees, estimator.n_features_in_)
+
+
+def _isolation(estimator: Any) -> TreeEnsemble:
+    """score = -2^(-mean way to a leaf / usual way): the shorter the way, the more of an outlier."""
+    usual = float(_usual_way(np.array([estimator._max_samples]))[0])
+    if usual == 0.0:
+        raise UnsupportedError("IsolationForest of single samples tells nothing apart.")
+    trees = []
+    for one, places, ways, rest in zip(
+        estimator.estimators_,
+        estimator.estimators_features_,
+        estimator._decision_path_lengths,
+        estimator._average_path_length_per_tree,
+        strict=True,
+    ):
+        value = np.log(2.0) * (ways + rest - 1.0) / (len(estimator.estimators_) * usual)
+        trees.append(_tree(one).reading(np.asarray(places))._replace(value=np.asarray(value)[:, None]))
+    features = estimator.n_features_in_
+    return assembled(trees, features=features, base=np.zeros(1), link="minus exp", fold=float32_at_most)
+
+
+def _usual_way(samples: IntArray) -> FloatArray:
+    """Splits until one of so many samples is alone, on average (Liu, Ting and Zhou, 2008)."""
+    more = np.maximum(samples, 3) - 1.0
+    return np.where(samples > 2, 2.0 * (np.log(more) + np.euler_gamma - more / samples), samples == 2)
 
 
 def _require_tree(estimator: Any, one: Any) -> None:
@@ -214,6 +244,7 @@ READERS: dict[str, Callable[[Any], TreeEnsemble]] = {
     "BaseDecisionTree": _single,
     "ForestRegressor": _forest,
     "ForestClassifier": _forest,
+    "IsolationForest": _isolation,
     "BaggingRegressor": _bagging,
     "BaggingClassifier": _bagging,
     "BaseGradientBoosting": _gradient_boosting,

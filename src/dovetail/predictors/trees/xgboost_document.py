@@ -114,14 +114,16 @@ def _scores(document: Any) -> int:
     return max(1, int(params["num_class"]), int(params.get("num_target", 1)))
 
 
+def _trees_per_round(model: Any, scores: int) -> int:
+    return scores * max(1, int(model["gbtree_model_param"]["num_parallel_tree"]))
+
+
 def _rounds(model: Any, scores: int) -> int:
-    parallel = max(1, int(model["gbtree_model_param"]["num_parallel_tree"]))
-    return len(model["trees"]) // (parallel * scores)
+    return len(model["trees"]) // _trees_per_round(model, scores)
 
 
 def _trees_until(model: Any, rounds: int, scores: int) -> int:
-    parallel = max(1, int(model["gbtree_model_param"]["num_parallel_tree"]))
-    return min(len(model["trees"]), rounds * parallel * scores)
+    return min(len(model["trees"]), rounds * _trees_per_round(model, scores))
 
 
 def _numbers(text: Any) -> list[float]:

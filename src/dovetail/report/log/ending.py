@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dovetail.core.amounts import several
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.log.layout import LABEL, fact, several, wrapped
+from dovetail.report.log.layout import LABEL, fact, wrapped
 from dovetail.report.log.table import percent
-from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
+from dovetail.report.sources import found_by, proved_by
 from dovetail.report.stop_reasons import ENDED
 
 Result = Any
@@ -53,25 +54,24 @@ def _bound(result: Result, width: int) -> Iterator[str]:
         return
     by = f" ({proved_by(result.bound_source)})" if result.bound_source and not _no_network(result) else ""
     far = ""
-    if result.gap is not None and (result.bound_source not in ROWS_ONLY or result.status.value == "optimal"):
+    if result.gap is not None and not result.rows_only:
         far = f", gap {percent(result.gap)}"
     yield from fact("bound", f"{result.bound:.10g}{far}{by}", width)
 
 
 def _no_network(result: Result) -> bool:
-    """Whether the rows are all there is: a point of a problem with networks asks them."""
-    return result.x is not None and result.evaluations == 0
+    """Whether the rows are all there is."""
+    return result.facts is not None and not result.facts.blocks
 
 
 def _finder(result: Result) -> str:
     """What found the point, in which part, and when."""
-    gains = [row for row in result.trace if row.source]
     words = "the rows alone" if _no_network(result) else found_by(result.source)
-    if not gains or gains[-1].source != result.source:
+    if not result.trace.incumbents:
         return words
-    last = gains[-1]
-    where = f"{last.part}: " if last.part and last.part not in words else ""
-    return f"{where}{words}, after {last.elapsed:.1f} s"
+    part = next((row.part for row in reversed(result.trace.rows) if row.source == result.source), "")
+    where = f"{part}: " if part and part not in words else ""
+    return f"{where}{words}, after {result.trace.incumbents[-1].seconds:.1f} s"
 
 
 def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[str]:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dovetail.core.amounts import several
+from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
-from dovetail.report.log.layout import fact, several, wrapped
+from dovetail.core.stated_program import StatedProgram
+from dovetail.report.log.layout import fact, wrapped
 
 MOST_BLOCKS = 8
 """Blocks with a line of their own: of more, the first ones and a count."""
@@ -18,34 +20,43 @@ MOST_BLOCKS = 8
 def heading(problem: Problem, title: str, width: int) -> Iterator[str]:
     """What is about to be solved."""
     yield from wrapped(title, width, "", "  ")
-    yield from fact("problem", _host(problem.mip), width)
-    yield from fact("sizes", _sizes(problem.mip), width)
+    yield from fact("problem", _host(problem.stated), width)
+    yield from fact("sizes", _sizes(problem.stated), width)
     for block in problem.blocks[:MOST_BLOCKS]:
         yield from fact("network", _block(block), width)
     if len(problem.blocks) > MOST_BLOCKS:
         yield from fact("", f"and {several(len(problem.blocks) - MOST_BLOCKS, 'other')}", width)
 
 
-def _host(mip: Mip) -> str:
+def _host(program: StatedProgram) -> str:
+    integers = sum(
+        int(np.broadcast_to(part.integer, part.shape).sum()) for part in program.columns if part.whole
+    )
     return (
-        f"{'minimise' if mip.sense == 'min' else 'maximise'}; {several(mip.n_rows, 'row')}, "
-        f"{several(mip.n_columns, 'column')} ({int(mip.integer.sum()):,} integer), "
-        f"{several(mip.A.nnz, 'nonzero')}"
+        f"{'minimise' if program.sense == 'min' else 'maximise'}; {several(program.n_rows, 'row')}, "
+        f"{several(program.n_columns, 'column')} ({integers:,} integer), "
+        f"{several(program.nonzeros, 'nonzero')}"
     )
 
 
-def _sizes(mip: Mip) -> str:
+def _sizes(program: StatedProgram) -> str:
     """The ranges of the numbers: where they lie far apart, engines have trouble."""
-    limits = np.concatenate([mip.lower, mip.upper])
-    sides = np.concatenate([mip.row_lower, mip.row_upper])
-    return f"cost {_span(mip.cost)}, matrix {_span(mip.A.data)}, bounds {_span(limits)}, sides {_span(sides)}"
+    cost = [part.cost for part in program.columns]
+    entries = [entry for part in program.rows for entry in part.entries()]
+    limits = [limit for part in program.columns for limit in (part.lower, part.upper)]
+    sides = [program.row_lower, program.row_upper]
+    return f"cost {_span(cost)}, matrix {_span(entries)}, bounds {_span(limits)}, sides {_span(sides)}"
 
 
-def _span(values: np.ndarray) -> str:
-    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
-    if not sizes.size:
+def _span(arrays: list[FloatArray]) -> str:
+    found = []
+    for values in arrays:
+        sizes = np.abs(values[np.isfinite(values) & (values != 0)])
+        if sizes.size:
+            found += [float(sizes.min()), float(sizes.max())]
+    if not found:
         return "none"
-    least, most = f"{sizes.min():.0e}", f"{sizes.max():.0e}"
+    least, most = f"{min(found):.0e}", f"{max(found):.0e}"
     return least if least == most else f"{least} to {most}"
 
 

@@ -81,8 +81,3 @@ def count(amount: int, width: int = 11) -> str:
             break
         text = f"{amount / unit:,.1f}{name}"
     return text
-
-
-def several(amount: int, one: str, more: str = "") -> str:
-    """ "1 round", "2 rounds"."""
-    return f"{amount:,} {one if amount == 1 else more or one + 's'}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dovetail.report.gains import relative_gap
 from dovetail.report.log.layout import cells, count, cut, harmless, number
 
 LARGE = 10.0
@@ -67,8 +68,7 @@ def gap(state: State) -> str:
     """How far the bound is from the best point, in per cent of it."""
     if state.bound is None or state.incumbent != state.incumbent or state.rows_only:
         return "-"
-    apart = abs(state.incumbent - state.bound)
-    return percent(0.0 if apart == 0.0 else apart / max(abs(state.incumbent), 1e-12))
+    return percent(relative_gap(state.incumbent, state.bound))
 
 
 def percent(share: float) -> str:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.mip import TOLERANCE
-from dovetail.report.page.number_text import count
 from dovetail.report.page.visible_text import visible
 
 MOST_NAMED = 20
@@ -30,9 +30,9 @@ def checks(result: Any) -> list[Check]:
     if violation is None:
         return []
     facts = result.facts
-    rows = "rows" if facts is None else count(facts.n_rows, "row")
-    columns = "" if facts is None else f" of {count(facts.lower.size, 'column')}"
-    integers = "integers" if facts is None else count(int(np.count_nonzero(facts.integer)), "integer")
+    rows = "rows" if facts is None else several(facts.n_rows, "row")
+    columns = "" if facts is None else f" of {several(facts.lower.size, 'column')}"
+    integers = "integers" if facts is None else several(int(np.count_nonzero(facts.integer)), "integer")
     judged = (
         (rows, violation.rows),
         (f"bounds{columns}", violation.bounds),
@@ -71,10 +71,10 @@ def warnings(result: Any) -> list[str]:
         )
     inexact = sum(not row.exact for row in result.trace)
     if inexact:
-        words.append(f"{count(inexact, 'MIP step')} ended at a limit; the points were used all the same.")
+        words.append(f"{several(inexact, 'MIP step')} ended at a limit; the points were used all the same.")
     if result.extrapolations:
         words.append(
-            f"{count(len(result.extrapolations), 'input lies', 'inputs lie')} outside the training data, "
+            f"{several(len(result.extrapolations), 'input lies', 'inputs lie')} outside the training data, "
             "where nothing stands behind what the predictors say."
         )
     return words

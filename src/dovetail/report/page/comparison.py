@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.mip import TOLERANCE
+from dovetail.report.gains import Gain
 from dovetail.report.page.axis import covering
 from dovetail.report.page.chart import (
     COLOURS,
@@ -24,12 +26,12 @@ from dovetail.report.page.chart import (
     steps,
     thinned,
 )
-from dovetail.report.page.course import Course, Gain
+from dovetail.report.page.course import Course
 from dovetail.report.page.decision import Cell, Table
 from dovetail.report.page.headline import STATUS
-from dovetail.report.page.number_text import count, number, numbers, percent, seconds
+from dovetail.report.page.number_text import number, numbers, percent, seconds
 from dovetail.report.page.visible_text import visible
-from dovetail.report.sources import ROWS_ONLY, found_by
+from dovetail.report.sources import found_by
 from dovetail.report.stop_reasons import ENDED
 
 MOST_DIFFERENT = 40
@@ -70,15 +72,13 @@ FIGURES = ("status", "objective", "bound", "gap", "seconds", "last gain", "found
 def figures(entry: Entry) -> list[str]:
     """One result's column of it."""
     result, points = entry.result, entry.course.points
-    sources = [gain.source for gain in entry.course.bounds[-1:]]
-    unseen = result.status.value != "optimal" and any(source in ROWS_ONLY for source in sources)
     status = STATUS[result.status.value].lower()
     reason = result.stop_reason.value
     return [
         f"{status}, ended {ENDED[reason]}",
         number(result.objective),
-        number(result.bound) + (" (rows only)" if unseen else ""),
-        percent(None if unseen else result.gap),
+        number(result.bound) + (" (rows only)" if result.rows_only else ""),
+        percent(None if result.rows_only else result.gap),
         seconds(result.seconds),
         seconds(points[-1].seconds) if points else "–",
         visible(found_by(points[-1].source)) if points else "–",
@@ -98,7 +98,7 @@ def courses_figure(compared: Sequence[Entry]) -> Figure | None:
     limits = covering([*points, *near])
     wide, narrow = (_chart(compared, limits, frame) for frame in (WIDE, NARROW))
     off = len(bounds) - len(near)
-    return Figure(wide, narrow, [f"{count(off, 'bound lies', 'bounds lie')} off the chart."] if off else [])
+    return Figure(wide, narrow, [f"{several(off, 'bound lies', 'bounds lie')} off the chart."] if off else [])
 
 
 def _chart(compared: Sequence[Entry], limits: tuple[float, float], frame: Frame) -> Chart:
@@ -149,7 +149,7 @@ def differences(compared: Sequence[Entry]) -> tuple[Table | None, str]:
     shown = differing[np.argsort(-(apart / scale)[differing], kind="stable")][:MOST_DIFFERENT]
     first = told[0].result
     rows = [(_name(first, j), [Cell(text) for text in numbers(values[:, j])]) for j in shown.tolist()]
-    about = f"{differing.size:,} of {count(values.shape[1], 'column')} differ"
+    about = f"{differing.size:,} of {several(values.shape[1], 'column')} differ"
     left_out = f"The {len(shown)} that differ most." if differing.size > len(shown) else ""
     return Table("Values that differ", about, ["column", *(entry.name for entry in told)], rows, left_out), ""
 

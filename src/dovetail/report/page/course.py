@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
 
+from dovetail.report.gains import Gain, relative_gap
 from dovetail.report.page.chart import COLOURS
 from dovetail.report.page.number_text import number, percent, seconds
 from dovetail.report.page.visible_text import visible
@@ -17,14 +18,6 @@ EARLY = 0.06
 """Of the time: where half of all gains come before, seconds are drawn by their logarithm."""
 LISTED = (8, 16)
 """Gains in the list: so many of the first and of the last."""
-
-
-class Gain(NamedTuple):
-    """As in `run/trace.py`."""
-
-    seconds: float
-    value: float
-    source: str
 
 
 @dataclass(frozen=True)
@@ -84,14 +77,8 @@ class Course:
         if bound is not None:
             words.append(f"bound {number(bound.value)} ({visible(proved_by(bound.source))})")
         if point is not None and bound is not None and bound.source not in ROWS_ONLY:
-            words.append(f"gap {percent(gap(point.value, bound.value))}")
+            words.append(f"gap {percent(relative_gap(point.value, bound.value))}")
         return " · ".join(words)
-
-
-def gap(objective: float, bound: float) -> float:
-    """As `Result.gap` has it."""
-    apart = abs(objective - bound)
-    return 0.0 if apart == 0.0 else apart / max(abs(objective), 1e-12)
 
 
 class PartRow(NamedTuple):
@@ -141,8 +128,8 @@ def _gain_row(course: Course, before: Gain | None, gain: Gain) -> GainRow:
     return GainRow(seconds(gain.seconds), *by, number(gain.value), change)
 
 
-def _finite(gains: Sequence[Any]) -> list[Gain]:
-    return [Gain(gain.seconds, gain.value, gain.source) for gain in gains if math.isfinite(gain.value)]
+def _finite(gains: Sequence[Gain]) -> list[Gain]:
+    return [gain for gain in gains if math.isfinite(gain.value)]
 
 
 def _from_rows(rows: Sequence[Any]) -> tuple[list[Gain], list[Gain]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dovetail.report.gains import Gain
 from dovetail.report.page.axis import covering
 from dovetail.report.page.chart import (
     NARROW,
@@ -19,7 +20,7 @@ from dovetail.report.page.chart import (
     steps,
     thinned,
 )
-from dovetail.report.page.course import Course, Gain
+from dovetail.report.page.course import Course
 from dovetail.report.page.number_text import number, seconds
 
 REACH = 4.0

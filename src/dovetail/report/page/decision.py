@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.page.families import ColumnFamily, families
 from dovetail.report.page.grid import ACROSS, NO_COLUMN, Grid, grids
-from dovetail.report.page.number_text import NOTHING, count, number, numbers
+from dovetail.report.page.number_text import NOTHING, number, numbers
 from dovetail.report.page.visible_text import visible
 
 MOST_CELLS = 8000
@@ -127,7 +128,7 @@ def decision_tables(result: Any) -> tuple[list[Table], str]:
         tables.append(_table(grid, point, max(1, min(MOST_ROWS, fair))))
         cells -= len(tables[-1].rows) * width
     rest = len(laid_out) - len(shown)
-    more = count(rest, "more family", "more families")
+    more = several(rest, "more family", "more families")
     return tables, f"{more} of columns: in the result only." if rest else ""
 
 
@@ -168,7 +169,7 @@ def _table(grid: Grid, point: Point, most_rows: int) -> Table:
     head = [grid.corner, *(visible(text, 30) for text in grid.across)]
     labelled = [(visible(grid.rows[i]), line) for i, line in zip(rows.tolist(), cells, strict=True)]
     there = grid.columns[grid.columns != NO_COLUMN]
-    about = [count(there.size, "column")]
+    about = [several(there.size, "column")]
     tied = point.ties(there)
     about += [f"{tied} of a predictor"] if tied != NOTHING else []
     alike = all(bool(np.all(limit[there] == limit[there[0]])) for limit in (point.lower, point.upper))

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.report.page.families import split
-from dovetail.report.page.number_text import NOTHING, change, count, number, numbers
+from dovetail.report.page.number_text import NOTHING, change, number, numbers
 from dovetail.report.page.visible_text import visible
 
 SEEN, SEEN_FLIPPED = 0.01, 1e-4
@@ -116,7 +117,7 @@ def _sentence(
     before: FloatArray, after: FloatArray, flipped: BoolArray, touched: BoolArray, *, yes_or_no: bool
 ) -> str:
     total, unknown = len(after), int(np.isnan(before).sum())
-    words = [f"{int(touched.sum()):,} of {count(total, 'sample')} changed"]
+    words = [f"{int(touched.sum()):,} of {several(total, 'sample')} changed"]
     if unknown < total:
         words.append(f"{int(flipped.sum()):,} flipped")
     if unknown < total and yes_or_no:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail.core.amounts import several
 from dovetail.report.page.course import Course
-from dovetail.report.page.number_text import count, number, percent, seconds
+from dovetail.report.page.number_text import number, percent, seconds
 from dovetail.report.page.visible_text import visible
-from dovetail.report.sources import ROWS_ONLY, found_by, proved_by
+from dovetail.report.sources import found_by, proved_by
 from dovetail.report.stop_reasons import ENDED
 
 STATUS = {
@@ -71,7 +72,7 @@ def _bound(result: Any, course: Course) -> Tile:
         return Tile("proved", f"bound {number(result.bound)}{by}")
     if result.gap is None:
         return Tile(number(result.bound), f"bound on every point{by}")
-    if source in ROWS_ONLY:
+    if result.rows_only:
         return Tile("not proved", f"no bound sees the networks; rows alone allow {number(result.bound)}")
     return Tile(f"{percent(result.gap)} gap", f"proven bound {number(result.bound)}{by}")
 
@@ -85,9 +86,9 @@ def _verified(result: Any) -> Tile:
 
 
 def _work(result: Any, course: Course) -> Tile:
-    words = count(result.iterations, "iteration")
+    words = several(result.iterations, "iteration")
     if result.evaluations:
-        words += f", {count(result.evaluations, 'network evaluation')}"
+        words += f", {several(result.evaluations, 'network evaluation')}"
     if course.points:
         last = course.points[-1]
         words += f"; last gain at {seconds(last.seconds)} by {visible(found_by(last.source))}"

@@ -81,8 +81,3 @@ def percent(share: float | None) -> str:
     if share < 1e-4:
         return "< 0.01 %"
     return f"{100 * share:.3g} %" if share < 9.995 else f"{share:,.0f} times"
-
-
-def count(amount: int, what: str, plural: str = "") -> str:
-    """So many of them."""
-    return f"{amount:,} {what if amount == 1 else plural or what + 's'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dovetail.core.amounts import several
 from dovetail.core.file_writing import write_file
 from dovetail.report.page import checks, decision
 from dovetail.report.page.chart import SHAPES
@@ -12,7 +13,7 @@ from dovetail.report.page.course import Course, by_part, listed_points
 from dovetail.report.page.course_chart import course_figure
 from dovetail.report.page.flips import flips
 from dovetail.report.page.headline import headline
-from dovetail.report.page.number_text import change, count
+from dovetail.report.page.number_text import change
 from dovetail.report.page.residual_chart import residual_figures
 from dovetail.report.page.templates import render
 from dovetail.report.page.time_shares import time_shares
@@ -74,17 +75,17 @@ def _blocks(result: Result) -> list[str]:
         return []
     verb = "minimise" if facts.sense == "min" else "maximise"
     lines = [
-        f"{verb} over {count(facts.lower.size, 'column')} ({int(facts.integer.sum()):,} integer) "
-        f"and {count(facts.n_rows, 'row')}"
+        f"{verb} over {several(facts.lower.size, 'column')} ({int(facts.integer.sum()):,} integer) "
+        f"and {several(facts.n_rows, 'row')}"
     ]
     for block in facts.blocks[:MANY_BLOCKS]:
         lines.append(
-            f"{visible(block.name)}: {visible(block.predictor)}, {count(block.samples, 'sample')}, "
-            f"{count(block.n_inputs, 'input')} to {count(block.n_outputs, 'output')}, "
+            f"{visible(block.name)}: {visible(block.predictor)}, {several(block.samples, 'sample')}, "
+            f"{several(block.n_inputs, 'input')} to {several(block.n_outputs, 'output')}, "
             f"{'classes' if block.classifies else 'values'}"
         )
     rest = len(facts.blocks) - MANY_BLOCKS
-    return [*lines, f"and {count(rest, 'more block')}"] if rest > 0 else lines
+    return [*lines, f"and {several(rest, 'more block')}"] if rest > 0 else lines
 
 
 MANY_BLOCKS = 12

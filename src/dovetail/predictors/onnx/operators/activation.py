@@ -70,14 +70,24 @@ def _hard_sigmoid(node: Node) -> Kernel:
     return lambda x: torch.clamp(alpha * x + beta, 0.0, 1.0)
 
 
-def _softmax(node: Node) -> Kernel:
-    axis = node.integer("axis", -1)
-    return lambda x: torch.softmax(x, dim=axis)
+def _over_axis(function: Callable[..., Tensor]) -> Callable[[Node], Kernel]:
+    """Along one axis; before opset 13 along all from that axis on, laid out flat."""
 
+    def make(node: Node) -> Kernel:
+        if node.opset >= 13:
+            axis = node.integer("axis", -1)
+            return lambda x: function(x, dim=axis)
+        first = node.integer("axis", 1)
 
-def _log_softmax(node: Node) -> Kernel:
-    axis = node.integer("axis", -1)
-    return lambda x: torch.log_softmax(x, dim=axis)
+        def flat(x: Tensor) -> Tensor:
+            if x.ndim == 2 and first in (1, -1):
+                return function(x, dim=1)
+            laid_out = x.reshape(*x.shape[: first % x.ndim], -1)
+            return function(laid_out, dim=-1).reshape(x.shape)
+
+        return flat
+
+    return make
 
 
 ACTIVATION: dict[str, Operator] = {
@@ -91,6 +101,6 @@ ACTIVATION: dict[str, Operator] = {
     "Gelu": Operator(_gelu, 1, 1),
     "Swish": Operator(_swish, 1, 1),
     "HardSigmoid": Operator(_hard_sigmoid, 1, 1),
-    "Softmax": Operator(_softmax, 1, 1),
-    "LogSoftmax": Operator(_log_softmax, 1, 1),
+    "Softmax": Operator(_over_axis(torch.softmax), 1, 1),
+    "LogSoftmax": Operator(_over_axis(torch.log_softmax), 1, 1),
 }

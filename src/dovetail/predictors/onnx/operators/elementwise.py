@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,7 +49,14 @@ def _mean(node: Node) -> Kernel:
     return lambda *values: reduce(torch.add, values) / len(values)
 
 
-def _clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+def _clip(node: Node) -> Kernel:
+    if node.opset >= 11:
+        return _clipped
+    low, high = node.number_before(11, "min"), node.number_before(11, "max")
+    return lambda x: _clipped(x, low, high)
+
+
+def _clipped(x: Tensor, low: Any = None, high: Any = None) -> Tensor:
     return x if low is None and high is None else torch.clamp(x, low, high)
 
 
@@ -65,5 +73,5 @@ ELEMENTWISE: dict[str, Operator] = {
     "Max": Operator(_folded(torch.maximum), 1, MANY),
     "Sum": Operator(_folded(torch.add), 1, MANY),
     "Mean": Operator(_mean, 1, MANY),
-    "Clip": plain(_clip, 1, 3),
+    "Clip": Operator(_clip, 1, 3),
 }

@@ -23,6 +23,8 @@ def _along_channels(values: Tensor, x: Tensor) -> Tensor:
 def _batch_normalisation(node: Node) -> Kernel:
     epsilon = node.number("epsilon", 1e-5)
     node.passed_over("momentum")
+    if node.opset < 9 and not node.integer("spatial", 1):
+        raise node.refused("spatial=0")
     if node.integer("training_mode", 0):
         raise node.refused("training mode (export the network after .eval())")
 
@@ -81,7 +83,7 @@ def _group_normalisation(node: Node) -> Kernel:
 
 
 def _dropout(node: Node) -> Kernel:
-    node.passed_over("seed")
+    node.passed_over("seed", *(("ratio",) if node.opset < 12 else ()))
 
     def run(x: Tensor, _ratio: Tensor | None = None, training: Tensor | None = None) -> Tensor:
         if training is not None and bool(training):

@@ -15,8 +15,15 @@ def _pad(node: Node) -> Kernel:
     mode = node.text("mode", "constant")
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise node.refused(f"mode={mode!r}")
+    older, filler = node.list_before(11, "pads"), node.number_before(11, "value")
+    if older is None:
+        node.require_inputs(2)
 
-    def run(x: Tensor, pads: Tensor, value: Tensor | None = None, axes: Tensor | None = None) -> Tensor:
+    def run(
+        x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
+    ) -> Tensor:
+        pads, value = pads if older is None else older, value if filler is None else torch.tensor(filler)
+        assert pads is not None
         amounts = listed(pads)
         places = range(x.ndim) if axes is None else listed(axes)
         half = len(amounts) // 2
@@ -47,4 +54,4 @@ def _padded_axis(x: Tensor, axis: int, before: int, after: int, mode: str, value
     return x.index_select(axis, places)
 
 
-PADDING: dict[str, Operator] = {"Pad": Operator(_pad, 2, 4)}
+PADDING: dict[str, Operator] = {"Pad": Operator(_pad, 1, 4)}

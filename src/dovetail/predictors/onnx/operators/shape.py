@@ -38,15 +38,30 @@ def _reshape(node: Node) -> Kernel:
     return run
 
 
-def _squeeze(x: Tensor, axes: Tensor | None = None) -> Tensor:
-    return x.squeeze() if axes is None else x.squeeze(tuple(listed(axes)))
+def _squeeze(node: Node) -> Kernel:
+    older = node.list_before(13, "axes")
+
+    def run(x: Tensor, axes: Tensor | None = None) -> Tensor:
+        axes = axes if older is None else older
+        return x.squeeze() if axes is None else x.squeeze(tuple(listed(axes)))
+
+    return run
 
 
-def _unsqueeze(x: Tensor, axes: Tensor) -> Tensor:
-    places = listed(axes)
-    for axis in sorted(place % (x.ndim + len(places)) for place in places):
-        x = x.unsqueeze(axis)
-    return x
+def _unsqueeze(node: Node) -> Kernel:
+    older = node.list_before(13, "axes")
+    if older is None:
+        node.require_inputs(2)
+
+    def run(x: Tensor, axes: Tensor | None = None) -> Tensor:
+        axes = axes if older is None else older
+        assert axes is not None
+        places = listed(axes)
+        for axis in sorted(place % (x.ndim + len(places)) for place in places):
+            x = x.unsqueeze(axis)
+        return x
+
+    return run
 
 
 def _transpose(node: Node) -> Kernel:
@@ -80,8 +95,8 @@ def _shape(node: Node) -> Kernel:
 SHAPE: dict[str, Operator] = {
     "Flatten": Operator(_flatten, 1, 1),
     "Reshape": Operator(_reshape, 2, 2),
-    "Squeeze": plain(_squeeze, 1, 2),
-    "Unsqueeze": plain(_unsqueeze, 2, 2),
+    "Squeeze": Operator(_squeeze, 1, 2),
+    "Unsqueeze": Operator(_unsqueeze, 1, 2),
     "Transpose": Operator(_transpose, 1, 1),
     "Expand": plain(_expand, 2, 2),
     "Tile": plain(_tile, 2, 2),

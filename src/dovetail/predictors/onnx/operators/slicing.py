@@ -8,7 +8,7 @@ from torch import Tensor
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.onnx.limits import listed
 from dovetail.predictors.onnx.node import Node
-from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator, plain
+from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator
 
 
 def _concat(node: Node) -> Kernel:
@@ -21,7 +21,10 @@ def _split(node: Node) -> Kernel:
     if node.integer("num_outputs", parts) != parts:
         raise PredictorError(f"{node} has {parts} outputs, not num_outputs; the file is damaged.")
 
+    older = node.list_before(13, "split")
+
     def run(x: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, ...]:
+        sizes = sizes if older is None else older
         if sizes is not None:
             return torch.split(x, listed(sizes), dim=axis)
         return torch.split(x, -(-x.shape[axis] // parts), dim=axis)
@@ -29,7 +32,16 @@ def _split(node: Node) -> Kernel:
     return run
 
 
-def _slice(
+def _slice(node: Node) -> Kernel:
+    starts, ends = node.list_before(10, "starts"), node.list_before(10, "ends")
+    if starts is None or ends is None:
+        node.require_inputs(3)
+        return _sliced
+    axes = node.list_before(10, "axes")
+    return lambda x: _sliced(x, starts, ends, axes)
+
+
+def _sliced(
     x: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None = None, steps: Tensor | None = None
 ) -> Tensor:
     begins, stops = listed(starts), listed(ends)
@@ -76,7 +88,7 @@ def _trilu(node: Node) -> Kernel:
 SLICING: dict[str, Operator] = {
     "Concat": Operator(_concat, 1, MANY),
     "Split": Operator(_split, 1, 2, outputs=MANY),
-    "Slice": plain(_slice, 3, 5),
+    "Slice": Operator(_slice, 1, 5),
     "Gather": Operator(_gather, 2, 2),
     "GatherElements": Operator(_gather_elements, 2, 2),
     "Trilu": Operator(_trilu, 1, 2),

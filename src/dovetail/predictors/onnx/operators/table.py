@@ -24,6 +24,7 @@ from dovetail.predictors.onnx.operators.recurrent import RECURRENT
 from dovetail.predictors.onnx.operators.reduction import REDUCTION
 from dovetail.predictors.onnx.operators.shape import SHAPE
 from dovetail.predictors.onnx.operators.slicing import SLICING
+from dovetail.predictors.onnx.operators.upsampling import UPSAMPLING
 
 OPERATORS: dict[str, Operator] = {
     **ELEMENTWISE,
@@ -39,6 +40,7 @@ OPERATORS: dict[str, Operator] = {
     **SHAPE,
     **SLICING,
     **PADDING,
+    **UPSAMPLING,
     **CONSTANT,
     **CAST,
 }

@@ -1,0 +1,87 @@
+"""Consecutive columns of a program as they were stated: a host's, or a family of a template in every block.
+
+A family of a million blocks is a few numbers and the user's own arrays. Whoever looks at columns part by part
+needs no vector over all of them, and does not look at limits that are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.mip import Mip
+from dovetail.core.template import Template
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnPart:
+    """`shape` is (blocks, columns per block); the arrays broadcast to it."""
+
+    first: int
+    shape: tuple[int, int]
+    lower: FloatArray
+    upper: FloatArray
+    cost: FloatArray
+    integer: BoolArray
+
+    def of(self, x: np.ndarray) -> np.ndarray:
+        """Their (blocks, columns) values at a point: a view, where the point is one piece."""
+        return x[self.first : self.first + self.shape[0] * self.shape[1]].reshape(self.shape)
+
+    @property
+    def costs(self) -> bool:
+        """Whether any of them does."""
+        return bool(np.any(self.cost))
+
+    @property
+    def whole(self) -> bool:
+        """Whether any of them is an integer."""
+        return bool(np.any(self.integer))
+
+    def value(self, x: FloatArray) -> float:
+        """What they cost."""
+        mine = self.of(x)
+        return float(self.cost * mine.sum()) if self.cost.ndim == 0 else float((self.cost * mine).sum())
+
+    def outside(self, x: FloatArray) -> FloatArray:
+        """(blocks, columns) how far they are outside their bounds; negative inside."""
+        mine = self.of(x)
+        return np.asarray(np.maximum(self.lower - mine, mine - self.upper))
+
+    def farthest(self, x: FloatArray) -> tuple[float, int]:
+        """The most that a column is outside its bounds, and which it is."""
+        mine, found = self.of(x), (-np.inf, self.first)
+        for limit, sign in ((self.lower, -1.0), (self.upper, 1.0)):
+            if np.all(limit == sign * np.inf):
+                continue
+            beyond = sign * (mine - limit)
+            most = int(np.argmax(beyond))
+            found = max(found, (float(beyond.flat[most]), self.first + most), key=lambda one: one[0])
+        return found
+
+    def clip(self, x: FloatArray) -> None:
+        """Within bounds, in place, and integers whole."""
+        mine = self.of(x)
+        np.clip(mine, self.lower, self.upper, out=mine)
+        if self.whole:
+            np.copyto(mine, np.round(mine), where=self.integer)
+
+
+def column_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[ColumnPart]:
+    """All columns, in their order."""
+    if host is not None:
+        lower, upper, cost = (array[:, None] for array in (host.lower, host.upper, host.cost))
+        yield ColumnPart(0, (host.n_columns, 1), lower, upper, cost, host.integer[:, None])
+    for template in templates:
+        for family in template.families.values():
+            yield ColumnPart(
+                template.first_column + family.first,
+                (template.count, family.width),
+                family.lower,
+                family.upper,
+                family.cost,
+                np.array(family.integer),
+            )

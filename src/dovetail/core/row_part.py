@@ -1,0 +1,173 @@
+"""Consecutive rows of a program as they were stated: a host's, or a row of a template in every block.
+
+What rows come to at a point is worked out part by part, from the users' own arrays: no matrix is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.family_arrays import RowArrays
+from dovetail.core.mip import Mip
+from dovetail.core.template import Template
+
+CHUNK = 4096
+"""Blocks that are added up at once: sums of sums of so many lose a thousandth of what one long sum loses."""
+
+
+class RowPart(Protocol):
+    """Some rows."""
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        ...
+
+    @property
+    def nonzeros(self) -> int:
+        """Entries of the matrix that they stand for."""
+        ...
+
+    def entries(self) -> Iterator[FloatArray]:
+        """All numbers in them; those that are the same for many may come once."""
+        ...
+
+    def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
+        """(size,) what they come to at a point, or with the `sizes` of their entries in their place."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class HostRows:
+    """Rows of a host: nothing but its matrix is known."""
+
+    host: Mip
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return self.host.n_rows
+
+    @property
+    def nonzeros(self) -> int:
+        """Of its matrix."""
+        return int(self.host.A.nnz)
+
+    def entries(self) -> Iterator[FloatArray]:
+        """Of its matrix."""
+        yield self.host.A.data
+
+    @cached_property
+    def _sizes(self) -> sp.csr_array:
+        return abs(self.host.A)
+
+    def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
+        """Its columns are the first."""
+        A = self._sizes if sizes else self.host.A
+        return np.asarray(A @ x[: self.host.n_columns])
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateRows:
+    """A row of every block of a template."""
+
+    template: Template
+    row: RowArrays
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return self.template.count * self.row.width
+
+    @property
+    def nonzeros(self) -> int:
+        """Of all blocks."""
+        return _nonzeros(self.template, self.row)
+
+    def entries(self) -> Iterator[FloatArray]:
+        """As they were given."""
+        yield from self.row.coefficients.values()
+
+    def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
+        """Block by block."""
+        total = np.zeros((self.template.count, self.row.width))
+        for values, entry in _terms(self.template, self.row, x, sizes):
+            part = entry * values
+            total += part.sum(axis=1, keepdims=True) if self.row.summed else part
+        return total.ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class CouplingRows:
+    """A row over all blocks of a template, or one for each column of its families."""
+
+    template: Template
+    row: RowArrays
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return self.row.width
+
+    @property
+    def nonzeros(self) -> int:
+        """Of all blocks, and of the host's columns."""
+        host = sum(_times(entry, (1, self.row.width)) for entry in self.row.host.values())
+        return host + _nonzeros(self.template, self.row)
+
+    def entries(self) -> Iterator[FloatArray]:
+        """As they were given."""
+        yield from self.row.coefficients.values()
+        yield from self.row.host.values()
+
+    def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
+        """Sums over all blocks."""
+        total = np.zeros(self.row.width)
+        for column, entry in self.row.host.items():
+            total += (np.abs(entry) if sizes else entry).ravel() * x[column]
+        for values, entry in _terms(self.template, self.row, x, sizes):
+            sums = entry.ravel() * column_sums(values) if entry.size == 1 else column_sums(entry * values)
+            total += sums.sum() if self.row.summed else sums
+        return total
+
+
+def row_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[RowPart]:
+    """All rows, in their order."""
+    if host is not None:
+        yield HostRows(host)
+    for template in templates:
+        yield from (PrivateRows(template, row) for row in template.rows)
+        yield from (CouplingRows(template, row) for row in template.coupling)
+
+
+def column_sums(values: FloatArray) -> FloatArray:
+    """(columns,) over all blocks, in sums of sums."""
+    return np.asarray(np.add.reduceat(values, np.arange(0, len(values), CHUNK), axis=0).sum(axis=0))
+
+
+def _terms(
+    template: Template, row: RowArrays, x: FloatArray, sizes: bool
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """(blocks, columns) values of each family in a row, and its numbers there."""
+    for name, entry in row.coefficients.items():
+        yield template.values(x)[name], np.abs(entry) if sizes else entry
+
+
+def _nonzeros(template: Template, row: RowArrays) -> int:
+    count = 0
+    for name, entry in row.coefficients.items():
+        width = template.families[name].width if row.summed else row.width
+        count += _times(entry, (template.count, width))
+    return count
+
+
+def _times(entry: FloatArray, shape: tuple[int, int]) -> int:
+    """Numbers other than 0 in an array that is spread over a shape."""
+    return int(np.count_nonzero(entry)) * (shape[0] * shape[1] // max(1, entry.size))

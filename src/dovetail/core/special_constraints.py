@@ -1,0 +1,204 @@
+"""Constraints that modelling tools have beside rows, written with auxiliary columns, rows and indicators.
+
+Maxima, absolute values, logic, special ordered sets and piecewise-linear functions of all tools come here in
+one form. What holds only sometimes is an `Indicator`: its big M is worked out where all rows are known, and
+a row that nothing limits becomes a block instead (`reformulations/indicators.py`). Auxiliary columns stand
+behind the model's own, and no tool knows of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.indicator import Indicator
+from dovetail.core.mip import Mip
+from dovetail.core.names import distinct
+
+Columns = Sequence[int]
+
+
+@dataclass(eq=False)
+class SpecialConstraints:
+    """Collected one after the other, over the columns of `mip`."""
+
+    mip: Mip
+    indicators: list[Indicator] = field(default_factory=list)
+    _names: list[str] = field(default_factory=list)
+    _integer: list[bool] = field(default_factory=list)
+    _lower: list[float] = field(default_factory=list)
+    _upper: list[float] = field(default_factory=list)
+    _cost: list[float] = field(default_factory=list)
+    _rows: list[tuple[Columns, Sequence[float], float, float, str]] = field(default_factory=list)
+
+    def maximum(self, name: str, result: int, columns: Columns, constant: float, sign: float = 1.0) -> None:
+        """result = max(columns, constant); their minimum for a sign of -1. An infinite constant is none."""
+        chosen = []
+        for column in columns:
+            self._row(name, [result, column], [sign, -sign], 0.0, np.inf)
+            chosen.append(self._binary(name))
+            self._if(name, chosen[-1], 1, [result, column], [sign, -sign], 0.0)
+        if np.isfinite(constant):
+            self._row(name, [result], [sign], sign * constant, np.inf)
+            chosen.append(self._binary(name))
+            self._if(name, chosen[-1], 1, [result], [sign], sign * constant)
+        self._row(name, chosen, np.ones(len(chosen)).tolist(), 1.0, 1.0)
+
+    def absolute(self, name: str, result: int, column: int) -> None:
+        """result = |column|."""
+        positive = self._binary(name)
+        for active, sign in ((1, 1.0), (0, -1.0)):
+            self._row(name, [result, column], [1.0, -sign], 0.0, np.inf)
+            self._if(name, positive, active, [result, column], [1.0, -sign], 0.0)
+
+    def sum_of_sizes(self, name: str, result: int, columns: Columns) -> None:
+        """result = sum of |column|."""
+        sizes = self._sizes(name, columns)
+        self._row(name, [result, *sizes], [-1.0] + [1.0] * len(sizes), 0.0, 0.0)
+
+    def largest_size(self, name: str, result: int, columns: Columns) -> None:
+        """result = max of |column|."""
+        self.maximum(name, result, self._sizes(name, columns), -np.inf)
+
+    def _sizes(self, name: str, columns: Columns) -> list[int]:
+        sizes = []
+        for column in columns:
+            sizes.append(self._column(name, np.inf))
+            self.absolute(name, sizes[-1], column)
+        return sizes
+
+    def logic(self, name: str, result: int, parts: Columns, sign: float) -> None:
+        """For a sign of 1, `result` is 1 exactly if all parts are; for -1, if any of them is.
+
+        All: result <= each part, and result >= sum of parts - (number of parts - 1).
+        Any: result >= each part, and result <= sum of parts.
+        """
+        for part in parts:
+            self._row(name, [result, part], [sign, -sign], -np.inf, 0.0)
+        limit = len(parts) - 1.0 if sign > 0 else 0.0
+        self._row(name, [result, *parts], [-sign] + [sign] * len(parts), -np.inf, limit)
+
+    def parity(self, name: str, parts: Columns, odd: bool) -> None:
+        """An odd number of the parts is 1, or an even one: their sum is 2 k, or 2 k + 1."""
+        pairs = self._column(name, len(parts) / 2.0, integer=True)
+        self._row(name, [*parts, pairs], [1.0] * len(parts) + [-2.0], float(odd), float(odd))
+
+    def at_most(self, name: str, columns: Columns, count: int) -> None:
+        """At most `count` of the columns are not 0. A special ordered set of type 1 has a count of 1."""
+        used = [self._used(name, column) for column in columns]
+        self._row(name, used, [1.0] * len(used), -np.inf, float(count))
+
+    def neighbours(self, name: str, columns: Columns) -> None:
+        """At most two of the columns are not 0, and these follow each other: an ordered set of type 2."""
+        pairs = [self._binary(name) for _ in columns[1:]]
+        if not pairs:
+            return
+        self._row(name, pairs, [1.0] * len(pairs), -np.inf, 1.0)
+        for k, column in enumerate(columns):
+            self._row(name, *_within(self._used(name, column), pairs[max(k - 1, 0) : k + 1]), -np.inf, 0.0)
+
+    def piecewise(self, name: str, x: int, y: int, points: FloatArray, values: FloatArray) -> None:
+        """y is the piecewise-linear function of x through the points; the first and last piece go on."""
+        points, values = self._reaching(name, x, points, values)
+        weights = [self._column(name, 1.0) for _ in points]
+        pieces = [self._binary(name) for _ in points[1:]]
+        ones = [1.0] * len(weights)
+        self._row(name, weights, ones, 1.0, 1.0)
+        self._row(name, pieces, ones[1:], 1.0, 1.0)
+        for column, numbers in ((x, points), (y, values)):
+            self._row(name, [column, *weights], [-1.0, *numbers.tolist()], 0.0, 0.0)
+        for k, weight in enumerate(weights):
+            self._row(name, *_within(weight, pieces[max(k - 1, 0) : k + 1]), -np.inf, 0.0)
+
+    def piecewise_cost(self, name: str, x: int, points: FloatArray, values: FloatArray) -> None:
+        """The objective has the piecewise-linear function of x that goes through the points."""
+        self.piecewise(name, x, self._column(name, np.inf, lower=-np.inf, cost=1.0), points, values)
+
+    def _reaching(
+        self, name: str, x: int, points: FloatArray, values: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The points with the ends of x's range among them, where these are outside."""
+        mip = self.mip
+        low, high = mip.lower[x], mip.upper[x]
+        if not np.all(np.diff(points) > 0.0):
+            raise UnsupportedError(f"{name} has a jump, or points that do not rise; give rising points.")
+        if len(points) < 2:
+            raise UnsupportedError(f"{name} has fewer than two points; give a linear row instead.")
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise UnsupportedError(
+                f"{name} is piecewise linear in {mip.column_name(x)}, which lies between {low:g} and "
+                f"{high:g}; give that variable finite bounds."
+            )
+        first = (values[1] - values[0]) / (points[1] - points[0])
+        last = (values[-1] - values[-2]) / (points[-1] - points[-2])
+        if low < points[0]:
+            values = np.concatenate([[values[0] - first * (points[0] - low)], values])
+            points = np.concatenate([[low], points])
+        if high > points[-1]:
+            values = np.concatenate([values, [values[-1] + last * (high - points[-1])]])
+            points = np.concatenate([points, [high]])
+        return points, values
+
+    def _used(self, name: str, column: int) -> int:
+        """A binary that is 1 where the column is not 0: itself, where it is one."""
+        mip = self.mip
+        if mip.integer[column] and mip.lower[column] >= 0.0 and mip.upper[column] <= 1.0:
+            return column
+        binary = self._binary(name)
+        self.indicators.append(Indicator(binary, 0, [column], [1.0], 0.0, 0.0, name))
+        return binary
+
+    def _if(
+        self, name: str, binary: int, active: int, columns: Columns, entries: list[float], most: float
+    ) -> None:
+        self.indicators.append(Indicator(binary, active, columns, entries, -np.inf, most, name))
+
+    def _binary(self, name: str) -> int:
+        return self._column(name, 1.0, integer=True)
+
+    def _column(
+        self, name: str, upper: float, *, lower: float = 0.0, integer: bool = False, cost: float = 0.0
+    ) -> int:
+        """A new column."""
+        self._lower.append(lower)
+        self._names.append(f"{name} ({len(self._names)})")
+        self._upper.append(upper)
+        self._integer.append(integer)
+        self._cost.append(cost)
+        return self.mip.n_columns + len(self._names) - 1
+
+    def _row(self, name: str, columns: Columns, entries: Sequence[float], lower: float, upper: float) -> None:
+        self._rows.append((columns, entries, lower, upper, name))
+
+    def program(self) -> Mip:
+        """The program with everything appended but the indicators."""
+        if not self._rows:
+            return self.mip
+        own = self.mip
+        lower, upper, integer = np.array(self._lower), np.array(self._upper), np.array(self._integer, bool)
+        mip = own.with_columns(lower, upper, integer, self._names)
+        columns, entries, low, high, names = zip(*self._rows, strict=True)
+        indptr = np.cumsum([0, *map(len, columns)])
+        rows = sp.csr_array(
+            (np.concatenate(entries).astype(np.float64), np.concatenate(columns).astype(np.int64), indptr),
+            shape=(len(low), mip.n_columns),
+        )
+        before = [*map(own.row_name, range(own.n_rows))]
+        return replace(
+            mip,
+            cost=np.concatenate([own.cost, self._cost]),
+            A=sp.vstack([mip.A, rows], format="csr"),
+            row_lower=np.concatenate([mip.row_lower, low]),
+            row_upper=np.concatenate([mip.row_upper, high]),
+            row_names=distinct([*before, *names]),
+        )
+
+
+def _within(column: int, some: list[int]) -> tuple[list[int], list[float]]:
+    """The row that says: column <= sum of some."""
+    return [column, *some], [1.0] + [-1.0] * len(some)

@@ -1,0 +1,86 @@
+"""One box for each component: the cheapest choice whose least uses are within the coupling rows.
+
+    min  shared cost + cost'theta    s.t.  sum of theta over a component = 1,  G shared + uses'theta <= h
+
+Every point of the problem is such a choice, since it lies in a box of each component and uses no less than
+that box does: what the LP or the MIP proves is a bound of the problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.analysis.components import Components
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.mip import SMALLEST, Mip
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import Program
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipStatus
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The boxes of all components, as one program."""
+
+    host: Mip
+    """Minimised, as far out as the check accepts."""
+    shared: IntArray
+    G: sp.csr_array
+    h: FloatArray
+    owner: IntArray
+    """(K,) the component of each box."""
+    use: FloatArray
+    """(K, 1 + R)."""
+
+    @classmethod
+    def of(
+        cls, host: Mip, parts: Components, coupling: tuple[sp.csr_array, FloatArray], uses: list[FloatArray]
+    ) -> Choice:
+        """Of the (boxes, 1 + R) least uses of each component."""
+        owner = np.repeat(np.arange(len(uses)), [len(use) for use in uses])
+        return cls(host, np.flatnonzero(parts.shared), *coupling, owner, np.concatenate(uses))
+
+    @property
+    def mip(self) -> Mip:
+        """Shared columns, then the boxes."""
+        host, count, size = self.host, int(self.owner.max()) + 1, self.owner.size
+        used = self.use[:, 1:]
+        small = np.abs(used) < SMALLEST  # entries that engines would drop: rather too little than too much
+        used = np.where(small, np.where(used < 0.0, -SMALLEST, 0.0), used)
+        convexity = sp.csr_array((np.ones(size), (self.owner, np.arange(size))), shape=(count, size))
+        A = sp.block_array(
+            [
+                [sp.csr_array((count, self.shared.size)), convexity],
+                [self.G[:, self.shared], sp.csr_array(used.T)],
+            ],
+            format="csr",
+        )
+        return Mip(
+            np.concatenate([host.cost[self.shared], self.use[:, 0]]),
+            sp.csr_array(A),
+            np.concatenate([np.ones(count), np.full(self.h.size, -np.inf)]),
+            np.concatenate([np.ones(count), self.h]),
+            np.concatenate([host.lower[self.shared], np.zeros(size)]),
+            np.concatenate([host.upper[self.shared], np.ones(size)]),
+            np.concatenate([host.integer[self.shared], np.ones(size, dtype=bool)]),
+            offset=host.offset,
+        )
+
+    def prices(self, budget: Budget, seed: int, threads: int) -> FloatArray | None:
+        """(R,) of the coupling rows, never negative, by the LP; None where it has no solution, or no time."""
+        mip = self.mip
+        live = LoadedHighs(Program.of(mip.relaxed()), seed=seed, threads=threads)
+        live.set_objective(mip.cost, mip.offset)
+        status, _, _ = live.run(budget, 0.0)
+        if status is not MipStatus.OPTIMAL:
+            return None
+        return np.maximum(0.0, -live.row_duals()[mip.n_rows - self.h.size :])
+
+    def chosen(self, x: FloatArray) -> IntArray:
+        """(components,) the box of each with most weight at a point of the program."""
+        order = np.lexsort((-x[self.shared.size :], self.owner))
+        return np.asarray(order[np.searchsorted(self.owner[order], np.arange(int(self.owner.max()) + 1))])

@@ -1,0 +1,149 @@
+"""The boxes that one component has been cut into: together they hold all its points.
+
+A box stands for its points by its least use. One whose cheapest corner is a true point need not be cut any
+further: it is *closed*, and any other box that uses no less of anything is left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.methods.cell_columns.component import TreeComponent
+from dovetail.methods.cell_columns.cutting import cuts_of, widest
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.mip.program import Program
+from dovetail.run.budget import Budget
+
+CLOSE = 1e-5
+"""Relative to 1 + |use|: a point that uses no more than this beyond a box's least use stands for the box.
+No bound hangs on it, only what is cut further."""
+
+
+class Frontier:
+    """Of one component; entry k of all lists is one box."""
+
+    def __init__(self, component: TreeComponent, *, seed: int, threads: int) -> None:
+        self._component = component
+        host, counts = component.trees.host, component.trees.cells.counts
+        self._live = LoadedHighs(Program.of(host.relaxed()), seed=seed, threads=threads)
+        self.low, self.high = np.zeros((1, counts.size), dtype=np.int64), (counts - 1)[None]
+        self._lower, self._upper = host.lower[None].copy(), host.upper[None].copy()
+        self.use, empty = component.bounded(self.low, self.high, self._lower, self._upper)
+        self.closed: BoolArray = np.zeros(1, dtype=bool)
+        self.points: list[FloatArray] = []
+        """True ones (columns of the component), integers aside, that were met."""
+        self.used: FloatArray = np.empty((0, self.use.shape[1]))
+        """(points, 1 + R) what each of them uses."""
+        if empty[0]:
+            self.keep(np.zeros(1, dtype=bool))
+
+    @property
+    def size(self) -> int:
+        """How many boxes there are."""
+        return len(self.use)
+
+    def keep(self, which: BoolArray) -> None:
+        """Forget all other boxes."""
+        if np.all(which):
+            return
+        self.low, self.high = self.low[which], self.high[which]
+        self._lower, self._upper = self._lower[which], self._upper[which]
+        self.use, self.closed = self.use[which], self.closed[which]
+
+    def keys(self, prices: FloatArray) -> FloatArray:
+        """(boxes,) what each costs at least at (R,) prices of the coupling rows."""
+        return np.asarray(self.use[:, 0] + self.use[:, 1:] @ prices)
+
+    def least_active(self, prices: FloatArray, budget: Budget) -> FloatArray:
+        """The component's point that uses least of the coupling rows, integers and trees left aside."""
+        host, price = self._component.trees.host, self._component.prices_of @ np.concatenate([[0.0], prices])
+        x = self._solved((host.lower, host.upper), price, budget)
+        x = np.clip(0.0 if x is None else x, host.lower, host.upper)
+        self.met(self._component.trees.cells.of_point(x), price, budget)
+        return np.asarray(x)
+
+    def refine(self, count: int, prices: FloatArray, rest: FloatArray, budget: Budget) -> None:
+        """Close or cut the open boxes that cost least at (R,) prices of the coupling rows.
+
+        `rest` is a point of the component that uses little: boxes are looked at where they are nearest to it.
+        """
+        key = np.where(self.closed, np.inf, self.keys(prices))
+        boxes = np.argsort(key, kind="stable")[:count]
+        boxes = boxes[np.isfinite(key[boxes])]
+        if boxes.size == 0:
+            return
+        price = self._component.prices_of @ np.concatenate([[1.0], prices])
+        trees = self._component.trees
+        lower, upper, outputs = self._lower[boxes], self._upper[boxes], trees.problem.outputs
+        x = np.clip(rest, lower, upper)
+        x[:, outputs] = np.where(price[outputs] > 0.0, lower[:, outputs], upper[:, outputs])
+        cuts = cuts_of(trees, self.low[boxes], self.high[boxes], x, price)
+        place, after = cuts.place.copy(), cuts.after.copy()
+        for k in np.flatnonzero(place < 0):
+            if not self._close(int(boxes[k]), cuts.cells[k], price, budget):
+                place[k], after[k] = widest(self.low[boxes[k]], self.high[boxes[k]])
+        self._cut(boxes[place >= 0], place[place >= 0], after[place >= 0])
+        self._drop_dominated()
+
+    def _close(self, k: int, cells: IntArray, price: FloatArray, budget: Budget) -> bool:
+        """Whether a point in these cells uses next to no more than the box does, or there are no others."""
+        used = self.met(cells, price, budget)
+        close = np.all(self.low[k] == self.high[k])
+        if used is not None:
+            close |= np.all(used <= self.use[k] + CLOSE * (1.0 + np.abs(self.use[k])))
+        self.closed[k] = close
+        return bool(close)
+
+    def met(self, cells: IntArray, price: FloatArray, budget: Budget) -> FloatArray | None:
+        """What the component's cheapest point in some cells uses, which is kept; None where there is none."""
+        trees = self._component.trees
+        point = self._solved(trees.bounds_in(cells, trees.outputs_at(cells)), price, budget)
+        if point is None:
+            return None
+        used = np.asarray(self._component.terms @ point)
+        if not np.any(np.all(self.used <= used, axis=1)):
+            self.points.append(point)
+            self.used = np.concatenate([self.used, used[None]])
+        return used
+
+    def _solved(
+        self, bounds: tuple[FloatArray, FloatArray], price: FloatArray, budget: Budget
+    ) -> FloatArray | None:
+        self._live.set_bounds(*bounds)
+        self._live.set_objective(price, 0.0)
+        _, x, _ = self._live.run(budget, 0.0)
+        return x
+
+    def _cut(self, parents: IntArray, place: IntArray, after: IntArray) -> None:
+        """Both halves of each, in the place of the whole."""
+        if parents.size == 0:
+            return
+        twice = np.repeat(parents, 2)
+        low, high = self.low[twice], self.high[twice]
+        lower, upper = self._lower[twice], self._upper[twice]
+        left, right = 2 * np.arange(parents.size), 2 * np.arange(parents.size) + 1
+        high[left, place], low[right, place] = after, after + 1
+        use, empty = self._component.bounded(low, high, lower, upper)
+        use = np.maximum(use, self.use[twice])
+        new = ~empty & ~self._dominated(use)
+        old = np.ones(self.size, dtype=bool)
+        old[parents] = False
+        self.keep(old)
+        self.low, self.high = np.concatenate([self.low, low[new]]), np.concatenate([self.high, high[new]])
+        self._lower = np.concatenate([self._lower, lower[new]])
+        self._upper = np.concatenate([self._upper, upper[new]])
+        self.use = np.concatenate([self.use, use[new]])
+        self.closed = np.concatenate([self.closed, np.zeros(int(new.sum()), dtype=bool)])
+
+    def _dominated(self, use: FloatArray) -> BoolArray:
+        """(N,) which use no less of anything than some closed box."""
+        known = self.use[self.closed]
+        return np.asarray(np.any(np.all(known[:, None] <= use[None], axis=2), axis=0))
+
+    def _drop_dominated(self) -> None:
+        """Boxes that a closed one stands for; of closed ones that are the same the first stays."""
+        known, number = np.flatnonzero(self.closed), np.arange(self.size)
+        below = np.all(self.use[known][:, None] <= self.use[None], axis=2)
+        same = np.all(self.use[known][:, None] == self.use[None], axis=2) & self.closed
+        self.keep(~np.any(below & np.where(same, known[:, None] < number, True), axis=0))

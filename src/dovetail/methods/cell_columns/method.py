@@ -1,0 +1,251 @@
+"""Boxes of cells as columns: tree ensembles of several samples that share rows.
+
+    repeat
+        LP:      one box for each component, in parts, within the coupling rows   ->  prices, and a bound
+        leave out boxes that cost more at these prices than the best point leaves
+        cut the cheapest open boxes of each component; close those whose cheapest corner is a true point
+    now and then, and when no box is open: the same with whole boxes, a small MIP   ->  points, and a bound
+
+Idea: what a sample costs the others is all that counts, and of its thousands of boxes few are not dominated
+by others in that. The boxes last whatever the prices are, so that a round costs an LP. Weakness: the least
+use of a box is taken by intervals, so that rows that tie the inputs of a sample say little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.analysis.components import Components, components
+from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_ensembles, tree_problem
+from dovetail.bounds.box import UNIT, propagate
+from dovetail.bounds.confirmed import EngineSettings, stands
+from dovetail.bounds.lagrangian import lagrangian_constant
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.bounds.whole_objective import next_step, objective_step
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import EngineError
+from dovetail.core.mip import HAIR
+from dovetail.methods.cell_columns.choice import Choice
+from dovetail.methods.cell_columns.component import TreeComponent, tree_components
+from dovetail.methods.cell_columns.frontier import Frontier
+from dovetail.methods.cell_descent.method import cell_search
+from dovetail.mip import engine_for
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.engine import MipAnswer, Quadratic
+from dovetail.run.gap import optimality_gap
+from dovetail.run.progress import Progress
+
+MOST_COMPONENTS = 500
+"""Each takes some ms to begin with."""
+FEW_CUTS, TURNS = 6, 8
+"""Boxes of one component that are cut at once, and how often between two LPs, while its cheapest is open."""
+CUTS = 24
+"""The same once all are closed that the prices ask for: others may still be part of something better."""
+MIP_EVERY, MIP_SECONDS = 8, 2.0
+"""Rounds between two MIPs for points, and the longest of one."""
+EVEN = 1e-3
+"""What coupling rows without a price count for beside the cost: they may have one in the next round."""
+MOST_BOXES = 200_000
+"""Of all components: a GB, and LPs of seconds."""
+LP_BOXES = 40
+"""Of each component in the LP: those that are cheapest at the prices before. Any prices prove a bound."""
+STEP, HALF = 1.0 - 1e-6, 0.5
+"""Of a step of the objective, and of the gap that counts as closed: what is better is better by that much."""
+GAP = 1e-9
+"""Asked of the engine, as in `exact_mip`."""
+NONE = "cell columns: no components of tree ensembles that share rows"
+
+
+def tree_parts(context: SolveContext) -> Components | None:
+    """The components of a problem of tree ensembles that coupling rows tie together; None for others."""
+    trees = context.once(tree_problem)
+    if trees is None:
+        return None
+    parts = components(context.relaxed or context.problem)
+    coupled = 2 <= parts.count <= MOST_COMPONENTS and not np.all(parts.private_rows)
+    return parts if coupled else None
+
+
+@dataclass(frozen=True)
+class CellColumns:
+    """Proves a bound, and finds points, by the boxes of each component."""
+
+    name = "cell-columns"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Until no box is open and the MIP over all of them is solved, or the time is over."""
+        run = context.once(_run)
+        if run is None:
+            return MethodOutcome(StopReason.STALLED, 0, NONE)
+        return run.run(context)
+
+
+def _run(context: SolveContext) -> _Run | None:
+    """That of a solve: a phase that was cut short goes on where it was (see `SolveContext.once`)."""
+    parts, trees = context.once(tree_parts), context.once(loose_tree_problem)
+    ensembles = context.once(tree_ensembles)
+    if parts is None or trees is None or ensembles is None:
+        return None
+    found = list(tree_components(trees, ensembles, parts, parts.coupling(trees.host)[0]))
+    run = _Run(context, trees, parts, found)
+    return run if all(np.all(np.isfinite(frontier.use)) for frontier in run.frontiers) else None
+
+
+class _Run:
+    """The boxes of all components, and what they prove."""
+
+    def __init__(
+        self, context: SolveContext, trees: TreeProblem, parts: Components, found: list[TreeComponent]
+    ) -> None:
+        self._context, self._host, self._parts, self._components = context, trees.host, parts, found
+        self._coupling = parts.coupling(trees.host)
+        self._even = 1.0 / np.maximum(np.abs(self._coupling[1]), 1.0)
+        self.frontiers = [Frontier(one, seed=context.seed, threads=context.threads) for one in found]
+        self._box = propagate(trees.host)
+        self._size = np.maximum(np.abs(self._box.lower), np.abs(self._box.upper))
+        self._step = objective_step(trees.host, trees.host.integer)
+        self._rest = [frontier.least_active(self._even, context.budget) for frontier in self.frontiers]
+        self._prices = self._even
+        self._bound = -np.inf
+
+    def run(self, context: SolveContext) -> MethodOutcome:
+        """The loop, from where it was."""
+        self._context, progress, done = context, Progress(context), False
+        while not (context.over or done):
+            if any(frontier.size == 0 for frontier in self.frontiers) or not self._price():
+                return self._nothing_left(progress)
+            self._leave_out()
+            done = all(np.all(frontier.closed) for frontier in self.frontiers)
+            if done or progress.done % MIP_EVERY == 0:
+                self._offer(context.budget.part(MIP_SECONDS))
+            if done:
+                self._prove()
+            else:
+                self._refine()
+            progress.record(self._bound)
+            done |= sum(frontier.size for frontier in self.frontiers) > MOST_BOXES
+        boxes = sum(frontier.size for frontier in self.frontiers)
+        closed = sum(int(frontier.closed.sum()) for frontier in self.frontiers)
+        message = f"cell columns: {boxes:,} boxes left, {closed:,} of them closed"
+        return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
+
+    def _nothing_left(self, progress: Progress) -> MethodOutcome:
+        """No choice of boxes is left: none is better than the best point, if that is proved."""
+        choice, target = self._choice([f.use for f in self.frontiers]), self._target
+        infeasible = choice is None
+        if choice is not None:
+            mip = choice.mip
+            lp = SafeLp(mip, seed=self._context.seed, threads=self._context.threads)
+            infeasible = lp.minimise(mip.cost, mip.offset, self._context.budget).bound == np.inf
+        if infeasible and np.isfinite(target):
+            self._raise(target)
+        message = "cell columns: no choice of boxes is left"
+        return MethodOutcome(self._context.over or StopReason.STALLED, progress.done, message)
+
+    def _choice(self, uses: list[FloatArray]) -> Choice | None:
+        """Of such uses; None where a component has none."""
+        if any(len(use) == 0 for use in uses):
+            return None
+        return Choice.of(self._host, self._parts, self._coupling, uses)
+
+    @property
+    def _target(self) -> float:
+        """In minimisation form: what costs more is no better than the best point, by a step of the objective
+        or by what counts as closed."""
+        mip, incumbent = self._context.problem.mip, self._context.incumbent
+        if incumbent.x is None:
+            return np.inf
+        better = max(self._step * STEP, HALF * optimality_gap(mip, incumbent.objective))
+        return float(mip.sign * incumbent.objective - better)
+
+    def _price(self) -> bool:
+        """Prices of the LP over the boxes that are cheapest at those before; whether it has a solution."""
+        keys = [frontier.keys(self._prices) for frontier in self.frontiers]
+        few = [np.argsort(key, kind="stable")[:LP_BOXES] for key in keys]
+        choice = self._choice([f.use[some] for f, some in zip(self.frontiers, few, strict=True)])
+        context = self._context
+        if choice is None:
+            return False
+        with context.stopwatch.measure("engine"):
+            prices = choice.prices(context.budget, context.seed, context.threads)
+        if prices is None:  # the few may not fit, where all of them do
+            choice = self._choice([frontier.use for frontier in self.frontiers])
+            prices = None if choice is None else choice.prices(context.budget, context.seed, context.threads)
+        if prices is not None:
+            self._prices = prices
+        return prices is not None
+
+    def _leave_out(self) -> None:
+        """A bound at the prices (weak duality); and boxes that nothing better than the best point uses."""
+        keys = [frontier.keys(self._prices) for frontier in self.frontiers]
+        constant = lagrangian_constant(
+            self._host, *self._coupling, self._prices, self._parts.shared, self._box, self._size
+        )
+        terms = np.array([constant, *(key.min() for key in keys)])
+        bound = float(terms.sum() - 8.0 * UNIT * terms.size * np.abs(terms).sum())
+        target = self._target
+        self._raise(min(bound, target))
+        room = target - bound
+        if np.isfinite(room):
+            for frontier, key in zip(self.frontiers, keys, strict=True):
+                frontier.keep(key - key.min() <= room + HAIR * (1.0 + abs(target)))
+
+    def _raise(self, bound: float) -> None:
+        """To the next whole step of the objective, where it has steps."""
+        self._bound = max(self._bound, next_step(self._host, self._step, bound))
+        self._context.incumbent.raise_bound(self._bound, "columns")
+
+    def _refine(self) -> None:
+        """Components whose cheapest box is open, for a while; where it is closed everywhere, all of them."""
+        prices, budget, exact = self._prices + EVEN * self._even, self._context.budget, True
+        for frontier, rest in zip(self.frontiers, self._rest, strict=True):
+            for _ in range(TURNS):
+                if (
+                    self._context.over
+                    or frontier.size == 0
+                    or frontier.closed[np.argmin(frontier.keys(prices))]
+                ):
+                    break
+                exact = False
+                frontier.refine(FEW_CUTS, prices, rest, budget)
+        for frontier, rest in zip(self.frontiers, self._rest, strict=True) if exact else ():
+            if not self._context.over:
+                frontier.refine(CUTS, prices, rest, budget)
+
+    def _prove(self) -> None:
+        """All boxes are closed: what the best choice of them costs is a bound."""
+        choice, context = self._choice([frontier.use for frontier in self.frontiers]), self._context
+        answer = None if choice is None else self._solved(choice, np.inf, context.budget)
+        if choice is None or answer is None:
+            return
+        settings, target = EngineSettings(context.seed, context.threads), self._target
+        with context.stopwatch.measure("engine"):
+            found = stands(choice.mip, answer, settings, context.budget, target)
+        self._raise(min(found.bound, target))
+
+    def _offer(self, budget: Budget) -> None:
+        """The best choice of true points, and the best point in their cells."""
+        choice = self._choice([frontier.used for frontier in self.frontiers])
+        answer = None if choice is None else self._solved(choice, self._target, budget)
+        if choice is None or answer is None or answer.x is None:
+            return
+        search, x = self._context.once(cell_search), np.clip(0.0, self._host.lower, self._host.upper)
+        known = [point for frontier in self.frontiers for point in frontier.points]
+        for component, number in zip(self._components, choice.chosen(answer.x), strict=True):
+            x[component.columns] = known[number]
+        search.look_at(search.trees.cells.of_point(x), self._context, descend=False)
+
+    def _solved(self, choice: Choice, cutoff: float, budget: Budget) -> MipAnswer | None:
+        context, mip, nothing = self._context, choice.mip, np.empty(0, dtype=np.int64)
+        try:
+            with context.stopwatch.measure("engine"):
+                session = engine_for("highs", mip, nothing).load(
+                    mip, nothing, seed=context.seed, threads=context.threads
+                )
+                goal = Quadratic.linear(mip.cost, mip.offset)
+                return session.solve(goal, budget=budget, gap=GAP, cutoff=cutoff)
+        except EngineError:
+            return None

@@ -1,0 +1,76 @@
+"""A program with planes in place of curves: what tangents are added to, and boxes are passed on in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.box import PAD, Box, propagate
+from dovetail.core.arrays import FloatArray
+from dovetail.core.mip import Mip
+from dovetail.methods.quadratic_mip.curve import Curve, Plane
+
+ROUNDS = 4
+"""Of passing bounds on, from rows to squares and from squares to what is squared."""
+
+Rows = tuple[sp.csr_array, FloatArray, FloatArray]
+
+
+def as_rows(planes: Sequence[Plane], columns: int) -> Rows:
+    """sign y - slopes'x >= constant."""
+    place = np.concatenate([np.append(plane.inputs, plane.output) for plane in planes])
+    data = np.concatenate([np.append(-plane.slopes, plane.sign) for plane in planes])
+    indptr = np.cumsum([0, *(plane.inputs.size + 1 for plane in planes)])
+    matrix = sp.csr_array((data, place, indptr), shape=(len(planes), columns))
+    matrix.eliminate_zeros()
+    constants = np.array([plane.constant for plane in planes])
+    return matrix, constants, np.full(len(planes), np.inf)
+
+
+def with_planes(mip: Mip, planes: Sequence[Plane]) -> Mip:
+    """`mip` with the planes as rows at its end."""
+    if not planes:
+        return mip
+    rows, lower, upper = as_rows(planes, mip.n_columns)
+    return replace(
+        mip,
+        A=sp.vstack([mip.A, rows], format="csr"),
+        row_lower=np.concatenate([mip.row_lower, lower]),
+        row_upper=np.concatenate([mip.row_upper, upper]),
+        row_names=None,
+    )
+
+
+def propagated(mip: Mip, curves: Sequence[Curve]) -> Box:
+    """Bounds that rows imply, and squares: a square that is bounded bounds what is squared."""
+    lower, upper = mip.lower.copy(), mip.upper.copy()
+    for curve in curves:
+        if curve.convex and not np.any(curve.linear) and curve.constant == 0.0:
+            lower[curve.output] = max(lower[curve.output], 0.0)
+    box = Box(lower, upper)
+    for _ in range(ROUNDS):
+        box = propagate(replace(mip, lower=box.lower, upper=box.upper))
+        before = box.lower.copy(), box.upper.copy()
+        for curve in curves:
+            if curve.single:
+                _root(curve, box)
+        if np.array_equal(before[0], box.lower) and np.array_equal(before[1], box.upper):
+            break
+    return box
+
+
+def _root(curve: Curve, box: Box) -> None:
+    """|a x + e| is at most the root of what its square is at most."""
+    most = box.upper[curve.output]
+    if not np.isfinite(most):
+        return
+    a, e, j = float(curve.F[0, 0]), float(curve.e[0]), int(curve.inputs[0])
+    root = float(np.sqrt(max(most, 0.0))) * (1.0 + PAD) + PAD
+    ends = sorted(((-root - e) / a, (root - e) / a))
+    pad = PAD * (1.0 + max(map(abs, ends)))
+    low, high = max(box.lower[j], ends[0] - pad), min(box.upper[j], ends[1] + pad)
+    if low <= high:  # where nothing is left, the rows will say so
+        box.lower[j], box.upper[j] = low, high

@@ -1,0 +1,233 @@
+"""Quadratic functions and networks as rows, in one MIP: exact, with a bound.
+
+    tangents:  LPs with planes in place of curves; what a point is on the wrong side of is cut off
+    points:    where all curves are convex costs, PIQP finds the best point for the integers at hand
+    MILPs:     the same with integers, until the bound meets the best point (outer approximation)
+    SCIP:      where planes have no more to say (a curve is not convex), or take too long
+
+Idea: tangents of a convex curve are all there is to know of it, and HiGHS refuses quadratic MIPs. Weakness:
+a curve that has to be held from its hollow side is held by chords over its box: these prove little, and
+only SCIP, or branching over inputs, goes on from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import numpy as np
+
+from dovetail.bounds.confirmed import EngineSettings, hidden, stands
+from dovetail.bounds.safe_lp import SafeLp
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import EngineError
+from dovetail.core.mip import Mip
+from dovetail.methods.cutoff_tightening import with_cutoff
+from dovetail.methods.quadratic_mip.convex import ConvexProgram
+from dovetail.methods.quadratic_mip.curve import Curve, Plane
+from dovetail.methods.quadratic_mip.cuts import as_rows, propagated, with_planes
+from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
+from dovetail.mip import engine_for
+from dovetail.mip.scip_quadratic import solve_quadratic
+from dovetail.reformulations.reformulated import Reformulated
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.gap import optimality_gap
+from dovetail.run.progress import Progress
+
+GAP = 1e-9
+"""A hundredth of what `optimal` allows: the engine's own gap must not be what is left."""
+MISSED, MIP_MISSED = 1e-9, 1e-7
+"""Relative to max(1, |y|): a point of an LP, or a MILP, this near to its curve is on it, for HiGHS."""
+LP_ROUNDS, MIP_ROUNDS = 200, 50
+"""Of tangents: LPs are quick, and a MILP that needs more is better left to SCIP."""
+WORTH, PATIENCE = 1e-3, 3
+"""LPs before MILPs go on while the bound rises by this part of itself, now and then."""
+PLANES_SHARE = 0.4
+"""Of the time, where SCIP may follow: it is mostly the better one for what planes cannot close."""
+POINTS_SHARE = 0.5
+"""Of the time, where points and bounds need rows of their own."""
+NONE = "no quadratic functions, or predictors beside them that cannot be written as rows"
+
+
+@dataclass(frozen=True)
+class QuadraticMip:
+    """Solves a problem of rows, quadratic functions, and networks that can be written as rows."""
+
+    name = "quadratic-mip"
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Planes first; SCIP for what they leave open."""
+        plan = context.once(quadratic_plan)
+        if plan is None:
+            return MethodOutcome(StopReason.STALLED, 0, f"quadratic MIP: {NONE}")
+        context.monitor.say(f"  proof: {len(plan.curves)} quadratic functions by planes")
+        if plan.written.relaxed is not None or not plan.written.proves:
+            share = POINTS_SHARE if plan.written.proves else 1.0
+            _Run(context, plan, plan.written, proves=False).run(
+                context.budget.part(share * context.budget.left)
+            )
+        if plan.written.proves and not context.over:
+            _Run(context, plan, plan.written.for_bounds, proves=True).run(context.budget)
+        return MethodOutcome(context.over or StopReason.STALLED, len(context.monitor.trace))
+
+
+class _Run:
+    """One program and its planes."""
+
+    def __init__(
+        self, context: SolveContext, plan: QuadraticPlan, written: Reformulated, *, proves: bool
+    ) -> None:
+        self._context, self._written, self._proves = context, written, proves
+        self._progress = Progress(context)
+        self._cutoff = self._current_cutoff()
+        own = written.problem.mip.minimised().as_checked()
+        box = propagated(with_cutoff(own.loosened(), self._cutoff), plan.curves)
+        limits = np.maximum(own.lower, box.lower), np.minimum(own.upper, box.upper)
+        self._mip = replace(own, lower=limits[0], upper=np.maximum(*limits))
+        self._curves = [curve.within(box.lower, box.upper) for curve in plan.curves]
+        self._planes: list[Plane] = [plane for curve in self._curves for plane in curve.envelope()]
+        self._convex = self._convex_program()
+        self._best = -np.inf
+
+    def _current_cutoff(self) -> float:
+        """What the best point costs, in minimisation form, and a little more: it is not cut off itself."""
+        incumbent, mip = self._context.incumbent, self._context.problem.mip
+        if incumbent.x is None:
+            return np.inf
+        return float(mip.sign * incumbent.objective + 0.5 * optimality_gap(mip, incumbent.objective))
+
+    def _convex_program(self) -> ConvexProgram | None:
+        """Where every curve is a convex cost, and nothing else reads it."""
+        mip, outputs = self._mip, np.array([curve.output for curve in self._curves])
+        read = np.zeros(mip.n_columns, dtype=bool)
+        read[mip.A.indices] = True
+        read[self._context.problem.inputs] = True
+        own = self._context.problem.mip
+        read[: own.n_columns] |= np.isfinite(own.lower) | np.isfinite(own.upper)
+        if np.any(read[outputs]) or np.any(mip.cost[outputs] < 0.0):
+            return None
+        if not all(curve.convex for curve in self._curves):
+            return None
+        return ConvexProgram(mip, self._curves)
+
+    def run(self, budget: Budget) -> None:
+        """Until the bound meets the best point, or planes have no more to say and SCIP is through."""
+        scip = find_spec("pyscipopt") is not None
+        part = budget.part(PLANES_SHARE * budget.left) if scip else budget
+        with self._context.stopwatch.measure("engine"):
+            self._look_at(self._polished(None, part))
+            self._by_lps(part)
+            if np.any(self._mip.integer):
+                self._by_mips(part)
+        if scip and not self._over(budget):
+            self._by_scip(budget)
+
+    def _over(self, budget: Budget) -> bool:
+        return bool(self._context.over or budget.over)
+
+    # ---- planes
+
+    def _by_lps(self, budget: Budget) -> None:
+        """Tangents where LPs end; of a program without integers, until the bound meets the best point."""
+        mip, idle = self._mip, 0
+        lp = SafeLp(with_planes(mip, self._planes), seed=self._context.seed, threads=self._context.threads)
+        whole, reached = bool(np.any(mip.integer)), -np.inf
+        for _ in range(LP_ROUNDS):
+            answer = lp.minimise(mip.cost, mip.offset, budget)
+            if not whole:
+                self._claim(answer.bound)
+            if answer.x is None or self._over(budget):
+                return
+            idle = idle + 1 if whole and answer.bound < reached + WORTH * (1.0 + abs(reached)) else 0
+            reached = max(reached, answer.bound)
+            new = self._cut_off(answer.x, MISSED)
+            if not whole:
+                self._look_at(answer.x)
+            if not new or idle > PATIENCE or self._over(budget):
+                return
+            lp.add_rows(*as_rows(new, mip.n_columns))
+
+    def _by_mips(self, budget: Budget) -> None:
+        """The same with integers."""
+        for _ in range(MIP_ROUNDS):
+            answer = self._asked(with_planes(self._mip, self._planes), budget)
+            if answer is None or answer.x is None or self._over(budget):
+                return
+            new = self._cut_off(answer.x, MIP_MISSED)
+            self._look_at(answer.x)
+            self._look_at(self._polished(answer.x, budget))
+            self._progress.record(answer.value, exact=answer.exact)
+            if self._over(budget) or not (new or answer.status is not MipStatus.OPTIMAL):
+                return
+
+    def _asked(self, mip: Mip, budget: Budget) -> MipAnswer | None:
+        """One MILP, and what it proves."""
+        context, nothing = self._context, np.empty(0, dtype=np.int64)
+        objective = Quadratic.linear(mip.cost, mip.offset)
+        try:
+            session = engine_for("highs", mip, nothing).load(
+                mip, nothing, seed=context.seed, threads=context.threads
+            )
+            answer = session.solve(objective, budget=budget, gap=GAP, cutoff=self._cutoff)
+        except EngineError:
+            return None
+        if self._proves:
+            settings = EngineSettings(context.seed, context.threads)
+            self._claim(stands(mip, answer, settings, budget, self._cutoff).bound)
+        return answer
+
+    def _cut_off(self, z: FloatArray, missed: float) -> list[Plane]:
+        """Planes that a point is on the wrong side of, which are kept."""
+        found = []
+        for curve in self._curves:
+            for plane in (curve.below(z), curve.above(z)):
+                if plane is not None and plane.missed(z) > missed * max(1.0, abs(z[curve.output])):
+                    found.append(plane)
+        self._planes += found
+        return found
+
+    def _look_at(self, z: FloatArray | None) -> None:
+        """Offer a point, and keep the tangents at it."""
+        if z is None:
+            return
+        self._context.incumbent.offer(self._written.restrict(z), "quadratic")
+        self._planes += [plane for curve in self._curves if (plane := curve.below(z)) is not None]
+
+    def _polished(self, z: FloatArray | None, budget: Budget) -> FloatArray | None:
+        """The best point with the integers of `z`, or without integrality, where that is a convex program."""
+        return None if self._convex is None or self._over(budget) else self._convex.solve(budget, z)
+
+    # ---- what is proved
+
+    def _claim(self, bound: float) -> None:
+        """Of all points, the smaller of this and the cutoff is a bound."""
+        bound = min(bound, self._cutoff)
+        if self._proves and np.isfinite(bound):
+            self._best = max(self._best, bound)
+            self._context.incumbent.raise_bound(bound, "tangents")
+
+    def _by_scip(self, budget: Budget) -> None:
+        """The functions themselves. As elsewhere, SCIP's bound counts where it is done and has a point."""
+        with self._context.stopwatch.measure("engine"):
+            known = self._context.incumbent.x
+            start = None if known is None else self._written.lift(known)
+            found = solve_quadratic(
+                self._mip, [_as_function(curve) for curve in self._curves], budget, self._context.seed, start
+            )
+        if found is None or found.x is None:
+            return
+        self._look_at(found.x)
+        if found.exact and self._proves:
+            rounding = sum(abs(self._mip.cost[curve.output]) * curve.slack for curve in self._curves)
+            self._claim(found.bound - hidden(self._mip, found.x) - float(rounding))
+        self._progress.record(found.value, exact=found.exact)
+
+
+def _as_function(curve: Curve) -> tuple[int, list[int], FloatArray, FloatArray, float]:
+    """Output, inputs, and Q, linear part and constant of x'Qx + linear'x + constant."""
+    Q = curve.F.T @ curve.F - curve.G.T @ curve.G
+    linear = 2.0 * (curve.e @ curve.F - curve.h @ curve.G) + curve.linear
+    constant = float(curve.e @ curve.e - curve.h @ curve.h) + curve.constant
+    return curve.output, curve.inputs.tolist(), Q, linear, constant

@@ -1,0 +1,232 @@
+"""Several predictors of the same thing as one: their mean, the least, the largest, or a vote.
+
+Networks trained on other draws of the data disagree where there was little of it. Whoever maximises one of
+them ends just there; the least of several is a decision that holds whichever of them is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import classes_of
+from dovetail.core.description import Description
+from dovetail.core.errors import PredictorError, UnsupportedError
+from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.core.options import require_choice
+from dovetail.core.predictor import Predictor, as_predictor
+from dovetail.core.program import Program
+from dovetail.core.program_union import together
+from dovetail.core.rounding import Computation
+
+How = Literal["mean", "min", "max", "vote"]
+HOWS = ("mean", "min", "max", "vote")
+
+
+class Ensemble:
+    """The "mean", "min" or "max" of what several predictors say of the same inputs, or a "vote".
+
+    `predictors` is a list of all that `add_predictor` takes: networks, estimators, trees, functions, files,
+    of several kinds if need be. `weights`, one for each, belong to a mean or a vote. A vote is the share of
+    the predictors that say a class: of one output column those at or above 0.5 (a logit: 0), of k columns
+    those whose largest it is.
+
+    Values are those of the predictors as they are. Gradients, bounds and proofs pass through, but for a
+    vote, which jumps.
+
+    >>> import dovetail as dt, numpy as np
+    >>> models = [lambda X: 3.0 - (X[:, 0] - 1.0) ** 2, lambda X: 3.0 - (X[:, 0] - 2.0) ** 2]
+    >>> problem = dt.Problem(dt.Mip([0.0, 1.0], lower=[0.0, -9.0], upper=[4.0, 9.0], sense="max"))
+    >>> block = problem.add_predictor(dt.Ensemble(models, "min"), inputs=[0], outputs=[1])
+    >>> np.round(dt.solve(problem, time_limit=3, log=False).x, 2).tolist()
+    [1.5, 2.75]
+    """
+
+    def __init__(self, predictors: Iterable[Any], how: How = "mean", *, weights: Any = None) -> None:
+        require_choice("Ensemble: how", how, HOWS)
+        if isinstance(predictors, (str, bytes)) or not isinstance(predictors, Iterable):
+            raise PredictorError(f"Ensemble takes a list of predictors, not {predictors!r}.")
+        self.members: tuple[Predictor, ...] = tuple(map(as_predictor, predictors))
+        if not self.members:
+            raise PredictorError("Ensemble: the list of predictors is empty.")
+        self.how: How = how
+        self._weights = _shares(weights, len(self.members), how)
+        self._centre: float | None = None
+        """What a class's single column is compared with in a vote, once it is described."""
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """Of the predictors' own answers, in float64."""
+        said = [member.predict(X) for member in self.members]
+        if len({values.shape for values in said}) > 1:
+            counts = ", ".join(str(values.shape[1]) for values in said)
+            raise PredictorError(
+                f"Ensemble: its predictors give {counts} outputs; they must be the same number."
+            )
+        if self.how == "vote":
+            said = [classes_of(values, self._vote_centre(X)) for values in said]
+        if self.how in ("mean", "vote"):
+            return np.asarray(
+                sum(weight * values for weight, values in zip(self._weights, said, strict=True))
+            )
+        return np.asarray((np.minimum if self.how == "min" else np.maximum).reduce(said))
+
+    def snapshot(self, device: str) -> Callable[[Any], Any]:
+        """The predictors' own copies, put together."""
+        import torch
+
+        copies, weights, how = [member.snapshot(device) for member in self.members], self._weights, self.how
+
+        def forward(U: Any) -> Any:
+            said = torch.stack([copy(U) for copy in copies])
+            if how in ("min", "max"):
+                return said.amin(dim=0) if how == "min" else said.amax(dim=0)
+            if how == "mean":
+                return torch.tensordot(said.new_tensor(weights), said, dims=1)
+            centre = self._vote_centre(U.detach().cpu().numpy())
+            ballots = [classes_of(values.detach().cpu().numpy(), centre) for values in said]
+            shares = said.new_tensor(np.tensordot(weights, np.array(ballots), axes=1))
+            return shares + 0.0 * said.sum(dim=0)  # with a graph, in which nothing slopes
+
+        return forward
+
+    def describe(self, X: FloatArray) -> Description:
+        """What is true of all of them."""
+        each = [member.describe(X) for member in self.members]
+        name = f"{self.how} of {', '.join(dict.fromkeys(one.name for one in each))}"
+        features = {one.features for one in each} - {None, X.shape[1]}
+        if features:
+            return Description(name, features=features.pop())
+        sigmoid = {one.ends_in_sigmoid for one in each}
+        self._centre = 0.5 if sigmoid == {True} else 0.0
+        return Description(
+            name,
+            device=each[0].device,
+            features=next((one.features for one in each if one.features is not None), None),
+            outputs=next((one.outputs for one in each if one.outputs is not None), None),
+            feature_names=next((one.feature_names for one in each if one.feature_names), None),
+            whole_features=tuple(sorted({feature for one in each for feature in one.whole_features})),
+            dtypes=tuple(dict.fromkeys(dtype for one in each for dtype in one.dtypes)),
+            has_float64_copy=all(one.has_float64_copy for one in each),
+            smooth=self.how == "mean" and all(one.smooth for one in each),
+            ends_in_sigmoid=True if self.how == "vote" else sigmoid.pop() if len(sigmoid) == 1 else None,
+            is_classifier=all(one.is_classifier for one in each),
+            is_multilabel=any(one.is_multilabel for one in each),
+            other_forms=self._other_forms(each),
+            layers=lambda: self._layers(each) if self.how == "mean" else _no_layers(name),
+            computation=lambda: self._computation(each),
+            program=None if self.how == "vote" else lambda count: self._program(each, count),
+        )
+
+    def _vote_centre(self, X: FloatArray) -> float:
+        if self._centre is None:  # it is asked before it was described: by its owner
+            self.describe(X)
+        return self._centre or 0.0
+
+    def _other_forms(self, each: Sequence[Description]) -> tuple[object, ...]:
+        """Of binary classifiers, which may all give one column or two."""
+        if not all(one.other_forms for one in each):
+            return ()
+        return (Ensemble([one.other_forms[0] for one in each], self.how, weights=self._weights),)
+
+    def _program(self, each: Sequence[Description], features: int) -> Program:
+        programs = [one.program(features) for one in each if one.program is not None]
+        if len(programs) < len(each):
+            raise UnsupportedError(f"{self.how} of predictors of which one is a black box has no bound")
+        recording, places = together(programs)
+        outputs = np.array(places)
+        if self.how == "mean":
+            found = _weighted(recording.sums, outputs, self._weights)
+        elif self.how == "max":
+            found = recording.maxima(outputs.T.copy())
+        else:
+            negative = np.array([_weighted(recording.sums, one[None], np.array([-1.0])) for one in outputs])
+            found = _weighted(recording.sums, recording.maxima(negative.T.copy())[None], np.array([-1.0]))
+        recording.formats.add("float64")
+        known = [program.arithmetic for program in programs if program.arithmetic is not None]
+        coarsest = max(known, key=lambda one: one.roundoff) if len(known) == len(programs) else None
+        return replace(recording.program(found), arithmetic=coarsest)
+
+    def _layers(self, each: Sequence[Description]) -> tuple[Layer, ...]:
+        """Networks of the same form side by side, if there are layers of all."""
+        every = [one.layers() for one in each if one.layers is not None]
+        kinds = {tuple(_kind(layer) for layer in layers) for layers in every}
+        if (
+            len(every) < len(each)
+            or len(kinds) > 1
+            or "softmax" in (form := kinds.pop())
+            or form[-1] != "dense"
+        ):
+            return _no_layers(f"{self.how} of networks that do not all have the same form")
+        return tuple(self._side_by_side(every, depth) for depth in range(len(form)))
+
+    def _computation(self, each: Sequence[Description]) -> Computation:
+        """The arithmetic of the coarsest; that of the mean itself is finer."""
+        every = [one.computation() for one in each if one.computation is not None]
+        layers = self._layers(each) if self.how == "mean" else _no_layers(self.how)
+        if len(every) < len(each):
+            _no_layers("mean of predictors whose arithmetic is not known")
+        return Computation(layers, max((one.arithmetic for one in every), key=lambda one: one.roundoff))
+
+    def _side_by_side(self, every: Sequence[tuple[Layer, ...]], depth: int) -> Layer:
+        layers = [layers[depth] for layers in every]
+        if isinstance(layers[0], Activation):
+            return layers[0]
+        dense = [layer for layer in layers if isinstance(layer, Dense)]
+        weights, biases = [layer.weight for layer in dense], [layer.bias for layer in dense]
+        if depth == len(every[0]) - 1:
+            weights = [share * weight for share, weight in zip(self._weights, weights, strict=True)]
+            bias = np.asarray(sum(share * bias for share, bias in zip(self._weights, biases, strict=True)))
+            if depth == 0:
+                return Dense(np.sum(weights, axis=0), bias)
+            return Dense(np.concatenate(weights, axis=1), bias)
+        stacked = np.concatenate(weights) if depth == 0 else _block_diagonal(weights)
+        return Dense(stacked, np.concatenate(biases))
+
+
+def _shares(weights: Any, members: int, how: str) -> FloatArray:
+    if weights is None:
+        return np.full(members, 1.0 / members)
+    try:
+        found = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if how not in ("mean", "vote"):
+        raise PredictorError(f"Ensemble: weights belong to a mean or a vote, not to {how!r}.")
+    if (
+        found.shape != (members,)
+        or not np.all(np.isfinite(found))
+        or np.any(found < 0.0)
+        or found.sum() <= 0.0
+    ):
+        raise PredictorError(
+            f"Ensemble: weights is {weights!r}; give {members} numbers of at least 0, not all of them 0."
+        )
+    return np.asarray(found / found.sum())
+
+
+def _weighted(sums: Callable[..., IntArray], places: IntArray, weights: FloatArray) -> IntArray:
+    """(members, outputs) places, each output the weighted sum over its members."""
+    members, outputs = places.shape
+    rows = np.tile(np.arange(outputs), members)
+    return sums(rows, places.reshape(-1), np.repeat(weights, outputs), np.zeros(outputs))
+
+
+def _kind(layer: Layer) -> str:
+    return "dense" if isinstance(layer, Dense) else layer.kind
+
+
+def _block_diagonal(weights: Sequence[FloatArray]) -> FloatArray:
+    shape = np.sum([weight.shape for weight in weights], axis=0)
+    found, row, column = np.zeros(shape), 0, 0
+    for weight in weights:
+        found[row : row + weight.shape[0], column : column + weight.shape[1]] = weight
+        row, column = row + weight.shape[0], column + weight.shape[1]
+    return found
+
+
+def _no_layers(name: str) -> tuple[Layer, ...]:
+    raise UnsupportedError(f'{name} cannot be written out. method="auto" takes any predictor.')

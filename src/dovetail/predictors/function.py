@@ -1,0 +1,189 @@
+"""Functions with something to say about how they are asked: simulators, scripts, slow black boxes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.description import ROUNDING, Description
+from dovetail.core.errors import PredictorError
+from dovetail.core.predictor import EvaluationsSpentError
+from dovetail.predictors.plain_callable import COARSE_STEP, STEP, CallablePredictor
+
+
+class Function(CallablePredictor):
+    """A function, asked with care: no row twice, whole numbers where it knows no others, not too often.
+
+    A plain function goes into `add_predictor` as it is. This one keeps every answer, and counts them:
+
+    - `integer_only=True`: all features take whole numbers; `integer_only=[0, 2]`: those do. It is never asked
+      anywhere else, and their columns must be integer. Slopes of them are differences between neighbours.
+    - `max_evaluations`: so many different rows are asked about, in all its life. Once they are spent, a solve
+      ends with the best point so far (stop reason "evaluations").
+    - `row_by_row=True`: the function takes one row, a vector of features, and returns a number or a vector.
+
+    `evaluations` says how many rows it was asked about so far.
+
+    >>> import dovetail as dt
+    >>> def profit(plan):  # one plan at a time
+    ...     return 5.0 * plan[0] - (plan[0] - plan[1]) ** 2
+    >>> asked = dt.Function(profit, row_by_row=True, integer_only=True, max_evaluations=100)
+    >>> mip = dt.Mip([0.0, -1.5, 1.0], upper=[3.0, 3.0, 99.0], integer=[True, True, False], sense="max")
+    >>> problem = dt.Problem(mip)
+    >>> block = problem.add_predictor(asked, inputs=[0, 1], outputs=[2])
+    >>> result = dt.solve(problem, time_limit=5, log=False)
+    >>> result.x.tolist(), asked.evaluations <= 17
+    ([3.0, 2.0, 14.0], True)
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        integer_only: Any = False,
+        max_evaluations: int | None = None,
+        row_by_row: bool = False,
+        name: str = "",
+    ) -> None:
+        if not callable(function):
+            raise PredictorError(f"Function takes a function, not {function!r}.")
+        super().__init__(_by_rows(function) if row_by_row else function)
+        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self._integer_only = _features(integer_only)
+        self._limit = _limit(max_evaluations)
+        self._memory = _Memory()
+        """What it said so far: shared by all copies of this object."""
+
+    @property
+    def evaluations(self) -> int:
+        """How many rows it was asked about."""
+        return self._memory.asked
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """The function's own answer, kept or new."""
+        rows, memory = self._rounded(X), self._memory
+        if len(rows) == 0:
+            return self._asked(rows) if memory.outputs is None else np.empty((0, memory.outputs))
+        keys = [row.tobytes() for row in rows]
+        with memory.lock:
+            new = {key: place for place, key in enumerate(keys) if key not in memory.answers}
+            if new:
+                self._learn(rows[list(new.values())], list(new))
+            return np.array([memory.answers[key] for key in keys])
+
+    def describe(self, X: FloatArray) -> Description:
+        """As of any function; the first time one row is asked twice, in a batch and alone."""
+        batch = self.predict(X)
+        if not self._memory.tried:
+            self._try_again(self._rounded(X[:1]), batch[:1])
+        return replace(self._described(), whole_features=tuple(map(int, self._whole(X.shape[1]))))
+
+    def _try_again(self, row: FloatArray, before: FloatArray) -> None:
+        """What is kept would hide that it depends on chance, or on other rows."""
+        self._require_left(1)
+        self._memory.asked, self._memory.tried = self._memory.asked + 1, True
+        again = self._asked(row)
+        apart = float(np.max(np.abs(again - before) / (1.0 + np.abs(before)), initial=0.0))
+        if not apart <= ROUNDING["float32"]:
+            raise PredictorError(
+                f"{self.name} gives {before[0].tolist()} and then {again[0].tolist()} for the same row; it "
+                "must depend neither on chance nor on the other rows of a batch."
+            )
+        if apart > ROUNDING["float64"] and self._dtype == "float64":
+            self._dtype = "float32"
+
+    def _learn(self, rows: FloatArray, keys: list[bytes]) -> None:
+        """Ask about rows that it was never asked about."""
+        self._require_left(len(rows))
+        memory = self._memory
+        memory.asked += len(rows)
+        values = self._asked(rows.copy())
+        memory.outputs = values.shape[1]
+        memory.answers.update(zip(keys, values, strict=True))
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        memory.low = low if memory.low is None else np.minimum(memory.low, low)
+        memory.high = high if memory.high is None else np.maximum(memory.high, high)
+
+    def _require_left(self, rows: int) -> None:
+        if self._limit is not None and self._memory.asked + rows > self._limit:
+            raise EvaluationsSpentError(
+                f"{self.name} was asked about {self._memory.asked} rows, and {rows} more would pass "
+                f"max_evaluations={self._limit}."
+            )
+
+    def _rounded(self, X: FloatArray) -> FloatArray:
+        """Whole numbers where it knows no others; never -0."""
+        rows = np.array(X, dtype=np.float64)
+        whole = self._whole(rows.shape[1])
+        rows[:, whole] = np.round(rows[:, whole])
+        return rows + 0.0
+
+    def _whole(self, features: int) -> IntArray:
+        if self._integer_only is True:
+            return np.arange(features)
+        chosen = np.array(self._integer_only or (), dtype=np.int64)
+        if np.any((chosen < -features) | (chosen >= features)):
+            raise PredictorError(
+                f"{self.name}: integer_only is {chosen.tolist()}, but there are {features} features."
+            )
+        return chosen % features if features else chosen
+
+    def _slopes(self, X: FloatArray) -> FloatArray:
+        """Differences; of whole numbers between neighbours.
+
+        They stay within what was asked before, on one side at its end: beyond, it may not be defined.
+        """
+        rows, memory = self._rounded(X), self._memory
+        steps = (STEP if self._dtype == "float64" else COARSE_STEP) * np.maximum(1.0, np.abs(rows))
+        steps[:, self._whole(rows.shape[1])] = 1.0
+        low, high = rows - steps, rows + steps
+        if memory.low is not None and memory.high is not None:
+            low = np.minimum(np.maximum(low, memory.low), rows)
+            high = np.maximum(np.minimum(high, memory.high), rows)
+        return self._differences(rows, low, high)
+
+
+@dataclass(eq=False)
+class _Memory:
+    answers: dict[bytes, FloatArray] = field(default_factory=dict)
+    asked: int = 0
+    tried: bool = False
+    outputs: int | None = None
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    lock: Any = field(default_factory=threading.RLock)
+
+
+def _by_rows(function: Callable[[FloatArray], Any]) -> Callable[[FloatArray], Any]:
+    """A function of one row, asked about many."""
+
+    def asked(X: FloatArray) -> Any:
+        return np.array([np.atleast_1d(np.asarray(function(row))) for row in X])
+
+    return asked
+
+
+def _features(integer_only: Any) -> bool | tuple[int, ...]:
+    if isinstance(integer_only, bool):
+        return integer_only
+    try:
+        found = tuple(integer_only)
+    except TypeError:
+        found = (integer_only,)
+    if all(isinstance(one, Integral) and not isinstance(one, bool) for one in found):
+        return tuple(map(int, found))
+    raise PredictorError(f"Function: integer_only is {integer_only!r}; give True, or numbers of features.")
+
+
+def _limit(said: Any) -> int | None:
+    if said is None:
+        return None
+    if isinstance(said, Integral) and not isinstance(said, bool) and int(said) > 0:
+        return int(said)
+    raise PredictorError(f"Function: max_evaluations is {said!r}; give a whole number of at least 1.")

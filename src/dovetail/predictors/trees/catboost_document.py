@@ -1,0 +1,119 @@
+"""A CatBoost model as its library exports it (JSON), read into the flat form.
+
+x goes right where float32(x) > border. Oblivious trees ask the same question on a whole level: bit b of a
+leaf's number is the answer to the b-th. Grown trees (Depthwise, Lossguide) are nested as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.tree_ensemble import Link, TreeEnsemble
+from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.thresholds import float32_at_most
+
+LINKS: dict[str, Link] = {
+    "Logloss": "sigmoid",
+    "CrossEntropy": "sigmoid",
+    "MultiClass": "softmax",
+    "Poisson": "exp",
+    "Tweedie": "exp",
+}
+"""What estimators make of the sum, by the loss they were trained for; all others give it as it is."""
+CLASSES = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
+DEEPEST = 16
+"""Levels of an oblivious tree that CatBoost grows at most: leaves are two to this power."""
+
+
+def is_catboost(document: Any) -> bool:
+    """Whether a JSON document looks like a model of CatBoost's."""
+    return isinstance(document, dict) and {"features_info", "scale_and_bias"} <= document.keys()
+
+
+def loss_of(document: Any) -> str:
+    """What it was trained for, by CatBoost's name."""
+    return str(document["model_info"]["params"]["loss_function"]["type"])
+
+
+def catboost_ensemble(document: Any, *, raw: bool = False) -> TreeEnsemble:
+    """Its trees; `raw`: the sum alone, as a plain `CatBoost` object gives it."""
+    loss = loss_of(document)
+    if loss == "MultiClassOneVsAll" and not raw:
+        raise UnsupportedError(
+            "CatBoost's MultiClassOneVsAll gives a sigmoid for each class; train MultiClass."
+        )
+    scale, bias = document["scale_and_bias"]
+    base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
+    places, features = _features(document["features_info"])
+    if "oblivious_trees" in document:
+        trees = [_oblivious(tree, places, base.size) for tree in document["oblivious_trees"]]
+    else:
+        trees = [_grown(tree, places, base.size) for tree in document["trees"]]
+    return assembled(
+        (tree.scaled(float(scale)) for tree in trees),
+        features=features,
+        base=base,
+        link="identity" if raw else LINKS.get(loss, "identity"),
+        fold=float32_at_most,
+    )
+
+
+def _features(info: Any) -> tuple[dict[int, int], int]:
+    """The column of each numeric feature, and how many columns there are of any kind."""
+    kinds = [info.get(kind, []) for kind in ("float_features", "categorical_features", "text_features")]
+    columns = [int(one["flat_feature_index"]) for kind in kinds for one in kind]
+    places = {int(one["feature_index"]): int(one["flat_feature_index"]) for one in kinds[0]}
+    return places, 1 + max(columns, default=-1)
+
+
+def _question(split: Any, places: dict[int, int]) -> tuple[int, float]:
+    """The column and the border of a split."""
+    if split["split_type"] != "FloatFeature":
+        raise UnsupportedError(
+            f"CatBoost's split {split['split_type']} is no threshold of a number; categorical features "
+            "cannot be read."
+        )
+    return places[int(split["float_feature_index"])], float(split["border"])
+
+
+def _oblivious(tree: Any, places: dict[int, int], scores: int) -> Tree:
+    """A full binary tree, level after level: node a of level d is at 2^d - 1 + a."""
+    questions = [_question(split, places) for split in tree.get("splits") or []]
+    depth = len(questions)
+    value = np.asarray(tree["leaf_values"], dtype=np.float64).reshape(-1, scores)
+    if depth > DEEPEST or len(value) != 2**depth:
+        raise UnsupportedError(f"CatBoost's tree of {depth} splits has {len(value)} leaves.")
+    inner, level = 2**depth - 1, np.repeat(np.arange(depth), 2 ** np.arange(depth))
+    at = np.arange(inner) - (2**level - 1)
+    feature, border = (np.array([question[k] for question in questions]) for k in (0, 1))
+    leaf = np.full(len(value), -1)
+    left = 2 ** (level + 1) - 1 + at
+    return Tree(
+        np.concatenate([feature[level], 0 * leaf]).astype(np.int64),
+        np.concatenate([border[level], np.zeros(leaf.size)]),
+        np.concatenate([left, leaf]).astype(np.int64),
+        np.concatenate([left + 2**level, leaf]).astype(np.int64),
+        np.concatenate([np.zeros((inner, scores)), value]),
+    )
+
+
+def _grown(tree: Any, places: dict[int, int], scores: int) -> Tree:
+    """Nested nodes in a list; a child comes after its parent."""
+    nodes, number = [tree], 0
+    rows: list[tuple[int, float, int, int]] = []
+    values: list[np.ndarray] = []
+    while number < len(nodes):
+        node = nodes[number]
+        if "split" in node:
+            rows.append((*_question(node["split"], places), len(nodes), len(nodes) + 1))
+            values.append(np.zeros(scores))
+            nodes += [node["left"], node["right"]]
+        else:
+            rows.append((0, 0.0, -1, -1))
+            values.append(np.atleast_1d(np.asarray(node["value"], dtype=np.float64)))
+        number += 1
+    feature, border, left, right = (np.array(part) for part in zip(*rows, strict=True))
+    return Tree(feature, border, left, right, np.stack(values))

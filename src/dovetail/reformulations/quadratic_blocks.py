@@ -1,0 +1,168 @@
+"""Quadratic terms of a model as blocks: the `Mip` stays linear, and each term is one more column.
+
+    objective or row:   ... + w q            q = x'Qx, a block's output
+
+Terms are taken apart as far as variables do not mix, so that each block reads few columns; squares of single
+variables, products, and forms with the same Q are samples of one block each. The square of a binary is
+the binary. A column is made once, however many rows hold its term.
+
+The objective's squares are completed: w x^2 + c x becomes w (x - s)^2. A distance that is multiplied out is a
+small difference of large numbers; as one square, it is as exact as x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.mip import Mip
+from dovetail.core.names import distinct
+from dovetail.core.problem import Problem
+from dovetail.core.quadratic import QuadraticFunction, QuadraticTerms, factors
+from dovetail.reformulations.quadratic_form import QuadraticForm
+
+MOST_MIXED = 1000
+"""Variables of one form: to tell its directions apart takes their cube, seconds from here on. What is larger
+is left as products, which is exact but proves less."""
+
+FARTHEST = 1e6
+"""The centre of a completed square: beyond, its own square has fewer digits than are asked for."""
+MOST_CENTRES = 64
+"""Squares with different centres are blocks of their own, each evaluated by itself: more squares than that
+stay multiplied out, in one block."""
+IN_RANGE = 1e-12
+"""A centre has to explain the linear part of a form to this, relative to it."""
+
+SQUARE, PRODUCT = np.ones((1, 1)), np.array([[0.0, 0.5], [0.5, 0.0]])
+
+
+def with_quadratics(problem: Problem, terms: Sequence[QuadraticTerms]) -> Problem:
+    """`problem` with the terms in it. What was read is incomplete before: nothing may be derived from it."""
+    found = _Forms(problem.mip)
+    for part in terms:
+        found.add(part)
+    written = problem.derived(found.program(), problem.blocks)
+    taken = {block.name for block in problem.blocks}
+    for form, samples in found.samples.values():
+        name = next(name for name in _names(form.Q) if name not in taken)
+        taken.add(name)
+        inputs = np.array(list(samples))
+        outputs = np.array(list(samples.values()))[:, None]
+        written.add_predictor(QuadraticForm(form.Q, form.centre), inputs, outputs, name=name)
+    return written
+
+
+def _names(Q: FloatArray) -> Iterator[str]:
+    """How messages call the block of a form: the first that is free."""
+    known = {SQUARE.tobytes(): "squares", PRODUCT.tobytes(): "products"}
+    kind = known.get(Q.tobytes(), "quadratic form")
+    yield kind
+    yield from (f"{kind} {number}" for number in range(2, 10**6))
+
+
+@dataclass(eq=False)
+class _Forms:
+    """Forms while they are collected, and where they are added to."""
+
+    mip: Mip
+    samples: dict[bytes, tuple[QuadraticFunction, dict[tuple[int, ...], int]]] = field(default_factory=dict)
+    """By what is in it: a form, and the new column for each tuple of columns."""
+    names: list[str] = field(default_factory=list)
+    centres: set[float] = field(default_factory=set)
+    offset: float = 0.0
+    entries: list[tuple[int | None, int, float]] = field(default_factory=list)
+    """Row (None: the objective), column, coefficient."""
+
+    def add(self, terms: QuadraticTerms) -> None:
+        """All of one row, or of the objective."""
+        size = self.mip.n_columns
+        low, high = np.minimum(terms.left, terms.right), np.maximum(terms.left, terms.right)
+        upper = sp.coo_array((terms.coefficients, (low, high)), shape=(size, size)).tocsr()
+        upper.sum_duplicates()
+        upper.eliminate_zeros()
+        used = np.unique(np.concatenate(upper.nonzero()))
+        upper = sp.csr_array(upper[used][:, used])
+        count, part = connected_components(upper, directed=False)
+        order = np.argsort(part, kind="stable")
+        for places in np.split(order, np.cumsum(np.bincount(part, minlength=count))[:-1]):
+            self._add_mixed(terms.row, used[places], upper[places][:, places])
+
+    def _add_mixed(self, row: int | None, columns: np.ndarray, upper: sp.csr_array) -> None:
+        """Variables that mix with each other, and with no others."""
+        if 1 < len(columns) <= MOST_MIXED:
+            Q = 0.5 * (upper + upper.T).toarray()
+            up, down = factors(Q)
+            if not (len(up) and len(down)):
+                unit = (1.0 if len(up) else -1.0) * float(np.max(np.abs(Q)))
+                self._put(row, Q / unit, columns.tolist(), unit)
+                return
+        entries = upper.tocoo()
+        for i, j, weight in zip(entries.row, entries.col, entries.data, strict=True):
+            if i == j:
+                self._put_square(row, int(columns[i]), float(weight))
+            else:
+                self._put(row, PRODUCT, columns[[i, j]].tolist(), float(weight))
+
+    def _put_square(self, row: int | None, column: int, weight: float) -> None:
+        mip = self.mip
+        if mip.integer[column] and mip.lower[column] >= 0.0 and mip.upper[column] <= 1.0:
+            self.entries.append((row, column, weight))
+        else:
+            self._put(row, SQUARE, [column], weight)
+
+    def _put(self, row: int | None, Q: FloatArray, columns: list[int], weight: float) -> None:
+        """Weight times the form of these columns; in the objective, with what is linear in them."""
+        centre = np.zeros(len(Q))
+        if row is None and Q is not PRODUCT:
+            centre = self._completed(Q, columns, weight)
+        form = QuadraticFunction.form(Q, centre)
+        _, samples = self.samples.setdefault(Q.tobytes() + centre.tobytes(), (form, {}))
+        place = tuple(columns)
+        if place not in samples:
+            samples[place] = self.mip.n_columns + len(self.names)
+            self.names.append(self._name(form, columns))
+        self.entries.append((row, samples[place], weight))
+
+    def _completed(self, Q: FloatArray, columns: list[int], weight: float) -> FloatArray:
+        """The centre that has the linear costs of these columns in it; 0 if there is none, and they stay."""
+        cost, nothing = self.mip.cost[columns], np.zeros(len(Q))
+        if not np.any(cost):
+            return nothing
+        centre = np.linalg.lstsq(Q, -0.5 * cost / weight)[0] if len(Q) > 1 else -0.5 * cost / weight
+        left = np.abs(2.0 * weight * (Q @ centre) + cost)
+        if np.max(np.abs(centre)) > FARTHEST or np.max(left) > IN_RANGE * np.max(np.abs(cost)):
+            return nothing
+        if len(Q) == 1:
+            self.centres.add(float(centre[0]))
+            if len(self.centres) > MOST_CENTRES:
+                return nothing
+        self.entries += [(None, column, -float(c)) for column, c in zip(columns, cost, strict=True)]
+        self.offset -= weight * float(centre @ Q @ centre)
+        return np.asarray(centre)
+
+    def _name(self, form: QuadraticFunction, columns: list[int]) -> str:
+        first, last = self.mip.column_name(columns[0]), self.mip.column_name(columns[-1])
+        if len(columns) == 1:
+            return f"({first} - {form.centre[0]:g})^2" if form.centre[0] else f"{first}^2"
+        return f"{first} * {last}" if np.array_equal(form.Q, PRODUCT) else f"form of {first} to {last}"
+
+    def program(self) -> Mip:
+        """The program with the new columns, and the terms where they belong."""
+        mip, count = self.mip, len(self.names)
+        endless = np.full(count, np.inf)
+        wide = mip.with_columns(-endless, endless, np.zeros(count, dtype=bool), distinct(self.names) or ())
+        cost = wide.cost.copy()
+        rows: list[tuple[int, int, float]] = []
+        for row, column, weight in self.entries:
+            if row is None:
+                cost[column] += weight
+            else:
+                rows.append((row, column, weight))
+        i, j, weights = zip(*rows, strict=True) if rows else ((), (), ())
+        more = sp.coo_array((np.array(weights, dtype=np.float64), (i, j)), shape=wide.A.shape).tocsr()
+        return replace(wide, cost=cost, A=sp.csr_array(wide.A + more), offset=mip.offset + self.offset)

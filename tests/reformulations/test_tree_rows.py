@@ -1,0 +1,111 @@
+"""Trees beside networks and behind each other: points, and bounds that a fine grid does not refute."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+import dovetail as dt
+from dovetail.analysis.boxes import tight_box
+from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
+from tests.conftest import FULL
+from tests.contexts import context_of
+
+KINDS = ("beside", "class beside", "net into trees", "trees into net", "trees into trees")
+SEEDS = range(1, 30) if FULL else range(1, 2)
+
+
+def problem_of(kind, seed):
+    """Two inputs; columns 2 and 3 are outputs."""
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    X = np.round(rng.uniform(-2.0, 2.0, (80, 2)), 1)
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 0]
+    forest = RandomForestRegressor(3, max_depth=2, random_state=seed).fit(X, y)
+    classes = RandomForestClassifier(3, max_depth=2, random_state=seed).fit(X, y > 0.0)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)).double()
+    first, second, read = {
+        "beside": (forest, net, [0, 1]),
+        "class beside": (classes, net, [0, 1]),
+        "net into trees": (net, forest, [2, 1]),
+        "trees into net": (forest, net, [2, 1]),
+        "trees into trees": (forest, forest, [2, 1]),
+    }[kind]
+    cost = [0.1, -0.1, 1.0 if "beside" in kind else 0.0, 1.0]
+    ends = np.array([2.0, 2.0, np.inf, np.inf])
+    problem = dt.Problem(dt.Mip(cost, [[1.0, 1.0, 0.0, 0.0]], -np.inf, 1.0, -ends, ends))
+    kind_of_output = "classification" if first is classes else "regression"
+    problem.add_predictor(first, [0, 1], [2], output_type=kind_of_output)
+    problem.add_predictor(second, read, [3])
+    return problem
+
+
+def best_on_a_grid(problem):
+    """An upper bound of the optimum: the predictors' own answers, a hundredth apart and off all cuts."""
+    ends = np.linspace(-2.0, 2.0, 401)
+    at = np.concatenate([ends, np.arange(-1.95, 2.0, 0.05) + 1e-6])
+    Z = np.zeros((at.size**2, 4))
+    Z[:, :2] = np.stack(np.meshgrid(at, at), axis=-1).reshape(-1, 2)
+    for block in problem.blocks:
+        Z[:, block.outputs[0]] = block.decode(block.predictor.predict(Z[:, block.inputs[0]]))
+    return float(np.min((Z @ problem.mip.cost)[Z[:, :2].sum(axis=1) <= 1.0]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_points_and_bounds(kind, seed):
+    problem = problem_of(kind, seed)
+    result = dt.solve(problem, time_limit=20.0, gap=1e-5, log=False)
+    best = best_on_a_grid(problem)
+    assert dt.check(problem, result.x).within()
+    assert result.objective <= best + 1e-4
+    assert result.bound_kind == "proven"
+    assert result.bound <= min(best, result.objective) + 1e-9
+    assert result.objective - result.bound <= 1e-4
+
+
+def test_the_networks_stay_and_every_point_has_its_cells():
+    problem = problem_of("net into trees", 2)
+    context = context_of(problem)
+    assert may_have_tree_rows(problem)
+    given = Reformulated.start(problem, context.once(tight_box))
+    written = reformulate(given, (TreeRows(loose_box(context)),))
+    assert [block.name for block in written.problem.blocks] == [problem.blocks[0].name]
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        x = np.concatenate([rng.uniform(-2.0, 2.0, 2), [0.0, 0.0]])
+        if x.sum() > 1.0:
+            continue
+        x = problem.predict(x)
+        for one in (written, written.for_bounds):
+            z = one.lift(x)
+            mip = one.problem.mip
+            assert np.max(mip.row_violation(z)) <= 1e-6
+            assert np.max(mip.bound_violation(z)) <= 1e-9
+            assert np.array_equal(one.restrict(z), x)
+
+
+def test_a_range_that_nobody_knows_leaves_trees_as_functions():
+    """A network of tanh has no rows, so that its output has no bound to cut the tree's input by."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (40, 1))
+    forest = RandomForestRegressor(2, max_depth=2, random_state=0).fit(X, X[:, 0] ** 2)
+    net = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.Tanh(), torch.nn.Linear(2, 1)).double()
+    problem = dt.Problem(dt.Mip([0.1, 0.0, 1.0], lower=[-1.0, -np.inf, -np.inf], upper=[1.0, np.inf, np.inf]))
+    problem.add_predictor(net, [0], [1])
+    problem.add_predictor(forest, [1], [2])
+    context = context_of(problem)
+    given = Reformulated.start(problem, context.once(tight_box))
+    assert TreeRows(loose_box(context)).apply(given) is None
+    result = dt.solve(problem, time_limit=2.0, log=False)
+    assert result.x is not None
+
+
+def test_trees_alone_are_left_to_cells():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (40, 1))
+    forest = RandomForestRegressor(2, max_depth=2, random_state=0).fit(X, X[:, 0] ** 2)
+    problem = dt.Problem(dt.Mip([0.1, 1.0], lower=[-1.0, -np.inf], upper=[1.0, np.inf]))
+    problem.add_predictor(forest, [0], [1])
+    assert not may_have_tree_rows(problem)
