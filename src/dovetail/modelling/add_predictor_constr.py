@@ -73,16 +73,8 @@ def add_predictor_constr(
     trial = Trial(foreign, registry, model.blocks if isinstance(model, Problem) else None)
     description = _described(trial, new, foreign, predictor)
     _require_order(name, description, input_vars, data)
-    new.output_type = kind = output_type_of(description, output_type)
-    created = None
-    if output_vars is None:
-        assert description.outputs is not None
-        shape = trial.attach_with_fresh_outputs(new, description.outputs)
-        require_probability(new, output_type)
-        new.outputs = created = foreign.create(shape, binary=kind == "classification", name=new.name)
-    else:
-        trial.attach(new)
-        require_probability(new, output_type)
+    new.output_type = output_type_of(description, output_type)
+    created = _attach(trial, new, foreign, description, output_type)
     read, written = trial.keys_of(new)
     registry.read |= read
     registry.written |= written
@@ -105,6 +97,21 @@ def _described(trial: Trial, new: Attachment, foreign: ForeignModel, predictor: 
             with suppress(PredictorError):
                 return trial.described(new)
         raise
+
+
+def _attach(
+    trial: Trial, new: Attachment, foreign: ForeignModel, description: Description, asked: PeerOutputType
+) -> Any:
+    """Accept it, or raise what is wrong with it; the outputs that were made for it, if any."""
+    if new.outputs is not None:
+        trial.attach(new)
+        require_probability(new, asked)
+        return None
+    assert description.outputs is not None
+    shape = trial.attach_with_fresh_outputs(new, description.outputs)
+    require_probability(new, asked)
+    new.outputs = foreign.create(shape, binary=new.output_type == "classification", name=new.name)
+    return new.outputs
 
 
 def _loaded(predictor: Any) -> Any:
