@@ -268,3 +268,32 @@ def no_solution_is_an_exception(ml, run):
         m.setObjective(pred_constr.output.sum())
     run(m)
     return ended(m, pred_constr, x)
+
+
+@program
+def quadratic_objective(ml, run):
+    """The distance from where one is, squared, as in the first example of the peer's guide."""
+    m, x = decisions(1)
+    y = m.addMVar((1, 1), lb=-GRB.INFINITY)
+    pred_constr = ml.add_predictor_constr(m, trained.mlp("MLPRegressor"), x, y)
+    m.addConstr(y >= 0.7)
+    away = x - np.array([[0.1, 0.2, 0.2]])
+    m.setObjective((away * away).sum())
+    run(m)
+    return ended(m, pred_constr, x, y)
+
+
+@program
+def revenue_by_region(ml, run):
+    """Names of regions in the frame, an encoder at the front, price times demand in the objective."""
+    m = gp.Model(env=gp.Env(params={"OutputFlag": 0}))
+    regions = ["east", "north", "west"]
+    price, demand = m.addMVar(3, lb=0.2, ub=1.0), m.addMVar(3, lb=-GRB.INFINITY)
+    frame = pd.DataFrame({"region": regions, "price": price.tolist(), "peak": 1}, index=regions)
+    pred_constr = ml.add_predictor_constr(m, trained.by_region(), frame, demand)
+    m.setObjective((price * demand).sum(), GRB.MAXIMIZE)
+    run(m)
+    found = pred_constr.input_values
+    assert list(found["region"]) == regions
+    assert np.allclose(trained.by_region().predict(found.astype({"price": float, "peak": float})), demand.X)
+    return ended(m, pred_constr, price, demand)

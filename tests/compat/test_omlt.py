@@ -24,6 +24,7 @@ from dovetail.compat.omlt.neuralnet import (
     ReducedSpaceNNFormulation,
     ReluBigMFormulation,
 )
+from dovetail.compat.omlt.neuralnet.activations import ComplementarityReLUActivation
 from dovetail.compat.omlt.neuralnet.layer import DenseLayer, InputLayer
 from onnx import helper, numpy_helper
 
@@ -170,6 +171,8 @@ def test_trees_by_onnx_and_linear_trees_by_their_predict():
 def test_what_is_not_taken_says_what_to_do():
     with pytest.raises(dt.UnsupportedError, match="activation_constraints= is not taken"):
         FullSpaceNNFormulation(bowl(), activation_constraints={"relu": None})
+    own = ComplementarityReLUActivation(transform="mpec.simple_nonlinear")
+    FullSpaceNNFormulation(bowl(), activation_constraints={"relu": own})  # the same function
     with pytest.raises(dt.UnsupportedError, match="load it with dovetail.compat.omlt.io"):
         FullSpaceNNFormulation(object())
     with pytest.raises(dt.UnsupportedError, match="only InputLayer and DenseLayer"):
@@ -199,3 +202,5 @@ def test_indices_of_two_axes_and_inputs_fixed_again_and_again():
         m.nn.inputs[0, 0].fix(x)
         solve(m)
         assert tuple(pyo.value(m.nn.outputs[0, k]) for k in (0, 1)) == pytest.approx(wanted)
+        said = last.eval_single_layer(dense.eval_single_layer(first.eval_single_layer([[x]])))
+        assert said.tolist() == [[*wanted]]

@@ -35,8 +35,8 @@ def both(peer, program, name):
     senses = []
 
     def optimize(model):
-        senses.append(model.ModelSense if peer == "gurobi_ml" else -1)
         model.optimize()
+        senses.append(model.ModelSense if peer == "gurobi_ml" else -1)
 
     with torch.no_grad():  # without which the peer cannot ask a Keras model on torch for its error
         best, _ = program(theirs, optimize)

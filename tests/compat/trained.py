@@ -31,6 +31,22 @@ def pipeline():
     return make_pipeline(StandardScaler(), mlp("MLPRegressor", fit=False)).fit(FRAME, Y)
 
 
+@cache
+def by_region():
+    """Demand by region and price, the regions by name."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    slope = {"east": 1.0, "north": 1.5, "west": 2.0}
+    frame = pd.DataFrame({"region": [*slope] * 20, "price": X[:60, 0], "peak": LABEL[:60]})
+    features = make_column_transformer(
+        (OneHotEncoder(drop="first"), ["region"]), (StandardScaler(), ["price"]), ("passthrough", ["peak"])
+    )
+    return make_pipeline(features, LinearRegression()).fit(frame, 3 - frame.price * frame.region.map(slope))
+
+
 def mlp(kind, fit=True):
     options = {"hidden_layer_sizes": (5,), "max_iter": 40, "random_state": 0}
     return fitted(kind, **options) if fit else _estimator(kind)(**options)

@@ -77,8 +77,9 @@ def add_predictor_constr(
     _require_order(name, description, input_vars, data)
     new.output_type = output_type_of(description, output_type)
     created = _attach(trial, new, foreign, description, output_type)
-    registry.read |= trial.keys(new.inputs)
-    registry.written |= trial.keys(new.outputs)
+    read, written = trial.keys_of(new)
+    registry.read |= read
+    registry.written |= written
     if isinstance(model, Problem):
         _add_to_own(model, foreign, new)
     constr = PredictorConstr(model, foreign, new, created, predictor)

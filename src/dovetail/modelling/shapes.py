@@ -30,15 +30,14 @@ def sample_places(foreign: ForeignModel, reading: Reading, attached: Attachment)
 
 def input_places(foreign: ForeignModel, reading: Reading, attached: Attachment) -> Places:
     """(n_samples, n_features)."""
-    what = f"{attached.name}: input_vars"
+    return locate(foreign, reading, f"{attached.name}: input_vars", input_entries(foreign, attached))
+
+
+def input_entries(foreign: ForeignModel, attached: Attachment) -> ObjectArray:
+    """(n_samples, n_features) variables and numbers; names of categories are replaced by their numbers."""
     entries: ObjectArray = as_samples(foreign.unpack(attached.inputs))
     if entries.size == 0:
-        raise PredictorError(f"{what} is empty; give (n_samples, n_features).")
-    return locate(foreign, reading, what, _with_numbers_of_names(entries, attached))
-
-
-def _with_numbers_of_names(entries: ObjectArray, attached: Attachment) -> ObjectArray:
-    """Names of categories replaced by the numbers that stand for them."""
+        raise PredictorError(f"{attached.name}: input_vars is empty; give (n_samples, n_features).")
     named = {j: names for j, names in attached.categories.items() if j < entries.shape[1]}
     if not named:
         return entries

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from dovetail.core import probe
-from dovetail.core.arrays import IntArray
+from dovetail.core.arrays import IntArray, ObjectArray
 from dovetail.core.block import Block
 from dovetail.core.description import Description
 from dovetail.core.errors import ModelError
@@ -18,7 +18,7 @@ from dovetail.core.foreign import ForeignModel, Places, Reading
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
 from dovetail.modelling.registry import Registry
-from dovetail.modelling.shapes import columns_of, input_places, sample_places, with_numbers
+from dovetail.modelling.shapes import columns_of, input_entries, input_places, sample_places, with_numbers
 from dovetail.models.own import OwnModel
 
 Found = TypeVar("Found")
@@ -32,15 +32,20 @@ class Trial:
         self._foreign, self._registry, self._own = foreign, registry, own
         self._reading = foreign.read(rows=False)
 
-    def keys(self, given: Any) -> set[Hashable]:
-        """What the variables in a container are known by."""
-        entries = self._foreign.unpack(given)
+    def _keys(self, entries: ObjectArray) -> set[Hashable]:
+        """What the variables in an array are known by."""
         return {self._foreign.key(entry) for entry in entries.flat if not isinstance(entry, (Real, np.bool_))}
+
+    def keys_of(self, new: Attachment) -> tuple[set[Hashable], set[Hashable]]:
+        """What its inputs and its outputs are known by."""
+        outputs = self._foreign.unpack(new.outputs)
+        return self._keys(input_entries(self._foreign, new)), self._keys(outputs)
 
     def attach(self, new: Attachment) -> None:
         """Accept `new`, or raise what is wrong with it."""
         inputs, outputs = self._found(new, sample_places)
-        involved = self._registry.involves(self.keys(new.inputs), self.keys(new.outputs))
+        read, written = self.keys_of(new)
+        involved = self._registry.involves(read, written)
         problem, columns = self._problem(inputs, self._registry.attachments if involved else ())
         new.add_to(problem, columns, outputs.column)
 

@@ -25,12 +25,29 @@ _is_lightgbm = of_class("lightgbm.sklearn.LGBMModel", "lightgbm.basic.Booster")
 _is_catboost = of_class("catboost.core.CatBoost")
 
 
+SCALERS = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")
+"""Of scikit-learn's: those that change each feature by itself, and rise."""
+
+
 def _ends_in_trees(foreign: object) -> bool:
-    """A pipeline of scikit-learn's whose last step is a tree ensemble, of any library."""
+    """A pipeline of scikit-learn's of scalers and then a tree ensemble, of any library.
+
+    Behind what mixes features, or does not rise, trees are a step of an estimator like any other.
+    """
     if not of_class("sklearn.pipeline.Pipeline")(foreign):
         return False
-    last = getattr(foreign, "steps", [(None, None)])[-1][1]
-    return any(is_one(last) for is_one in (_is_trees, _is_xgboost, _is_lightgbm, _is_catboost))
+    *before, last = (step for _, step in getattr(foreign, "steps", [(None, None)]))
+    ends = any(is_one(last) for is_one in (_is_trees, _is_xgboost, _is_lightgbm, _is_catboost))
+    return ends and all(map(_rises, before))
+
+
+def _rises(step: object) -> bool:
+    """A step of a pipeline that does nothing, a scaler, or a pipeline of those."""
+    if step is None or isinstance(step, str):
+        return True
+    if of_class("sklearn.pipeline.Pipeline")(step):
+        return all(_rises(inner) for _, inner in getattr(step, "steps", ()))
+    return any(cls.__name__ in SCALERS for cls in type(step).__mro__)
 
 
 def _is_trees(foreign: object) -> bool:

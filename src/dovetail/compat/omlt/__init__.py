@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from dovetail.compat.modules import publish
 from dovetail.compat.omlt import definition, readers
 from dovetail.compat.omlt.block import OmltBlock
-from dovetail.compat.omlt.formulations import FORMULATIONS
+from dovetail.compat.omlt.formulations import ACTIVATIONS, FORMULATIONS
 from dovetail.compat.omlt.layers import DenseLayer, InputLayer
 from dovetail.compat.omlt.offset_scaling import OffsetScaling
 from dovetail.version import __version__
@@ -40,6 +40,7 @@ publish(
         "neuralnet.nn_formulation": FORMULATIONS["neuralnet"],
         "neuralnet.network_definition": {"NetworkDefinition": definition.NetworkDefinition},
         "neuralnet.layer": {"DenseLayer": DenseLayer, "InputLayer": InputLayer},
+        "neuralnet.activations": ACTIVATIONS,
         "gbt.gbt_formulation": FORMULATIONS["gbt"],
         "gbt.model": {"GradientBoostedTreeModel": definition.GradientBoostedTreeModel},
         "linear_tree.lt_formulation": FORMULATIONS["linear_tree"],

@@ -25,6 +25,27 @@ _OWN_FUNCTIONS = ("layer_constraints", "activation_constraints", "activation_fun
 """Options that would change what a network computes."""
 
 
+class Way:
+    """How OMLT writes an activation out; there are several for one and the same function."""
+
+    def __init__(self, **options: Any) -> None:
+        """What is said of it says how to write it, too."""
+
+
+ACTIVATIONS: dict[str, Any] = {
+    "ComplementarityReLUActivation": Way,
+    "bigm_relu_activation_constraint": Way(),
+    "linear_activation_constraint": Way(),
+    "sigmoid_activation_constraint": Way(),
+    "softplus_activation_constraint": Way(),
+    "tanh_activation_constraint": Way(),
+    "sigmoid_activation_function": Way(),
+    "softplus_activation_function": Way(),
+    "tanh_activation_function": Way(),
+}
+"""OMLT's own: each is the function that its name says, which the network computes."""
+
+
 class Formulation:
     """A definition on its way into a block; what else is said of it says how to write it out."""
 
@@ -35,7 +56,8 @@ class Formulation:
                 "it with dovetail.compat.omlt.io."
             )
         for option in _OWN_FUNCTIONS:
-            if named_ways.get(option) is not None:
+            given = named_ways.get(option) or {}
+            if not all(isinstance(way, Way) for way in given.values()):
                 raise UnsupportedError(
                     f"{option}= is not taken: the network is evaluated as it is. Give a network (ONNX, or "
                     "torch by dovetail.add_predictor_constr) that computes it."

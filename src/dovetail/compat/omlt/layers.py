@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.linear import as_linear
 
@@ -24,6 +26,10 @@ class InputLayer:
 
     def __init__(self, size: Sequence[int]) -> None:
         self.input_size = self.output_size = list(size)
+
+    def eval_single_layer(self, x: Any) -> FloatArray:
+        """What it gives, which is what it gets."""
+        return np.asarray(x, dtype=np.float64)
 
 
 class DenseLayer:
@@ -47,6 +53,13 @@ class DenseLayer:
         self.input_size, self.output_size = list(input_size), list(output_size)
         self.weights, self.biases = np.asarray(weights, dtype=np.float64), np.asarray(biases)
         self.activation = activation or "linear"
+
+    def eval_single_layer(self, x: Any) -> FloatArray:
+        """What it makes of one sample, in the shape of its outputs."""
+        row = torch.tensor(np.reshape(x, (1, -1)), dtype=torch.float64)
+        with torch.no_grad():
+            values = nn.Sequential(*self.modules())(row).numpy()
+        return np.asarray(values.reshape(self.output_size))
 
     def modules(self) -> list[nn.Module]:
         """The layer as torch has it."""

@@ -15,6 +15,7 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors import SCALERS
 from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, steps_of
 from dovetail.predictors.trees.catboost_model import CatboostTrees
@@ -23,9 +24,6 @@ from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
 from dovetail.predictors.trees.thresholds import largest_going_left
 from dovetail.predictors.trees.xgboost_model import XgboostEstimator
-
-SCALERS = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")
-"""Of scikit-learn's: those that change each feature by itself, and rise."""
 
 
 def pipeline_trees(pipeline: Any) -> TreePredictor:

@@ -1,0 +1,39 @@
+"""Categories by name."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from dovetail.core.errors import PredictorError
+from dovetail.modelling.attachment import Attachment
+from dovetail.modelling.shapes import input_entries
+from dovetail.models.own import OwnModel
+from dovetail.predictors.names import categories_of
+from dovetail.predictors.scikit_learn.categories import named_categories
+
+X = pd.DataFrame({"name": ["b", "a", "c"], "size": [1.0, 2.0, 0.5], "year": [3, 5, 3]})
+
+
+def test_they_are_found_at_the_front():
+    encoders = make_column_transformer(
+        (StandardScaler(), [1]), (OneHotEncoder(), [0]), (OrdinalEncoder(), [2])
+    )
+    estimator = make_pipeline(encoders, LinearRegression()).fit(X, [1.0, 2.0, 3.0])
+    assert named_categories(estimator) == {0: ("a", "b", "c")}  # those of the last feature are numbers
+    assert categories_of(estimator) == {0: ("a", "b", "c")}
+    assert named_categories(OneHotEncoder()) == named_categories(StandardScaler()) == {}
+    assert categories_of(len) == {}
+
+
+def test_names_stand_for_their_places():
+    given = np.array([["c", 1.0], ["a", 2.0], [0.0, 3.0]], dtype=object)
+    attached = Attachment("b", None, given, None, "regression", None, 0.0, None, {0: ("a", "b", "c")})
+    model = OwnModel(None)
+    assert input_entries(model, attached).tolist() == [[2.0, 1.0], [0.0, 2.0], [0.0, 3.0]]
+    given[1, 0] = "d"
+    with pytest.raises(PredictorError, match="'d' as feature 0.*it knows a, b, c"):
+        input_entries(model, attached)
