@@ -136,7 +136,7 @@ def way_out(estimator: Any) -> str:
 
 def changed(estimator: Any) -> str:
     """Why an estimator may compute something else than scikit-learn's classes do, or nothing."""
-    return next(filter(None, map(_changed, _all_parts(estimator))), "")
+    return next(filter(None, map(changed_itself, _all_parts(estimator))), "")
 
 
 def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
@@ -166,7 +166,8 @@ def _all_parts(estimator: Any) -> Iterator[Any]:
             yield from _all_parts(part)
 
 
-def _changed(part: Any) -> str:
+def changed_itself(part: Any) -> str:
+    """The same of an estimator, whatever is inside it."""
     cls = type(part)
     if not cls.__module__.startswith("sklearn."):
         return f"{cls.__name__} is a class of its own"

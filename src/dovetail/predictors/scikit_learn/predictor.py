@@ -26,11 +26,13 @@ from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
+from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.scikit_learn.answer import own_answer
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     changed,
+    changed_itself,
     features_of,
     has_binary_probability,
     is_classifier,
@@ -39,6 +41,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     way_out,
 )
 from dovetail.predictors.scikit_learn.network import modules_of
+from dovetail.predictors.scikit_learn.trees_inside import is_sum_of_trees, sum_of_trees
 from dovetail.predictors.torch.module import TorchPredictor
 
 AGREEMENT = 1e-6
@@ -93,7 +96,15 @@ class ScikitLearnPredictor:
             layers=self.layers,
             computation=self.computation,
             program=self.program,
+            trees=self.trees if is_sum_of_trees(self._estimator) else None,
         )
+
+    def trees(self) -> TreeEnsemble:
+        """The estimator as it is now as one tree ensemble, where it is a sum of them."""
+        reason = changed_itself(self._estimator)  # trees are compared, cut by cut
+        if reason:
+            raise PredictorError(f"{self.name} cannot be read as trees: {reason}.")
+        return sum_of_trees(self._estimator, both_classes=self._both_classes)
 
     def network(self) -> nn.Sequential:
         """The estimator as it is now, as a float64 network."""
