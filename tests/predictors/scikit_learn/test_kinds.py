@@ -7,10 +7,12 @@ from sklearn.cluster import BisectingKMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.core.errors import UnsupportedError
@@ -170,6 +172,28 @@ def test_others_are_refused_by_name(model, name):
     model.fit(numbers, (numbers[:, 0] > 0).astype(int))
     with pytest.raises(dt.PredictorError, match=name):
         as_predictor(model)
+
+
+def test_a_search_over_options_is_its_best_estimator():
+    search = GridSearchCV(make_pipeline(PolynomialFeatures(2), Ridge()), {"ridge__alpha": [0.1, 1.0]}, cv=2)
+    with pytest.raises(dt.PredictorError, match="GridSearchCV holds no best estimator"):
+        as_predictor(search)
+    search.fit(numbers, numbers[:, 0] * numbers[:, 1])
+    assert apart(as_predictor(search).predict(numbers)[:, 0], search.predict(numbers)) <= CLOSE
+    trees = GridSearchCV(DecisionTreeRegressor(), {"max_depth": [2, 3]}, cv=2).fit(numbers, numbers[:, 0])
+    assert as_predictor(trees).describe(numbers[:16]).trees is not None
+
+
+def test_encoders_can_be_written_out():
+    model, X = trained("OneHotEncoder, MLP")
+    layers = as_predictor(model).describe(X[:16]).layers()
+    assert [getattr(layer, "kind", "dense") for layer in layers] == [
+        "dense",
+        "relu",
+        "dense",
+        "relu",
+        "dense",
+    ]
 
 
 def test_squares_are_known_to_be_no_less_than_zero():

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
+from dovetail.predictors.scikit_learn.branches import joined
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     features_of,
@@ -21,7 +22,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     is_classifier,
     way_out,
 )
-from dovetail.predictors.scikit_learn.modules import Steps, dense, joined
+from dovetail.predictors.scikit_learn.modules import Steps, dense
 
 
 class Write(Protocol):
