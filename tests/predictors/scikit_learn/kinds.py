@@ -51,7 +51,7 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
     StandardScaler,
 )
-from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 FEATURES = 3
@@ -128,6 +128,7 @@ REGRESSORS = {
     "SVR poly": lambda r: SVR(**machine(r, "poly")),
     "SVR sigmoid": lambda r: SVR(**machine(r, "sigmoid")),
     "NuSVR": lambda r: NuSVR(gamma=0.3),
+    "OneClassSVM": lambda r: OneClassSVM(gamma=0.3, nu=0.2),
     "BayesianRidge": lambda r: BayesianRidge(),
     "HuberRegressor": lambda r: HuberRegressor(),
     "SGDRegressor": lambda r: SGDRegressor(random_state=0),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.cluster import BisectingKMeans
+from sklearn.cluster import BisectingKMeans, KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -211,3 +211,21 @@ def test_a_function_with_jumps_is_not_written_out():
     model, X = trained("Binarizer")
     with pytest.raises(UnsupportedError, match="jumps"):
         as_predictor(model).describe(X[:16]).program(X.shape[1])
+
+
+def test_a_hard_vote_of_estimators_with_other_numbers_of_columns():
+    labels = (numbers[:, 0] > 0).astype(int)
+    model = VotingClassifier([("n", NearestCentroid()), ("l", LogisticRegression()), ("s", SVC())])
+    model.fit(numbers, labels)
+    values = as_predictor(model).snapshot("cpu")(torch.tensor(numbers)).detach().numpy()
+    assert np.array_equal(values[:, 0], model.predict(numbers))
+
+
+def test_one_that_does_not_find_the_nearest_is_refused():
+    class Farthest(KMeans):
+        def predict(self, X):
+            return self.transform(X).argmax(axis=1)
+
+    model = Farthest(3, n_init=1, random_state=0).fit(numbers)
+    with pytest.raises(dt.PredictorError, match="Farthest does not find the nearest of its centres"):
+        as_predictor(model).describe(numbers)

@@ -67,6 +67,8 @@ def answering_method(estimator: Any) -> Answer:
         return "classes"
     if hasattr(last, "classes_") or is_a(last, "ClassifierMixin"):
         return "predict_proba" if has_probabilities(last) else "decision_function"
+    if is_a(last, "OneClassSVM"):
+        return "decision_function"
     return "predict" if hasattr(last, "predict") else "transform"
 
 
@@ -74,8 +76,8 @@ def has_probabilities(last: Any) -> bool:
     """Whether a classifier's answer is its probabilities."""
     if is_a(last, "SGDClassifier"):
         return bool(last.loss == "log_loss")
-    if not any(cls.__module__.startswith("sklearn.") for cls in type(last).__mro__[:1]):
-        return hasattr(last, "predict_proba")  # of another library: trees
+    if not type(last).__module__.startswith("sklearn."):
+        return hasattr(last, "predict_proba")  # of another library, or of the user's own
     soft = is_a(last, "VotingClassifier") and last.voting == "soft"
     return soft or is_a(last, *WITH_PROBABILITIES)
 

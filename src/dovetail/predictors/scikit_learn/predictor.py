@@ -27,7 +27,7 @@ from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.scikit_learn.answer import own_answer
+from dovetail.predictors.scikit_learn.answer import finds_the_nearest, own_answer
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
@@ -81,6 +81,8 @@ class ScikitLearnPredictor:
         answer = self._answer(X)
         is_float64 = answer.dtype == np.float64
         self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
+        if answering_method(self._estimator) == "nearness" and answer.shape[1] > 1:
+            self._require_nearest(X, answer)
         gives_shares = answering_method(self._estimator) in ("predict_proba", "classes")
         return replace(
             seen,
@@ -161,6 +163,13 @@ class ScikitLearnPredictor:
             raise PredictorError(
                 f"{self.name} does not compute what dovetail makes of its coefficients (is a method "
                 f"overridden?); {way_out(self._estimator)}"
+            )
+
+    def _require_nearest(self, X: FloatArray, scores: FloatArray) -> None:
+        if not finds_the_nearest(self._estimator, X, scores):
+            raise PredictorError(
+                f"{self.name} does not find the nearest of its centres (is a method overridden?); "
+                f"{way_out(self._estimator)}"
             )
 
     def _operations(self) -> tuple[Layer, ...]:
