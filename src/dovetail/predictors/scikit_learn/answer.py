@@ -43,7 +43,7 @@ def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
 
 
 def finds_the_nearest(estimator: Any, X: FloatArray, scores: FloatArray) -> bool:
-    """Whether the largest score is at the centre that the estimator itself finds nearest, where it is clear."""
+    """Whether the largest score is at the centre that the estimator finds nearest, where that is clear."""
     first_two = np.sort(scores, axis=1)[:, -2:]
     clear = np.diff(first_two, axis=1)[:, -1] > TIE * (1.0 + np.abs(first_two[:, -1]))
     labels = nearest_by_itself(estimator, _table(estimator, np.array(X, dtype=np.float64), {}))
