@@ -21,7 +21,7 @@ from dovetail.core.predictor import as_predictor
 from tests.conftest import FULL
 from tests.predictors.scikit_learn.kinds import CLASSIFIERS, KINDS, LINEAR, as_given, own_answer, trained
 
-SEEDS = range(30) if FULL else range(1)
+SEEDS = range(10) if FULL else range(1)
 CLOSE = 1e-9
 """Relative to max(1, |value|): sums in another order."""
 
