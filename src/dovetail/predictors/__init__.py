@@ -143,6 +143,14 @@ PREDICTORS: Table[object] = Table(
         recognises=_is_catboost,
     ),
     Part(
+        "scikit-learn searches",
+        "dovetail.predictors.scikit_learn.search:best_estimator",
+        "GridSearchCV and its like: the best estimator they trained",
+        library="scikit-learn",
+        extra="sklearn",
+        recognises=of_class("sklearn.model_selection._search.BaseSearchCV"),
+    ),
+    Part(
         "scikit-learn trees",
         "dovetail.predictors.trees.scikit_learn:scikit_learn_trees",
         "decision trees, forests, bagging, AdaBoost and gradient boosting",

@@ -22,6 +22,8 @@ from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.program import Program
 from dovetail.core.program_union import together
 from dovetail.core.rounding import Computation
+from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors.trees.combination import combined
 
 How = Literal["mean", "min", "max", "vote"]
 HOWS = ("mean", "min", "max", "vote")
@@ -118,6 +120,7 @@ class Ensemble:
             other_forms=self._other_forms(each),
             layers=lambda: self._layers(each) if self.how == "mean" else _no_layers(name),
             computation=lambda: self._computation(each),
+            trees=self._trees(each),
             program=None if self.how == "vote" else lambda count: self._program(each, count),
         )
 
@@ -149,6 +152,18 @@ class Ensemble:
         known = [program.arithmetic for program in programs if program.arithmetic is not None]
         coarsest = max(known, key=lambda one: one.roundoff) if len(known) == len(programs) else None
         return replace(recording.program(found), arithmetic=coarsest)
+
+    def _trees(self, each: Sequence[Description]) -> Callable[[], TreeEnsemble] | None:
+        """A mean of tree ensembles without a link is one."""
+        known = [one.trees for one in each if one.trees is not None]
+        if self.how != "mean" or len(known) < len(each) or any(trees().link != "identity" for trees in known):
+            return None
+
+        def trees() -> TreeEnsemble:
+            ensembles = [one() for one in known]
+            return combined(ensembles, [share * np.eye(ensembles[0].outputs) for share in self._weights])
+
+        return trees
 
     def _layers(self, each: Sequence[Description]) -> tuple[Layer, ...]:
         """Networks of the same form side by side, if there are layers of all."""

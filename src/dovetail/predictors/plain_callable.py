@@ -34,6 +34,8 @@ class CallablePredictor:
         self.name = getattr(function, "__name__", type(function).__name__)
         self._dtype = "float64"
         """What its answers, as far as they were seen, are computed in."""
+        self._measured = False
+        """Whether batches were compared: once, since functions may be slow."""
 
     def take_for_coarse(self) -> None:
         """Let differences be as long as a function in float32 needs them, whatever dtype it answers in."""
@@ -54,10 +56,11 @@ class CallablePredictor:
 
     def describe(self, X: FloatArray) -> Description:
         """Nothing can be seen from outside but how finely it computes: by its answers, row by row or not."""
-        batch = self.predict(X)
-        if self._dtype == "float64":
-            others = [(batch[:1], self.predict(X[:1])), (batch[::-1], self.predict(X[::-1]))]
-            self._dtype = _resolved(others)
+        if not self._measured:
+            self._measured, batch = True, self.predict(X)
+            if self._dtype == "float64":
+                others = [(batch[:1], self.predict(X[:1])), (batch[::-1], self.predict(X[::-1]))]
+                self._dtype = _resolved(others)
         return self._described()
 
     def _described(self) -> Description:

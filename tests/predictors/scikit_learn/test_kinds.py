@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.cluster import BisectingKMeans
+from sklearn.cluster import BisectingKMeans, KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.core.errors import UnsupportedError
@@ -19,7 +21,7 @@ from dovetail.core.predictor import as_predictor
 from tests.conftest import FULL
 from tests.predictors.scikit_learn.kinds import CLASSIFIERS, KINDS, LINEAR, as_given, own_answer, trained
 
-SEEDS = range(30) if FULL else range(1)
+SEEDS = range(10) if FULL else range(1)
 CLOSE = 1e-9
 """Relative to max(1, |value|): sums in another order."""
 
@@ -172,6 +174,28 @@ def test_others_are_refused_by_name(model, name):
         as_predictor(model)
 
 
+def test_a_search_over_options_is_its_best_estimator():
+    search = GridSearchCV(make_pipeline(PolynomialFeatures(2), Ridge()), {"ridge__alpha": [0.1, 1.0]}, cv=2)
+    with pytest.raises(dt.PredictorError, match="GridSearchCV holds no best estimator"):
+        as_predictor(search)
+    search.fit(numbers, numbers[:, 0] * numbers[:, 1])
+    assert apart(as_predictor(search).predict(numbers)[:, 0], search.predict(numbers)) <= CLOSE
+    trees = GridSearchCV(DecisionTreeRegressor(), {"max_depth": [2, 3]}, cv=2).fit(numbers, numbers[:, 0])
+    assert as_predictor(trees).describe(numbers[:16]).trees is not None
+
+
+def test_encoders_can_be_written_out():
+    model, X = trained("OneHotEncoder, MLP")
+    layers = as_predictor(model).describe(X[:16]).layers()
+    assert [getattr(layer, "kind", "dense") for layer in layers] == [
+        "dense",
+        "relu",
+        "dense",
+        "relu",
+        "dense",
+    ]
+
+
 def test_squares_are_known_to_be_no_less_than_zero():
     from dovetail.core.program_rounding import program_errors
     from dovetail.core.rounding import FLOAT64
@@ -187,3 +211,21 @@ def test_a_function_with_jumps_is_not_written_out():
     model, X = trained("Binarizer")
     with pytest.raises(UnsupportedError, match="jumps"):
         as_predictor(model).describe(X[:16]).program(X.shape[1])
+
+
+def test_a_hard_vote_of_estimators_with_other_numbers_of_columns():
+    labels = (numbers[:, 0] > 0).astype(int)
+    model = VotingClassifier([("n", NearestCentroid()), ("l", LogisticRegression()), ("s", SVC())])
+    model.fit(numbers, labels)
+    values = as_predictor(model).snapshot("cpu")(torch.tensor(numbers)).detach().numpy()
+    assert np.array_equal(values[:, 0], model.predict(numbers))
+
+
+def test_one_that_does_not_find_the_nearest_is_refused():
+    class Farthest(KMeans):
+        def predict(self, X):
+            return self.transform(X).argmax(axis=1)
+
+    model = Farthest(3, n_init=1, random_state=0).fit(numbers)
+    with pytest.raises(dt.PredictorError, match="Farthest does not find the nearest of its centres"):
+        as_predictor(model).describe(numbers)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.predictors.name_warnings import without_name_warnings
-from dovetail.predictors.scikit_learn.centroids import own_nearness
+from dovetail.predictors.scikit_learn.centroids import nearest_by_itself, own_nearness
 from dovetail.predictors.scikit_learn.encoders import Categories, categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
@@ -22,6 +22,9 @@ from dovetail.predictors.scikit_learn.estimator import (
     is_a,
     last_step,
 )
+
+TIE = 1e-9
+"""Scores that are so close, relative to 1 + |value|, may be told apart otherwise by another order of sums."""
 
 
 def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
@@ -34,6 +37,14 @@ def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
     answer = _asked(estimator, _table(estimator, X, named))
     answer[unknown] = np.nan
     return answer
+
+
+def finds_the_nearest(estimator: Any, X: FloatArray, scores: FloatArray) -> bool:
+    """Whether the largest score is at the centre that the estimator finds nearest, where that is clear."""
+    first_two = np.sort(scores, axis=1)[:, -2:]
+    clear = np.diff(first_two, axis=1)[:, -1] > TIE * (1.0 + np.abs(first_two[:, -1]))
+    labels = nearest_by_itself(estimator, _table(estimator, np.array(X, dtype=np.float64), {}))
+    return bool(np.array_equal(scores.argmax(axis=1)[clear], labels[clear]))
 
 
 def _as_categories(X: FloatArray, known: Categories) -> tuple[FloatArray, Any, dict[int, Any]]:

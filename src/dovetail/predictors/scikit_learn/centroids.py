@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import PredictorError
 from dovetail.predictors.scikit_learn.estimator import is_a, steps_of, way_out
 from dovetail.predictors.scikit_learn.modules import dense
@@ -32,11 +32,11 @@ def own_nearness(estimator: Any, X: FloatArray) -> FloatArray:
     return np.asarray(np.asarray(X) @ weight.T + bias)
 
 
-def own_labels(estimator: Any, X: FloatArray) -> FloatArray:
+def nearest_by_itself(estimator: Any, X: FloatArray) -> IntArray:
     """The number of the centre that the estimator itself finds nearest."""
-    labels = estimator.predict(X)
+    labels = np.asarray(estimator.predict(X))
     classes = getattr(steps_of(estimator)[-1], "classes_", None)
-    return np.asarray(labels if classes is None else np.searchsorted(classes, labels))
+    return np.asarray(labels if classes is None else np.searchsorted(classes, labels), dtype=np.int64)
 
 
 def _scores(estimator: Any) -> tuple[FloatArray, FloatArray]:

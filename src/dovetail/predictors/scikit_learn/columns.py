@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from dovetail.predictors.scikit_learn.modules import Pointwise, joined, scale
+from dovetail.predictors.scikit_learn.branches import joined
+from dovetail.predictors.scikit_learn.modules import Pointwise, scale
 
 
 class WriteTransform(Protocol):

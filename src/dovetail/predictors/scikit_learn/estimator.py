@@ -67,6 +67,8 @@ def answering_method(estimator: Any) -> Answer:
         return "classes"
     if hasattr(last, "classes_") or is_a(last, "ClassifierMixin"):
         return "predict_proba" if has_probabilities(last) else "decision_function"
+    if is_a(last, "OneClassSVM"):
+        return "decision_function"
     return "predict" if hasattr(last, "predict") else "transform"
 
 
@@ -74,8 +76,8 @@ def has_probabilities(last: Any) -> bool:
     """Whether a classifier's answer is its probabilities."""
     if is_a(last, "SGDClassifier"):
         return bool(last.loss == "log_loss")
-    if not any(cls.__module__.startswith("sklearn.") for cls in type(last).__mro__[:1]):
-        return hasattr(last, "predict_proba")  # of another library: trees
+    if not type(last).__module__.startswith("sklearn."):
+        return hasattr(last, "predict_proba")  # of another library, or of the user's own
     soft = is_a(last, "VotingClassifier") and last.voting == "soft"
     return soft or is_a(last, *WITH_PROBABILITIES)
 
@@ -136,7 +138,7 @@ def way_out(estimator: Any) -> str:
 
 def changed(estimator: Any) -> str:
     """Why an estimator may compute something else than scikit-learn's classes do, or nothing."""
-    return next(filter(None, map(_changed, _all_parts(estimator))), "")
+    return next(filter(None, map(changed_itself, _all_parts(estimator))), "")
 
 
 def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
@@ -166,7 +168,8 @@ def _all_parts(estimator: Any) -> Iterator[Any]:
             yield from _all_parts(part)
 
 
-def _changed(part: Any) -> str:
+def changed_itself(part: Any) -> str:
+    """The same of an estimator, whatever is inside it."""
     cls = type(part)
     if not cls.__module__.startswith("sklearn."):
         return f"{cls.__name__} is a class of its own"

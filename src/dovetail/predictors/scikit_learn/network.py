@@ -90,7 +90,7 @@ def _written(step: Any, writers: dict[str, Writer]) -> Iterator[nn.Module]:
     if write is None:
         raise PredictorError(
             f"{type(step).__name__} cannot be written as a network; dovetail takes the classes of "
-            "scikit-learn's that docs/predictors.md lists, and pipelines of them. For this one, "
+            "scikit-learn's that its page on predictors lists, and pipelines of them. For this one, "
             f"{way_out(step)}"
         )
     check_is_fitted(step)

@@ -26,11 +26,13 @@ from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
-from dovetail.predictors.scikit_learn.answer import own_answer
+from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors.scikit_learn.answer import finds_the_nearest, own_answer
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     changed,
+    changed_itself,
     features_of,
     has_binary_probability,
     is_classifier,
@@ -40,6 +42,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     way_out,
 )
 from dovetail.predictors.scikit_learn.network import modules_of
+from dovetail.predictors.scikit_learn.trees_inside import is_sum_of_trees, sum_of_trees
 from dovetail.predictors.torch.module import TorchPredictor
 
 AGREEMENT = 1e-6
@@ -79,6 +82,8 @@ class ScikitLearnPredictor:
         answer = self._answer(X)
         is_float64 = answer.dtype == np.float64
         self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
+        if answering_method(self._estimator) == "nearness" and answer.shape[1] > 1:
+            self._require_nearest(X, answer)
         gives_logits = means_logits(self._estimator)
         gives_shares = not gives_logits and answering_method(self._estimator) in ("predict_proba", "classes")
         return replace(
@@ -95,7 +100,15 @@ class ScikitLearnPredictor:
             layers=self.layers,
             computation=self.computation,
             program=self.program,
+            trees=self.trees if is_sum_of_trees(self._estimator) else None,
         )
+
+    def trees(self) -> TreeEnsemble:
+        """The estimator as it is now as one tree ensemble, where it is a sum of them."""
+        reason = changed_itself(self._estimator)  # trees are compared, cut by cut
+        if reason:
+            raise PredictorError(f"{self.name} cannot be read as trees: {reason}.")
+        return sum_of_trees(self._estimator, both_classes=self._both_classes)
 
     def network(self) -> nn.Sequential:
         """The estimator as it is now, as a float64 network."""
@@ -152,6 +165,13 @@ class ScikitLearnPredictor:
             raise PredictorError(
                 f"{self.name} does not compute what dovetail makes of its coefficients (is a method "
                 f"overridden?); {way_out(self._estimator)}"
+            )
+
+    def _require_nearest(self, X: FloatArray, scores: FloatArray) -> None:
+        if not finds_the_nearest(self._estimator, X, scores):
+            raise PredictorError(
+                f"{self.name} does not find the nearest of its centres (is a method overridden?); "
+                f"{way_out(self._estimator)}"
             )
 
     def _operations(self) -> tuple[Layer, ...]:

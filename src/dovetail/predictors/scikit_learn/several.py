@@ -14,14 +14,16 @@ from torch import Tensor, nn
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
+from dovetail.predictors.scikit_learn.branches import joined
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
     features_of,
     has_binary_probability,
     is_classifier,
+    last_step,
     way_out,
 )
-from dovetail.predictors.scikit_learn.modules import Steps, dense, joined
+from dovetail.predictors.scikit_learn.modules import Steps, dense
 
 
 class Write(Protocol):
@@ -75,7 +77,7 @@ def bagged(estimator: Any, write: Write) -> Iterator[nn.Module]:
     members, chosen = estimator.estimators_, estimator.estimators_features_
     for one in members:
         _require_probabilities(estimator, one)
-        if is_classifier(estimator) and len(one.classes_) != len(estimator.classes_):
+        if is_classifier(estimator) and len(last_step(one).classes_) != len(estimator.classes_):
             raise PredictorError(
                 f"{type(estimator).__name__}: one of its estimators has not seen all classes; "
                 f"{way_out(estimator)}"
@@ -106,7 +108,7 @@ def _require_probabilities(estimator: Any, one: Any) -> None:
 def most_votes(estimator: Any, write: Write) -> Iterator[nn.Module]:
     """VotingClassifier by classes: each estimator has a vote, and the first of equal classes wins."""
     members, every = estimator.estimators_, np.arange(features_of(estimator))
-    widths = [1 if _is_one_column(one) else len(one.classes_) for one in members]
+    widths = [_columns(one) for one in members]
     yield from joined([(every, [*write(one)]) for one in members], every.size)
     weights = estimator._weights_not_none
     shares = [1.0] * len(members) if weights is None else [float(weight) for weight in weights]
@@ -133,8 +135,10 @@ class _Ballot:
         return np.asarray(winners[:, 1:] if self._classes == 2 else winners)
 
 
-def _is_one_column(one: Any) -> bool:
-    return len(one.classes_) == 2
+def _columns(one: Any) -> int:
+    """How many a classifier gives: of two classes one, unless they are centres."""
+    classes = len(last_step(one).classes_)
+    return 1 if classes == 2 and answering_method(one) != "nearness" else classes
 
 
 def stacked(estimator: Any, write: Write) -> Iterator[nn.Module]:

@@ -1,21 +1,33 @@
-"""Trees as a part of a larger estimator: in a vote, in a stack, one for each output."""
+"""Trees as a part of a larger estimator: in a vote, in a stack, one for each output.
+
+As a part they are a step function. Where nothing but trees is averaged or put side by side, the whole is a
+tree ensemble again, for the methods that know cells.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from torch import nn
 
+from dovetail.core.arrays import FloatArray
 from dovetail.core.predictor import as_predictor
+from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors import PREDICTORS
+from dovetail.predictors.scikit_learn.estimator import is_a, is_classifier
 from dovetail.predictors.scikit_learn.modules import Steps
+from dovetail.predictors.trees.combination import combined
 from dovetail.predictors.trees.predictor import TreePredictor
 
 LIBRARIES = ("XGBoost", "LightGBM", "scikit-learn trees")
 """Of the table of predictors: those that are tree ensembles."""
+
+_readers: WeakKeyDictionary[Any, TreePredictor] = WeakKeyDictionary()
+"""Of estimators that were read before: they know what was compared already, cut by cut."""
 
 
 def is_trees(estimator: Any) -> bool:
@@ -26,10 +38,49 @@ def is_trees(estimator: Any) -> bool:
 
 def trees_inside(estimator: Any, *, both_classes: bool) -> Iterator[nn.Module]:
     """The flat form, once it agrees with the estimator; a step function."""
-    predictor = as_predictor(estimator)
-    assert isinstance(predictor, TreePredictor)
+    yield Steps(replace(_flat(estimator, both_classes=both_classes), in_order=False).values)
+
+
+def _flat(estimator: Any, *, both_classes: bool = False) -> TreeEnsemble:
+    predictor = _readers.get(estimator)
+    if predictor is None:
+        found = as_predictor(estimator)
+        assert isinstance(found, TreePredictor)
+        predictor = _readers[estimator] = found
     ensemble = predictor.trees()
     if both_classes and ensemble.outputs == 1:
         forms = predictor.describe(np.zeros((1, ensemble.features))).other_forms
         ensemble = next((form.trees() for form in forms if isinstance(form, TreePredictor)), ensemble)
-    yield Steps(replace(ensemble, in_order=False).values)
+    return ensemble
+
+
+def is_sum_of_trees(estimator: Any) -> bool:
+    """Whether nothing but trees without a link is averaged, or put side by side."""
+    if (
+        not is_a(estimator, "_MultiOutputEstimator", "_BaseVoting")
+        or getattr(estimator, "voting", "") == "hard"
+    ):
+        return False
+    members = estimator.estimators_
+    return all(map(is_trees, members)) and all(_flat(one).link == "identity" for one in members)
+
+
+def sum_of_trees(estimator: Any, *, both_classes: bool) -> TreeEnsemble:
+    """As one ensemble; of two classes the second's share, unless both are meant."""
+    if is_a(estimator, "_MultiOutputEstimator"):
+        side_by_side = [_flat(one) for one in estimator.estimators_]
+        return combined(side_by_side, [*_places([one.outputs for one in side_by_side])])
+    given = estimator._weights_not_none
+    shares = np.ones(len(estimator.estimators_)) if given is None else np.asarray(given, dtype=np.float64)
+    both = both_classes and is_classifier(estimator)
+    ensembles = [_flat(one, both_classes=both) for one in estimator.estimators_]
+    identity = np.eye(ensembles[0].outputs)
+    return combined(ensembles, [share * identity for share in shares / shares.sum()])
+
+
+def _places(widths: list[int]) -> Iterator[FloatArray]:
+    """For each part, the matrix that puts its outputs where they belong among all."""
+    begin = 0
+    for width in widths:
+        yield np.eye(sum(widths))[:, begin : begin + width]
+        begin += width
