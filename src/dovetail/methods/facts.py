@@ -99,7 +99,7 @@ class Facts:
     cuts: int = 0
     """Of the inputs of these, within their box, where anything is to be proved; else 0."""
     curves: int = 0
-    """Quadratic functions, where all else is rows or networks that can be written as rows; else 0."""
+    """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
     only_curves: bool = False
     """Whether there are no other predictors."""
 

@@ -94,7 +94,7 @@ class _Run:
         proves: bool,
     ) -> None:
         """`looked_at` are points, over the columns of the problem, that are worth a tangent."""
-        self._context, self._written, self._proves = context, written, proves
+        self._context, self._plan, self._written, self._proves = context, plan, written, proves
         self._progress = Progress(context)
         self._cutoff = self._current_cutoff()
         own = written.problem.mip.minimised().as_checked()
@@ -190,7 +190,7 @@ class _Run:
         return False
 
     def _on_curves(self, z: FloatArray) -> bool:
-        """Whether a point of the planes is one of the curves: then nothing is left to be said, by SCIP either."""
+        """Whether a point of the planes is one of the curves: then SCIP has no more to say, either."""
         return all(
             abs(curve.value(z) - z[curve.output]) <= MIP_MISSED * max(1.0, abs(z[curve.output]))
             for curve in self._curves
@@ -234,7 +234,7 @@ class _Run:
         """Offer a point, and keep the tangents at it."""
         if z is None:
             return
-        point = self._written.restrict(z)
+        point = self._plan.point(z, of_bound=self._proves)
         self._context.incumbent.offer(point, "quadratic")
         self.looked_at.append(point)
         self._keep_tangents(point)
