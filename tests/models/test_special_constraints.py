@@ -148,3 +148,19 @@ def test_a_size_that_nothing_limits_is_kept():
         model.setObjective(r)
         result = dt.solve(model, time_limit=3.0, log=False)
         assert result.objective == pytest.approx(3.0, abs=1e-4)
+
+
+def test_absolute_values_of_pyomo():
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(bounds=(-3, 3))
+    model.y = pyo.Var(bounds=(-3, 3))
+    model.row = pyo.Constraint(expr=abs(model.x - 2) + 0.5 * abs(model.y) <= 1)
+    model.goal = pyo.Objective(expr=model.x - model.y + 0.25 * abs(model.x + model.y) + model.y**2)
+    result = dt.solve(model, time_limit=10.0, log=False)
+    X, Y = np.meshgrid(np.linspace(-3, 3, 601), np.linspace(-3, 3, 601))
+    inside = np.abs(X - 2) + 0.5 * np.abs(Y) <= 1.0 + 1e-9
+    best = (X - Y + 0.25 * np.abs(X + Y) + Y**2)[inside].min()
+    assert result.status == "optimal"
+    assert best - 1e-3 <= result.objective <= best + 1e-6
+    assert pyo.value(model.goal) == pytest.approx(result.objective, abs=1e-5)
+    assert len(result.value([model.x, model.y])) == 2
