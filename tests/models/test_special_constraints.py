@@ -138,6 +138,14 @@ def test_auxiliary_columns_are_nobodys():
         assert result.value([x, r]) == pytest.approx(np.array([x.X, r.X]))
 
 
+def test_a_maximum_without_a_constant_has_none():
+    with gp.Env(params={"OutputFlag": 0}) as env, gp.Model(env=env) as model:
+        x = [model.addVar(ub=3.0) for _ in range(3)]
+        model.addGenConstrMax(x[0], x[1:])
+        model.addGenConstrMin(x[1], x[2:])
+        assert len(foreign_model(model).read().indicators) == 2 + 1
+
+
 def test_a_size_that_nothing_limits_is_kept():
     """Without bounds there is no big M: a block takes the place of rows, and points are still exact."""
     with gp.Env(params={"OutputFlag": 0}) as env, gp.Model(env=env) as model:
