@@ -105,15 +105,24 @@ def _curves(context: SolveContext, quadratic: dict[str, tuple[QuadraticFunction,
     upper = np.where(fixed, problem.mip.upper, box.upper)
     curves = []
     for block in context.problem.blocks:
-        for sample, outputs in zip(block.inputs, block.outputs, strict=True):
-            if block.name not in quadratic:
-                break
-            low, high = lower[sample], upper[sample]
-            slack = block_slack(block, low[None], high[None])[0]
+        if block.name not in quadratic:
+            continue
+        low, high = lower[block.inputs], upper[block.inputs]
+        slack = _slack(block, low, high)
+        for i, (inputs, outputs) in enumerate(zip(block.inputs, block.outputs, strict=True)):
             for k, function in enumerate(quadratic[block.name]):
-                off = float(slack[k]) + _mismatch(function, low, high)
-                curves.append(Curve.of(int(outputs[k]), sample, function, (low, high), off))
+                off = float(slack[i, k]) + _mismatch(function, low[i], high[i])
+                curves.append(Curve.of(int(outputs[k]), inputs, function, (low[i], high[i]), off))
     return tuple(curves)
+
+
+def _slack(block: Block, low: FloatArray, high: FloatArray) -> FloatArray:
+    """(samples, outputs) how far each sample may be from its functions; infinite where inputs have no bound."""
+    slack = np.full(block.outputs.shape, np.inf)
+    finite = np.all(np.isfinite(low) & np.isfinite(high), axis=1)
+    if np.any(finite):
+        slack[finite] = block_slack(block, low[finite], high[finite])
+    return slack
 
 
 def _mismatch(function: QuadraticFunction, low: np.ndarray, high: np.ndarray) -> float:
