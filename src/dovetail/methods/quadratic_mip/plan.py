@@ -117,7 +117,7 @@ def _curves(context: SolveContext, quadratic: dict[str, tuple[QuadraticFunction,
 
 
 def _slack(block: Block, low: FloatArray, high: FloatArray) -> FloatArray:
-    """(samples, outputs) how far each sample may be from its functions; infinite where inputs have no bound."""
+    """(samples, outputs) how far samples may be from their functions; infinite where inputs have no bound."""
     slack = np.full(block.outputs.shape, np.inf)
     finite = np.all(np.isfinite(low) & np.isfinite(high), axis=1)
     if np.any(finite):
