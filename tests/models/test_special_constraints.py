@@ -138,6 +138,14 @@ def test_auxiliary_columns_are_nobodys():
         assert result.value([x, r]) == pytest.approx(np.array([x.X, r.X]))
 
 
+def test_a_maximum_without_a_constant_has_none():
+    with gp.Env(params={"OutputFlag": 0}) as env, gp.Model(env=env) as model:
+        x = [model.addVar(ub=3.0) for _ in range(3)]
+        model.addGenConstrMax(x[0], x[1:])
+        model.addGenConstrMin(x[1], x[2:])
+        assert len(foreign_model(model).read().indicators) == 2 + 1
+
+
 def test_a_size_that_nothing_limits_is_kept():
     """Without bounds there is no big M: a block takes the place of rows, and points are still exact."""
     with gp.Env(params={"OutputFlag": 0}) as env, gp.Model(env=env) as model:
@@ -148,3 +156,19 @@ def test_a_size_that_nothing_limits_is_kept():
         model.setObjective(r)
         result = dt.solve(model, time_limit=3.0, log=False)
         assert result.objective == pytest.approx(3.0, abs=1e-4)
+
+
+def test_absolute_values_of_pyomo():
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(bounds=(-3, 3))
+    model.y = pyo.Var(bounds=(-3, 3))
+    model.row = pyo.Constraint(expr=abs(model.x - 2) + 0.5 * abs(model.y) <= 1)
+    model.goal = pyo.Objective(expr=model.x - model.y + 0.25 * abs(model.x + model.y) + model.y**2)
+    result = dt.solve(model, time_limit=10.0, log=False)
+    X, Y = np.meshgrid(np.linspace(-3, 3, 601), np.linspace(-3, 3, 601))
+    inside = np.abs(X - 2) + 0.5 * np.abs(Y) <= 1.0 + 1e-9
+    best = (X - Y + 0.25 * np.abs(X + Y) + Y**2)[inside].min()
+    assert result.status == "optimal"
+    assert best - 1e-3 <= result.objective <= best + 1e-6
+    assert pyo.value(model.goal) == pytest.approx(result.objective, abs=1e-5)
+    assert len(result.value([model.x, model.y])) == 2

@@ -48,6 +48,8 @@ class SpecialConstraints:
             chosen.append(self._binary(name))
             self._if(name, chosen[-1], 1, [result], [sign], sign * constant)
         self._row(name, chosen, np.ones(len(chosen)).tolist(), 1.0, 1.0)
+        most = max(self._most(column, sign) for column in columns) if columns else -np.inf
+        self._limit(name, result, sign, max(most, sign * constant if np.isfinite(constant) else -np.inf))
 
     def absolute(self, name: str, result: int, column: int) -> None:
         """result = |column|."""
@@ -55,6 +57,7 @@ class SpecialConstraints:
         for active, sign in ((1, 1.0), (0, -1.0)):
             self._row(name, [result, column], [1.0, -sign], 0.0, np.inf)
             self._if(name, positive, active, [result, column], [1.0, -sign], 0.0)
+        self._limit(name, result, 1.0, max(self._most(column, 1.0), self._most(column, -1.0)))
 
     def sum_of_sizes(self, name: str, result: int, columns: Columns) -> None:
         """result = sum of |column|."""
@@ -68,7 +71,7 @@ class SpecialConstraints:
     def _sizes(self, name: str, columns: Columns) -> list[int]:
         sizes = []
         for column in columns:
-            sizes.append(self._column(name, np.inf))
+            sizes.append(self._column(name, max(self._most(column, 1.0), self._most(column, -1.0))))
             self.absolute(name, sizes[-1], column)
         return sizes
 
@@ -143,6 +146,18 @@ class SpecialConstraints:
             values = np.concatenate([values, [values[-1] + last * (high - points[-1])]])
             points = np.concatenate([points, [high]])
         return points, values
+
+    def _most(self, column: int, sign: float) -> float:
+        """What sign times a column is at most."""
+        k = column - self.mip.n_columns
+        lower, upper = (self.mip.lower, self.mip.upper) if k < 0 else (self._lower, self._upper)
+        at = column if k < 0 else k
+        return float(upper[at] if sign > 0 else -lower[at])
+
+    def _limit(self, name: str, column: int, sign: float, most: float) -> None:
+        """What follows from bounds, said as a row: nothing else gives a result its big M."""
+        if np.isfinite(most) and self._most(column, sign) > most:
+            self._row(name, [column], [sign], -np.inf, most)
 
     def _used(self, name: str, column: int) -> int:
         """A binary that is 1 where the column is not 0: itself, where it is one."""

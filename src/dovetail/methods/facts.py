@@ -102,7 +102,7 @@ class Facts:
     tree_components: int = 0
     """Components of these that share rows; else 0."""
     curves: int = 0
-    """Quadratic functions, where all else is rows or networks that can be written as rows; else 0."""
+    """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
     only_curves: bool = False
     """Whether there are no other predictors."""
 

@@ -222,7 +222,7 @@ PHASES = (
     ),
     Phase(
         "quadratic MIP",
-        f"quadratic functions beside networks of at most {MOST_NEURONS} neurons that can change sign",
+        f"such, beside trees or networks of at most {MOST_NEURONS} neurons that can change sign",
         lambda facts: facts.curves > 0 and not facts.only_curves,
         CURVES_SHARE,
         lambda options: QuadraticMip(),

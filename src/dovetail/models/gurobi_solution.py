@@ -2,7 +2,7 @@
 
 gurobipy has no other way to a solution that its attributes speak of. The bounds are put back as changes that
 wait, as all changes of gurobipy do: the next `update` or `optimize` writes them down, and takes the values
-away. A restricted licence solves no model of more than 2,000 variables.
+away. A restricted licence solves no model of more than 2,000 variables, of 200 with quadratic terms.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def _fault(model: Any) -> str:
         model.optimize()
     except Exception as reason:  # gurobipy's own, which this file does not import
         if getattr(reason, "errno", 0) == TOO_LARGE:
-            return f"it has {model.NumVars} variables, and a restricted licence of Gurobi solves up to 2,000"
+            most = "200 with quadratic terms" if model.NumQNZs or model.NumQConstrs else "2,000"
+            return f"it has {model.NumVars} variables, and a restricted licence of Gurobi solves up to {most}"
         return f"Gurobi says {reason}"
     return "" if model.Status == OPTIMAL else f"Gurobi solves it with the status {model.Status}"
 

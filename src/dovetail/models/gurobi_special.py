@@ -11,6 +11,7 @@ import numpy as np
 from dovetail.core.arrays import IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.indicator import Indicator
+from dovetail.core.mip import INFINITY
 from dovetail.core.special_constraints import SpecialConstraints
 
 MAX, MIN, ABS, AND, OR, NORM, INDICATOR, PWL = 0, 1, 2, 3, 4, 5, 7, 8
@@ -75,8 +76,8 @@ def _general(model: Any, constraint: Any, name: str) -> Special:
 
 
 def _size(constant: float) -> float:
-    """What Gurobi has for infinite, it means."""
-    return constant if abs(constant) < 1e100 else np.inf
+    """A constant of a maximum; Gurobi has 1e30, of either sign, where its owner gave none."""
+    return constant if abs(constant) < INFINITY else np.inf
 
 
 def _indicator(model: Any, constraint: Any, name: str) -> Special:
@@ -95,7 +96,7 @@ def _indicator(model: Any, constraint: Any, name: str) -> Special:
 def _norm(name: str, result: Any, parts: list[Any], which: float) -> Special:
     if which == 1.0:
         return Special([result, *parts], lambda to, x: to.sum_of_sizes(name, x[0], x[1:]))
-    if which > 1e100:
+    if which >= INFINITY:
         return Special([result, *parts], lambda to, x: to.largest_size(name, x[0], x[1:]))
     remedy = (
         "write its square as a quadratic expression"

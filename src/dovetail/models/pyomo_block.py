@@ -7,7 +7,7 @@ fixed variables have broken.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,9 +15,12 @@ import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.common.modeling import unique_component_name
+from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from pyomo.core.base.param import ParamData
 from pyomo.core.base.var import VarData
+from pyomo.core.expr.numeric_expr import AbsExpression
+from pyomo.core.expr.visitor import replace_expressions
 from pyomo.repn import generate_standard_repn
 
 from dovetail.core.arrays import FloatArray, ObjectArray
@@ -69,6 +72,8 @@ class PyomoModel:
             raise ModelError("the Pyomo model has no variables; add them first.")
         ordered = _ordered_sets(self._model, columns) if rows else []
         special = SpecialConstraints(_mip(columns, lines, objective))
+        for size, inside in lines.sizes:
+            special.absolute("absolute value", size, inside)
         for name, level, members in ordered:
             if level == 1:
                 special.at_most(name, members, 1)
@@ -192,6 +197,8 @@ class _Lines:
     upper: list[float] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     quadratics: list[QuadraticTerms] = field(default_factory=list)
+    sizes: list[tuple[int, int]] = field(default_factory=list)
+    """Columns of which the first is the absolute value of the second: neither is a variable of the model."""
 
     def add_constraints(self, model: Any) -> None:
         """All active ones; fixed variables are numbers in them."""
@@ -203,14 +210,34 @@ class _Lines:
                 raise UnsupportedError(
                     f"constraint {name} has no limits that are numbers ({reason})."
                 ) from None
-            line = _expanded(f"constraint {name}", body)
-            self._add_quadratic(len(self.names), line)
-            self.data.extend(line.linear_coefs)
-            self.indices.extend(map(self.columns.place, line.linear_vars))
-            self.indptr.append(len(self.data))
-            self.lower.append(-np.inf if low is None else low - line.constant)
-            self.upper.append(np.inf if high is None else high - line.constant)
-            self.names.append(name)
+            self._add(name, self._expanded(f"constraint {name}", body), low, high)
+
+    def _add(self, name: str, line: Any, low: float | None, high: float | None) -> None:
+        self._add_quadratic(len(self.names), line)
+        self.data.extend(line.linear_coefs)
+        self.indices.extend(map(self.columns.place, line.linear_vars))
+        self.indptr.append(len(self.data))
+        self.lower.append(-np.inf if low is None else low - line.constant)
+        self.upper.append(np.inf if high is None else high - line.constant)
+        self.names.append(name)
+
+    def _expanded(self, what: str, expression: Any) -> Any:
+        """An expression as coefficients of variables and of products; absolute values become variables."""
+        line = _expanded(what, expression)
+        found = [] if line.nonlinear_expr is None else list(_absolutes(line.nonlinear_expr))
+        if not found:
+            return _require_quadratic(what, line)
+        sizes = {id(node): self._size(what, node.args[0]) for node in found}
+        return _require_quadratic(what, _expanded(what, replace_expressions(expression, sizes)))
+
+    def _size(self, what: str, expression: Any) -> Any:
+        """A variable of dovetail's own that is the absolute value of an expression."""
+        size, inside = pyo.Var(bounds=(0.0, None)), pyo.Var(bounds=compute_bounds_on_expr(expression))
+        for variable in (size, inside):
+            variable.construct()
+        self._add(what, _require_quadratic(what, _expanded(what, expression - inside)), 0.0, 0.0)
+        self.sizes.append((self.columns.place(size), self.columns.place(inside)))
+        return size
 
     def add_objective(self, model: Any) -> _Objective:
         """The active one; no objective is one of zero."""
@@ -222,7 +249,7 @@ class _Lines:
             )
         if not active:
             return _Objective()
-        line = _expanded(f"objective {active[0].name}", active[0].expr)
+        line = self._expanded(f"objective {active[0].name}", active[0].expr)
         self._add_quadratic(None, line)
         return _Objective(
             "min" if active[0].is_minimizing() else "max",
@@ -265,15 +292,27 @@ class _Objective:
 def _expanded(what: str, expression: Any) -> Any:
     """An expression as a constant, and coefficients of variables that are not fixed and of their products."""
     try:
-        line = generate_standard_repn(expression, compute_values=True, quadratic=True)
+        return generate_standard_repn(expression, compute_values=True, quadratic=True)
     except ValueError as reason:  # a parameter or a fixed variable without a value
         raise ModelError(f"{what} cannot be computed ({reason}).") from None
+
+
+def _require_quadratic(what: str, line: Any) -> Any:
     if line.nonlinear_expr is not None:
         raise UnsupportedError(
             f"{what} has {line.nonlinear_expr}, which is neither linear nor quadratic; compute it in a "
             "predictor (a function of numpy arrays is one), and use its output variable instead."
         )
     return line
+
+
+def _absolutes(expression: Any) -> Iterator[Any]:
+    """The absolute values in an expression; not those inside of others."""
+    if isinstance(expression, AbsExpression):
+        yield expression
+    elif getattr(expression, "is_expression_type", bool)():
+        for part in expression.args:
+            yield from _absolutes(part)
 
 
 def _mip(columns: _Columns, lines: _Lines, objective: _Objective | None) -> Mip:

@@ -58,8 +58,11 @@ class QuadraticForm:
             features=len(self.function.centre),
             smooth=True,
             program=self._program,
-            quadratic=lambda features: (self.function,),
+            quadratic=self._functions,
         )
+
+    def _functions(self, features: int) -> tuple[QuadraticFunction, ...]:
+        return (self.function,)
 
     def _program(self, features: int) -> Program:
         recording = Recording(features, formats={"float64"})

@@ -12,6 +12,7 @@ only SCIP, or branching over inputs, goes on from there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
@@ -32,7 +33,7 @@ from dovetail.mip.scip_quadratic import solve_quadratic
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.engine import MipAnswer, Quadratic
 from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
@@ -44,6 +45,12 @@ LP_ROUNDS, MIP_ROUNDS = 200, 50
 """Of tangents: LPs are quick, and a MILP that needs more is better left to SCIP."""
 WORTH, PATIENCE = 1e-3, 3
 """LPs before MILPs go on while the bound rises by this part of itself, now and then."""
+FIRST_GAP, NARROWING = 1e-2, 0.1
+"""MILPs before the last are solved to a part of the gap that is left: their points are good for tangents."""
+LOOK_SHARE = 0.1
+"""Of the time left: what our own tree may use of, when a MILP before the last is looked at again."""
+KEPT_POINTS = 5
+"""Whose tangents the rows for a bound begin with: the last ones are the best."""
 PLANES_SHARE = 0.4
 """Of the time, where SCIP may follow: it is mostly the better one for what planes cannot close."""
 POINTS_SHARE = 0.5
@@ -63,13 +70,14 @@ class QuadraticMip:
         if plan is None:
             return MethodOutcome(StopReason.STALLED, 0, f"quadratic MIP: {NONE}")
         context.monitor.say(f"  proof: {len(plan.curves)} quadratic functions by planes")
+        looked_at: list[FloatArray] = []
         if plan.written.relaxed is not None or not plan.written.proves:
             share = POINTS_SHARE if plan.written.proves else 1.0
-            _Run(context, plan, plan.written, proves=False).run(
-                context.budget.part(share * context.budget.left)
-            )
+            run = _Run(context, plan, plan.written, proves=False)
+            run.run(context.budget.part(share * context.budget.left))
+            looked_at = run.looked_at
         if plan.written.proves and not context.over:
-            _Run(context, plan, plan.written.for_bounds, proves=True).run(context.budget)
+            _Run(context, plan, plan.written.for_bounds, looked_at, proves=True).run(context.budget)
         return MethodOutcome(context.over or StopReason.STALLED, len(context.monitor.trace))
 
 
@@ -77,9 +85,16 @@ class _Run:
     """One program and its planes."""
 
     def __init__(
-        self, context: SolveContext, plan: QuadraticPlan, written: Reformulated, *, proves: bool
+        self,
+        context: SolveContext,
+        plan: QuadraticPlan,
+        written: Reformulated,
+        looked_at: Sequence[FloatArray] = (),
+        *,
+        proves: bool,
     ) -> None:
-        self._context, self._written, self._proves = context, written, proves
+        """`looked_at` are points, over the columns of the problem, that are worth a tangent."""
+        self._context, self._plan, self._written, self._proves = context, plan, written, proves
         self._progress = Progress(context)
         self._cutoff = self._current_cutoff()
         own = written.problem.mip.minimised().as_checked()
@@ -88,6 +103,9 @@ class _Run:
         self._mip = replace(own, lower=limits[0], upper=np.maximum(*limits))
         self._curves = [curve.within(box.lower, box.upper) for curve in plan.curves]
         self._planes: list[Plane] = [plane for curve in self._curves for plane in curve.envelope()]
+        self.looked_at: list[FloatArray] = []
+        for point in looked_at[-KEPT_POINTS:]:
+            self._keep_tangents(point)
         self._convex = self._convex_program()
         self._best = -np.inf
 
@@ -118,10 +136,10 @@ class _Run:
         part = budget.part(PLANES_SHARE * budget.left) if scip else budget
         with self._context.stopwatch.measure("engine"):
             self._look_at(self._polished(None, part))
-            self._by_lps(part)
+            settled = self._by_lps(part)
             if np.any(self._mip.integer):
-                self._by_mips(part)
-        if scip and not self._over(budget):
+                settled = self._by_mips(part)
+        if scip and not settled and not self._over(budget):
             self._by_scip(budget)
 
     def _over(self, budget: Budget) -> bool:
@@ -129,8 +147,8 @@ class _Run:
 
     # ---- planes
 
-    def _by_lps(self, budget: Budget) -> None:
-        """Tangents where LPs end; of a program without integers, until the bound meets the best point."""
+    def _by_lps(self, budget: Budget) -> bool:
+        """Tangents where LPs end; of a program without integers, until its best point is on all curves."""
         mip, idle = self._mip, 0
         lp = SafeLp(with_planes(mip, self._planes), seed=self._context.seed, threads=self._context.threads)
         whole, reached = bool(np.any(mip.integer)), -np.inf
@@ -139,43 +157,67 @@ class _Run:
             if not whole:
                 self._claim(answer.bound)
             if answer.x is None or self._over(budget):
-                return
+                break
             idle = idle + 1 if whole and answer.bound < reached + WORTH * (1.0 + abs(reached)) else 0
             reached = max(reached, answer.bound)
             new = self._cut_off(answer.x, MISSED)
             if not whole:
                 self._look_at(answer.x)
-            if not new or idle > PATIENCE or self._over(budget):
-                return
+            if not new:
+                return self._on_curves(answer.x)
+            if idle > PATIENCE or self._over(budget):
+                break
             lp.add_rows(*as_rows(new, mip.n_columns))
+        return False
 
-    def _by_mips(self, budget: Budget) -> None:
+    def _by_mips(self, budget: Budget) -> bool:
         """The same with integers."""
+        last = False
         for _ in range(MIP_ROUNDS):
-            answer = self._asked(with_planes(self._mip, self._planes), budget)
+            gap = GAP if last else self._gap()
+            answer = self._asked(with_planes(self._mip, self._planes), budget, gap)
             if answer is None or answer.x is None or self._over(budget):
-                return
+                break
             new = self._cut_off(answer.x, MIP_MISSED)
             self._look_at(answer.x)
             self._look_at(self._polished(answer.x, budget))
             self._progress.record(answer.value, exact=answer.exact)
-            if self._over(budget) or not (new or answer.status is not MipStatus.OPTIMAL):
-                return
+            if self._over(budget):
+                break
+            if not new and last:
+                return self._on_curves(answer.x)
+            last = last or not new
+        return False
 
-    def _asked(self, mip: Mip, budget: Budget) -> MipAnswer | None:
+    def _on_curves(self, z: FloatArray) -> bool:
+        """Whether a point of the planes is one of the curves: then SCIP has no more to say, either."""
+        return all(
+            abs(curve.value(z) - z[curve.output]) <= MIP_MISSED * max(1.0, abs(z[curve.output]))
+            for curve in self._curves
+        )
+
+    def _gap(self) -> float:
+        """What the next MILP is solved to: a part of what is left."""
+        left = (self._current_cutoff() - self._best) / (1.0 + abs(self._best))
+        return float(np.clip(NARROWING * left, GAP, FIRST_GAP)) if np.isfinite(left) else FIRST_GAP
+
+    def _asked(self, mip: Mip, budget: Budget, gap: float) -> MipAnswer | None:
         """One MILP, and what it proves."""
         context, nothing = self._context, np.empty(0, dtype=np.int64)
+        known = context.incumbent.x
+        start = None if known is None else self._written.lift(known)
         objective = Quadratic.linear(mip.cost, mip.offset)
         try:
             session = engine_for("highs", mip, nothing).load(
                 mip, nothing, seed=context.seed, threads=context.threads
             )
-            answer = session.solve(objective, budget=budget, gap=GAP, cutoff=self._cutoff)
+            answer = session.solve(objective, budget=budget, start=start, gap=gap, cutoff=self._cutoff)
         except EngineError:
             return None
         if self._proves:
             settings = EngineSettings(context.seed, context.threads)
-            self._claim(stands(mip, answer, settings, budget, self._cutoff).bound)
+            part = budget if gap == GAP else budget.part(LOOK_SHARE * budget.left)
+            self._claim(stands(mip, answer, settings, part, self._cutoff).bound)
         return answer
 
     def _cut_off(self, z: FloatArray, missed: float) -> list[Plane]:
@@ -192,8 +234,13 @@ class _Run:
         """Offer a point, and keep the tangents at it."""
         if z is None:
             return
-        self._context.incumbent.offer(self._written.restrict(z), "quadratic")
-        self._planes += [plane for curve in self._curves if (plane := curve.below(z)) is not None]
+        point = self._plan.point(z, of_bound=self._proves)
+        self._context.incumbent.offer(point, "quadratic")
+        self.looked_at.append(point)
+        self._keep_tangents(point)
+
+    def _keep_tangents(self, point: FloatArray) -> None:
+        self._planes += [plane for curve in self._curves if (plane := curve.below(point)) is not None]
 
     def _polished(self, z: FloatArray | None, budget: Budget) -> FloatArray | None:
         """The best point with the integers of `z`, or without integrality, where that is a convex program."""

@@ -1,23 +1,31 @@
-"""Whether a problem is rows, networks that can be written as rows, and quadratic functions."""
+"""Whether a problem is rows, quadratic functions, and networks or trees that can be written as rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dovetail.analysis.boxes import tight_box, tightened_box
+from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_problem
+from dovetail.bounds.box import Box
+from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.problem import Problem
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.methods.quadratic_mip.curve import Curve
+from dovetail.methods.split_mip import split_form
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, relu_plan
+from dovetail.reformulations.tree_splits import TreeSplits, cells_of
 from dovetail.run.context import SolveContext
 
 FACTORED = 1e-13
 """What factors of a matrix may be off by, relative to its largest number: a thousand roundings."""
+
+MOST_CUTS = 5_000
+"""Binaries of trees as rows: with more, engines find no point in a minute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +34,18 @@ class QuadraticPlan:
 
     written: Reformulated
     curves: tuple[Curve, ...]
-    unstable: int
+    unstable: int = 0
     """Neurons that may change sign."""
+    trees: TreeProblem | None = None
+    """Where the predictors beside the curves are tree ensembles: what rows for points are made of."""
+    loose_trees: TreeProblem | None = None
+    """The same of rows for a bound."""
+
+    def point(self, z: FloatArray, *, of_bound: bool) -> FloatArray:
+        """What a point of the MIP means: one that is a hair outside the cells it chose is moved into them."""
+        point = self.written.restrict(z)
+        trees = self.loose_trees if of_bound else self.trees
+        return point if trees is None else trees.cells.moved_into(point, cells_of(trees, point.size, z))
 
 
 def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
@@ -37,16 +55,29 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     if not quadratic:
         return None
     rest = _without(problem, quadratic)
-    box, unstable = context.once(tight_box), 0
     relaxed = None if context.relaxed is None else _without(context.relaxed, quadratic)
+    curves = _curves(context, quadratic)
+    if any(block.description.trees is not None for block in rest.blocks):
+        return _with_trees(replace(context, problem=rest, relaxed=relaxed, _kept={}, _whole=None), curves)
+    box = context.once(tight_box)
     written = Reformulated.start(rest, box, relaxed)
-    if rest.blocks:
-        plan = relu_plan(rest, box)
-        if plan is None:
-            return None
-        unstable = plan.unstable
-        written = reformulate(written, (ReluBigM(plan),))
-    return QuadraticPlan(written, _curves(context, quadratic), unstable)
+    if not rest.blocks:
+        return QuadraticPlan(written, curves)
+    plan = relu_plan(rest, box)
+    if plan is None:
+        return None
+    return QuadraticPlan(reformulate(written, (ReluBigM(plan),)), curves, plan.unstable)
+
+
+def _with_trees(context: SolveContext, curves: tuple[Curve, ...]) -> QuadraticPlan | None:
+    """Where everything but the curves is tree ensembles: rows for points, and looser ones for a bound."""
+    trees, loose = context.once(tree_problem), context.once(loose_tree_problem)
+    bounds = context.once(split_form)
+    if trees is None or bounds is None or trees.cells.cuts > MOST_CUTS:
+        return None
+    given = Reformulated.start(trees.problem, Box(trees.host.lower, trees.host.upper))
+    written = reformulate(given, (TreeSplits(trees),))
+    return QuadraticPlan(replace(written, relaxed=bounds), curves, trees=trees, loose_trees=loose)
 
 
 def _without(problem: Problem, names: object) -> Problem:
@@ -68,20 +99,30 @@ def _curves(context: SolveContext, quadratic: dict[str, tuple[QuadraticFunction,
     problem = context.relaxed or context.problem
     loose = problem.derived(problem.mip.minimised().loosened(), problem.blocks)
     box = tightened_box(loose, context.budget, seed=context.seed, threads=context.threads)
-    fixed = problem.mip.lower == problem.mip.upper  # which the check would let move by a hair
+    fixed = problem.mip.lower == problem.mip.upper  # the check would let these move by a hair, but every
+    fixed[problem.outputs] = False  # candidate is set to them, unless a predictor writes them
     lower = np.where(fixed, problem.mip.lower, box.lower)
     upper = np.where(fixed, problem.mip.upper, box.upper)
     curves = []
     for block in context.problem.blocks:
-        for sample, outputs in zip(block.inputs, block.outputs, strict=True):
-            if block.name not in quadratic:
-                break
-            low, high = lower[sample], upper[sample]
-            slack = block_slack(block, low[None], high[None])[0]
+        if block.name not in quadratic:
+            continue
+        low, high = lower[block.inputs], upper[block.inputs]
+        slack = _slack(block, low, high)
+        for i, (inputs, outputs) in enumerate(zip(block.inputs, block.outputs, strict=True)):
             for k, function in enumerate(quadratic[block.name]):
-                off = float(slack[k]) + _mismatch(function, low, high)
-                curves.append(Curve.of(int(outputs[k]), sample, function, (low, high), off))
+                off = float(slack[i, k]) + _mismatch(function, low[i], high[i])
+                curves.append(Curve.of(int(outputs[k]), inputs, function, (low[i], high[i]), off))
     return tuple(curves)
+
+
+def _slack(block: Block, low: FloatArray, high: FloatArray) -> FloatArray:
+    """(samples, outputs) how far samples may be from their functions; infinite where inputs have no bound."""
+    slack = np.full(block.outputs.shape, np.inf)
+    finite = np.all(np.isfinite(low) & np.isfinite(high), axis=1)
+    if np.any(finite):
+        slack[finite] = block_slack(block, low[finite], high[finite])
+    return slack
 
 
 def _mismatch(function: QuadraticFunction, low: np.ndarray, high: np.ndarray) -> float:
