@@ -34,6 +34,8 @@ LIMIT = 900.0
 """Seconds; template pricing ends by itself."""
 COLUMN_LIMIT = 60.0
 """Seconds of column generation, which goes on as long as it may."""
+EVEN, HAIR = 0.2, 1e-3
+"""Of each ingredient, two thirds of what there is; its quality, less a hair, is the floor of a batch."""
 MOST_COLUMNS = 1_000
 """Blocks beyond which column generation, one LP over all of them, is not asked."""
 
@@ -64,19 +66,24 @@ def offers(n: int) -> dt.Problem:
 def blends(n: int) -> dt.Problem:
     """Three ingredients for each batch: its quality has a floor, its yield a worth, the stocks are shared."""
     rng, problem = np.random.default_rng(1), dt.Problem(sense="max")
+    networks = {"quality": _network(5, 11), "yield": _network(5, 12)}
+    crop = rng.standard_normal((n, 2))
+    even = torch.as_tensor(np.concatenate([crop, np.full((n, 3), EVEN)], axis=1), dtype=torch.float32)
+    with torch.no_grad():
+        floor = networks["quality"](even)[:, 0].double().numpy() - HAIR  # a blend that everybody can have
     made = problem.add_template(
         n,
         {
-            "crop": dt.Family(fixed=rng.standard_normal((n, 2))),
+            "crop": dt.Family(fixed=crop),
             "share": dt.Family(upper=1.0, width=3),
             "quality": dt.Family(lower=-np.inf),
             "yield": dt.Family(lower=-np.inf, cost=rng.uniform(0.5, 2.0, n)),
         },
-        rows=[dt.FamilyRow({"quality": 1.0}, lower=rng.uniform(-0.2, 0.2, n), name="floor")],
+        rows=[dt.FamilyRow({"quality": 1.0}, lower=floor, name="floor")],
         coupling=[dt.FamilyRow({"share": 1.0}, upper=0.3 * n, name="stock")],
     )
-    for name, seed in (("quality", 11), ("yield", 12)):
-        problem.add_predictor(_network(5, seed), made["crop", "share"], made[name], name=name)
+    for name, network in networks.items():
+        problem.add_predictor(network, made["crop", "share"], made[name], name=name)
     return problem
 
 
