@@ -23,6 +23,7 @@ from benchmarks import (
     overshoot,
     proof,
     reference,
+    stated_families,
     swaps,
     timers,
 )
@@ -49,6 +50,7 @@ def main() -> None:
         "solves": memory.run_solves,
         "overshoot": overshoot.run,
         "many_blocks": many_blocks.run,
+        "stated_families": stated_families.run,
         "models": models.run,
         "swaps": swaps.run,
         "device": device.run,

@@ -2,13 +2,14 @@
 
     python -m benchmarks.workers --sizes 10000 --workers 1 2 --over processes ray
 
-The water of `benchmarks.many_blocks`. One worker over processes is this process alone. Seconds of the wall:
-workers that share cores with other work take longer.
+The water of `benchmarks.many_blocks`, stated as a template. One worker over processes is this process alone.
+Seconds of the wall, in which workers that share cores with other work take longer, and of the CPU in all.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,15 +19,16 @@ from unittest.mock import patch
 from rich.console import Console
 
 import dovetail as dt
-from benchmarks.many_blocks import many_blocks
+from benchmarks.many_blocks import stated
 from benchmarks.parallel import each
 from dovetail.experiments.table import Table
 from dovetail.methods.template_pricing import TemplatePricing, hiring
 from dovetail.problems.water import train
 from dovetail.run.workers import Workers
 
-LIMIT = 300.0
+LIMIT = 900.0
 """Seconds; a run ends by itself."""
+OURS = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Answer:
     """Until all workers have their blocks."""
     solving: float
     """Of the solve, hiring included."""
+    computing: float
+    """Of the CPU, in all processes; those of Ray are not ours to count."""
     steps: int
     per_step: float
     total: float
@@ -75,19 +79,24 @@ def answered(asked: Asked) -> Answer:
     import torch
 
     torch.set_num_threads(1)
-    instance = many_blocks(asked.n, train("2x16", allow_constant=True, epochs=20))
+    instance = stated(asked.n, train("2x16", allow_constant=True, epochs=20))
     with _watched() as (seconds, found):
-        begin = time.perf_counter()
+        begin, computed = time.perf_counter(), _computed()
         result = dt.solve(
             instance.problem, TemplatePricing(), time_limit=LIMIT, log=False, n_jobs=asked.workers,
             cluster="local" if asked.over == "ray" else None,
         )  # fmt: skip
-        wall = time.perf_counter() - begin
+        wall, computed = time.perf_counter() - begin, _computed() - computed
     traffic, potable = found[0].traffic, instance.counts(result).potable
     return Answer(
-        potable, wall - result.seconds, seconds[0], result.seconds,
+        potable, wall - result.seconds, seconds[0], result.seconds, computed,
         traffic.calls["smoothed"], traffic.per_call("smoothed"), traffic.total,
     )  # fmt: skip
+
+
+def _computed() -> float:
+    """Seconds of the CPU of this process and of those that it has ended."""
+    return sum(time_of.ru_utime + time_of.ru_stime for time_of in map(resource.getrusage, OURS))
 
 
 def run(sizes: Sequence[int], workers: Sequence[int], over: Sequence[str]) -> Table:
@@ -103,6 +112,7 @@ def run(sizes: Sequence[int], workers: Sequence[int], over: Sequence[str]) -> Ta
             "opening s",
             "hiring s",
             "solve s",
+            "CPU s",
             "steps",
             "bytes a step",
             "MB",
@@ -112,7 +122,10 @@ def run(sizes: Sequence[int], workers: Sequence[int], over: Sequence[str]) -> Ta
         (answer,) = each(answered, [asked], 1)
         table.rows.append(
             [f"{asked.n:,}", asked.over, str(asked.workers), f"{answer.potable:,}"]
-            + [f"{number:.1f}" for number in (answer.opening, answer.hiring, answer.solving)]
+            + [
+                f"{number:.1f}"
+                for number in (answer.opening, answer.hiring, answer.solving, answer.computing)
+            ]
             + [str(answer.steps), f"{answer.per_step:,.0f}", f"{answer.total / 1e6:.2f}"]
         )
     table.reading = (

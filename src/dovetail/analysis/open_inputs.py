@@ -39,10 +39,12 @@ def open_inputs(
     problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1
 ) -> tuple[OpenInput, ...]:
     """Those inputs; none where there was no time to be sure."""
+    if problem.stated.nonzeros > MOST_ENTRIES:
+        return ()
     inputs, open_columns = problem.inputs, np.zeros(problem.stated.n_columns, dtype=bool)
     for part in problem.stated.columns:
         part.of(open_columns)[:] = ~(np.isfinite(part.lower) & np.isfinite(part.upper))
-    if not np.any(open_columns[inputs]) or problem.stated.nonzeros > MOST_ENTRIES:
+    if not np.any(open_columns[inputs]):
         return ()
     mip = problem.mip
     if np.all(propagate(mip.minimised()).finite[inputs]):

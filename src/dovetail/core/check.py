@@ -132,10 +132,12 @@ class Checker:
         self._copies = [double_copy(block.predictor, block.description) for block in problem.blocks]
 
     def completed(self, x: FloatArray, *, one_by_one: bool = False) -> tuple[FloatArray, Violation]:
-        """`x` with every output as its own predictor says, and how far that is from satisfying all."""
+        """`x` with every output as its own predictor says, and how far that is from satisfying all.
+
+        The point is the caller's no more: outputs may be put in place.
+        """
         problem, answers, begin = self._problem, None, perf_counter()
         if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
-            x = x.copy()
             answers = [block.predictor.predict(x[block.inputs]) for block in problem.blocks]
             for block, values in zip(problem.blocks, answers, strict=True):
                 x[block.outputs] = block.decode(values)

@@ -1,14 +1,18 @@
 """A block's moves against the host: rows that define hold, costs and uses are the host's own."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 import dovetail as dt
 from dovetail.analysis.components import components
 from dovetail.analysis.templates import FIXED, templates
-from dovetail.methods.template_pricing.plan import coupling_sides
+from dovetail.methods.template_pricing.plan import coupling_sides, template_plan
 from dovetail.methods.template_pricing.reduction import move_program
+from tests.analysis.stated_problems import treatments
 from tests.analysis.test_templates import shuffled, treated
+from tests.contexts import context_of
 
 from .families import blends, offers, sales
 
@@ -83,3 +87,16 @@ def test_parts_of_a_program_are_its_blocks():
     for mine, reading in zip(part["networks"], program.networks, strict=True):
         assert np.array_equal(mine.at_rest, reading.at_rest[2:5])
     assert part["scale"] is whole["scale"]
+
+
+def test_a_program_travels_without_what_is_the_same_in_all_blocks():
+    problem = treatments(400)
+    plan = template_plan(context_of(problem))
+    (program,) = plan.programs
+    letter = pickle.dumps(program.part(100, 300))
+    there = pickle.loads(letter)
+    for name in ("lower", "upper", "cost", "use", "rest"):
+        assert np.array_equal(getattr(there, name), getattr(program, name)[100:300]), name
+    assert np.array_equal(there.conditions.least, program.conditions.least[100:300])
+    own = program.rest.shape[1] + program.networks[0].at_rest.shape[1]
+    assert len(letter) < 200 * 8 * own + 8000

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,13 @@ class Conditions:
     """(N, C, q)."""
     least: FloatArray
     """(N, C)."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _conditions, tuple(packed(array) for array in (self.on_moves, self.on_outputs, self.least))
+
+
+def _conditions(*arrays: FloatArray | Spread) -> Conditions:
+    return Conditions(*(unpacked(array) for array in arrays))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +109,16 @@ class MoveProgram:
     scale: FloatArray
     """(k,) what a move of usual size is; of all blocks of the template, whatever part of them is here."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            name: packed(value) if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, unpacked(value))
+
     @property
     def count(self) -> int:
         """How many blocks."""
@@ -150,6 +168,29 @@ class MoveProgram:
             rest=self.rest[some],
             gains=tuple(replace(gain, amount=gain.of(some)) for gain in self.gains),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Rows that are all the same, on their way to another process: one of them, and how many there are."""
+
+    row: FloatArray
+    count: int
+
+    def unpacked(self) -> FloatArray:
+        """As they were."""
+        return np.broadcast_to(self.row, (self.count, *self.row.shape[1:]))
+
+
+def packed(array: FloatArray) -> FloatArray | Spread:
+    """To be sent: pickles of arrays that numpy broadcasts would be as large as what they stand for."""
+    same = array.ndim > 0 and len(array) > 1 and array.strides[0] == 0
+    return Spread(array[:1], len(array)) if same else array
+
+
+def unpacked(sent: FloatArray | Spread) -> FloatArray:
+    """As it was."""
+    return sent.unpacked() if isinstance(sent, Spread) else sent
 
 
 def one_row(array: FloatArray) -> FloatArray:
