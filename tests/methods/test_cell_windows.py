@@ -23,7 +23,7 @@ def test_the_best_of_a_window_that_holds_everything_is_the_optimum(seed):
 
 
 def test_others_are_left_alone():
-    problem = dt.Problem(dt.Mip([1.0, 1.0], upper=3.0))
+    problem = dt.Problem(dt.Mip([-1.0, 1.0], upper=3.0))
     problem.add_predictor(lambda X: X**2, [0], [1])
     assert "no tree ensemble" in dt.solve(problem, CellWindows(), time_limit=5.0, log=False).message
 
