@@ -59,7 +59,7 @@ def names_of(**facts):
         ),
         (
             {"tree_samples": 50, "cuts": 10**6, "tree_components": 50},
-            ["cell descent", "cell columns", "cell bound", "last cell descent"],
+            ["first cell descent", "cell columns", "cell descent", "cell bound", "last cell descent"],
         ),
         ({"tree_samples": 1}, ["cell descent", "last cell descent"]),  # exact=False
         ({"one_network": True}, ["first descents", "ReLU branching", "last descents"]),

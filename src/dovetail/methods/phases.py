@@ -63,10 +63,11 @@ BLOCK_SECONDS = 20.0
 """A wine's network takes five to thirty; with less, descents have more use for the time."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
-CELLS_SHARE, LAST_CELLS_SHARE = 0.15, 1.0
+FIRST_CELLS_SHARE, CELLS_SHARE, LAST_CELLS_SHARE = 0.03, 0.15, 1.0
 """First points of trees come in a tenth of a second, and good ones in seconds; a proof may bring as much."""
-CELL_COLUMNS_SHARE = 0.5
-"""Of the time left: boxes of samples that share rows close in seconds where they close at all (water)."""
+CELL_COLUMNS_SHARE = 0.8
+"""Of the time left: it gives up soon where no box can be closed, and where they can, nothing else gets as far
+(water)."""
 MOST_CUTS = 5_000
 """Binaries of trees as rows: with more, engines find no point in a minute."""
 FIRST_BOXES_SHARE, WINDOWS_SHARE = 0.1, 0.25
@@ -172,20 +173,28 @@ PHASES = (
         (EnumeratedInputs(),),
     ),
     Phase(
+        "first cell descent",
+        "all predictors are tree ensembles, in components that share rows",
+        lambda facts: facts.tree_components > 0,
+        FIRST_CELLS_SHARE,
+        _first_cell_descent,
+        "{tree_samples} samples of tree ensembles: a first point by descents over cells",
+    ),
+    Phase(
+        "cell columns",
+        "such",
+        lambda facts: facts.tree_components > 0,
+        CELL_COLUMNS_SHARE,
+        lambda options: CellColumns(),
+        "{tree_components} components of tree ensembles share rows: boxes of cells as columns",
+    ),
+    Phase(
         "cell descent",
         "all predictors are tree ensembles",
         lambda facts: facts.tree_samples > 0,
         CELLS_SHARE,
         _first_cell_descent,
         "{tree_samples} samples of tree ensembles: descents over the cells of their inputs",
-    ),
-    Phase(
-        "cell columns",
-        "such, of components that share rows",
-        lambda facts: facts.tree_components > 0,
-        CELL_COLUMNS_SHARE,
-        lambda options: CellColumns(),
-        "{tree_components} components of tree ensembles share rows: boxes of cells as columns",
     ),
     Phase(
         "first cell branching",
