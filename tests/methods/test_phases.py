@@ -44,12 +44,22 @@ def names_of(**facts):
         ({"joint_inputs": 5, "one_network": True}, ["first descents", "input branching", "last descents"]),
         (
             {"tree_samples": 1, "cuts": 9},
-            ["cell descent", "cell branching", "split MIP", "last cell descent"],
+            [
+                "cell descent",
+                "first cell branching",
+                "cell windows",
+                "cell branching",
+                "split MIP",
+                "last cell descent",
+            ],
         ),
-        ({"tree_samples": 50, "cuts": 10**6}, ["cell descent", "cell bound", "last cell descent"]),
+        (
+            {"tree_samples": 50, "cuts": 10**6},
+            ["cell descent", "cell windows", "cell bound", "last cell descent"],
+        ),
         (
             {"tree_samples": 50, "cuts": 10**6, "tree_components": 50},
-            ["cell descent", "cell columns", "cell bound", "last cell descent"],
+            ["first cell descent", "cell columns", "cell descent", "cell bound", "last cell descent"],
         ),
         ({"tree_samples": 1}, ["cell descent", "last cell descent"]),  # exact=False
         ({"curves": 3}, ["first descents", "quadratic MIP", "last descents"]),

@@ -30,6 +30,8 @@ over all of them takes minutes from 10,000 on (water)."""
 EASY_NEURONS, MOST_NEURONS = 64, 400
 """Neurons that may change sign. Up to the first HiGHS mostly closes the MIP in seconds, so that it comes
 early; far beyond the second SCIP finds no point in two minutes (docs/results.md, E1)."""
+FEW_TREE_SAMPLES = 4
+"""Samples of tree ensembles: boxes over the inputs of more of them are too many to be closed."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,11 @@ class Facts:
     def slopes(self) -> bool:
         """Whether anything has a slope: trees are steps."""
         return self.tree_samples == 0
+
+    @property
+    def few_tree_samples(self) -> bool:
+        """Whether boxes over the inputs of all trees may be closed."""
+        return self.cuts > 0 and self.tree_samples <= FEW_TREE_SAMPLES
 
     @property
     def many_blocks(self) -> bool:

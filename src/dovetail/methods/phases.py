@@ -13,11 +13,13 @@ from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.cell_branching import CellBranching
 from dovetail.methods.cell_columns import CellColumns
 from dovetail.methods.cell_descent import CellDescent
+from dovetail.methods.cell_windows import CellWindows
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import (
     EASY_NEURONS,
+    FEW_TREE_SAMPLES,
     MANY_BLOCKS,
     MANY_INTEGERS,
     MOST_NEURONS,
@@ -64,14 +66,15 @@ BLOCK_SECONDS = 20.0
 """A wine's network takes five to thirty; with less, descents have more use for the time."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
 """First points soon: three starts are the user's own, the cheapest and the quietest point."""
-CELLS_SHARE, LAST_CELLS_SHARE = 0.15, 1.0
+FIRST_CELLS_SHARE, CELLS_SHARE, LAST_CELLS_SHARE = 0.03, 0.15, 1.0
 """First points of trees come in a tenth of a second, and good ones in seconds; a proof may bring as much."""
-CELL_COLUMNS_SHARE = 0.5
-"""Of the time left: boxes of samples that share rows close in seconds where they close at all (water)."""
-FEW_TREE_SAMPLES = 4
-"""Samples of tree ensembles: boxes over the inputs of more of them are too many to be closed."""
+CELL_COLUMNS_SHARE = 0.8
+"""Of the time left: it gives up soon where no box can be closed, and where they can, nothing else gets as far
+(water)."""
 MOST_CUTS = 5_000
 """Binaries of trees as rows: with more, engines find no point in a minute."""
+FIRST_BOXES_SHARE, WINDOWS_SHARE = 0.1, 0.25
+"""Of the time left: where boxes close at once nothing else is needed; windows find what descents miss."""
 BOXES_SHARE, ROOT_SHARE, SPLITS_SHARE = 0.4, 0.05, 0.5
 """Of the time left, for proofs: boxes close in seconds where they close at all; of many samples the first
 ones say nearly as much as all that would be reached."""
@@ -181,6 +184,22 @@ PHASES = (
         (EnumeratedInputs(),),
     ),
     Phase(
+        "first cell descent",
+        "all predictors are tree ensembles, in components that share rows",
+        lambda facts: facts.tree_components > 0,
+        FIRST_CELLS_SHARE,
+        _first_cell_descent,
+        "{tree_samples} samples of tree ensembles: a first point by descents over cells",
+    ),
+    Phase(
+        "cell columns",
+        "such",
+        lambda facts: facts.tree_components > 0,
+        CELL_COLUMNS_SHARE,
+        lambda options: CellColumns(),
+        "{tree_components} components of tree ensembles share rows: boxes of cells as columns",
+    ),
+    Phase(
         "cell descent",
         "all predictors are tree ensembles",
         lambda facts: facts.tree_samples > 0,
@@ -189,25 +208,33 @@ PHASES = (
         "{tree_samples} samples of tree ensembles: descents over the cells of their inputs",
     ),
     Phase(
-        "cell columns",
-        "such, of components that share rows",
-        lambda facts: facts.tree_components > 0,
-        CELL_COLUMNS_SHARE,
-        lambda options: CellColumns(),
-        "{tree_components} components of tree ensembles share rows: boxes of cells as columns",
+        "first cell branching",
+        f"such, of at most {FEW_TREE_SAMPLES} samples",
+        lambda facts: facts.few_tree_samples,
+        FIRST_BOXES_SHARE,
+        lambda options: CellBranching(),
+        "{cuts} cuts: branch and bound over boxes of cells, for a while",
+    ),
+    Phase(
+        "cell windows",
+        "trees that share no rows, with inputs that are cut",
+        lambda facts: facts.cuts > 0 and not facts.tree_components,
+        WINDOWS_SHARE,
+        lambda options: CellWindows(rounds=options.effort),
+        "small exact MIPs around the best point",
     ),
     Phase(
         "cell branching",
-        f"such, of at most {FEW_TREE_SAMPLES} samples",
-        lambda facts: facts.cuts > 0 and facts.tree_samples <= FEW_TREE_SAMPLES,
+        f"trees of at most {FEW_TREE_SAMPLES} samples",
+        lambda facts: facts.few_tree_samples,
         BOXES_SHARE,
         lambda options: CellBranching(),
         "{cuts} cuts: branch and bound over boxes of cells",
     ),
     Phase(
         "cell bound",
-        "such, of more samples",
-        lambda facts: facts.cuts > 0 and facts.tree_samples > FEW_TREE_SAMPLES,
+        "trees of more samples",
+        lambda facts: facts.cuts > 0 and not facts.few_tree_samples,
         ROOT_SHARE,
         lambda options: CellBranching(),
         "{tree_samples} samples: a bound by the first boxes of cells",

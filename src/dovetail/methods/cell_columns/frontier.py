@@ -11,6 +11,7 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.methods.cell_columns.component import TreeComponent
 from dovetail.methods.cell_columns.cutting import cuts_of, widest
+from dovetail.methods.cell_descent.descent import Descent
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
@@ -24,7 +25,8 @@ class Frontier:
     """Of one component; entry k of all lists is one box."""
 
     def __init__(self, component: TreeComponent, *, seed: int, threads: int) -> None:
-        self._component = component
+        self._component, self._settings = component, (seed, threads)
+        self._descent: Descent | None = None
         host, counts = component.trees.host, component.trees.cells.counts
         self._live = LoadedHighs(Program.of(host.relaxed()), seed=seed, threads=threads)
         self.low, self.high = np.zeros((1, counts.size), dtype=np.int64), (counts - 1)[None]
@@ -106,6 +108,24 @@ class Frontier:
             self.points.append(point)
             self.used = np.concatenate([self.used, used[None]])
         return used
+
+    def met_at(self, x: FloatArray, prices: FloatArray, budget: Budget) -> None:
+        """The cheapest point in the cells of another one."""
+        price = self._component.prices_of @ np.concatenate([[1.0], prices])
+        self.met(self._component.trees.cells.of_point(x), price, budget)
+
+    def descend(self, prices: FloatArray, budget: Budget) -> None:
+        """A descent over cells at these prices, from the known point that costs least at them."""
+        if not self.points:
+            return
+        trees, price = self._component.trees, self._component.prices_of @ np.concatenate([[1.0], prices])
+        if self._descent is None:
+            self._descent = Descent(trees, seed=self._settings[0], threads=self._settings[1])
+        self._descent.set_cost(price)
+        best = int(np.argmin(self.used[:, 0] + self.used[:, 1:] @ prices))
+        found = self._descent.descend(trees.cells.of_point(self.points[best]), budget)
+        if found is not None:
+            self.met(found.cells, price, budget)
 
     def _solved(
         self, bounds: tuple[FloatArray, FloatArray], price: FloatArray, budget: Budget

@@ -76,9 +76,9 @@ class Propagation:
         total, size = rows.sums(finite)[:, rows.row], rows.sums(np.abs(finite))[:, rows.row]
         others = rows.sums(endless.astype(np.int64))[:, rows.row] - endless
         noise = 2.0 * UNIT * (np.bincount(rows.row)[rows.row] + 2) * size
-        limit = (side[rows.row] - (total - finite)) / a
+        says = (others == 0) & np.isfinite(side)[rows.row]
+        limit = np.where(says, side[rows.row] - (total - finite), 0.0) / a
         room = PAD * np.maximum(1.0, np.abs(limit)) + noise / np.abs(a)
-        says = (others == 0) & np.isfinite(limit)
         above = np.where(says & (a > 0.0), limit + room, np.inf)[:, self._order]
         below = np.where(says & (a < 0.0), limit - room, -np.inf)[:, self._order]
         own = self._columns

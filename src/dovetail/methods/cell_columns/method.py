@@ -48,6 +48,10 @@ MIP_EVERY, MIP_SECONDS = 8, 2.0
 """Rounds between two MIPs for points, and the longest of one."""
 EVEN = 1e-3
 """What coupling rows without a price count for beside the cost: they may have one in the next round."""
+DESCENTS_SHARE = 0.1
+"""Of the time left, for descents before such a MIP: where trees are many no box is closed in time."""
+PATIENCE = 8
+"""Rounds without a single box that could be closed: with hundreds of trees none ever is."""
 MOST_BOXES = 200_000
 """Of all components: a GB, and LPs of seconds."""
 LP_BOXES = 40
@@ -118,8 +122,11 @@ class _Run:
             if any(frontier.size == 0 for frontier in self.frontiers) or not self._price():
                 return self._nothing_left(progress)
             self._leave_out()
+            if any(frontier.size == 0 for frontier in self.frontiers):
+                continue
             done = all(np.all(frontier.closed) for frontier in self.frontiers)
             if done or progress.done % MIP_EVERY == 0:
+                self._descend(context.budget.part(DESCENTS_SHARE * context.budget.left))
                 self._offer(context.budget.part(MIP_SECONDS))
             if done:
                 self._prove()
@@ -127,6 +134,8 @@ class _Run:
                 self._refine()
             progress.record(self._bound)
             done |= sum(frontier.size for frontier in self.frontiers) > MOST_BOXES
+            closes = any(np.any(frontier.closed) for frontier in self.frontiers)
+            done |= progress.done >= PATIENCE and not closes
         boxes = sum(frontier.size for frontier in self.frontiers)
         closed = sum(int(frontier.closed.sum()) for frontier in self.frontiers)
         message = f"cell columns: {boxes:,} boxes left, {closed:,} of them closed"
@@ -214,6 +223,17 @@ class _Run:
         for frontier, rest in zip(self.frontiers, self._rest, strict=True) if exact else ():
             if not self._context.over:
                 frontier.refine(CUTS, prices, rest, budget)
+
+    def _descend(self, budget: Budget) -> None:
+        """Points of components whose cheapest box is open: what is cheap there nobody knows yet."""
+        prices, known = self._prices + EVEN * self._even, self._context.incumbent.x
+        for component, frontier in zip(self._components, self.frontiers, strict=True):
+            if budget.over:
+                return
+            if known is not None:
+                frontier.met_at(known[component.columns], prices, budget)
+            if not frontier.closed[np.argmin(frontier.keys(prices))]:
+                frontier.descend(prices, budget)
 
     def _prove(self) -> None:
         """All boxes are closed: what the best choice of them costs is a bound."""

@@ -62,20 +62,26 @@ class CellProgram:
         row_lower = np.concatenate([host.row_lower, host.lower[limited]])
         row_upper = np.concatenate([host.row_upper, host.upper[limited]])
         size = abs(A).max(axis=1).toarray().ravel() if A.shape[0] else np.empty(0)
-        width = np.minimum(host.upper - host.lower, WIDEST)
-        at_stake = float(np.sqrt(np.sum((host.cost * width) ** 2))) or 1.0
-        price = ROW_PENALTY * at_stake / np.where(size > 0.0, size, 1.0)
+        self._size = np.where(size > 0.0, size, 1.0)
         self._rows, self._missing = sp.csr_array(A.T), np.zeros(2 * A.shape[0])
-        self._cost = np.concatenate([host.cost, price, price])
         eye = sp.eye_array(A.shape[0])
         program = Program(
             sp.csr_array(sp.hstack([A, eye, -eye], format="csr")),
             row_lower,
             row_upper,
             *self._bounds(host.lower, host.upper),
-            np.zeros(self._cost.size, dtype=bool),
+            np.zeros(host.n_columns + self._missing.size, dtype=bool),
         )
         self._live = LoadedHighs(program, seed=seed, threads=threads)
+        self.set_cost(host.cost)
+
+    def set_cost(self, cost: FloatArray) -> None:
+        """What columns cost from now on, and what missing a row does beside that."""
+        host = self._trees.host
+        width = np.minimum(host.upper - host.lower, WIDEST)
+        at_stake = float(np.sqrt(np.sum((cost * width) ** 2))) or 1.0
+        price = ROW_PENALTY * at_stake / self._size
+        self._host_cost, self._cost = cost, np.concatenate([cost, price, price])
         self._live.set_objective(self._cost, host.offset)
 
     def solve(self, cells: IntArray, outputs: FloatArray, budget: Budget) -> CellPoint | None:
@@ -87,7 +93,7 @@ class CellProgram:
         if found is None:
             return None
         x = np.clip(found[: host.n_columns], lower, upper)
-        reduced = host.cost - self._rows @ self._live.row_duals()
+        reduced = self._host_cost - self._rows @ self._live.row_duals()
         missed = float(found[host.n_columns :].sum())
         return CellPoint(cells, outputs, float(self._cost @ found) + host.offset, x, missed, reduced)
 

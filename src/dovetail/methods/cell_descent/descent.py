@@ -46,6 +46,11 @@ class Descent:
         self._column = np.repeat(np.arange(trees.cells.columns.size), trees.cells.counts)
         self._free = np.flatnonzero(trees.cells.counts > 1)
 
+    def set_cost(self, cost: FloatArray) -> None:
+        """What columns cost from now on."""
+        self._program.set_cost(cost)
+        self._known.clear()
+
     def point(self, cells: IntArray, budget: Budget) -> CellPoint | None:
         """The best point in these cells; many are met again and again."""
         key = cells.tobytes()
