@@ -26,7 +26,7 @@ test: .venv/.dev
 	$(PYTEST) $(QUICK:%=--ignore=%)
 
 test-full: export DOVETAIL_FULL = 1
-test-full: test
+test-full: .venv/.full test
 
 coverage: .venv/.dev
 	$(PYTEST) $(QUICK) $(CORE:%=--cov=dovetail.%) --cov-report=term:skip-covered --cov-fail-under=$(FLOOR)
@@ -84,3 +84,8 @@ clean:
 	$(PIP) "setuptools>=77" wheel "torch>=2.10,<2.14"
 	$(PIP) --no-build-isolation --editable ".[dev]"
 	touch .venv/.core $@
+
+# Libraries that are too heavy for every run.
+.venv/.full: .venv/.dev
+	$(PIP) --no-build-isolation --editable ".[full]"
+	touch $@
