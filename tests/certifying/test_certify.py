@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from sklearn.tree import DecisionTreeRegressor
 from torch import nn
 
 import dovetail as dt
@@ -119,3 +120,11 @@ def test_integers_classes_and_smooth_functions():
     certificate = certify(problem, low - 0.02, "boxes", 20.0)
     assert certificate.bound == pytest.approx(low - 0.02, abs=1e-6)
     assert verified(problem, certificate).holds
+
+
+def test_splits_of_trees_have_the_word_of_engines():
+    trees = dt.Problem(dt.Mip(cost=[0.1, 1.0], lower=[0.0, -9.0], upper=9.0))
+    model = DecisionTreeRegressor(max_depth=2).fit(np.arange(9.0)[:, None], np.arange(9.0) % 4)
+    trees.add_predictor(model, [0], [1])
+    made = certify(trees, 0.0, "splits", 5.0)
+    assert made is not None and made.kind is CertificateKind.SOLVER and made.source.startswith("highspy")

@@ -33,7 +33,8 @@ HAIR = 1e-9
 NEAR = 1e-5
 """Relative: where an engine's bound is of exact rows, a certificate, which is of rows as loose as the check,
 may fall short of it by so much and is still worth more than the engine's word."""
-ENGINES = {"exact": ("highspy", "pyscipopt"), "tables": ("highspy", "pyscipopt"), "scip": ("pyscipopt",)}
+BOTH = "highspy", "pyscipopt"
+ENGINES = {"exact": BOTH, "tables": BOTH, "splits": BOTH, "tangents": BOTH, "scip": ("pyscipopt",)}
 """Packages whose search trees stand behind bounds, by who raised them."""
 MOST_INPUTS = 12
 """Columns that networks read and that can move: beyond that a tree over them does not get anywhere."""
