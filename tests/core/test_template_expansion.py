@@ -97,14 +97,14 @@ def test_it_is_solved_as_it_is_by_hand_and_read_again():
     again = dt.Result.from_json(result.to_json())
     assert np.array_equal(again.value(customers["buys"]), result.value(customers["buys"]))
     assert again.value("money") == result.value("money")
-    third = dt.solve(problem, start=result, time_limit=20, log=False)
+    third = dt.solve(problem, start=result, time_limit=1, log=False)
     assert third.objective == pytest.approx(result.objective, rel=1e-6)
 
 
 @pytest.mark.parametrize("method", ["dual-decomposition", "sequential-linear", "single-step-gradient"])
 def test_other_methods_take_it(method):
     problem, _, other = campaign(3)
-    found = [dt.solve(each, method, time_limit=3, log=False) for each in (problem, other)]
+    found = [dt.solve(each, method, time_limit=0.6, log=False) for each in (problem, other)]
     assert found[0].status == found[1].status
     if found[0].x is not None:
         assert dt.check(other, found[0].x).within()
