@@ -115,16 +115,18 @@ def timed(gains, seconds, status="feasible", stop=StopReason.TIME):
     found.conclusion, found.context = Anything(), Anything()
     found.conclusion.status, found.conclusion.stop_reason = dt.Status(status), stop
     found.context.budget, found.context.monitor = Clock(), Anything()
-    found.context.monitor.trace = Trace([], [Gain(each, 1.0, "x") for each in gains])
+    found.context.monitor.trace = Trace([], [Gain(each, -value, "x") for each, value in gains])
     return list(module._longer(found))
 
 
 def test_more_time_where_the_last_gain_was_late():
-    assert timed([1.0, 9.1], 10.0) == ["time_limit=40: the last better point came late, after 9.1 of 10.0 s"]
-    assert timed([1.0, 3.0], 10.0) == []
+    assert timed([(1.0, 1.0), (9.1, 1.1)], 10.0) == ["time_limit=40: the last better point came late, after 9.1 of 10.0 s"]
+    assert timed([(1.0, 1.0), (3.0, 1.1)], 10.0) == []
+    assert timed([(1.0, 1.0), (9.1, 1.0 + 1e-7)], 10.0) == []  # nobody sees that gain in the log
+    assert timed([(7.0, 1.0), (9.1, 1.0 + 1e-7)], 10.0)[0].endswith("after 7.0 of 10.0 s")
     assert timed([], 10.0) == []
-    assert timed([9.1], 10.0, stop=StopReason.STALLED) == []
-    assert timed([9.1], 10.0, status="optimal", stop=StopReason.PROVED) == []
+    assert timed([(9.1, 1.0)], 10.0, stop=StopReason.STALLED) == []
+    assert timed([(9.1, 1.0)], 10.0, status="optimal", stop=StopReason.PROVED) == []
 
 
 def test_more_time_where_nothing_was_found():

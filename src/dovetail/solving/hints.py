@@ -17,6 +17,8 @@ from dovetail.core.extrapolation import Extrapolation
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.core.widening import Widening, widenings
+from dovetail.report.gains import Gain
+from dovetail.report.log.layout import number
 from dovetail.run.budget import StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.result import Status
@@ -98,9 +100,14 @@ def _longer(found: Finding) -> Iterator[str]:
     if conclusion.status is Status.NO_SOLUTION:
         yield f"{more}: the time was over before any candidate passed"
         return
-    gains = found.context.monitor.trace.incumbents
-    if conclusion.status is Status.FEASIBLE and gains and gains[-1].seconds > LATE * seconds:
-        yield f"{more}: the last better point came late, after {gains[-1].seconds:.1f} of {seconds:.1f} s"
+    when = _last_visible_gain(found.context.monitor.trace.incumbents)
+    if conclusion.status is Status.FEASIBLE and when > LATE * seconds:
+        yield f"{more}: the last better point came late, after {when:.1f} of {seconds:.1f} s"
+
+
+def _last_visible_gain(gains: Sequence[Gain]) -> float:
+    """When the objective became what it is, as far as the log's digits show it; 0 where nothing was found."""
+    return next((gain.seconds for gain in gains if number(gain.value) == number(gains[-1].value)), 0.0)
 
 
 def _another_method(found: Finding) -> Iterator[str]:
