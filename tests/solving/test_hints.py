@@ -161,6 +161,18 @@ def test_what_is_within_the_training_data_is_limited_enough():
     assert result.x is not None and result.hints == ()
 
 
+def test_data_that_was_given_is_not_asked_for():
+    seen = np.array([[0.0, 0.0], [0.5, 0.5]])
+    result = dt.solve(strong(1.5, upper=INF, data=seen), dt.SequentialLinear(starts=3), log=False)
+    assert said(result, "bounds for") and said(result, "left it") and not said(result, "data=")
+
+
+def test_a_hair_beyond_the_training_data_is_no_hint():
+    seen = np.array([[0.00124, 0.00124], [5.0, 5.0]])
+    result = dt.solve(strong(0.5, data=seen), log=False)
+    assert result.extrapolations and result.hints == ()
+
+
 def test_what_left_the_training_data():
     seen = np.array([[0.0, 0.0], [0.5, 0.5]])
     result = dt.solve(strong(1.5, data=seen), log=False)

@@ -13,7 +13,7 @@ from dovetail.analysis.open_inputs import OpenInput
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
-from dovetail.core.extrapolation import Extrapolation
+from dovetail.core.extrapolation import Extrapolation, notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.core.widening import Widening, widenings
@@ -28,6 +28,9 @@ NAMED = 3
 """Items that a hint names: of more, these and a count."""
 LATE, LONGER = 0.5, 4.0
 """The part of a solve after which a gain is late, and how many times as long to try then."""
+
+TELL = "; data= would tell whether the answer left the training data"
+"""Of use where it was not given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +126,15 @@ def _bounds(found: Finding) -> Iterator[str]:
         return
     x = found.x
     named = [str(each) if x is None else f"{each}, {x[each.column]:.6g} here" for each in told]
-    yield (
-        f"bounds for {_listed(named)}: nothing limits them but the networks' own extrapolation; data= would "
-        "tell whether the answer left the training data"
-    )
+    more = "" if _has_training_data(found, told) else TELL
+    yield f"bounds for {_listed(named)}: nothing limits them but the networks' own extrapolation{more}"
+
+
+def _has_training_data(found: Finding, told: Sequence[OpenInput]) -> bool:
+    """Whether all networks that read these columns say what they saw in training."""
+    columns = [each.column for each in told]
+    readers = [block for block in found.problem.blocks if np.isin(block.inputs, columns).any()]
+    return all(block.training_range is not None for block in readers)
 
 
 def _within_training_data(found: Finding, column: int) -> bool:
@@ -147,11 +155,11 @@ def _within_training_data(found: Finding, column: int) -> bool:
 
 def _training_data(found: Finding) -> Iterator[str]:
     """The answer lies beyond what networks saw."""
-    if found.extrapolations:
-        farthest = found.extrapolations[0]
+    outside = notable(found.extrapolations)
+    if outside:
         yield (
-            f"bounds that keep to the training data: {several(len(found.extrapolations), 'input')} left it "
-            f"(farthest: {farthest})"
+            f"bounds that keep to the training data: {several(len(outside), 'input')} left it "
+            f"(farthest: {outside[0]})"
         )
 
 
