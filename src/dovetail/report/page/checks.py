@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dovetail.core.amounts import several
+from dovetail.core.extrapolation import notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.page.visible_text import visible
 
