@@ -95,6 +95,12 @@ def test_what_is_wrong_is_named_with_its_line(example, before, after, said):
     assert str(refusal.value).startswith(f"{file}, line {line}: "), refusal.value
 
 
+def test_an_input_too_few_is_not_blamed_on_the_data(example):
+    file, _ = changed(example, '"cement_{mix}", "ash_{mix}", "water_{mix}"]', '"cement_{mix}", "ash_{mix}"]')
+    with pytest.raises(dt.PredictorError, match=r"strength: inputs has 2 columns .* takes 3 features"):
+        read_whole(file)
+
+
 def test_a_missing_key_is_named_with_the_table_that_lacks_it(example):
     file, line = changed(example, "[[predictor]]", "[[predictor]]\n[[predictor]]")
     with pytest.raises(dt.OptionError, match=rf"line {line}: \[predictor\] needs the key 'file'"):
