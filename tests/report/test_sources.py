@@ -28,9 +28,9 @@ def texts_called_source():
     """Those of methods that are told, or say of themselves, what their points and bounds are to be called."""
     for path in (SOURCE / "methods").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.keyword) and node.arg == "source":
-                given = node.value
-            elif isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "source":
+            if (isinstance(node, ast.keyword) and node.arg == "source") or (
+                isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "source"
+            ):
                 given = node.value
             else:
                 continue

@@ -81,6 +81,12 @@ def test_no_solution_says_what_the_nearest_candidate_needs(too_strong):
     assert dt.solve(strong(needed), dt.SequentialLinear(starts=3), log=False).x is not None
 
 
+def test_no_solution_of_the_exact_mip_says_what_that_means():
+    result = dt.solve(strong(3.0), log=False)
+    assert result.status == "no_solution"
+    assert "most likely there is no solution" in result.message and "is no proof" in result.message
+
+
 def test_no_solution_of_one_method_names_the_one_that_tries_several(too_strong, strong_enough):
     assert said(too_strong, 'method="auto"')
     assert not said(dt.solve(strong(3.0), log=False), 'method="auto"')
@@ -120,7 +126,9 @@ def timed(gains, seconds, status="feasible", stop=StopReason.TIME):
 
 
 def test_more_time_where_the_last_gain_was_late():
-    assert timed([(1.0, 1.0), (9.1, 1.1)], 10.0) == ["time_limit=40: the last better point came late, after 9.1 of 10.0 s"]
+    assert timed([(1.0, 1.0), (9.1, 1.1)], 10.0) == [
+        "time_limit=40: the last better point came late, after 9.1 of 10.0 s"
+    ]
     assert timed([(1.0, 1.0), (3.0, 1.1)], 10.0) == []
     assert timed([(1.0, 1.0), (9.1, 1.0 + 1e-7)], 10.0) == []  # nobody sees that gain in the log
     assert timed([(7.0, 1.0), (9.1, 1.0 + 1e-7)], 10.0)[0].endswith("after 7.0 of 10.0 s")

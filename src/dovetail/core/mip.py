@@ -356,7 +356,9 @@ def _require_usable_entries(mip: Mip) -> None:
         place = int(bad[0])
         row = int(np.searchsorted(mip.A.indptr, place, side="right")) - 1
         column = int(mip.A.indices[place])
-        entry = f"A has the entry {mip.A.data[place]} in {mip.row_name(row)}, column {mip.column_name(column)}"
+        entry = (
+            f"A has the entry {mip.A.data[place]} in {mip.row_name(row)}, column {mip.column_name(column)}"
+        )
         if not np.isfinite(mip.A.data[place]):
             raise ModelError(f"{entry}; give a finite number.")
         raise ModelError(

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dovetail.certificates.certificate import Certificate
-from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.amounts import several
+from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.check import Violation
 from dovetail.core.containers import RaggedError, as_array, like
 from dovetail.core.errors import DovetailError, OptionError
