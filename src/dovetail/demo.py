@@ -34,7 +34,7 @@ def run(
     console.rule("The problem")
     console.print(
         f"{several(samples, 'water sample is', 'water samples are')} not fit to drink, says the data. Each "
-        f"has {len(FEATURES)} measured features, and a network judges from them whether the water is potable. "
+        f"has {len(FEATURES)} measured features, and a network judges from them whether water is potable. "
         f"Treatment may raise and lower features; for each feature, {BUDGET:g} standard deviations up and "
         f"{BUDGET:g} down are shared by all samples. Which samples should be treated, and how, so that the "
         "network takes most for potable?\n"

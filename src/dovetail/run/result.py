@@ -74,7 +74,7 @@ class Status(StrEnum):
 
 
 class BoundKind(StrEnum):
-    """What stands behind a bound."""
+    """What stands behind a bound; no method here returns an estimate."""
 
     PROVEN = "proven"
     ESTIMATE = "estimate"
@@ -230,9 +230,10 @@ class Result:
     def __repr__(self) -> str:
         objective = self._worth if self.objective is None else f"objective {self._worth}"
         bound = "" if self.bound is None else f", bound {self.bound:.8g} ({self.bound_kind.value})"
+        work = f"{several(self.iterations, 'iteration')} of {self.method}, {self.seconds:.2f} s"
         return (
-            f"<Result: {self.status.value} ({self.stop_reason.value}), {objective}{bound}, "
-            f"{several(self.iterations, 'iteration')} of {self.method}, {self.seconds:.2f} s{self._decision()}>"
+            f"<Result: {self.status.value} ({self.stop_reason.value}), {objective}{bound}, {work}"
+            f"{self._decision()}>"
         )
 
     @property
