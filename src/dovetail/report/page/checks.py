@@ -70,9 +70,6 @@ def warnings(result: Any) -> list[str]:
             f"Evaluated one by one, or on another processor, the point may miss "
             f"{visible(violation.rounding.name)} by {violation.rounding.amount:.1e}: predictors round."
         )
-    inexact = sum(not row.exact for row in result.trace)
-    if inexact:
-        words.append(f"{several(inexact, 'MIP step')} ended at a limit; the points were used all the same.")
     outside = notable(result.extrapolations)
     if outside:
         words.append(
