@@ -67,6 +67,8 @@ def read_whole(file):
         ('activation = "relu"', 'activation = "relo"', "did you mean 'relu'?"),
         ('activation = "relu"', "aktivation = 1", "[predictor] has no key 'aktivation'; did you mean"),
         ('"ash_{mix}", "w', '"ahs_{mix}", "w', "no column is like 'ahs_{mix}' with {mix} = wall"),
+        ('"ash_{mix}", "w', '"asch_{mix}", "w', "with {mix} = wall; did you mean 'ash_wall'?"),
+        ('outputs = ["strength_{mix}"]', 'outputs = ["strenght_{mix}"]', "'; did you mean 'strength_"),
         ('outputs = ["strength_{mix}"]', 'outputs = ["strength_wal"]', "did you mean 'strength_wall'?"),
         ('outputs = ["strength_{mix}"]', "outputs = [1.0]", "outputs is [1.0], but takes a list of names"),
         ('outputs = ["strength_{mix}"]', "outputs = []", "outputs is [], but takes"),
