@@ -76,9 +76,8 @@ def test_what_was_known_before_a_part_is_told_above_it_and_at_its_own_time():
     """The page says when a point came and by what: the log must not give it to the part that came next."""
     clock, log, incumbent = Clock(), io.StringIO(), Incumbent()
     monitor = Monitor(clock, log)
-    monitor.follow(incumbent)
     clock.now, incumbent.objective = 0.2, 5.4956
-    incumbent.on_change()
+    monitor.follow(incumbent)
     clock.now = 2.7
     with monitor.part("template pricing", "why"):
         clock.now, incumbent.objective = 4.9, 37.4

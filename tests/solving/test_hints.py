@@ -1,5 +1,7 @@
 """Hints: each where it is true, and not where it is not."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -147,6 +149,44 @@ def test_more_time_where_nothing_was_found():
 def test_a_real_solve_without_time():
     result = dt.solve(bowl(), time_limit=0.0, log=False)
     assert result.stop_reason == "time" and bool(said(result, "time_limit=")) == (result.x is None)
+
+
+# ---- a small gap
+
+
+def margin_hints(lead, gap, epsilon=1e-4, rows_only=False):
+    """The hints about the margin of a class that is decided by `lead`."""
+    problem = dt.Problem(dt.Mip(cost=[1.0, 0.0], upper=1.0, integer=[False, True]))
+    problem.add_predictor(
+        linear_net([1.0]), [0], [1], output_type="classification", threshold=0.3, epsilon=epsilon, name="yes"
+    )
+    conclusion = SimpleNamespace(status=dt.Status.FEASIBLE, objective=1.0, bound=1.0 - gap)
+    context = SimpleNamespace(
+        incumbent=SimpleNamespace(rows_only=rows_only), monitor=SimpleNamespace(failure=None)
+    )
+    x = np.array([0.3 + lead, 1.0])
+    found = SimpleNamespace(problem=problem, conclusion=conclusion, context=context, x=x)
+    return list(module._margin(found))
+
+
+def test_what_is_left_may_be_the_margin_of_the_classes():
+    for lead in (1e-4, 2.5e-5):  # of a logit; of a probability
+        (hint,) = margin_hints(lead, 5e-5)
+        assert hint.startswith("epsilon=1e-05 for yes: what is left, <0.01 %, may be the margin that classes")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"lead": 1e-2, "gap": 5e-5},
+        {"lead": 1e-4, "gap": 0.2},
+        {"lead": 1e-4, "gap": 0.0},
+        {"lead": 1e-4, "gap": 5e-5, "rows_only": True},
+        {"lead": 0.0, "gap": 5e-5, "epsilon": 0.0},
+    ],
+)
+def test_what_is_left_is_put_down_to_the_margin_only_where_it_may_be(case):
+    assert margin_hints(**case) == []
 
 
 # ---- inputs that nothing limits

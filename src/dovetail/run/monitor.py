@@ -111,6 +111,7 @@ class Monitor:
         self._incumbent, self._evaluations = incumbent, evaluations
         incumbent.on_change = self._changed
         self.trace.incumbents, self.trace.bounds = incumbent.incumbents, incumbent.bounds
+        self._changed()  # it may know something already
 
     @property
     def bound(self) -> float | None:

@@ -12,13 +12,15 @@ from dovetail.analysis.host import NO_POINT, HostRelaxation
 from dovetail.analysis.open_inputs import OpenInput
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
+from dovetail.core.block import Block
 from dovetail.core.check import Violation
 from dovetail.core.extrapolation import Extrapolation, notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.core.widening import Widening, widenings
-from dovetail.report.gains import Gain
+from dovetail.report.gains import Gain, relative_gap
 from dovetail.report.log.layout import number
+from dovetail.report.log.table import percent
 from dovetail.run.budget import StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.result import Status
@@ -29,6 +31,8 @@ NAMED = 3
 LATE, LONGER = 0.5, 4.0
 """The part of a solve after which a gain is late, and how many times as long to try then."""
 
+NO_GAP, SMALL_GAP, ROUNDING = 1e-9, 1e-3, 0.05
+"""Gaps that a margin may explain; and how much more than the margin a class at it may have, of the margin."""
 TELL = "; data= would tell whether the answer left the training data"
 """Of use where it was not given."""
 
@@ -53,7 +57,7 @@ class Finding:
 
 def hints(found: Finding) -> tuple[str, ...]:
     """All that apply."""
-    kinds = (_infeasible, _nearly_feasible, _longer, _another_method, _bounds, _training_data)
+    kinds = (_infeasible, _nearly_feasible, _longer, _another_method, _margin, _bounds, _training_data)
     return tuple(hint for kind in kinds for hint in kind(found))
 
 
@@ -117,6 +121,34 @@ def _another_method(found: Finding) -> Iterator[str]:
     """The default tries several ways."""
     if found.conclusion.status is Status.NO_SOLUTION and found.method != "auto":
         yield f'method="auto", which tries several ways: {found.method} found no point'
+
+
+def _margin(found: Finding) -> Iterator[str]:
+    """A small gap that may be what classes keep from their threshold: the search does, a bound never."""
+    objective, bound, context = found.conclusion.objective, found.conclusion.bound, found.context
+    if found.conclusion.status is not Status.FEASIBLE or None in (objective, bound):
+        return
+    assert objective is not None
+    assert bound is not None
+    gap = relative_gap(objective, bound)
+    if not NO_GAP < gap <= SMALL_GAP or context.incumbent.rows_only or context.monitor.failure is not None:
+        return
+    blocks = [block for block in found.problem.blocks if block.classifies and block.epsilon > 0.0]
+    held = [block for block in blocks if _at_its_margin(block, found.x)]
+    if held:
+        yield (
+            f"epsilon={held[0].epsilon / 10.0:g} for {_listed([block.name for block in held])}: what is left, "
+            f"{percent(gap)}, may be the margin that classes keep from their threshold, "
+            f"{held[0].epsilon:g} now; the search keeps it, a bound never does"
+        )
+
+
+def _at_its_margin(block: Block, x: FloatArray | None) -> bool:
+    """Whether a class is decided by no more than the margin; of probabilities that is less of the value."""
+    if x is None:
+        return False
+    lead = block.lead(block.predictor.predict(x[block.inputs]))
+    return bool(np.min(lead) <= (1.0 + ROUNDING) * block.epsilon)
 
 
 def _bounds(found: Finding) -> Iterator[str]:
