@@ -154,7 +154,7 @@ def test_a_real_solve_without_time():
 # ---- a small gap
 
 
-def margin_hints(lead, gap, epsilon=1e-4, rows_only=False):
+def margin_hints(lead, gap, epsilon=1e-4, source="exact"):
     """The hints about the margin of a class that is decided by `lead`."""
     problem = dt.Problem(dt.Mip(cost=[1.0, 0.0], upper=1.0, integer=[False, True]))
     problem.add_predictor(
@@ -162,7 +162,7 @@ def margin_hints(lead, gap, epsilon=1e-4, rows_only=False):
     )
     conclusion = SimpleNamespace(status=dt.Status.FEASIBLE, objective=1.0, bound=1.0 - gap)
     context = SimpleNamespace(
-        incumbent=SimpleNamespace(rows_only=rows_only), monitor=SimpleNamespace(failure=None)
+        incumbent=SimpleNamespace(bound_source=source), monitor=SimpleNamespace(failure=None)
     )
     x = np.array([0.3 + lead, 1.0])
     found = SimpleNamespace(problem=problem, conclusion=conclusion, context=context, x=x)
@@ -181,7 +181,7 @@ def test_what_is_left_may_be_the_margin_of_the_classes():
         {"lead": 1e-2, "gap": 5e-5},
         {"lead": 1e-4, "gap": 0.2},
         {"lead": 1e-4, "gap": 0.0},
-        {"lead": 1e-4, "gap": 5e-5, "rows_only": True},
+        {"lead": 1e-4, "gap": 5e-5, "source": "host"},
         {"lead": 0.0, "gap": 5e-5, "epsilon": 0.0},
     ],
 )

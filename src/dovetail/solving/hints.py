@@ -21,6 +21,7 @@ from dovetail.core.widening import Widening, widenings
 from dovetail.report.gains import Gain, relative_gap
 from dovetail.report.log.layout import number
 from dovetail.report.log.table import percent
+from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.result import Status
@@ -131,14 +132,18 @@ def _margin(found: Finding) -> Iterator[str]:
     assert objective is not None
     assert bound is not None
     gap = relative_gap(objective, bound)
-    if not NO_GAP < gap <= SMALL_GAP or context.incumbent.rows_only or context.monitor.failure is not None:
+    if (
+        not NO_GAP < gap <= SMALL_GAP
+        or context.incumbent.bound_source in ROWS_ONLY
+        or context.monitor.failure is not None
+    ):
         return
     blocks = [block for block in found.problem.blocks if block.classifies and block.epsilon > 0.0]
     held = [block for block in blocks if _at_its_margin(block, found.x)]
     if held:
         yield (
-            f"epsilon={held[0].epsilon / 10.0:g} for {_listed([block.name for block in held])}: what is left, "
-            f"{percent(gap)}, may be the margin that classes keep from their threshold, "
+            f"epsilon={held[0].epsilon / 10.0:g} for {_listed([block.name for block in held])}: what is "
+            f"left, {percent(gap)}, may be the margin that classes keep from their threshold, "
             f"{held[0].epsilon:g} now; the search keeps it, a bound never does"
         )
 

@@ -1,4 +1,4 @@
-"""Families over words: ``cement_wall``, ``cement_beam``, ``ash_wall`` and ``ash_beam`` are two, over two words.
+"""Families over words: ``cement_wall``, ``cement_beam``, ``ash_wall``, ``ash_beam`` are two, over two words.
 
 Only words that several labels have in common count: of ``net_cost`` and ``net_profit`` alone nobody knows
 whether they are one thing.
