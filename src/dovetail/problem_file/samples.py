@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from dovetail.core.amounts import several
 from dovetail.core.errors import ModelError
 from dovetail.core.suggestion import did_you_mean
 from dovetail.problem_file.column_patterns import Columns, Pattern
@@ -42,7 +43,7 @@ def read_samples(document: Document, place: Place, columns: Columns) -> Samples:
     if len(inputs) != len(outputs):
         raise document.wrong(
             (*place, "outputs"),
-            f"inputs has {len(inputs)} samples, outputs has {len(outputs)}; give as many.",
+            f"inputs has {several(len(inputs), 'sample')}, outputs has {len(outputs)}; give as many.",
         )
     if len(inputs) == 1:
         return _Placeholders(document, columns, inputs[0], outputs[0]).samples()

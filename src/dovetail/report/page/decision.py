@@ -218,7 +218,8 @@ def _rows_shown(grid: Grid, point: Point, most: int) -> tuple[IntArray, str]:
     nonzero = int(np.count_nonzero(rank > TOLERANCE))
     rows = np.sort(np.argsort(-rank, kind="stable")[: max(1, min(most, nonzero))])
     zeros, others = min(total - nonzero, total - len(rows)), max(0, nonzero - len(rows))
-    told = [f"{zeros:,} rows of zeros"] * (zeros > 0) + [f"{others:,} others"] * (others > 0)
+    told = [several(zeros, "row of zeros", "rows of zeros")] * (zeros > 0)
+    told += [several(others, "other")] * (others > 0)
     which = ", those with the largest values" if others else ""
     return rows, f"{len(rows):,} of {total:,} rows{which}. Left out: {', '.join(told)}."
 
