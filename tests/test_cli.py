@@ -88,7 +88,8 @@ def test_the_demo_ends_with_a_verified_solution(tmp_path, capsys):
     assert ended("demo", "--time-limit", "2", "--report", str(page)) == 0
     said = capsys.readouterr().out
     for part in (
-        "potable when nothing is done",
+        "taken for potable when nothing is done",
+        "The network errs on ",
         "potable after treatment",
         "newly flipped",
         "The solution is verified",

@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from dovetail.core.amounts import several
 from dovetail.core.check import check
 from dovetail.problems.water import BUDGET, FEATURES, Water, water
 from dovetail.report.log.width import width_of
@@ -32,10 +33,11 @@ def run(
     console = Console(highlight=False, markup=False, width=width_of(sys.stdout))
     console.rule("The problem")
     console.print(
-        f"{samples} water samples are not fit to drink. Each has {len(FEATURES)} measured features, and a "
-        "network judges from them whether the water is potable. Treatment may raise and lower features; for "
-        f"each feature, {BUDGET:g} standard deviations up and {BUDGET:g} down are shared by all samples. "
-        "Which samples should be treated, and how, so that most become potable?\n"
+        f"{several(samples, 'water sample is', 'water samples are')} not fit to drink, says the data. Each "
+        f"has {len(FEATURES)} measured features, and a network judges from them whether water is potable. "
+        f"Treatment may raise and lower features; for each feature, {BUDGET:g} standard deviations up and "
+        f"{BUDGET:g} down are shared by all samples. Which samples should be treated, and how, so that the "
+        "network takes most for potable?\n"
     )
     source = "look-alike data made here" if data is None else f"the real data in {data}"
     console.print(f"Training a {network} network on {source} ...")
@@ -58,13 +60,17 @@ def _explain(console: Console, instance: Water, result: Result) -> None:
         return
     counts = instance.counts(result)
     table = Table(show_header=False, box=None)
-    table.add_row("potable when nothing is done", f"{counts.untouched} of {counts.samples}")
+    table.add_row("taken for potable when nothing is done", f"{counts.untouched} of {counts.samples}")
     table.add_row("potable after treatment", f"{counts.potable} of {counts.samples}")
     table.add_row("newly flipped", f"{counts.flipped}")
     console.print(table)
+    if counts.untouched:
+        console.print(
+            f"\nThe network errs on {counts.untouched} of them: it takes them for potable as they are."
+        )
     moves = result.value(instance.treated) - instance.samples
     touched = np.flatnonzero(np.abs(moves).max(axis=1) > SEEN)
-    console.print(f"\n{len(touched)} samples are treated. The largest treatments:")
+    console.print(f"\n{several(len(touched), 'sample is', 'samples are')} treated. The largest treatments:")
     for i in touched[np.argsort(-np.abs(moves[touched]).sum(axis=1))][:3]:
         parts = [f"{f} {m:+.2f}" for f, m in zip(FEATURES, moves[i], strict=True) if abs(m) > SEEN]
         console.print(f"  sample {i}: {', '.join(parts)}")

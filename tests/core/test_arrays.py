@@ -30,7 +30,7 @@ def test_a_number_stands_for_a_vector_of_it():
         ([1j, 0], "complex"),
         (["a", "b"], "cannot be read as numbers"),
         ([[1.0, 2.0]], "must be a vector"),
-        ([1.0], "1 entries, expected 2"),
+        ([1.0], "1 entry, expected 2"),
         ([10**400, 0], "cannot be read as numbers"),
     ],
 )

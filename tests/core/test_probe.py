@@ -81,3 +81,11 @@ def test_rows_that_do_influence_each_other_are_refused():
     problem = dt.Problem(dt.Mip([0.0, 1.0], lower=[-1.0, -5.0], upper=[1.0, 5.0]))
     with pytest.raises(dt.PredictorError, match="must not influence each other"):
         problem.add_predictor(Centred(), [0], [1])
+
+
+def test_a_function_that_raises_is_told_about_shapes_only_where_they_are_the_trouble():
+    p = problem_of([0.0, 1.0], lower=[0.0, -np.inf], upper=[1.0, np.inf])
+    with pytest.raises(dt.PredictorError, match="ZeroDivisionError: division by zero$"):
+        p.add_predictor(lambda X: 1 / 0, [0], [1])
+    with pytest.raises(dt.PredictorError, match="out of bounds.*as many columns as it has features"):
+        p.add_predictor(lambda X: X[:, 1], [0], [1])

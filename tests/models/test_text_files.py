@@ -3,6 +3,7 @@
 import gzip
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import highspy
@@ -177,6 +178,48 @@ def test_names_with_blanks_are_read_by_their_places(tmp_path):
     assert mip.names == ("THE COL", "OTHER")
     assert mip.A.toarray().tolist() == [[1.0, 1.0], [1.0, 0.0]]
     assert (mip.row_upper[0], mip.upper[0], mip.cost[1]) == (4.0, 4.0, 2.0)
+
+
+GUROBI = """\\ LP format - for model browsing. Use MPS format to capture full model detail.
+Maximize
+  - x[0,0] - 2x[0,1] + y[a] + y[a]_out
+Subject To
+ cap[0]: x[0,0] + x[0,1] <= 4
+ R1: y[a] - x[0,0] >= -2
+Bounds
+ x[0,1] <= 3
+ y[a] free
+Generals
+ x[0,0]
+End
+"""
+
+
+def test_names_with_brackets_are_those_of_the_file(tmp_path):
+    """Gurobi names columns and rows so by default; HiGHS takes the bracket for a quadratic part."""
+    (tmp_path / "g.lp").write_text(GUROBI)
+    (tmp_path / "round.lp").write_text(GUROBI.replace("[", "(").replace("]", ")"))
+    mip, by_round_names = dt.read(tmp_path / "g.lp"), by_highs(tmp_path / "round.lp")
+    assert mip.names == ("x[0,0]", "x[0,1]", "y[a]", "y[a]_out")
+    assert mip.row_names == ("cap[0]", "R1")
+    assert mip.cost.tolist() == [-1.0, -2.0, 1.0, 1.0]
+    assert_same(replace(mip, names=by_round_names.names), by_round_names)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (GUROBI.replace("y[a]", "y[a-b]"), r"line 3 .*quadratic objective, or a name with signs.*\.mps"),
+        (GUROBI.replace("y[a]_out", "y(a)"), "reads another model"),
+        (GUROBI.replace("y[a]_out", "[ y[a] ^2 ]"), "quadratic objective"),
+        ("\\ nothing\n", "g.lp is empty"),
+        ("", "g.lp is empty"),
+    ],
+)
+def test_what_brackets_cannot_say_is_refused_with_its_reason(text, reason, tmp_path):
+    (tmp_path / "g.lp").write_text(text)
+    with pytest.raises(dt.ModelError, match=reason):
+        dt.read(tmp_path / "g.lp")
 
 
 def by_scip(path):

@@ -67,6 +67,8 @@ def read_whole(file):
         ('activation = "relu"', 'activation = "relo"', "did you mean 'relu'?"),
         ('activation = "relu"', "aktivation = 1", "[predictor] has no key 'aktivation'; did you mean"),
         ('"ash_{mix}", "w', '"ahs_{mix}", "w', "no column is like 'ahs_{mix}' with {mix} = wall"),
+        ('"ash_{mix}", "w', '"asch_{mix}", "w', "with {mix} = wall; did you mean 'ash_wall'?"),
+        ('outputs = ["strength_{mix}"]', 'outputs = ["strenght_{mix}"]', "'; did you mean 'strength_"),
         ('outputs = ["strength_{mix}"]', 'outputs = ["strength_wal"]', "did you mean 'strength_wall'?"),
         ('outputs = ["strength_{mix}"]', "outputs = [1.0]", "outputs is [1.0], but takes a list of names"),
         ('outputs = ["strength_{mix}"]', "outputs = []", "outputs is [], but takes"),
@@ -93,6 +95,12 @@ def test_what_is_wrong_is_named_with_its_line(example, before, after, said):
         read_whole(file)
     assert said in str(refusal.value)
     assert str(refusal.value).startswith(f"{file}, line {line}: "), refusal.value
+
+
+def test_an_input_too_few_is_not_blamed_on_the_data(example):
+    file, _ = changed(example, '"cement_{mix}", "ash_{mix}", "water_{mix}"]', '"cement_{mix}", "ash_{mix}"]')
+    with pytest.raises(dt.PredictorError, match=r"strength: inputs has 2 columns .* takes 3 features"):
+        read_whole(file)
 
 
 def test_a_missing_key_is_named_with_the_table_that_lacks_it(example):

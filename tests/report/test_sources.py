@@ -24,6 +24,26 @@ def texts_given_to(calls):
                             yield given.value
 
 
+def texts_called_source():
+    """Those of methods that are told, or say of themselves, what their points and bounds are to be called."""
+    for path in (SOURCE / "methods").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (isinstance(node, ast.keyword) and node.arg == "source") or (
+                isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "source"
+            ):
+                given = node.value
+            else:
+                continue
+            if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                yield given.value
+
+
+def test_every_source_that_a_method_is_told_has_words():
+    given = set(texts_called_source())
+    assert {"exact", "tables", "splits"} <= given
+    assert given <= FOUND.keys() and given <= PROVED.keys()
+
+
 def test_every_source_of_a_point_has_words():
     given = set(texts_given_to(OFFERS)) - {"clear"}  # of an incumbent of its own
     assert {"x", "u", "greedy", "lns", "switch", "boxes"} <= given

@@ -27,6 +27,15 @@ def test_rounds_integers_and_sets_outputs():
     assert incumbent.source == "test"
 
 
+def test_no_value_is_minus_zero():
+    """Rounding and clipping make it, and networks answer it; people take it for a mistake."""
+    problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -9.0], upper=9.0, integer=[True, False]))
+    problem.add_predictor(lambda X: -X, [0], [1])
+    incumbent = inner(problem)
+    x = incumbent.admit(np.array([-0.3, 0.0]), "x")
+    assert x.tolist() == [0.0, 0.0] and not np.any(np.signbit(x)) and not np.any(np.signbit(incumbent.x))
+
+
 def test_keeps_the_best_in_either_sense():
     for sense, first, second in (
         ("min", [1, 0, 0, 1, 0], [0, 0, 0, 1, 0]),

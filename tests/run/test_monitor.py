@@ -72,6 +72,23 @@ def test_a_row_where_something_changed_and_nowhere_else(watched, row):
     assert len(monitor.trace) == 400
 
 
+def test_what_was_known_before_a_part_is_told_above_it_and_at_its_own_time():
+    """The page says when a point came and by what: the log must not give it to the part that came next."""
+    clock, log, incumbent = Clock(), io.StringIO(), Incumbent()
+    monitor = Monitor(clock, log)
+    clock.now, incumbent.objective = 0.2, 5.4956
+    monitor.follow(incumbent)
+    clock.now = 2.7
+    with monitor.part("template pricing", "why"):
+        clock.now, incumbent.objective = 4.9, 37.4
+        incumbent.on_change()
+    first, second = rows_in(log)
+    assert first.split()[:3] == ["0.2", "preparation", "5.4956"]
+    assert second.split()[:4] == ["4.9", "template", "pricing", "37.4"]
+    said = log.getvalue()
+    assert said.index(first) < said.index("-- template pricing: why") < said.index(second)
+
+
 def test_many_changes_in_a_moment_are_not_all_told(watched):
     monitor, clock, incumbent, log = watched
     for k in range(1000):

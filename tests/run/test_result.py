@@ -114,6 +114,19 @@ def test_it_shows_the_decision(solved):
     assert "<b>" not in evil._repr_html_() and "\n" not in repr(evil)
 
 
+def test_an_unbounded_problem_has_a_point_and_no_objective():
+    problem = dt.Problem(dt.Mip(cost=[0.0, 0.0, -1.0], upper=[3.0, 9.0, math.inf]))
+    problem.add_predictor(lambda X: X**2, [0], [1])
+    result = dt.solve(problem, log=False)
+    assert result.status == "unbounded" and result.x is not None
+    assert repr(result).startswith("<Result: unbounded (proved), without limit, 0 iterations of auto")
+    assert "no point" not in repr(result) + result._repr_html_()
+
+
+def test_one_iteration_is_not_several(solved):
+    assert " 1 iteration of " in repr(replace(solved, iterations=1))
+
+
 def test_values_keep_the_keys_they_were_asked_by(solved):
     assert solved.value({"first": "a", "all": ["a", "y"]})["first"] == 1.0
     assert solved.value({("p", 1): "a", ("p", 2): "d"}) == {("p", 1): 1.0, ("p", 2): 1.0}

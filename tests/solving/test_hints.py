@@ -1,5 +1,7 @@
 """Hints: each where it is true, and not where it is not."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,12 @@ def test_no_solution_says_what_the_nearest_candidate_needs(too_strong):
     assert dt.solve(strong(needed), dt.SequentialLinear(starts=3), log=False).x is not None
 
 
+def test_no_solution_of_the_exact_mip_says_what_that_means():
+    result = dt.solve(strong(3.0), log=False)
+    assert result.status == "no_solution"
+    assert "most likely there is no solution" in result.message and "is no proof" in result.message
+
+
 def test_no_solution_of_one_method_names_the_one_that_tries_several(too_strong, strong_enough):
     assert said(too_strong, 'method="auto"')
     assert not said(dt.solve(strong(3.0), log=False), 'method="auto"')
@@ -115,16 +123,20 @@ def timed(gains, seconds, status="feasible", stop=StopReason.TIME):
     found.conclusion, found.context = Anything(), Anything()
     found.conclusion.status, found.conclusion.stop_reason = dt.Status(status), stop
     found.context.budget, found.context.monitor = Clock(), Anything()
-    found.context.monitor.trace = Trace([], [Gain(each, 1.0, "x") for each in gains])
+    found.context.monitor.trace = Trace([], [Gain(each, -value, "x") for each, value in gains])
     return list(module._longer(found))
 
 
 def test_more_time_where_the_last_gain_was_late():
-    assert timed([1.0, 9.1], 10.0) == ["time_limit=40: the last better point came late, after 9.1 of 10.0 s"]
-    assert timed([1.0, 3.0], 10.0) == []
+    assert timed([(1.0, 1.0), (9.1, 1.1)], 10.0) == [
+        "time_limit=40: the last better point came late, after 9.1 of 10.0 s"
+    ]
+    assert timed([(1.0, 1.0), (3.0, 1.1)], 10.0) == []
+    assert timed([(1.0, 1.0), (9.1, 1.0 + 1e-7)], 10.0) == []  # nobody sees that gain in the log
+    assert timed([(7.0, 1.0), (9.1, 1.0 + 1e-7)], 10.0)[0].endswith("after 7.0 of 10.0 s")
     assert timed([], 10.0) == []
-    assert timed([9.1], 10.0, stop=StopReason.STALLED) == []
-    assert timed([9.1], 10.0, status="optimal", stop=StopReason.PROVED) == []
+    assert timed([(9.1, 1.0)], 10.0, stop=StopReason.STALLED) == []
+    assert timed([(9.1, 1.0)], 10.0, status="optimal", stop=StopReason.PROVED) == []
 
 
 def test_more_time_where_nothing_was_found():
@@ -137,6 +149,44 @@ def test_more_time_where_nothing_was_found():
 def test_a_real_solve_without_time():
     result = dt.solve(bowl(), time_limit=0.0, log=False)
     assert result.stop_reason == "time" and bool(said(result, "time_limit=")) == (result.x is None)
+
+
+# ---- a small gap
+
+
+def margin_hints(lead, gap, epsilon=1e-4, source="exact"):
+    """The hints about the margin of a class that is decided by `lead`."""
+    problem = dt.Problem(dt.Mip(cost=[1.0, 0.0], upper=1.0, integer=[False, True]))
+    problem.add_predictor(
+        linear_net([1.0]), [0], [1], output_type="classification", threshold=0.3, epsilon=epsilon, name="yes"
+    )
+    conclusion = SimpleNamespace(status=dt.Status.FEASIBLE, objective=1.0, bound=1.0 - gap)
+    context = SimpleNamespace(
+        incumbent=SimpleNamespace(bound_source=source), monitor=SimpleNamespace(failure=None)
+    )
+    x = np.array([0.3 + lead, 1.0])
+    found = SimpleNamespace(problem=problem, conclusion=conclusion, context=context, x=x)
+    return list(module._margin(found))
+
+
+def test_what_is_left_may_be_the_margin_of_the_classes():
+    for lead in (1e-4, 2.5e-5):  # of a logit; of a probability
+        (hint,) = margin_hints(lead, 5e-5)
+        assert hint.startswith("epsilon=1e-05 for yes: what is left, <0.01 %, may be the margin that classes")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"lead": 1e-2, "gap": 5e-5},
+        {"lead": 1e-4, "gap": 0.2},
+        {"lead": 1e-4, "gap": 0.0},
+        {"lead": 1e-4, "gap": 5e-5, "source": "host"},
+        {"lead": 0.0, "gap": 5e-5, "epsilon": 0.0},
+    ],
+)
+def test_what_is_left_is_put_down_to_the_margin_only_where_it_may_be(case):
+    assert margin_hints(**case) == []
 
 
 # ---- inputs that nothing limits
@@ -157,6 +207,18 @@ def test_what_is_within_the_training_data_is_limited_enough():
     seen = np.array([[0.0, 0.0], [5.0, 5.0]])
     result = dt.solve(strong(1.5, upper=INF, data=seen), dt.SequentialLinear(starts=3), log=False)
     assert result.x is not None and result.hints == ()
+
+
+def test_data_that_was_given_is_not_asked_for():
+    seen = np.array([[0.0, 0.0], [0.5, 0.5]])
+    result = dt.solve(strong(1.5, upper=INF, data=seen), dt.SequentialLinear(starts=3), log=False)
+    assert said(result, "bounds for") and said(result, "left it") and not said(result, "data=")
+
+
+def test_a_hair_beyond_the_training_data_is_no_hint():
+    seen = np.array([[0.00124, 0.00124], [5.0, 5.0]])
+    result = dt.solve(strong(0.5, data=seen), log=False)
+    assert result.extrapolations and result.hints == ()
 
 
 def test_what_left_the_training_data():

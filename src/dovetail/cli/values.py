@@ -24,11 +24,11 @@ def values(result: Result) -> Iterator[str]:
         return
     shown = [(_name(result, j), value) for j, value in enumerate(result.x.tolist()) if abs(value) > SMALLEST]
     width = max((len(name) for name, _ in shown[:MOST]), default=0)
-    yield f"values      {len(shown)} of {result.x.size} columns are not 0"
+    yield f"values      {len(shown):,} of {result.x.size:,} columns are not 0"
     for name, value in shown[:MOST]:
         yield f"  {name:<{width}}  {value:.8g}"
     if len(shown) > MOST:
-        yield f"  ... and {len(shown) - MOST} more"
+        yield f"  ... and {len(shown) - MOST:,} more"
 
 
 def _name(result: Result, j: int) -> str:

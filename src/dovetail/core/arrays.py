@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dovetail.core.amounts import several
 from dovetail.core.errors import DovetailError, ModelError
 from dovetail.core.suggestion import did_you_mean
 
@@ -22,9 +23,14 @@ NameOf = Callable[[int], str]
 
 
 def vector(
-    what: str, values: ArrayLike, size: int | None, error: type[DovetailError] = ModelError
+    what: str,
+    values: ArrayLike,
+    size: int | None,
+    error: type[DovetailError] = ModelError,
+    *,
+    expected: str = "",
 ) -> FloatArray:
-    """`values` as a read-only float64 vector of the given size."""
+    """`values` as a read-only float64 vector of the given size; `expected` says what the size comes from."""
     try:
         if values is None:
             raise ValueError("it is None")
@@ -38,7 +44,8 @@ def vector(
     if array.ndim != 1:
         raise error(f"{what} must be a vector, but has shape {array.shape}.")
     if size is not None and array.size != size:
-        raise error(f"{what} has {array.size} entries, expected {size}.")
+        has = several(array.size, "entry", "entries")
+        raise error(f"{what} has {has}, {expected or f'expected {size}'}.")
     array.flags.writeable = False
     return array
 

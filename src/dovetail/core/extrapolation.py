@@ -6,15 +6,20 @@ stands behind what it says. With `data=` the result names them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 
 HAIR = 1e-9
 """Of a feature's range: what may be rounding is not named."""
+NOTABLE = 0.01
+"""Of a feature's range: what is nearer than that to the training data is on record, but worth no warning. The
+least value of a sample is above 0 where 0 is meant."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +32,25 @@ class Extrapolation:
     value: float
     lower: float
     upper: float
+    column: str = ""
+    """The name of the input's column; "" in files of before it was told."""
 
     @property
     def amount(self) -> float:
         """How far outside, in the feature's own units."""
         return max(self.lower - self.value, self.value - self.upper)
 
+    @property
+    def notable(self) -> bool:
+        """Whether people should be told of it."""
+        rounding = TOLERANCE * max(1.0, abs(self.value))
+        return self.amount > max(NOTABLE * (self.upper - self.lower), rounding)
+
     def __str__(self) -> str:
+        named = self.feature if self.column in ("", self.feature) else f"{self.column} ({self.feature})"
         side, limit = ("below", self.lower) if self.value < self.lower else ("above", self.upper)
         return (
-            f"{self.block}, sample {self.sample}: {self.feature} = {self.value + 0.0:.6g} is "
+            f"{self.block}, sample {self.sample}: {named} = {self.value + 0.0:.6g} is "
             f"{self.amount:.3g} {side} {limit:.6g}"
         )
 
@@ -60,6 +74,12 @@ def extrapolations(problem: Problem, x: FloatArray) -> tuple[Extrapolation, ...]
                 float(values[i, k]),
                 float(training_range.lower[k]),
                 float(training_range.upper[k]),
+                problem.stated.column_name(int(block.inputs[i, k])),
             )
             found.append((-float(beyond[i, k]), where))
     return tuple(where for _, where in sorted(found, key=lambda pair: pair[0]))
+
+
+def notable(found: Iterable[Extrapolation]) -> tuple[Extrapolation, ...]:
+    """Those that people should be told of, in the same order."""
+    return tuple(where for where in found if where.notable)

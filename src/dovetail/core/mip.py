@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from dovetail.core.amounts import several
 from dovetail.core.arrays import (
     BoolArray,
     FloatArray,
@@ -41,6 +42,8 @@ FINE = 1e3 * TOLERANCE
 
 SMALLEST, LARGEST = 1e-9, 1e15
 """HiGHS drops matrix entries below the first with a mere warning and refuses those above the second."""
+
+PER_COLUMN = "give one per column"
 
 _CHECKED: WeakValueDictionary[int, sp.csr_array] = WeakValueDictionary()
 """Matrices of programs, by id: read-only, so that programs derived from each other share them unseen."""
@@ -100,15 +103,17 @@ class Mip:
         columns = self.cost.size
         put(self, "A", _matrix(A, columns))
         rows = self.A.shape[0]
-        put(self, "row_lower", _limits("row_lower", row_lower, rows))
-        put(self, "row_upper", _limits("row_upper", row_upper, rows))
-        put(self, "lower", _limits("lower", lower, columns))
-        put(self, "upper", _limits("upper", upper, columns))
+        per_row, per_column = f"A {several(rows, 'row')}: give one per row", f"cost {columns}: {PER_COLUMN}"
+        _require_sides(rows, row_lower=row_lower, row_upper=row_upper)
+        put(self, "row_lower", _limits("row_lower", row_lower, rows, per_row))
+        put(self, "row_upper", _limits("row_upper", row_upper, rows, per_row))
+        put(self, "lower", _limits("lower", lower, columns, per_column))
+        put(self, "upper", _limits("upper", upper, columns, per_column))
         put(self, "integer", flags("integer", integer, columns))
         put(self, "sense", sense)
         put(self, "offset", _offset(offset))
-        put(self, "names", _names("names", names, columns))
-        put(self, "row_names", _names("row_names", row_names, rows))
+        put(self, "names", _names("names", names, columns, per_column))
+        put(self, "row_names", _names("row_names", row_names, rows, per_row))
         self._validate()
         self._round_integer_bounds()
 
@@ -310,22 +315,33 @@ def _intact(A: Any) -> Any:
     return A
 
 
-def _limits(what: str, values: ArrayLike, size: int) -> FloatArray:
-    array = vector(what, values, size).copy()
+def _require_sides(rows: int, **sides: ArrayLike) -> None:
+    """Rows have both sides: which one is missing, and what says that there is no limit, is not guessed."""
+    for what, values in sides.items():
+        if rows and isinstance(values, list | tuple) and not values:
+            none = "-np.inf" if what == "row_lower" else "np.inf"
+            raise ModelError(
+                f"{what} is missing, but A has {several(rows, 'row')}: give one number per row, or "
+                f"{what}={none} where no row has such a limit."
+            )
+
+
+def _limits(what: str, values: ArrayLike, size: int, expected: str) -> FloatArray:
+    array = vector(what, values, size, expected=expected).copy()
     array[array >= INFINITY] = np.inf
     array[array <= -INFINITY] = -np.inf
     array.flags.writeable = False
     return array
 
 
-def _names(what: str, names: Sequence[str] | None, size: int) -> Sequence[str] | None:
+def _names(what: str, names: Sequence[str] | None, size: int, expected: str) -> Sequence[str] | None:
     if names is None or (isinstance(names, _Distinct | LazyNames) and len(names) == size):
         return names
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ModelError(f"{what} is {names!r}; give one name per entry.")
     result = tuple(map(str, names))
     if len(result) != size:
-        raise ModelError(f"{what} has {len(result)} entries, expected {size}.")
+        raise ModelError(f"{what} has {several(len(result), 'entry', 'entries')}, {expected}.")
     if len(set(result)) != size:
         seen: set[str] = set()
         twice = next(name for name in result if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -340,8 +356,12 @@ def _require_usable_entries(mip: Mip) -> None:
         place = int(bad[0])
         row = int(np.searchsorted(mip.A.indptr, place, side="right")) - 1
         column = int(mip.A.indices[place])
+        entry = (
+            f"A has the entry {mip.A.data[place]} in {mip.row_name(row)}, column {mip.column_name(column)}"
+        )
+        if not np.isfinite(mip.A.data[place]):
+            raise ModelError(f"{entry}; give a finite number.")
         raise ModelError(
-            f"A has the entry {mip.A.data[place]} in {mip.row_name(row)}, column "
-            f"{mip.column_name(column)}; entries must be finite and between {SMALLEST:g} and "
-            f"{LARGEST:g} in size (solvers drop or refuse others): rescale the row, or set it to 0."
+            f"{entry}; entries must be between {SMALLEST:g} and {LARGEST:g} in size (solvers drop or refuse "
+            "others): rescale the row, or set it to 0."
         )

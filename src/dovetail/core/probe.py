@@ -180,8 +180,15 @@ def _named(name: str, points: FloatArray) -> Iterator[None]:
     except Exception as reason:
         raise PredictorError(
             f"{name}: the predictor failed on a batch of shape {points.shape}: "
-            f"{type(reason).__name__}: {reason}. inputs must have as many columns as it has features."
+            f"{type(reason).__name__}: {reason}{_advice(reason)}"
         ) from reason
+
+
+def _advice(reason: Exception) -> str:
+    """What to look at where the failure is one of sizes; a function's own trouble speaks for itself."""
+    sizes = ("shape", "dimension", "size", "feature", "broadcast", "index")
+    told = any(word in str(reason).lower() for word in sizes)
+    return ". inputs must have as many columns as it has features." if told else ""
 
 
 def _evaluate(name: str, predictor: Predictor, points: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ from dovetail.bounds.box import propagate
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import AutoOptions, Facts
+from dovetail.methods.phase_words import in_words
 from dovetail.methods.phases import Phase, planned, share_in_words
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
@@ -134,7 +135,7 @@ class _Plan:
 
     def _solved(self, phase: Phase, share: float) -> MethodOutcome:
         """One phase, with a share of the time left."""
-        why = phase.why.format(**asdict(self._facts))
+        why = in_words(phase.why, asdict(self._facts))
         with self._context.monitor.part(phase.name, why) as part:
             outcome = phase.method(self._options).solve(self._context_for(phase).part(share))
             part.note, part.stop_reason = outcome.message, outcome.stop_reason

@@ -45,6 +45,10 @@ POINTS_SHARE = 0.5
 TIGHTEN_SHARE = 0.12
 """Of the time, for LPs that make the proof's MIP smaller."""
 NO_PROOF = "the networks' own rounding has no bound: nothing is proved from their layers"
+NO_POINT = (
+    "most likely there is no solution: HiGHS finds none of the problem with its predictors written out, "
+    "within its tolerances, which is no proof"
+)
 DECIDED = (MipStatus.OPTIMAL, MipStatus.INFEASIBLE)
 
 Asked = tuple[MipAnswer | None, str]
@@ -149,7 +153,7 @@ class _Run:
         self._record(answer, None if apart else found.x, written)
         if answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
             context.budget.stop(StopReason.STALLED)
-            return "HiGHS finds no solution of the problem with its networks written out"
+            return NO_POINT
         return ""
 
     def _tightened(self, cutoff: float, budget: Budget) -> Reformulated:

@@ -285,7 +285,7 @@ PHASES = (
         lambda facts: facts.choices > 0 and facts.slopes,
         FIRST_SHARE,
         _integer_search,
-        "{choices} integers beside classes: local search over them by the networks themselves",
+        "{choices} integers: local search over them by the networks themselves",
     ),
     Phase(
         "column generation",

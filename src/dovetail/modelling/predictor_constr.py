@@ -8,6 +8,7 @@ from typing import Any, TextIO, TypeVar
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.containers import frame_of
 from dovetail.core.errors import DovetailError, PredictorError
@@ -113,11 +114,11 @@ class PredictorConstr:
         """What is attached, in a few lines."""
         attached = self._attached
         assert attached.block is not None
-        n, d = attached.block.inputs.shape
+        (n, d), q = attached.block.inputs.shape, attached.block.outputs.shape[1]
         made = "made by dovetail" if self._created is not None else "the model's own"
         print(
             f"{attached.name}: {attached.block.description.name} ({attached.output_type})\n"
-            f"  {n} samples, {d} inputs -> {attached.block.outputs.shape[1]} outputs each ({made})\n"
+            f"  {several(n, 'sample')}, {several(d, 'input')} -> {several(q, 'output')} each ({made})\n"
             f"  {'float64' if attached.block.description.is_float64 else 'lower precision'}, on "
             f"{attached.block.description.device}; no rows or variables are added for its neurons",
             file=file or sys.stdout,

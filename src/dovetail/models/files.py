@@ -9,6 +9,7 @@ from dovetail.core.errors import ModelError, OptionError
 from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.core.mip import Mip
 from dovetail.models.highs import read_by_highs
+from dovetail.models.lp.brackets import with_brackets, without_brackets
 from dovetail.models.lp.parser import parse_lp
 from dovetail.models.mps import outline
 from dovetail.models.text import unpacked
@@ -50,7 +51,8 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
             agrees = found.agrees(mip)
         else:
             text = parse_lp(plain, meter)
-            mip = read_by_highs(plain, meter)
+            with without_brackets(plain, text, meter) as readable:
+                mip = with_brackets(read_by_highs(readable, meter), text)
             agrees = text.agrees(mip)
     if not agrees:
         raise ModelError(

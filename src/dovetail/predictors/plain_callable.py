@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import ROUNDING, Description
 from dovetail.core.errors import DovetailError, PredictorError
@@ -74,7 +75,9 @@ class CallablePredictor:
             raise
         except Exception as reason:
             if len(X) and self._answers_a_row(X[0]):
-                raise PredictorError(self._hint(X, f"fails on {len(X)} samples: {reason}")) from reason
+                raise PredictorError(
+                    self._hint(X, f"fails on {several(len(X), 'sample')}: {reason}")
+                ) from reason
             raise
         if np.iscomplexobj(answer):
             raise PredictorError(f"{self.name} returns complex numbers; return real ones.")
@@ -85,7 +88,7 @@ class CallablePredictor:
         if values.ndim == 1:
             values = values[:, None]
         if values.ndim != 2 or len(values) != len(X):
-            what = f"turns {len(X)} samples into an array of shape {given.shape}"
+            what = f"turns {several(len(X), 'sample')} into an array of shape {given.shape}"
             if len(X) and self._answers_a_row(X[0]):
                 raise PredictorError(self._hint(X, what))
             raise PredictorError(

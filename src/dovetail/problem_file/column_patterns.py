@@ -71,6 +71,11 @@ class Pattern:
         assert self._found is not None
         return list(self._found)
 
+    def filled(self, key: tuple[str, ...]) -> str:
+        """The name that the pattern would have for one value of each placeholder; stars stay."""
+        values = dict(zip(self.placeholders, key, strict=True))
+        return PLACEHOLDER.sub(lambda place: values.get(place[1] or "", place[0]), self.text)
+
     def _grouped(self) -> dict[tuple[str, ...], list[str]]:
         groups: dict[tuple[str, ...], list[_Match]] = {}
         for match in self._matches():

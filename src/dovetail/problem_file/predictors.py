@@ -36,12 +36,15 @@ def tie_predictor(
             require_activation(activation)
     with document.at((*place, "file")):
         predictor = _loaded(file, activation, trust=trust)
-    data = _data(document, place, table, samples.inputs[0])
+    options = {key: table[key] for key in PASSED_ON if key in table}
+    try:
+        data = _data(document, place, table, samples.inputs[0])
+    except PredictorError:
+        with document.at(place):  # columns that the predictor does not take are named before the data is
+            add_predictor_constr(problem, predictor, samples.inputs, samples.outputs, **options)
+        raise
     with document.at(place):
-        add_predictor_constr(
-            problem, predictor, samples.inputs, samples.outputs, data=data,
-            **{key: table[key] for key in PASSED_ON if key in table},
-        )  # fmt: skip
+        add_predictor_constr(problem, predictor, samples.inputs, samples.outputs, data=data, **options)
 
 
 def _loaded(file: Path, activation: str | None, *, trust: bool) -> Any:

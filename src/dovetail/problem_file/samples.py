@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from dovetail.core.amounts import several
 from dovetail.core.errors import ModelError
+from dovetail.core.suggestion import did_you_mean
 from dovetail.problem_file.column_patterns import Columns, Pattern
 from dovetail.problem_file.document import Document, Place
 
@@ -41,7 +43,7 @@ def read_samples(document: Document, place: Place, columns: Columns) -> Samples:
     if len(inputs) != len(outputs):
         raise document.wrong(
             (*place, "outputs"),
-            f"inputs has {len(inputs)} samples, outputs has {len(outputs)}; give as many.",
+            f"inputs has {several(len(inputs), 'sample')}, outputs has {len(outputs)}; give as many.",
         )
     if len(inputs) == 1:
         return _Placeholders(document, columns, inputs[0], outputs[0]).samples()
@@ -126,7 +128,8 @@ class _Placeholders:
         with self._document.at(self._outputs[0].place):
             keys = first.keys()
             if not keys:
-                raise ModelError(f"no column is like {first.text!r}.")
+                meant = did_you_mean(first.text, self._columns.names) or "."
+                raise ModelError(f"no column is like {first.text!r}{meant}")
         for key in keys:
             yield dict(zip(self._names, key, strict=True))
 
@@ -152,5 +155,6 @@ def _columns(text: str, pattern: Pattern | None, key: tuple[str, ...], columns: 
         values = ", ".join(
             f"{{{name}}} = {value}" for name, value in zip(pattern.placeholders, key, strict=True)
         )
-        raise ModelError(f"no column is like {text!r}{f' with {values}' if values else ''}.")
+        meant = did_you_mean(pattern.filled(key), columns.names) or "."
+        raise ModelError(f"no column is like {text!r}{f' with {values}' if values else ''}{meant}")
     return found

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
@@ -72,7 +73,7 @@ class LogitRows:
         relaxed = _written(given, parts, [part.for_bounds for part in parts])
         points = _written(given, parts, [part.for_points for part in parts])
         count = sum(part.block.outputs.size for part in parts)
-        note = f"{count} probabilities, limited by rows on their logits"
+        note = f"{several(count, 'probability', 'probabilities')}, limited by rows on their logits"
         return replace(points, relaxed=relaxed, note=note)
 
 

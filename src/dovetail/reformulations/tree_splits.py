@@ -20,6 +20,7 @@ import numpy as np
 
 from dovetail.analysis.leaf_boxes import LeafBoxes
 from dovetail.analysis.tree_problem import TreeProblem, TreeSample
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import SMALLEST
 from dovetail.reformulations.reformulated import Reformulated
@@ -64,7 +65,7 @@ class _Writing:
         mip, host = self._given.problem.mip, self._trees.host
         held = replace(mip, lower=host.lower, upper=host.upper, integer=host.integer)
         note = (
-            f"tree ensembles as rows: {self._binaries.size:,} cuts, "
+            f"tree ensembles as rows: {several(self._binaries.size, 'cut')}, "
             f"{sum(part.columns.size for part in weights):,} leaves"
         )
         written = {block.name for block in self._trees.problem.blocks}

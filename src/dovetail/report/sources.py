@@ -32,6 +32,8 @@ FOUND = {
     "cells": "a descent over cells of trees",
     "exact": "the exact MIP",
     "tables": "the exact MIP of tables",
+    "splits": "the exact MIP of the trees' splits",
+    "quadratic": "a MIP with quadratic curves",
     "scip": "SCIP",
 }
 """Sources of points."""
@@ -47,6 +49,9 @@ PROVED = {
     "tightening": "boxes of better points, which are empty",
     "exact": "the exact MIP",
     "tables": "the exact MIP of tables",
+    "splits": "the exact MIP of the trees' splits",
+    "tangents": "planes along quadratic curves",
+    "columns": "boxes of cells of trees, as columns",
     "scip": "SCIP",
 }
 """Sources of bounds."""

@@ -242,6 +242,7 @@ class Incumbent:
             objective = self._program.objective(x)
             better = self._improves(objective)
             if better:
+                x = x + 0.0  # never -0
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
                 add_gain(self.incumbents, Gain(self._budget.seconds, objective, source))
                 self._reconcile()

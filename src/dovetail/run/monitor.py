@@ -25,6 +25,8 @@ ALL_ROUNDS, PACE = 20, 1.0
 """So many rounds that close a residual are all printed; later ones at most once in so many seconds."""
 PACES = ((5, 0.0), (20, 0.25))
 """So many changes are printed with at least so many seconds between them; later ones as rounds are."""
+PREPARATION = "preparation"
+"""What a row names that tells what was known before the first part, or between two."""
 SECTION, UNDER = "-- ", "   "
 """What lines about a part begin with, and those that go on with it."""
 FIRST_SILENCE, MOST_SILENCE = 5.0, 300.0
@@ -81,6 +83,8 @@ class Monitor:
         self._lock = RLock()
         self._seen = State(0.0, "", math.nan, None, False, 0)
         """What the last row said."""
+        self._prepared: State | None = None
+        """What changed last while no part was at work."""
         self._rows, self._row_at, self._silence = 0, 0.0, FIRST_SILENCE
         self._began = self._told_interrupt = False
         self.failure: Exception | None = None
@@ -107,6 +111,7 @@ class Monitor:
         self._incumbent, self._evaluations = incumbent, evaluations
         incumbent.on_change = self._changed
         self.trace.incumbents, self.trace.bounds = incumbent.incumbents, incumbent.bounds
+        self._changed()  # it may know something already
 
     @property
     def bound(self) -> float | None:
@@ -150,6 +155,7 @@ class Monitor:
         part = SolvePart(name, self._state(), len(self.trace), residuals)
         self._began = True
         self._journal.explain(RESIDUALS if residuals else PARTS)
+        self._show_prepared(residuals)
         self._journal.say(f"{name}: {why}" if why else name, SECTION, UNDER, "section")
         with self._lock:  # the ticker looks at the parts, too
             self._parts.append(part)
@@ -217,7 +223,12 @@ class Monitor:
     def _changed(self) -> None:
         """The incumbent or the bound may be another: a row, if one is due."""
         with self._lock:
-            if self._journal.silent or not self._parts or self._parts[-1].residuals:
+            if self._journal.silent:
+                return
+            if not self._parts:
+                self._prepared = replace(self._state(), part=PREPARATION)
+                return
+            if self._parts[-1].residuals:
                 return
             state, seen = self._state(), self._seen
             # a proof raises its bound a little in every round
@@ -226,6 +237,13 @@ class Monitor:
             pace = next((seconds for rows, seconds in PACES if self._rows < rows and not creeps), PACE)
             if self._rows == 0 or state.elapsed - self._row_at >= pace:
                 self._show_change(state)
+
+    def _show_prepared(self, residuals: bool) -> None:
+        """What was found with no part at work: at its own time, above the part that begins."""
+        with self._lock:
+            if self._prepared is not None and not residuals:
+                self._show_change(self._prepared)
+            self._prepared = None
 
     def _show_change(self, state: State) -> None:
         """A row, if there is anything new to say."""

@@ -75,6 +75,7 @@ def extrapolation(record: Any) -> Extrapolation:
     require("block", record["block"], str)
     require("feature", record["feature"], str)
     require("sample", record["sample"], int)
+    require("column", record.get("column", ""), str)
     return Extrapolation(**{**record, **numbers})
 
 

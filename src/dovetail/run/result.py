@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dovetail.certificates.certificate import Certificate
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, resolve
 from dovetail.core.check import Violation
 from dovetail.core.containers import RaggedError, as_array, like
@@ -73,7 +74,7 @@ class Status(StrEnum):
 
 
 class BoundKind(StrEnum):
-    """What stands behind a bound."""
+    """What stands behind a bound; no method here returns an estimate."""
 
     PROVEN = "proven"
     ESTIMATE = "estimate"
@@ -227,12 +228,20 @@ class Result:
         return {**self.__dict__, "origin": None, "certifying": None}
 
     def __repr__(self) -> str:
-        objective = "no point" if self.objective is None else f"objective {self.objective:.8g}"
+        objective = self._worth if self.objective is None else f"objective {self._worth}"
         bound = "" if self.bound is None else f", bound {self.bound:.8g} ({self.bound_kind.value})"
+        work = f"{several(self.iterations, 'iteration')} of {self.method}, {self.seconds:.2f} s"
         return (
-            f"<Result: {self.status.value} ({self.stop_reason.value}), {objective}{bound}, "
-            f"{self.iterations} iterations of {self.method}, {self.seconds:.2f} s{self._decision()}>"
+            f"<Result: {self.status.value} ({self.stop_reason.value}), {objective}{bound}, {work}"
+            f"{self._decision()}>"
         )
+
+    @property
+    def _worth(self) -> str:
+        """The objective in words: an unbounded problem has a point, and nothing that it is worth."""
+        if self.objective is not None:
+            return f"{self.objective:.8g}"
+        return "no point" if self.x is None else "without limit"
 
     def _decision(self) -> str:
         """The first few values, for those who look at the result itself."""
@@ -310,7 +319,7 @@ class Result:
     def _repr_html_(self) -> str:
         bound = "none" if self.bound is None else f"{self.bound:.8g} ({self.bound_kind.value})"
         rows = [
-            ("objective", "no point" if self.objective is None else f"{self.objective:.8g}"),
+            ("objective", self._worth),
             ("bound", f"{bound}{self._apart()}"),
             ("stopped", f"{self.stop_reason.value}, after {self.seconds:.2f} s of {self.method}"),
             ("means", self.message),

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import isnan
 from typing import Any
 
+from dovetail.core.amounts import several
 from dovetail.core.html_table import grid
 from dovetail.report.gains import Gain
 from dovetail.run.pandas_frame import frame
@@ -131,7 +132,7 @@ class Trace:
         last = self.rows[-1]
         bound = "" if last.bound is None else f", bound {last.bound:.6g}"
         best = "no point" if isnan(last.incumbent) else f"incumbent {last.incumbent:.6g}"
-        return f"<Trace: {len(self)} iterations, {last.elapsed:.2f} s, {best}{bound}>"
+        return f"<Trace: {several(len(self), 'iteration')}, {last.elapsed:.2f} s, {best}{bound}>"
 
     def _repr_html_(self) -> str:
         """The iterations in which something was found, the last ones where there are many."""

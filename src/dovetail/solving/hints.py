@@ -12,11 +12,16 @@ from dovetail.analysis.host import NO_POINT, HostRelaxation
 from dovetail.analysis.open_inputs import OpenInput
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
+from dovetail.core.block import Block
 from dovetail.core.check import Violation
-from dovetail.core.extrapolation import Extrapolation
+from dovetail.core.extrapolation import Extrapolation, notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.core.widening import Widening, widenings
+from dovetail.report.gains import Gain, relative_gap
+from dovetail.report.log.layout import number
+from dovetail.report.log.table import percent
+from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.result import Status
@@ -26,6 +31,11 @@ NAMED = 3
 """Items that a hint names: of more, these and a count."""
 LATE, LONGER = 0.5, 4.0
 """The part of a solve after which a gain is late, and how many times as long to try then."""
+
+NO_GAP, SMALL_GAP, ROUNDING = 1e-9, 1e-3, 0.05
+"""Gaps that a margin may explain; and how much more than the margin a class at it may have, of the margin."""
+TELL = "; data= would tell whether the answer left the training data"
+"""Of use where it was not given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +58,7 @@ class Finding:
 
 def hints(found: Finding) -> tuple[str, ...]:
     """All that apply."""
-    kinds = (_infeasible, _nearly_feasible, _longer, _another_method, _bounds, _training_data)
+    kinds = (_infeasible, _nearly_feasible, _longer, _another_method, _margin, _bounds, _training_data)
     return tuple(hint for kind in kinds for hint in kind(found))
 
 
@@ -98,15 +108,52 @@ def _longer(found: Finding) -> Iterator[str]:
     if conclusion.status is Status.NO_SOLUTION:
         yield f"{more}: the time was over before any candidate passed"
         return
-    gains = found.context.monitor.trace.incumbents
-    if conclusion.status is Status.FEASIBLE and gains and gains[-1].seconds > LATE * seconds:
-        yield f"{more}: the last better point came late, after {gains[-1].seconds:.1f} of {seconds:.1f} s"
+    when = _last_visible_gain(found.context.monitor.trace.incumbents)
+    if conclusion.status is Status.FEASIBLE and when > LATE * seconds:
+        yield f"{more}: the last better point came late, after {when:.1f} of {seconds:.1f} s"
+
+
+def _last_visible_gain(gains: Sequence[Gain]) -> float:
+    """When the objective became what it is, as far as the log's digits show it; 0 where nothing was found."""
+    return next((gain.seconds for gain in gains if number(gain.value) == number(gains[-1].value)), 0.0)
 
 
 def _another_method(found: Finding) -> Iterator[str]:
     """The default tries several ways."""
     if found.conclusion.status is Status.NO_SOLUTION and found.method != "auto":
         yield f'method="auto", which tries several ways: {found.method} found no point'
+
+
+def _margin(found: Finding) -> Iterator[str]:
+    """A small gap that may be what classes keep from their threshold: the search does, a bound never."""
+    objective, bound, context = found.conclusion.objective, found.conclusion.bound, found.context
+    if found.conclusion.status is not Status.FEASIBLE or None in (objective, bound):
+        return
+    assert objective is not None
+    assert bound is not None
+    gap = relative_gap(objective, bound)
+    if (
+        not NO_GAP < gap <= SMALL_GAP
+        or context.incumbent.bound_source in ROWS_ONLY
+        or context.monitor.failure is not None
+    ):
+        return
+    blocks = [block for block in found.problem.blocks if block.classifies and block.epsilon > 0.0]
+    held = [block for block in blocks if _at_its_margin(block, found.x)]
+    if held:
+        yield (
+            f"epsilon={held[0].epsilon / 10.0:g} for {_listed([block.name for block in held])}: what is "
+            f"left, {percent(gap)}, may be the margin that classes keep from their threshold, "
+            f"{held[0].epsilon:g} now; the search keeps it, a bound never does"
+        )
+
+
+def _at_its_margin(block: Block, x: FloatArray | None) -> bool:
+    """Whether a class is decided by no more than the margin; of probabilities that is less of the value."""
+    if x is None:
+        return False
+    lead = block.lead(block.predictor.predict(x[block.inputs]))
+    return bool(np.min(lead) <= (1.0 + ROUNDING) * block.epsilon)
 
 
 def _bounds(found: Finding) -> Iterator[str]:
@@ -116,10 +163,15 @@ def _bounds(found: Finding) -> Iterator[str]:
         return
     x = found.x
     named = [str(each) if x is None else f"{each}, {x[each.column]:.6g} here" for each in told]
-    yield (
-        f"bounds for {_listed(named)}: nothing limits them but the networks' own extrapolation; data= would "
-        "tell whether the answer left the training data"
-    )
+    more = "" if _has_training_data(found, told) else TELL
+    yield f"bounds for {_listed(named)}: nothing limits them but the networks' own extrapolation{more}"
+
+
+def _has_training_data(found: Finding, told: Sequence[OpenInput]) -> bool:
+    """Whether all networks that read these columns say what they saw in training."""
+    columns = [each.column for each in told]
+    readers = [block for block in found.problem.blocks if np.isin(block.inputs, columns).any()]
+    return all(block.training_range is not None for block in readers)
 
 
 def _within_training_data(found: Finding, column: int) -> bool:
@@ -140,11 +192,11 @@ def _within_training_data(found: Finding, column: int) -> bool:
 
 def _training_data(found: Finding) -> Iterator[str]:
     """The answer lies beyond what networks saw."""
-    if found.extrapolations:
-        farthest = found.extrapolations[0]
+    outside = notable(found.extrapolations)
+    if outside:
         yield (
-            f"bounds that keep to the training data: {several(len(found.extrapolations), 'input')} left it "
-            f"(farthest: {farthest})"
+            f"bounds that keep to the training data: {several(len(outside), 'input')} left it "
+            f"(farthest: {outside[0]})"
         )
 
 

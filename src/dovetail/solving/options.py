@@ -64,7 +64,7 @@ class SolveOptions:
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
         if time_limit != np.inf:
             require_number("time_limit (seconds, or infinity)", time_limit, at_least=0.0)
-        require_number("gap (relative)", gap, at_least=0.0)
+        _require_gap(gap)
         require_number("absolute_gap", absolute_gap, at_least=0.0)
         if target is not None:
             require_number("target (an objective)", target)
@@ -127,6 +127,16 @@ def _require_method(method: object) -> Method:
     if not hasattr(method, "name"):
         raise OptionError(f'method is {method!r}, which has no name; give its class one: name = "mine".')
     return method  # type: ignore[return-value]
+
+
+def _require_gap(gap: float) -> None:
+    """Who writes 5 means 5 %: a point that is proved to within 100 % of itself is proved to be nothing."""
+    require_number("gap (relative)", gap, at_least=0.0)
+    if gap >= 1.0:
+        raise OptionError(
+            f"gap (relative) is {gap!r}, which would be {100 * gap:g} %; give a number below 1: 0.05 is 5 %. "
+            "absolute_gap= is in the objective's units."
+        )
 
 
 def _require_device(device: str | None) -> None:

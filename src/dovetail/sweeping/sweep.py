@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from dovetail.core.amounts import several
 from dovetail.core.errors import OptionError
 from dovetail.core.options import require_count
 from dovetail.run.budget import Budget
@@ -87,7 +88,7 @@ class _Sweep:
         kept = {} if file is None else file.rows
         self._done = {key: kept[key] for key in self._keys if key in kept and not kept[key].error}
         self._due = [case for case, key in zip(cases, self._keys, strict=True) if key not in self._done]
-        monitor.say(f"sweep of {name}: {len(cases)} cases, {len(self._due)} to solve")
+        monitor.say(f"sweep of {name}: {several(len(cases), 'case')}, {len(self._due):,} to solve")
         if file is not None and self._done:
             monitor.say(f"  {len(self._done)} are in {file.path} already")
         if file is not None and file.cut_off:

@@ -17,6 +17,12 @@ def test_of_a_small_problem():
     assert "(4 integer)" in text and "price: Linear; 1 sample, 4 inputs -> 1 output, values" in text
 
 
+def test_where_there_is_no_network_that_is_said():
+    """Whoever forgot the predictor should see it in the first lines."""
+    text = "\n".join(heading(dt.Problem(dt.Mip(cost=[1.0], upper=1.0)), "dovetail", 79))
+    assert "network     none: rows alone" in text
+
+
 def many(count):
     problem = dt.Problem(dt.Mip(cost=np.ones(2 * count), upper=1.0))
     for k in range(count):

@@ -43,6 +43,17 @@ def test_lines_stay_and_the_live_line_goes(monkeypatch):
     assert raw.endswith("\x1b[2K")  # what is left of the live line is nothing
 
 
+def test_a_narrow_terminal_gets_whole_words(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = Terminal()
+    outlet = LiveOutlet(stream)
+    outlet.show("| 12.4 s  first integer search  best 37.4049  rows only: 900.125  282,073 evaluations")
+    outlet.close()
+    shown = {line.strip() for line in re.split("[\r\n]", ESCAPES.sub("", stream.getvalue()))} - {""}
+    assert shown == {"| 12.4 s  first integer search  best 37.4049"}
+
+
 def test_a_solve_inside_another_is_plain(monkeypatch):
     from rich.console import Console
     from rich.file_proxy import FileProxy

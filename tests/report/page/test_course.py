@@ -122,4 +122,6 @@ def test_residuals():
     assert residual_figures([row(k, residual=0.0) for k in range(5)]) == []
     constant = [row(k, residual=0.0 if k == 3 else float("nan") if k == 4 else 1.0) for k in range(1, 5)]
     assert [kind for kind, _ in residual_figures(constant)] == ["residual"]
+    cut = residual_figures([row(k, exact=k > 0) for k in range(5)])[0][1]
+    assert cut.notes == ["1 MIP step ended at a limit; the points were used all the same."]
     assert len(residual_figures([row(k) for k in range(5000)])[0][1].wide.stops) <= 120

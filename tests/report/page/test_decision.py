@@ -32,8 +32,15 @@ def test_weeks_across():
     made = result(x, names=names, upper=np.repeat([1.0, 0.4], 3), integer=np.repeat([True, False], 3))
     table = table_of(made)
     assert table.head == ["family", "0", "1", "2"]
-    assert [cell.text for cell in table.rows[0][1]] == ["yes", "–", "yes"]
+    assert [cell.text for cell in table.rows[0][1]] == ["yes", "no", "yes"]
     assert [tuple(cell) for cell in table.rows[1][1]] == [("0.4000", "up"), ("0", "no"), ("0.1250", "")]
+
+
+def test_a_table_says_how_many_of_its_columns_a_predictor_writes():
+    """One family of two is not both."""
+    made = result([1.0, 0.0, 5.0, 6.0], names=["open[0]", "open[1]", "profit[0]", "profit[1]"])
+    made.facts.written[2:] = True
+    assert table_of(made).about.startswith("4 columns, 2 outputs of a predictor")
 
 
 def test_many_classes_are_listed_by_those_that_are_yes():

@@ -68,9 +68,7 @@ def test_what_may_need_a_second_look():
         extrapolations=far,
     )
     told = warnings(made)
-    assert [part in line for part, line in zip(("demand", "1 MIP step", "30 inputs"), told, strict=True)] == [
-        True
-    ] * 3
+    assert [part in line for part, line in zip(("demand", "30 inputs"), told, strict=True)] == [True, True]
     assert extrapolations(made)[1] == 10
 
 

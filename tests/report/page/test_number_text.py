@@ -31,8 +31,8 @@ def test_times_shares_and_differences():
     assert [seconds(t) for t in (0.0, 0.0123, 0.5, 12.34, 4000.0)] == [
         "0 s", "0.012 s", "0.50 s", "12.3 s", "4,000 s",
     ]  # fmt: skip
-    assert [percent(p) for p in (0.0, 1e-9, 5e-5, 0.0312, 2.5, 40.0, None)] == [
-        "0 %", "0 %", "< 0.01 %", "3.12 %", "250 %", "40 times", "–",
+    assert [percent(p) for p in (0.0, 1e-9, 3e-7, 5e-5, 0.0312, 2.5, 40.0, None)] == [
+        "0 %", "0 %", "< 0.01 %", "< 0.01 %", "3.12 %", "250 %", "40 times", "–",
     ]  # fmt: skip
     assert (change(2.0), change(-0.25)) == ("+2", "−0.25")
     assert (several(1, "row"), several(2000, "row"), several(2, "family", "families")) == (

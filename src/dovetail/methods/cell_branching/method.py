@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_problem
 from dovetail.bounds.safe_lp import LpAnswer, SafeLp
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.cell_branching.node import Node
 from dovetail.methods.cell_branching.ranges import OutputRanges
@@ -116,7 +117,7 @@ class _Tree:
             context.budget.stop(StopReason.STALLED)
             return MethodOutcome(StopReason.STALLED, progress.done, "no cell holds a point of the problem")
         left = f"{len(self._open):,} open" if self._open else "closed"
-        message = f"cell branching: {self.boxes:,} boxes, {left}"
+        message = f"cell branching: {several(self.boxes, 'box', 'boxes')}, {left}"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
     @property

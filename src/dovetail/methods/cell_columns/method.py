@@ -24,6 +24,7 @@ from dovetail.bounds.confirmed import EngineSettings, stands
 from dovetail.bounds.lagrangian import lagrangian_constant
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.bounds.whole_objective import next_step, objective_step
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
@@ -138,7 +139,7 @@ class _Run:
             done |= progress.done >= PATIENCE and not closes
         boxes = sum(frontier.size for frontier in self.frontiers)
         closed = sum(int(frontier.closed.sum()) for frontier in self.frontiers)
-        message = f"cell columns: {boxes:,} boxes left, {closed:,} of them closed"
+        message = f"cell columns: {several(boxes, 'box', 'boxes')} left, {closed:,} of them closed"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
     def _nothing_left(self, progress: Progress) -> MethodOutcome:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from dovetail.bounds.lp_batch.interior_point import InteriorPoint
 from dovetail.bounds.lp_batch.linear_programs import Proved, proved
+from dovetail.core.amounts import several
 from dovetail.methods.input_branching import shrinking
 from dovetail.methods.input_branching.plan import Plan, input_plan
 from dovetail.methods.input_branching.points import Points
@@ -131,7 +132,7 @@ class _Tree:
             self._closed = min(self._closed, self._target)
             self._raise()
         limit = "closed" if not len(pool) else f"{len(pool):,} open"
-        message = f"input branching: {self.boxes:,} boxes, {limit}"
+        message = f"input branching: {several(self.boxes, 'box', 'boxes')}, {limit}"
         return MethodOutcome(context.over or StopReason.STALLED, self._progress.done, message)
 
     # ---- what is to be reached

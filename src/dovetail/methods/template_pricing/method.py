@@ -20,6 +20,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.options import require_count
@@ -152,7 +153,8 @@ class _Run:
                 break
         self._hand_on()
         limit = program.sign * value + program.offset
-        said = f"template pricing: {self._plan.count:,} blocks, {progress.done} rounds; no choice of the "
+        work = f"{several(self._plan.count, 'block')}, {several(progress.done, 'round')}"
+        said = f"template pricing: {work}; no choice of the "
         said += f"columns found is beyond {limit:.8g} (an estimate: other columns may be)"
         reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)

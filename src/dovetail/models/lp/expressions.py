@@ -19,7 +19,6 @@ class Expressions:
 
     def __init__(self, tokens: Tokens, program: LpProgram, meter: Meter) -> None:
         self._tokens, self._program, self._meter = tokens, program, meter
-        self._labels: set[bytes] = set()
 
     def name(self) -> bytes:
         """The name of a column."""
@@ -48,9 +47,9 @@ class Expressions:
         token = self._tokens.take()
         if self._tokens.next.kind == "colon":
             colon = self._tokens.take()
-            if colon.word != b":" or token.word in self._labels:
+            if colon.word != b":" or token.word in self._program.labels:
                 raise self._tokens.wrong(token, f"has the label {shown(token.word)} a second time, or '::'")
-            self._labels.add(token.word)
+            self._program.labels.add(token.word)
             return None
         if required:
             raise self._tokens.wrong(token, "begins a second row; give each a line of its own")
@@ -108,7 +107,9 @@ class Expressions:
         ahead = self._tokens.next
         if ahead.kind == "strange":
             raise self._tokens.wrong(
-                ahead, f"has {shown(ahead.word)}: a quadratic {what}, or no sum of columns"
+                ahead,
+                f"has {shown(ahead.word)}: a quadratic {what}, or a name with signs or blanks between its "
+                "brackets (write the model as .mps)",
             )
         return self.name(), value
 

@@ -45,7 +45,7 @@ class _Parser:
                 self._program.maximises = token.word.lower().startswith(b"max")
             readers[token.kind]()
         if not seen:
-            raise self._tokens.wrong_here("is the last, and there are no columns: this is no model")
+            raise self._tokens.empty()
         if seen[-1] != "end":
             raise self._tokens.wrong_here("is the last, and it is no 'end': the file is cut short")
         return self._program

@@ -38,6 +38,8 @@ class LpProgram:
     """Limits that are given; 0 and infinity are those of all others."""
     columns: dict[bytes, None] = field(default_factory=dict)
     """In the order of their first appearance."""
+    labels: set[bytes] = field(default_factory=set)
+    """Names of rows and of the objective."""
     integer: set[bytes] = field(default_factory=set)
     binary: set[bytes] = field(default_factory=set)
 

@@ -19,9 +19,12 @@ HEADER = re.compile(
     re.IGNORECASE,
 )
 """The word that begins a section: the first of its line, and no label."""
+_PLAIN = rb"[^\s+\-*^/\[\]<>=:|]"
+NAME = _PLAIN + rb"+(?:\[" + _PLAIN + rb"+\]" + _PLAIN + rb"*)*"
+"""Brackets belong to a name where nothing parts them from it and nothing is reckoned inside: x[0,1]."""
 TOKEN = re.compile(
     rb"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<compare>[<>=]+)|(?P<sign>[+-])"
-    rb"|(?P<colon>:+)|(?P<strange>[\[\]*^/|])|(?P<name>[^\s+\-*^/\[\]<>=:|]+)|(?P<stop>$))"
+    rb"|(?P<colon>:+)|(?P<strange>[\[\]*^/|])|(?P<name>" + NAME + rb")|(?P<stop>$))"
 )
 
 
@@ -59,6 +62,10 @@ class Tokens:
     def wrong_here(self, what: str) -> ModelError:
         """The same for the next token."""
         return self.wrong(self.next, what)
+
+    def empty(self) -> ModelError:
+        """The error of a file in which nothing is said."""
+        return ModelError(f"{self._meter.name} is empty, or all of it is comments: this is no model.")
 
     def _split(self, path: Path) -> Iterator[Token]:
         number = 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dovetail.core.amounts import several
+from dovetail.core.extrapolation import notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.log.layout import LABEL, fact, wrapped
 from dovetail.report.log.table import percent
@@ -90,10 +91,10 @@ def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[st
         worst = getattr(violation, kind)
         if not worst.amount <= TOLERANCE:  # NaN: it could not be measured
             yield from fact("", f"note: {words}: {worst}", width)
-    if result.extrapolations:
-        amount = several(len(result.extrapolations), "input")
-        farthest = result.extrapolations[0]
-        yield from fact("", f"note: {amount} outside the training data; farthest: {farthest}", width)
+    outside = notable(result.extrapolations)
+    if outside:
+        amount = several(len(outside), "input")
+        yield from fact("", f"note: {amount} outside the training data; farthest: {outside[0]}", width)
 
 
 def _effort(result: Result, width: int) -> Iterator[str]:

@@ -22,6 +22,8 @@ def heading(problem: Problem, title: str, width: int) -> Iterator[str]:
     yield from wrapped(title, width, "", "  ")
     yield from fact("problem", _host(problem.stated), width)
     yield from fact("sizes", _sizes(problem.stated), width)
+    if not problem.blocks:
+        yield from fact("network", "none: rows alone", width)
     for block in problem.blocks[:MOST_BLOCKS]:
         yield from fact("network", _block(block), width)
     if len(problem.blocks) > MOST_BLOCKS:

@@ -36,6 +36,16 @@ def cut(text: str, width: int) -> str:
     return "".join(chop_cells(text, max(width - len(CUT), 1))[:1]) + CUT[: max(width - 1, 0)]
 
 
+def whole_words(words: str, width: int) -> str:
+    """As many of the words, two spaces between them, as there is room for; the first at least, cut."""
+    kept, *others = words.split("  ")
+    for word in others:
+        if cells(f"{kept}  {word}") > width:
+            break
+        kept = f"{kept}  {word}"
+    return cut(kept, width)
+
+
 def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
     """Lines of at most `width` columns: `first` leads the first one, `rest` the others."""
     lines, line, empty = list[str](), first, True

@@ -9,6 +9,7 @@ from rich.file_proxy import FileProxy
 from rich.live import Live
 from rich.text import Text
 
+from dovetail.report.log.layout import whole_words
 from dovetail.report.log.outlet import Rendering, encodable
 from dovetail.report.log.width import is_terminal, width_of
 
@@ -45,7 +46,8 @@ class LiveOutlet:
         """Put this on the live line; it appears with the first one."""
         if not self._line.is_started:
             self._line.start()
-        text = Text(encodable(line, self._encoding), "dim", no_wrap=True, overflow="crop")
+        fitting = whole_words(encodable(line, self._encoding), width_of(self._stream))
+        text = Text(fitting, "dim", no_wrap=True, overflow="crop")
         self._line.update(text, refresh=True)
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dovetail.core.amounts import several
+from dovetail.core.extrapolation import notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.page.visible_text import visible
 
@@ -69,12 +70,10 @@ def warnings(result: Any) -> list[str]:
             f"Evaluated one by one, or on another processor, the point may miss "
             f"{visible(violation.rounding.name)} by {violation.rounding.amount:.1e}: predictors round."
         )
-    inexact = sum(not row.exact for row in result.trace)
-    if inexact:
-        words.append(f"{several(inexact, 'MIP step')} ended at a limit; the points were used all the same.")
-    if result.extrapolations:
+    outside = notable(result.extrapolations)
+    if outside:
         words.append(
-            f"{several(len(result.extrapolations), 'input lies', 'inputs lie')} outside the training data, "
+            f"{several(len(outside), 'input lies', 'inputs lie')} outside the training data, "
             "where nothing stands behind what the predictors say."
         )
     return words
@@ -87,5 +86,6 @@ def hints(result: Any) -> list[str]:
 
 def extrapolations(result: Any) -> tuple[list[str], int]:
     """Inputs beyond their training range, the farthest first, and how many more there are."""
-    named = [visible(str(where), 200) for where in result.extrapolations[:MOST_NAMED]]
-    return named, len(result.extrapolations) - len(named)
+    outside = notable(result.extrapolations)
+    named = [visible(str(where), 200) for where in outside[:MOST_NAMED]]
+    return named, len(outside) - len(named)

@@ -98,8 +98,12 @@ class Point:
         return cls(x, facts.lower, facts.upper, facts.integer, facts.read, facts.written)
 
     def ties(self, columns: IntArray) -> str:
-        """Whether some of the columns are inputs or outputs of predictors."""
-        words = ["input"] * bool(self.read[columns].any()) + ["output"] * bool(self.written[columns].any())
+        """Whether the columns, or how many of them, are inputs or outputs of predictors."""
+        words = []
+        for kind, tied in (("input", self.read[columns]), ("output", self.written[columns])):
+            count = int(np.count_nonzero(tied))
+            if count:
+                words.append(kind if count == tied.size else several(count, kind))
         return " and ".join(words) or NOTHING
 
     def binary(self, columns: IntArray) -> BoolArray:
@@ -214,7 +218,8 @@ def _rows_shown(grid: Grid, point: Point, most: int) -> tuple[IntArray, str]:
     nonzero = int(np.count_nonzero(rank > TOLERANCE))
     rows = np.sort(np.argsort(-rank, kind="stable")[: max(1, min(most, nonzero))])
     zeros, others = min(total - nonzero, total - len(rows)), max(0, nonzero - len(rows))
-    told = [f"{zeros:,} rows of zeros"] * (zeros > 0) + [f"{others:,} others"] * (others > 0)
+    told = [several(zeros, "row of zeros", "rows of zeros")] * (zeros > 0)
+    told += [several(others, "other")] * (others > 0)
     which = ", those with the largest values" if others else ""
     return rows, f"{len(rows):,} of {total:,} rows{which}. Left out: {', '.join(told)}."
 
@@ -238,7 +243,7 @@ def _cells(columns: IntArray, point: Point, mixed: bool) -> list[list[Cell]]:
 
 
 def _cell(text: str, mark: str, binary: bool) -> Cell:
-    return Cell("yes" if mark == "yes" else NOTHING, mark) if binary and mark != "fixed" else Cell(text, mark)
+    return Cell("yes" if mark == "yes" else "no", mark) if binary and mark != "fixed" else Cell(text, mark)
 
 
 def _texts(values: FloatArray, mixed: bool) -> list[Sequence[str]]:

@@ -1,6 +1,7 @@
 """Columns by family: names such as ``make[3,bread]`` say which columns are one thing, and where each stands.
 
-Modelling tools write indices in brackets; older files have ``make_3_17`` or ``make(3,bread)``.
+Modelling tools write indices in brackets; older files have ``make_3_17`` or ``make(3,bread)``,
+people ``make_bread`` and ``sell_bread`` (`word_families`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from dovetail.core.arrays import IntArray
 from dovetail.core.names import LazyNames, NumberedNames
+from dovetail.report.page.word_families import word_families
 
 _BRACKETS = re.compile(r"(.*?)[\[(](.*)[\])]$", re.DOTALL)
 _NUMBERED = re.compile(r"(.*?[^\d_.])((?:[_.]?\d+)(?:[_.]\d+)*)$", re.DOTALL)
@@ -80,7 +82,13 @@ def families(names: Sequence[str] | None, n_columns: int) -> list[ColumnFamily]:
             _sort_in(found, part, first)
         first += len(part)
     several, alone = _told_apart(found)
-    several = sorted(several + arrays, key=lambda family: int(family.columns[0]))
+    worded = word_families({j: whole[j] for j in alone})
+    several += [
+        ColumnFamily(label, np.array(list(words.values())), [(word,) for word in words])
+        for label, words in worded.items()
+    ]
+    alone = sorted(set(alone) - {j for words in worded.values() for j in words.values()})
+    several = sorted(several + arrays, key=lambda family: int(family.columns.min()))
     if alone:
         several.append(ColumnFamily("", np.array(alone), [(whole[j],) for j in alone]))
     return several

@@ -13,6 +13,8 @@ DIGITS = 4
 """Digits of the largest number of a column that are shown: what a plan is carried out by."""
 WHOLE = 1e-6
 """What is nearer to a whole number than the check's tolerance is shown as one."""
+ROUNDING = 1e-9
+"""A gap that is one of digits only; what is larger is said to be there."""
 LARGE = 1e7
 """From here on powers of ten are easier to read."""
 
@@ -76,7 +78,7 @@ def percent(share: float | None) -> str:
     """A share of one."""
     if share is None or not math.isfinite(share):
         return NOTHING
-    if share < WHOLE:
+    if share <= ROUNDING:
         return "0 %"
     if share < 1e-4:
         return "< 0.01 %"

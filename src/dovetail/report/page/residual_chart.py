@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dovetail.core.amounts import several
 from dovetail.report.page.chart import (
     LOW_NARROW,
     LOW_WIDE,
@@ -45,6 +46,11 @@ def residual_figures(trace: Sequence[Any]) -> list[tuple[str, Figure]]:
     if len(rows) < 2:
         return []
     figures = [("residual", _figure(rows, ("primal", "dual"), "Residuals"))]
+    inexact = sum(not row.exact for row in trace)
+    if inexact:
+        figures[0][1].notes.append(
+            f"{several(inexact, 'MIP step')} ended at a limit; the points were used all the same."
+        )
     if len({row.rho for row in rows}) > 1:
         figures.append(("rho", _figure(rows, ("rho",), "Penalty rho")))
     return figures
