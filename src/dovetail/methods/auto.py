@@ -13,8 +13,9 @@ from dovetail.bounds.box import propagate
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import AutoOptions, Facts
+from dovetail.methods.phase import Phase, share_in_words
 from dovetail.methods.phase_words import in_words
-from dovetail.methods.phases import Phase, planned, share_in_words
+from dovetail.methods.phases import planned
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
