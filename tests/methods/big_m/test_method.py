@@ -254,7 +254,7 @@ def test_versions_and_building_time_are_told(capsys):
 
 def test_a_missing_library_is_named_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyscipopt_ml.add_predictor", None)
-    with pytest.raises(dt.MissingDependencyError, match=r"PySCIPOpt-ML: pip install \"dovetail\[scip\]\""):
+    with pytest.raises(dt.MissingDependencyError, match="PySCIPOpt-ML: pip install pyscipopt-ml"):
         dt.solve(whole(random_mlp(2)), "big-m", log=False)
 
 

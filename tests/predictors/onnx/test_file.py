@@ -54,7 +54,7 @@ def test_mutated_files_end_in_typed_errors(seed, tmp_path):
 def test_without_onnx_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     model = gemm_model([[1.0, 2.0]], [0.5])
-    with pytest.raises(dt.MissingDependencyError, match=r'pip install "dovetail\[onnx\]"'):
+    with pytest.raises(dt.MissingDependencyError, match="pip install onnx"):
         as_predictor(model)
 
 
