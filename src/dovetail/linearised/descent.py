@@ -125,7 +125,7 @@ class Descent:
             senses = step.senses
             if k >= FREE_STEPS:
                 penalty = increase_penalty(penalty, step)
-            iterate = self._with_penalty(iterate, model, penalty)
+            iterate = self.with_penalty(iterate, penalty, model.values)
 
             # predicted reduction
             predicted = iterate.merit - self._model_value(step, penalty)
@@ -220,11 +220,15 @@ class Descent:
             host.cost, *region, model, penalty, budget=budget, senses=senses, cuts=cuts
         )
 
-    def _with_penalty(self, iterate: Iterate, model: Linearisation, penalty: FloatArray) -> Iterate:
-        """The same point, its l1 merit by new penalties."""
+    def with_penalty(
+        self, iterate: Iterate, penalty: FloatArray, values: FloatArray | None = None
+    ) -> Iterate:
+        """The same point, its l1 merit by other penalties; `values` are the networks' there, if known."""
         if iterate.feasible:
             return iterate
-        merit = l1_merit(self._scaled, iterate.z[None], model.values[None], penalty)
+        Z = iterate.z[None]
+        values = self._scaled.networks.values(Z)[0] if values is None else values
+        merit = l1_merit(self._scaled, Z, values[None], penalty)
         return Iterate(iterate.z, float(merit[0]), False)
 
     def _model_value(self, step: Step, penalty: FloatArray) -> float:

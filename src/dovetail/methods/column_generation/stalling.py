@@ -1,4 +1,4 @@
-"""When column generation has brought nothing for long enough: the rest of its time is worth more elsewhere."""
+"""When column generation has brought nothing for long: the rest of its time is worth more elsewhere."""
 
 from __future__ import annotations
 
