@@ -130,9 +130,9 @@ class Descent:
             # predicted reduction
             predicted = iterate.merit - self._model_value(step, penalty)
             if predicted < self._options.tolerance * (1.0 + abs(iterate.merit)):
-                if iterate.feasible or not np.any((step.slack > MISSED) & (penalty < LARGEST_PENALTY)):
-                    break
-                continue  # it stands still because missing is cheap: the penalty rises
+                if not iterate.feasible and np.any((step.slack > MISSED) & (penalty < LARGEST_PENALTY)):
+                    continue  # it stands still because missing is cheap: the penalty rises
+                return iterate if iterate.feasible else self._nearest_to(iterate, step, penalty, source)
 
             # ratio test: host rows are convex, so each part of the step keeps them
             trial = self._best_of(iterate.z + STEP_LENGTHS[:, None] * (step.z - iterate.z), penalty, source)
@@ -150,6 +150,11 @@ class Descent:
             if radius < SMALLEST_RADIUS:
                 break
         return iterate
+
+    def _nearest_to(self, iterate: Iterate, step: Step, penalty: FloatArray, source: str) -> Iterate:
+        """The end of a last step where that is feasible: it keeps rows that the start missed by a hair."""
+        end = self.evaluate(step.z, penalty, source)
+        return end if end.feasible else iterate
 
     def evaluate(self, z: FloatArray, penalty: FloatArray, source: str) -> Iterate:
         """`z` with its merit; a point that may beat the incumbent is offered."""

@@ -102,6 +102,10 @@ class MixedIntegerDescent:
         self._context.incumbent.offer(iterate.z, source)
         return iterate.z
 
+    def hold(self, z: FloatArray, radius: float, budget: Budget, source: str) -> Iterate:
+        """A descent from `z` with its integers rounded and held."""
+        return self._descent.run(z, radius, budget, source)
+
     def _too_late(self, budget: Budget) -> bool:
         """Whether no MILP would end in time: HiGHS looks at no clock before its first LPs are done."""
         return MILP_LPS * least_seconds(self._scaled.host) > budget.left
