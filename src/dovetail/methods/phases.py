@@ -124,7 +124,7 @@ def _first_cell_descent(options: AutoOptions) -> CellDescent:
 
 
 def _integer_search(options: AutoOptions) -> Method:
-    return IntegerLocalSearch(rounds=options.effort, patience=options.patience)
+    return IntegerLocalSearch(rounds=options.effort, patience=options.patience, yields=options.effort is None)
 
 
 PHASES = (
