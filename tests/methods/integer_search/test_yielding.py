@@ -13,34 +13,56 @@ from tests.blends import blend
 from tests.contexts import context_of
 
 
-def at(seconds, x=None):
-    return SimpleNamespace(monitor=SimpleNamespace(elapsed=seconds), incumbent=SimpleNamespace(x=x))
+def at(seconds, x=None, gains=()):
+    trace = [SimpleNamespace(elapsed=gain, source="x") for gain in gains]
+    monitor = SimpleNamespace(elapsed=seconds, trace=trace)
+    return SimpleNamespace(monitor=monitor, incumbent=SimpleNamespace(x=x))
 
 
 def test_it_waits_as_long_as_the_last_gain_took():
-    context = at(4.0, np.zeros(1))
-    yielding = Yielding(context)
-    context.monitor.elapsed = 7.9
-    assert not yielding.due()
-    context.monitor.elapsed, context.incumbent.x = 7.95, np.ones(1)
-    assert not yielding.due()  # a gain
-    context.monitor.elapsed = 15.8
-    assert not yielding.due()
-    context.monitor.elapsed = 15.9
-    assert yielding.due()
+    context = at(6.0, np.zeros(1), gains=(1.0, 4.0))
+    search = Yielding(context)
+    search.begin()
+    context.monitor.elapsed = 9.9
+    assert not search.due()
+    context.monitor.elapsed, context.incumbent.x = 9.95, np.ones(1)
+    assert not search.due()  # a gain
+    context.monitor.elapsed = 19.8
+    assert not search.due()
+    context.monitor.elapsed = 19.95
+    assert search.due()
+
+
+def test_phases_count_together_until_others_gain():
+    context = at(5.0, np.zeros(1), gains=(4.0,))
+    search = Yielding(context)
+    search.begin()
+    context.monitor.elapsed = 8.0
+    search.end()
+    context.monitor.elapsed = 20.0
+    search.begin()
+    assert not search.due()
+    context.monitor.elapsed = 21.1
+    assert search.due()
+    search.end()
+    context.monitor.elapsed, context.incumbent.x = 30.0, np.ones(1)
+    search.begin()
+    assert not search.due()
 
 
 def test_it_does_not_yield_without_a_point_nor_at_once():
     context = at(0.0)
-    yielding = Yielding(context)
+    search = Yielding(context)
+    search.begin()
     context.monitor.elapsed = 50.0
-    assert not yielding.due()
+    assert not search.due()
     context = at(0.0, np.zeros(1))
-    yielding = Yielding(context)
+    search = Yielding(context)
+    search.begin()
     context.monitor.elapsed = 0.9 * LEAST
-    assert not yielding.due()
+    assert not search.due()
     context.monitor.elapsed = 1.1 * LEAST
-    assert yielding.due()
+    assert search.due()
 
 
 def test_a_search_that_yields_says_so_and_may_go_on(monkeypatch):
