@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from torch import nn
 
 import dovetail as dt
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import ScaledProblem
+from dovetail.linearised.starts import Starts
 from dovetail.run import lp_duration
+from tests.blends import blend
 from tests.contexts import best_of, breach, choices, context_of
 from tests.linearised.test_descent import descent_of, roof
 from tests.small import linear_net, random_mlp
@@ -95,3 +98,36 @@ def test_no_milp_is_begun_that_would_not_end_in_time(monkeypatch):
     monkeypatch.setattr(lp_duration, "PER_NONZERO", 1e4)
     monkeypatch.setattr(descent, "_outer_step", None)  # nobody asks
     assert descent.descend(np.zeros(2), 0.2, context.budget, "test").z.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("seed", "activation"), [(1, nn.ReLU), (6, nn.ReLU), (2, nn.Tanh), (5, nn.Tanh)])
+def test_a_descent_goes_on_while_it_misses_less(seed, activation):
+    """Floors behind several outer steps: inner descents raise penalties, and must not be judged by them."""
+    context = context_of(blend(seed, activation))
+    scaled = ScaledProblem.of(context)
+    start = Starts(context, scaled).cheapest()
+    iterate = MixedIntegerDescent(context, scaled, DescentOptions()).descend(
+        start, 0.2, context.budget, "test"
+    )
+    assert iterate.feasible
+    assert context.incumbent.objective == pytest.approx(iterate.merit, abs=1e-6)
+
+
+def test_relaxed_integers_lead_to_a_point():
+    context = context_of(blend(5))
+    scaled = ScaledProblem.of(context)
+    start = Starts(context, scaled).cheapest()
+    relaxed = MixedIntegerDescent(context, scaled, DescentOptions()).relax(start, 0.2, context.budget, "test")
+    assert context.incumbent.x is not None
+    inputs = scaled.inputs
+    assert np.allclose(relaxed[inputs], context.incumbent.x[inputs])
+    lots = relaxed[scaled.host.integer]
+    assert np.max(np.abs(lots - np.round(lots))) > 1e-3  # and the check has rounded them up
+
+
+def test_classes_alone_are_not_relaxed():
+    problem = dt.Problem(dt.Mip(cost=[1.0, -10.0], upper=[3.0, 1.0]))
+    problem.add_predictor(linear_net([1.0], -1.0), [0], [1], output_type="classification")
+    context, z = context_of(problem), np.zeros(2)
+    descent = MixedIntegerDescent(context, ScaledProblem.of(context), DescentOptions())
+    assert descent.relax(z, 0.2, context.budget, "test") is z

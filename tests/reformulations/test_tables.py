@@ -249,7 +249,7 @@ def test_a_table_has_at_most_so_many_rows(size, written):
     reformulated = tabulated(problem, propagate(mip))
     assert (reformulated is not None) == written
     if written:
-        assert reformulated.problem.mip.n_columns - mip.n_columns == tabulation.MOST_ROWS
+        assert reformulated.problem.mip.n_columns - mip.n_columns == tabulation.SHORT_ROWS
 
 
 def test_tables_together_add_at_most_so_many_columns(monkeypatch):

@@ -178,7 +178,7 @@ def test_parts_say_what_they_brought():
         clock.now, part.stop_reason = 12.1, StopReason.TIME
     lines = log.getvalue().splitlines()
     assert "-- integer search: many integers" in lines
-    assert "-- 12.1 s integer search: 0 rounds, no gain, its time was over" in lines
+    assert "-- 12.1 s integer search: 0 rounds, no point yet, its time was over" in lines
     assert monitor.part_name == ""
 
 

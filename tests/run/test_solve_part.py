@@ -42,3 +42,12 @@ def test_what_the_method_says_is_told_and_why_it_ended():
     part = SolvePart("input branching", POINT, rounds=0, note="input branching: 12 boxes, closed")
     part.stop_reason = StopReason.PROVED
     assert part.summary(POINT, 1) == "0.0 s input branching: 1 round, no gain, proved; 12 boxes, closed"
+
+
+@pytest.mark.parametrize(
+    ("now", "words"), [(NOTHING, "no point yet"), (replace(NOTHING, bound=9.0), "bound 9, no point yet")]
+)
+def test_a_part_says_that_there_is_no_point_yet(now, words):
+    assert (
+        SolvePart("first descents", NOTHING, 0).summary(now, 3) == f"0.0 s first descents: 3 rounds, {words}"
+    )

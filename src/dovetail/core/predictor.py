@@ -60,6 +60,17 @@ class Predictor(Protocol):
         ...
 
 
+@runtime_checkable
+class Limited(Protocol):
+    """A predictor that its owner may let be asked only so often. Optional: nobody then asks for what it would
+    not answer."""
+
+    @property
+    def evaluations_left(self) -> int | None:
+        """New rows that it may still be asked about; None: as many as one likes."""
+        ...
+
+
 class EvaluationsSpentError(PredictorError):
     """Raised by a predictor that its owner lets be asked only so often, when it was. A solve then ends."""
 

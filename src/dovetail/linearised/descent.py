@@ -125,14 +125,14 @@ class Descent:
             senses = step.senses
             if k >= FREE_STEPS:
                 penalty = increase_penalty(penalty, step)
-            iterate = self._with_penalty(iterate, model, penalty)
+            iterate = self.with_penalty(iterate, penalty, model.values)
 
             # predicted reduction
             predicted = iterate.merit - self._model_value(step, penalty)
             if predicted < self._options.tolerance * (1.0 + abs(iterate.merit)):
-                if iterate.feasible or not np.any((step.slack > MISSED) & (penalty < LARGEST_PENALTY)):
-                    break
-                continue  # it stands still because missing is cheap: the penalty rises
+                if not iterate.feasible and np.any((step.slack > MISSED) & (penalty < LARGEST_PENALTY)):
+                    continue  # it stands still because missing is cheap: the penalty rises
+                return iterate if iterate.feasible else self._nearest_to(iterate, step, penalty, source)
 
             # ratio test: host rows are convex, so each part of the step keeps them
             trial = self._best_of(iterate.z + STEP_LENGTHS[:, None] * (step.z - iterate.z), penalty, source)
@@ -150,6 +150,11 @@ class Descent:
             if radius < SMALLEST_RADIUS:
                 break
         return iterate
+
+    def _nearest_to(self, iterate: Iterate, step: Step, penalty: FloatArray, source: str) -> Iterate:
+        """The end of a last step where that is feasible: it keeps rows that the start missed by a hair."""
+        end = self.evaluate(step.z, penalty, source)
+        return end if end.feasible else iterate
 
     def evaluate(self, z: FloatArray, penalty: FloatArray, source: str) -> Iterate:
         """`z` with its merit; a point that may beat the incumbent is offered."""
@@ -220,11 +225,15 @@ class Descent:
             host.cost, *region, model, penalty, budget=budget, senses=senses, cuts=cuts
         )
 
-    def _with_penalty(self, iterate: Iterate, model: Linearisation, penalty: FloatArray) -> Iterate:
-        """The same point, its l1 merit by new penalties."""
+    def with_penalty(
+        self, iterate: Iterate, penalty: FloatArray, values: FloatArray | None = None
+    ) -> Iterate:
+        """The same point, its l1 merit by other penalties; `values` are the networks' there, if known."""
         if iterate.feasible:
             return iterate
-        merit = l1_merit(self._scaled, iterate.z[None], model.values[None], penalty)
+        Z = iterate.z[None]
+        values = self._scaled.networks.values(Z)[0] if values is None else values
+        merit = l1_merit(self._scaled, Z, values[None], penalty)
         return Iterate(iterate.z, float(merit[0]), False)
 
     def _model_value(self, step: Step, penalty: FloatArray) -> float:

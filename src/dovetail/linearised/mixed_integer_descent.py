@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
@@ -48,6 +50,7 @@ class MixedIntegerDescent:
             scaled, stopwatch, integer=False, bundle_size=options.bundle_size, seed=seed, threads=threads
         )
         self._descent = Descent(context, scaled, lp, options)
+        self._relaxed_descent = Descent(context, scaled, lp, replace(options, hold_integers=False))
         self._milp = None
         if np.any(scaled.free_integers):
             self._milp = TrustRegionSubproblem(scaled, stopwatch, integer=True, seed=seed, threads=threads)
@@ -74,6 +77,8 @@ class MixedIntegerDescent:
             inner = self._completed(
                 self._descent.run(step.z, min(radius, INNER_RADIUS), budget, source), source
             )
+            # by the same penalties: those of the inner descent may have grown a million times
+            inner, best = (self._descent.with_penalty(iterate, penalty) for iterate in (inner, best))
             if _better(inner, best):
                 best, failures = inner, 0
                 continue
@@ -81,6 +86,25 @@ class MixedIntegerDescent:
             if radius < SMALLEST_RADIUS:
                 break
         return best
+
+    def relax(self, z: FloatArray, radius: float, budget: Budget, source: str) -> FloatArray:
+        """Where a descent from `z` with integers relaxed ends; the check may find integers that fit it.
+
+        The integers of a linear model leave its inputs as much room as they need and no more, and what a
+        network asks for beyond that takes an outer step each time. Here inputs go there first. A relaxed
+        class says nothing, so that with no other integers `z` stays as it is.
+        """
+        choices = self._scaled.free_integers.copy()
+        choices[self._scaled.networks.outputs] = False
+        if not np.any(choices):
+            return z
+        iterate = self._relaxed_descent.run(z, radius, budget, source)
+        self._context.incumbent.offer(iterate.z, source)
+        return iterate.z
+
+    def hold(self, z: FloatArray, radius: float, budget: Budget, source: str) -> Iterate:
+        """A descent from `z` with its integers rounded and held."""
+        return self._descent.run(z, radius, budget, source)
 
     def _too_late(self, budget: Budget) -> bool:
         """Whether no MILP would end in time: HiGHS looks at no clock before its first LPs are done."""

@@ -26,6 +26,9 @@ from dovetail.run.archive import Archive
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 
+TABLES_SHARE = 0.25
+"""Of the time left, for the answers of long tables: the MIP over them takes some, and a search the rest."""
+
 
 @dataclass(frozen=True)
 class Auto(AutoOptions):
@@ -54,7 +57,8 @@ class Auto(AutoOptions):
         if context.cluster is not None or not (self.tables and may_have_tables(context.problem)):
             return _Plan(self, context).run()
         given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
-        tables = reformulate(given, (Tables(),))
+        seconds = TABLES_SHARE * context.budget.left
+        tables = reformulate(given, (Tables(seconds, lambda why: context.monitor.fact("no table", why)),))
         if tables.note:
             context.monitor.fact("tables", tables.note)
         if tables.problem.blocks:

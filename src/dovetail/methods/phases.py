@@ -64,7 +64,8 @@ BLOCKS_SHARE = 0.9
 BLOCK_SECONDS = 20.0
 """A wine's network takes five to thirty; with less, descents have more use for the time."""
 FIRST_STARTS, FIRST_SHARE = 3, 0.15
-"""First points soon: three starts are the user's own, the cheapest and the quietest point."""
+"""First points soon: three starts are the user's own, the cheapest and the quietest point; more, while no
+point is known."""
 FIRST_CELLS_SHARE, CELLS_SHARE, LAST_CELLS_SHARE = 0.03, 0.15, 1.0
 """First points of trees come in a tenth of a second, and good ones in seconds; a proof may bring as much."""
 CELL_COLUMNS_SHARE = 0.8
@@ -89,7 +90,7 @@ def _descents(options: AutoOptions) -> SequentialLinear:
 
 def _first_descents(options: AutoOptions) -> SequentialLinear:
     starts = FIRST_STARTS if options.effort is None else min(FIRST_STARTS, options.effort)
-    return replace(_descents(options), starts=starts)
+    return replace(_descents(options), starts=starts, until_feasible=options.effort is None)
 
 
 def _cell_descent(options: AutoOptions) -> CellDescent:
@@ -102,7 +103,7 @@ def _first_cell_descent(options: AutoOptions) -> CellDescent:
 
 
 def _integer_search(options: AutoOptions) -> Method:
-    return IntegerLocalSearch(rounds=options.effort, patience=options.patience)
+    return IntegerLocalSearch(rounds=options.effort, patience=options.patience, yields=options.effort is None)
 
 
 PHASES = (

@@ -15,14 +15,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.core.options import require_count, require_number
+from dovetail.core.options import require_count, require_flags, require_number
 from dovetail.linearised.descent import DescentOptions
 from dovetail.linearised.local_optima import local_optima
 from dovetail.linearised.mixed_integer_descent import MixedIntegerDescent
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
+from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+
+RELAXED = 2
+"""Every so many starts begin with the integers relaxed, while no point is known: what the relaxed optimum has
+no integers near it for, others may find."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class SequentialLinear:
     """Linearisations that are kept as one-sided cuts; 0 for plain sequential LP."""
     steps: int = 60
     """The most steps of one descent."""
+    until_feasible: bool = False
+    """Whether to go on beyond `starts` while no point is known, for as long as there is time and patience."""
 
     name = "sequential-linear"
 
@@ -57,6 +64,7 @@ class SequentialLinear:
         require_count("SequentialLinear: bundle", self.bundle, at_least=0)
         require_count("SequentialLinear: steps", self.steps, at_least=1)
         require_number("SequentialLinear: radius", self.radius, above=0.0)
+        require_flags("SequentialLinear", self, "until_feasible")
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Descend from one start after the other."""
@@ -65,9 +73,12 @@ class SequentialLinear:
         descent = MixedIntegerDescent(
             context, scaled, DescentOptions(steps=self.steps, bundle_size=self.bundle, on_point=on_point)
         )
-        progress, optima = Progress(context, self.starts, self.patience), context.once(local_optima)
+        most = None if self.until_feasible else self.starts
+        progress, optima = Progress(context, most, self.patience), context.once(local_optima)
         for z, kind in context.once(start_stream):
             radius = self.radius if kind != "near" else 0.5 * self.radius
+            if context.incumbent.x is None and progress.done % RELAXED == 0:
+                z = descent.relax(z, radius, context.budget, kind)
             iterate = descent.descend(z, radius, context.budget, kind)
             objective = context.problem.mip.sign * (iterate.merit + scaled.host.offset)
             outcome = progress.record(
@@ -75,4 +86,6 @@ class SequentialLinear:
             )
             if outcome is not None:
                 return outcome
+            if self.starts is not None and progress.done >= self.starts and context.incumbent.x is not None:
+                return MethodOutcome(StopReason.ITERATIONS, progress.done)
         return progress.exhausted()

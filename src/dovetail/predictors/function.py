@@ -65,6 +65,11 @@ class Function(CallablePredictor):
         """How many rows it was asked about."""
         return self._memory.asked
 
+    @property
+    def evaluations_left(self) -> int | None:
+        """How many more it may be asked about; None without a limit."""
+        return None if self._limit is None else max(0, self._limit - self._memory.asked)
+
     def predict(self, X: FloatArray) -> FloatArray:
         """The function's own answer, kept or new."""
         rows, memory = self._rounded(X), self._memory

@@ -26,19 +26,17 @@ import numpy as np
 from dovetail.analysis.batch_spread import batch_spread
 from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box
+from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.mip import LARGEST, Mip
 from dovetail.core.problem import Problem
+from dovetail.reformulations.asking import SHORT_ROWS, answers_within, longest_table
 from dovetail.reformulations.grid import grid
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
-MOST_ROWS = 256
-"""The largest table of one sample."""
-FEW_ROWS = 16
-"""The same of a quadratic function: SCIP, and tangents, know more of it than of a long list of its values."""
 MOST_COLUMNS = 20_000
 """The most columns that tables may add."""
 SMALL = 1e-12
@@ -56,6 +54,11 @@ class _Table:
     inputs: FloatArray
     """(k, d) complete rows of inputs."""
     binary: bool
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its rows have to be worth the time."""
+        return len(self.points) > SHORT_ROWS
 
     @property
     def weights(self) -> int:
@@ -79,42 +82,73 @@ def may_have_tables(problem: Problem) -> bool:
 class Tables:
     """Every sample that allows it as a table."""
 
+    seconds: float = 0.0
+    """For the answers of each block's long tables; without, tables are short (`asking.py`)."""
+    refused: Callable[[str], None] = lambda why: None
+    """Told why there is no long table."""
+
     name = "tables"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
         """The problem with its tables written, or None if no sample has few inputs to choose from."""
-        kept, blocks = _tabulated(given.problem, given.box)
+        kept, blocks = self._tabulated(given.problem, given.box)
         if not kept:
             return None
         return _written(given, kept, blocks)
 
-
-def _tabulated(problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block, ...]]:
-    """The tables of a problem, with what its predictors say of them, and the blocks that are left."""
-    lower, upper, integer = limits_within(problem, box.lower, box.upper)
-    kept: list[_Written] = []
-    blocks = []
-    planned = 0
-    for block in problem.blocks:
-        low, high = lower[block.inputs], upper[block.inputs]
-        whole = (high <= low) | integer[block.inputs]
-        few = np.flatnonzero(np.all(whole & np.isfinite(high - low), axis=1))
-        tables = {int(i): _table(block.inputs[i], lower, upper) for i in few}
-        chosen: dict[int, _Table] = {}
-        largest = MOST_ROWS if block.description.quadratic is None else FEW_ROWS
-        for i, table in tables.items():
-            if table is None or len(table.points) > largest:
-                continue
-            if planned + table.weights <= MOST_COLUMNS:
+    def _tabulated(self, problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block, ...]]:
+        """The tables of a problem, with what its predictors say of them, and the blocks that are left."""
+        lower, upper, integer = limits_within(problem, box.lower, box.upper)
+        kept: list[_Written] = []
+        blocks = []
+        planned = 0
+        for block in problem.blocks:
+            low, high = lower[block.inputs], upper[block.inputs]
+            whole = (high <= low) | integer[block.inputs]
+            few = np.flatnonzero(np.all(whole & np.isfinite(high - low), axis=1))
+            longest = longest_table(block, self.seconds)
+            tables = {int(i): _table(block.inputs[i], lower, upper, longest) for i in few}
+            chosen: dict[int, _Table] = {}
+            long_rows = 0
+            for i, table in tables.items():
+                if table is None or planned + table.weights > MOST_COLUMNS:
+                    continue
+                if table.is_long and long_rows + len(table.points) > longest:
+                    continue
                 chosen[i] = table
                 planned += table.weights
-        chosen, values = _fitting(block, chosen)
-        rows = np.array(list(chosen), dtype=np.int64)
-        if chosen:
-            kept += _answered(problem, block, list(chosen.values()), values, block.outputs[rows])
-        if len(chosen) < block.samples:
-            blocks.append(_without(block, rows))
-    return kept, tuple(blocks)
+                long_rows += len(table.points) if table.is_long else 0
+            chosen, values = self._fitting(block, chosen)
+            rows = np.array(list(chosen), dtype=np.int64)
+            if chosen:
+                kept += _answered(problem, block, list(chosen.values()), values, block.outputs[rows])
+            if len(chosen) < block.samples:
+                blocks.append(_without(block, rows))
+        return kept, tuple(blocks)
+
+    def _fitting(self, block: Block, tables: dict[int, _Table]) -> tuple[dict[int, _Table], FloatArray]:
+        """Those of a block's tables that rows can hold, and what its predictor says of them.
+
+        Short ones are asked for in one batch; with a long one, all in growing ones if that is in time.
+        """
+        if not tables:
+            return {}, np.empty((0, block.outputs.shape[1]))
+        X = np.concatenate([table.inputs for table in tables.values()])
+        if any(table.is_long for table in tables.values()):
+            values = answers_within(block.predictor, X, self.seconds)
+            if values is None:
+                self.refused(
+                    f"{several(len(X), 'row')} of {block.description.name} would take more than "
+                    f"{self.seconds:.1f} s to ask for"
+                )
+                return self._fitting(block, {i: table for i, table in tables.items() if not table.is_long})
+        else:
+            values = block.predictor.predict(X)
+        ends = np.cumsum([len(table.inputs) for table in tables.values()])
+        answers = zip(tables.items(), np.split(values, ends[:-1]), strict=True)
+        fitting = [(i, table, said) for (i, table), said in answers if _writable(table, said)]
+        said = np.concatenate([np.empty((0, values.shape[1])), *(part for _, _, part in fitting)])
+        return {i: table for i, table, _ in fitting}, said
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,18 +266,6 @@ def _writable(table: _Table, values: FloatArray) -> bool:
     return bool(np.isfinite(largest) and max(largest, reach) <= LARGEST)
 
 
-def _fitting(block: Block, tables: dict[int, _Table]) -> tuple[dict[int, _Table], FloatArray]:
-    """Those of a block's tables that rows can hold, and what its predictor says of them, in one batch."""
-    if not tables:
-        return {}, np.empty((0, block.outputs.shape[1]))
-    values = block.predictor.predict(np.concatenate([table.inputs for table in tables.values()]))
-    ends = np.cumsum([len(table.inputs) for table in tables.values()])
-    answers = zip(tables.items(), np.split(values, ends[:-1]), strict=True)
-    fitting = [(i, table, said) for (i, table), said in answers if _writable(table, said)]
-    said = np.concatenate([np.empty((0, values.shape[1])), *(part for _, _, part in fitting)])
-    return {i: table for i, table, _ in fitting}, said
-
-
 def _without(block: Block, written: IntArray) -> Block:
     if written.size == 0:
         return block
@@ -251,12 +273,12 @@ def _without(block: Block, written: IntArray) -> Block:
     return replace(block, inputs=block.inputs[left], outputs=block.outputs[left])
 
 
-def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray) -> _Table | None:
+def _table(inputs: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> _Table | None:
     """The table of one sample, whose inputs are whole or fixed; None where there are too many rows."""
     low, high = lower[inputs], upper[inputs]
     free = high > low
     columns = np.unique(inputs[free])
-    points = grid(columns, lower, upper, MOST_ROWS)
+    points = grid(columns, lower, upper, most)
     if points is None:
         return None
     counts = np.floor(upper[columns]) - np.ceil(lower[columns]) + 1

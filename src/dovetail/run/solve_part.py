@@ -39,13 +39,21 @@ class SolvePart:
 
     def summary(self, now: State, rounds: int) -> str:
         """What it brought."""
-        said = [several(rounds - self.rounds, "round"), gain(self.began, now) or "no gain"]
+        said = [several(rounds - self.rounds, "round"), *_brought(self.began, now)]
         if self.stop_reason in ENDS:
             said.append(ENDS[self.stop_reason])
         note = self.note.removeprefix(f"{self.name}: ")
         return f"{now.elapsed - self.began.elapsed:.1f} s {self.name}: {', '.join(said)}" + (
             f"; {note}" if note else ""
         )
+
+
+def _brought(before: State, now: State) -> list[str]:
+    """What a part brought; that there is no point yet counts for more than that it gained nothing."""
+    better = gain(before, now)
+    if math.isnan(now.incumbent):
+        return [*([better] if better else []), "no point yet"]
+    return [better or "no gain"]
 
 
 def gain(before: State, now: State) -> str:

@@ -157,3 +157,32 @@ def test_a_large_host_is_seen_before_anything_is_made_of_its_networks(monkeypatc
     problem.add_predictor(lambda X: X, [0], [1])
     monkeypatch.setattr(plan, "joint_network", None)  # nobody asks
     assert "too many rows and columns" in input_plan(context_of(problem))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_points_are_found_where_lots_leave_no_room(seed):
+    """Five lots for what five lots make: the LP of every leaf has one point and no inside."""
+    torch.manual_seed(seed)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+    lots = np.array([some for some in itertools.product(range(6), repeat=3) if sum(some) == 5])
+    with torch.no_grad():
+        quality = net(torch.as_tensor(lots / 5.0)).numpy().ravel()
+    floor, costs = float(np.sort(quality)[9:11].mean()), np.array([3.0, 2.0, 1.0])
+    truth = np.where(quality >= floor, lots @ costs - quality, np.inf).min()
+    mip = dt.Mip(
+        cost=np.concatenate([np.zeros(3), costs, [-1.0]]),
+        A=np.block([[np.ones((1, 3)), np.zeros((1, 4))],
+                    [np.zeros((1, 3)), np.ones((1, 3)), np.zeros((1, 1))],
+                    [50.0 * np.eye(3), -10.0 * np.eye(3), np.zeros((3, 1))]]),
+        row_lower=np.array([1.0, -np.inf, -np.inf, -np.inf, -np.inf]),
+        row_upper=np.array([1.0, 5.0, 0.0, 0.0, 0.0]),
+        lower=np.append(np.zeros(6), floor),
+        upper=np.concatenate([np.ones(3), np.full(3, 5.0), [np.inf]]),
+        integer=np.array([False] * 3 + [True] * 3 + [False]),
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(net, [0, 1, 2], [6])
+    outcome, incumbent = solved(problem)
+    assert incumbent.objective == pytest.approx(truth, abs=1e-5)
+    assert incumbent.bound == pytest.approx(truth, abs=1e-4)
+    assert outcome.stop_reason in ("proved", "stalled")

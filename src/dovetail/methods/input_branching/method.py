@@ -25,6 +25,7 @@ from dovetail.core.amounts import several
 from dovetail.methods.input_branching import shrinking
 from dovetail.methods.input_branching.plan import Plan, input_plan
 from dovetail.methods.input_branching.points import Points
+from dovetail.methods.input_branching.polishing import Polishing
 from dovetail.methods.input_branching.pool import Pool
 from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed
 from dovetail.methods.input_branching.splitting import exact, is_open, relaxation_error, scores, split
@@ -116,6 +117,8 @@ class _Tree:
         most = BATCH if device == "cpu" else DEVICE_BATCH
         self._batch = max(FEW, min(most, CELLS // (cells * self._relaxation.n_columns)))
         self._points = Points(context, r, plan.mip.n_columns)
+        self._polishing = Polishing(context)
+        self._host_columns = plan.mip.n_columns
         self.boxes = 0
         self._reported = time.perf_counter()
 
@@ -177,11 +180,24 @@ class _Tree:
         done = exact(relaxation, relaxed.programs, proof, relaxed.apart, points, LEAF * self._gap)
         leaf = kept & (done | ~batch.was_open)
         self._points.offer(relaxed.programs, points, bound, leaf)
+        self._polish(points, bound, kept, leaf)
         if bool(leaf.any()):
             self._closed = min(self._closed, float(bound[leaf].min()))
         kept &= ~leaf
         times = 2 if int(kept.sum()) > MOSTLY * taken else 1
         self._split(lower[kept], upper[kept], bound[kept], score[kept], times)
+
+    def _polish(self, points: Tensor, bound: Tensor, kept: Tensor, leaf: Tensor) -> None:
+        """A descent from the lowest leaf whose point was refused, or of all open boxes where one is due.
+
+        No box is searched beyond the bound of a leaf: its point must not be lost to an LP without an inside.
+        """
+        refused = leaf & (bound < self._target)
+        chosen = refused if bool(refused.any()) else kept
+        if chosen is refused or (bool(kept.any()) and self._polishing.due()):
+            best = int(torch.where(chosen, bound, torch.inf).argmin())
+            point = points[best, : self._host_columns].cpu().numpy().copy()
+            self._polishing.run(point, self._context.budget)
 
     def _shrunk(self, batch: _Batch) -> _Batch:
         """By single rows; boxes that are empty are left out."""

@@ -13,14 +13,20 @@ starts); nothing is proved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from dovetail.core.options import require_count
+from dovetail.core.options import require_count, require_flags
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
 from dovetail.methods.integer_search.local_search import LocalSearch
+from dovetail.methods.integer_search.yielding import yielding
+from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
+
+NOTHING = "integer search: no gain for as long as it took to the last one"
+"""What it says when it leaves its time to others."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class IntegerLocalSearch:
     patience: int = 100
     kicks: int = 50
     """Of the best local optimum so far, from one start."""
+    yields: bool = False
+    """Whether it leaves its time to others where it has brought nothing for long (`yielding.py`)."""
 
     name = "integer-search"
 
@@ -47,15 +55,31 @@ class IntegerLocalSearch:
             require_count("IntegerLocalSearch: rounds", self.rounds, at_least=1)
         require_count("IntegerLocalSearch: patience", self.patience, at_least=1)
         require_count("IntegerLocalSearch: kicks", self.kicks, at_least=0)
+        require_flags("IntegerLocalSearch", self, "yields")
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Search from one start after the other, and from the best point in between."""
-        local = LocalSearch(context, context.once(scaled_problem))
+        local, idle = LocalSearch(context, context.once(scaled_problem)), context.once(yielding)
         progress = Progress(context, self.rounds, self.patience)
+        idle.begin()
+        try:
+            return self._search(context, local, progress, idle.due if self.yields else _never)
+        finally:
+            idle.end()
+
+    def _search(
+        self, context: SolveContext, local: LocalSearch, progress: Progress, enough: Callable[[], bool]
+    ) -> MethodOutcome:
         for z, _ in context.once(start_stream):
             best = context.incumbent.x
             begin = z if best is None or progress.done % 2 else best
-            outcome = progress.record(local.run(begin, self.kicks, context.budget, "switch"))
+            outcome = progress.record(local.run(begin, self.kicks, context.budget, "switch", enough))
             if outcome is not None:
                 return outcome
+            if enough():
+                return MethodOutcome(StopReason.TIME, progress.done, NOTHING)
         return progress.exhausted()
+
+
+def _never() -> bool:
+    return False

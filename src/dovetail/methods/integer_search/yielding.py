@@ -1,0 +1,48 @@
+"""When a search has brought nothing for so long that its time is worth more elsewhere.
+
+The same idea as `column_generation/stalling.py`: as long without a gain as the solve took to the last one.
+Here all phases of the search count together, and it may go on when others have found something.
+"""
+
+from __future__ import annotations
+
+from dovetail.run.context import SolveContext
+
+LEAST = 0.2
+"""Seconds, at least: a few hundred batches of a small problem."""
+
+
+class Yielding:
+    """Looks at the incumbent; without one there is nothing to leave the time to."""
+
+    def __init__(self, context: SolveContext) -> None:
+        self._context = context
+        self._known, self._idle, self._since = context.incumbent.x, 0.0, context.monitor.elapsed
+        gains = [row.elapsed for row in context.monitor.trace if row.source]
+        self._gain = gains[-1] if gains else context.monitor.elapsed
+
+    def begin(self) -> None:
+        """The search is at work from here; what others gained since it was counts as well."""
+        self._since = self._context.monitor.elapsed
+        self._look()
+
+    def end(self) -> None:
+        """Others are at work from here."""
+        self._idle += self._context.monitor.elapsed - self._since
+
+    def due(self) -> bool:
+        """Whether it has searched in vain for as long as the solve had taken to the last gain."""
+        self._look()
+        idle = self._idle + self._context.monitor.elapsed - self._since
+        return self._known is not None and idle >= max(LEAST, self._gain)
+
+    def _look(self) -> None:
+        best = self._context.incumbent.x
+        if best is not self._known:
+            self._known, self._idle = best, 0.0
+            self._gain = self._since = self._context.monitor.elapsed
+
+
+def yielding(context: SolveContext) -> Yielding:
+    """That of all phases of a solve (see `SolveContext.once`)."""
+    return Yielding(context)
