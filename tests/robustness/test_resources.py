@@ -275,7 +275,7 @@ def test_work_that_has_taken_all_memory_is_waited_for():
 
 @pytest.mark.parametrize("name", METHODS if FULL else ["auto"])
 def test_nothing_grows_from_solve_to_solve(name):
-    first, last, limit = (20, 200, 0.2) if FULL else (8, 24, 0.15)
+    first, last, limit = (20, 200, 0.2) if FULL else (6, 16, 0.15)
     before, after = in_a_process(
         f"""
         import json, os

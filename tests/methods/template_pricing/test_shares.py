@@ -18,6 +18,7 @@ from dovetail.methods.template_pricing.share import Range, Sample, make_share
 from dovetail.methods.template_pricing.shares import ranges
 from dovetail.solving import job
 from tests.analysis.test_templates import treated
+from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.run.clusters import Pickled, Processes, SeveralHere
 
@@ -58,6 +59,9 @@ def test_five_shares_have_the_answer_of_one(family, on):
     assert apart.objective == pytest.approx(alone.objective, rel=5e-3)  # descents begin at other chances
 
 
+@pytest.mark.skipif(
+    not FULL, reason="volume: five processes; run/test_process_workers.py kills one in the quick tests"
+)
 def test_processes_have_the_answer_of_one_and_a_killed_one_costs_no_answer(on):
     problem = PROBLEMS["classes"]()
     alone = solved(problem)
