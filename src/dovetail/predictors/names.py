@@ -14,6 +14,7 @@ def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
     """By feature, the names of its categories in the order of their numbers; of most predictors none."""
     if PREDICTORS.recognised(predictor) not in WITH_ENCODERS:
         return {}
-    from dovetail.predictors.scikit_learn.categories import named_categories
+    from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
 
-    return named_categories(predictor)
+    read = {feature: categories for feature, (categories, _) in categories_read(predictor).items()}
+    return {feature: tuple(names) for feature, names in read.items() if not is_numeric(names)}

@@ -95,7 +95,7 @@ def categories_read(estimator: Any) -> Categories:
     first = (steps_of(estimator) or [None])[0]
     if is_a(first, "ColumnTransformer"):
         found: Categories = {}
-        for name, inner, _ in first.transformers_:
+        for name, inner, _ in getattr(first, "transformers_", ()):
             if not isinstance(inner, str):
                 places = first._transformer_to_input_indices[name]
                 found |= {int(places[at]): known for at, known in categories_read(inner).items()}
@@ -104,5 +104,5 @@ def categories_read(estimator: Any) -> Categories:
         first = steps_of(estimator)[1]
     if is_a(first, *ENCODERS):
         strict = first.handle_unknown == "error"
-        return {at: (categories, strict) for at, categories in enumerate(first.categories_)}
+        return {at: (categories, strict) for at, categories in enumerate(getattr(first, "categories_", ()))}
     return {}
