@@ -18,7 +18,7 @@ MOST_LINES = 400
 MEDIAN_LINES = 130
 MOST_LINES_OF_A_FUNCTION = 60
 
-UNTESTED: dict[str, str] = {}
+UNTESTED: dict[str, str] = {"run/incumbent_view.py": "a protocol: mypy sees that the incumbent keeps it"}
 """Files of core and run that need no tests of their own, and why."""
 
 

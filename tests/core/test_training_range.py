@@ -30,7 +30,7 @@ def test_the_farthest_by_its_own_range_comes_first():
     found = beyond([2.0, 50.0, 0.5, -60.0], data)
     assert [(where.sample, where.feature) for where in found] == [(0, "hot"), (1, "wide")]
     assert [where.amount for where in found] == [1.0, 60.0]
-    assert str(found[1]) == "net, sample 1: wide = -60 is 60 below 0"
+    assert str(found[1]) == "net, sample 1: x[3] (wide) = -60 is 60 below 0"
 
 
 def test_the_edge_of_the_data_is_inside():

@@ -11,7 +11,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.run.context import SolveContext, Start
-from dovetail.run.incumbent import IncumbentView
+from dovetail.run.incumbent_view import IncumbentView
 
 
 def context_of(context: SolveContext, reformulated: Reformulated) -> SolveContext:

@@ -14,7 +14,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
 from dovetail.run.archive import Archive, RestrictedArchive
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.incumbent import IncumbentView
+from dovetail.run.incumbent_view import IncumbentView
 from dovetail.run.monitor import Monitor
 from dovetail.run.result import Multipliers
 from dovetail.run.stopping import over

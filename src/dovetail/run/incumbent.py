@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
+from time import perf_counter
 
 import numpy as np
 
@@ -32,87 +32,15 @@ from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.trace import add_gain
 
+FEW_SAMPLES, ALONE_SHARE, ALONE_SECONDS = 64, 0.02, 0.1
+"""Samples with classes in less than float64 are evaluated one by one for each better point: so many, while
+that takes no more than a part of the time and a little."""
 FEW_INTEGERS = 200
 LP_SECONDS, MIP_SECONDS = 10.0, 1.0
 MIP_SHARE = 0.1
 """Of the time left, and no more than that, for one such MIP."""
 IMPROVING_SHARE = 0.02
 """Of the time left: a point that passes is made cheaper by an LP only where that takes no longer."""
-
-
-class IncumbentView(Protocol):
-    """What methods see of the incumbent, over the columns of the problem that they were given."""
-
-    @property
-    def x(self) -> FloatArray | None:
-        """The best verified point so far."""
-        ...
-
-    @property
-    def objective(self) -> float:
-        """Its objective in the user's sense; NaN while there is none."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Who found it."""
-        ...
-
-    @property
-    def violation(self) -> Violation | None:
-        """Of the best point, as it was checked."""
-        ...
-
-    @property
-    def nearest(self) -> Violation | None:
-        """Of the refused candidates, the violation of the one that came nearest."""
-        ...
-
-    @property
-    def nearest_x(self) -> FloatArray | None:
-        """That candidate, completed."""
-        ...
-
-    @property
-    def bound(self) -> float:
-        """What no point can be below, in minimisation form, if anybody proved it."""
-        ...
-
-    @property
-    def bound_source(self) -> str:
-        """Who proved it."""
-        ...
-
-    @property
-    def proved(self) -> bool:
-        """The best point meets the bound: nothing better exists."""
-        ...
-
-    @property
-    def near_enough(self) -> bool:
-        """The best point is as near to the bound as the caller asked for."""
-        ...
-
-    @property
-    def on_target(self) -> bool:
-        """The best point is as good as the caller asked for."""
-        ...
-
-    def raise_bound(self, bound: float, source: str = "") -> None:
-        """`source` proved that no point is below `bound`, in minimisation form."""
-        ...
-
-    def offer(self, candidate: FloatArray, source: str) -> float:
-        """Complete and check a candidate, keep it if it is the best; its objective, or NaN if refused."""
-        ...
-
-    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
-        """The same, returning the completed point, or None if it was refused."""
-        ...
-
-    def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(columns,) what each output may change by elsewhere, and the lead that its class needs."""
-        ...
 
 
 class Incumbent:
@@ -154,6 +82,7 @@ class Incumbent:
         self._checker = Checker(problem)
         self._engine, self._seed, self._threads = engine, seed, threads
         self._budget, self._stopwatch = budget, stopwatch
+        self._alone_seconds = 0.0
         self._steady = steady
         """Whether only points count that hold however the predictors round."""
 
@@ -236,11 +165,14 @@ class Incumbent:
         with self._stopwatch.measure("check"):
             x, violation = self._complete(candidate)
             if not (violation.steady() if self._steady else violation.within()):
-                if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
-                    self.nearest, self.nearest_x = violation, x
+                self._refuse(x, violation)
                 return None
             objective = self._program.objective(x)
             better = self._improves(objective)
+            alone = self._alone(x) if better and self._classes_may_turn else violation
+            if not alone.within():
+                self._refuse(x, alone)
+                return None
             if better:
                 x = x + 0.0  # never -0
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
@@ -249,6 +181,29 @@ class Incumbent:
         if better:
             self.on_change()
         return x
+
+    def _refuse(self, x: FloatArray, violation: Violation) -> None:
+        """Remember the refused candidate that came nearest."""
+        if self.nearest is None or violation.worst.amount < self.nearest.worst.amount:
+            self.nearest, self.nearest_x = violation, x
+
+    @property
+    def _classes_may_turn(self) -> bool:
+        """Whether some class may be another where its sample is evaluated alone, and asking takes no time.
+
+        The last check asks so of every answer: a point that it would refuse must not push out a good one.
+        """
+        blocks = [b for b in self._problem.blocks if b.classifies and not b.description.is_float64]
+        few = 0 < sum(block.samples for block in blocks) <= FEW_SAMPLES
+        return few and self._alone_seconds <= ALONE_SHARE * self._budget.seconds + ALONE_SECONDS
+
+    def _alone(self, x: FloatArray) -> Violation:
+        """The violation where samples are evaluated one by one as well."""
+        begin = perf_counter()
+        try:
+            return self._checker.violation(x, one_by_one=True)
+        finally:
+            self._alone_seconds += perf_counter() - begin
 
     def _violation_of(self, x: FloatArray) -> Violation:
         return self._checker.violation(x, one_by_one=self._steady)

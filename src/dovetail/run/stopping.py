@@ -14,7 +14,7 @@ what a solve is called in the end is decided in `solving/status.py`.
 from __future__ import annotations
 
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.incumbent import IncumbentView
+from dovetail.run.incumbent_view import IncumbentView
 
 
 def over(incumbent: IncumbentView, budget: Budget) -> StopReason | None:
