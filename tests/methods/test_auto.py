@@ -464,3 +464,18 @@ def test_a_slow_first_mip_step_is_not_the_end():
     start = time.perf_counter()
     result = dt.solve(p, time_limit=6.0, log=False)
     assert result.x is not None or time.perf_counter() - start > 4.5
+
+
+def test_searches_that_left_their_time_go_on_once_and_end():
+    """What a float32 network rounds keeps the gap open: nothing more is found, and that is the end of it."""
+    net = nn.Sequential(nn.Linear(2, 1), nn.ReLU())
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[1.0, -2.0]]))
+        net[0].bias.fill_(0.5)
+    problem = dt.Problem(dt.Mip([-1.0, 0.0, 1.5], upper=[3.0, 1.0, 9.0], integer=[True, False, False]))
+    problem.add_predictor(net, [0, 1], [2])
+    log = io.StringIO()
+    result = dt.solve(problem, Auto(patience=3), time_limit=60.0, log=log)
+    assert result.objective == pytest.approx(-1.25, abs=1e-5)
+    assert result.stop_reason in ("stalled", "proved")
+    assert log.getvalue().count("-- first integer search") <= 2

@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from dovetail.analysis.boxes import tight_box
 from dovetail.bounds.box import propagate
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
+from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import AutoOptions, Facts
+from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.phase import Phase, share_in_words
 from dovetail.methods.phase_words import in_words
 from dovetail.methods.phases import planned
@@ -24,7 +26,7 @@ from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
 from dovetail.run.archive import Archive
 from dovetail.run.budget import StopReason
-from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.context import Method, MethodOutcome, SolveContext
 
 TABLES_SHARE = 0.25
 """Of the time left, for the answers of long tables: the MIP over them takes some, and a search the rest."""
@@ -119,7 +121,7 @@ class _Plan:
         context, last, short = self._context, StopReason.STALLED, False
         steps = [f"{phase.name} ({share_in_words(phase.share)})" for phase in self._phases]
         context.monitor.fact("plan", "; ".join(steps) + "; then what was cut short, in turn")
-        waiting = [(phase, phase.share) for phase in self._phases]
+        waiting, again = [(phase, phase.share) for phase in self._phases], False
         while waiting and not context.over:
             cut_short = []
             for number, (phase, share) in enumerate(waiting):
@@ -127,25 +129,33 @@ class _Plan:
                     short = True
                     continue
                 self._archive.keeps = any(later.needs_points for later, _ in waiting[number + 1 :])
-                outcome = self._solved(phase, share)
+                outcome = self._solved(phase, share, again)
                 last = outcome.stop_reason
                 if context.over:
                     break
                 cut_short += [phase] if last is StopReason.TIME else []
             waiting = [(phase, 1.0 / (len(cut_short) - turn)) for turn, phase in enumerate(cut_short)]
+            again = True
         reason = context.over or (
             StopReason.TIME if short else last
         )  # short of time for a phase: the time, too
         return MethodOutcome(reason, len(context.monitor.trace), "; ".join(self._notes))
 
-    def _solved(self, phase: Phase, share: float) -> MethodOutcome:
+    def _solved(self, phase: Phase, share: float, again: bool) -> MethodOutcome:
         """One phase, with a share of the time left."""
         why = in_words(phase.why, asdict(self._facts))
         with self._context.monitor.part(phase.name, why) as part:
-            outcome = phase.method(self._options).solve(self._context_for(phase).part(share))
+            outcome = self._method(phase, again).solve(self._context_for(phase).part(share))
             part.note, part.stop_reason = outcome.message, outcome.stop_reason
         self._notes += [outcome.message] if outcome.message else []
         return outcome
+
+    def _method(self, phase: Phase, again: bool) -> Method:
+        """What a phase runs. One that goes on leaves its time to nobody: the others have had theirs."""
+        method = phase.method(self._options)
+        if again and isinstance(method, (ColumnGeneration, IntegerLocalSearch)):
+            return replace(method, yields=False)
+        return method
 
     def _context_for(self, phase: Phase) -> SolveContext:
         """The context of a phase: of the rewritten problem where it has one, the same for all of them."""
