@@ -1,5 +1,6 @@
 """Solves in several threads at once leave nothing for others to see: dtype, threads, seeds, handlers."""
 
+import importlib
 import random
 import signal
 import subprocess
@@ -75,6 +76,7 @@ def problem_of(k):
 def test_nobody_sees_four_solves_at_once():
     methods = ("auto", "dual-decomposition", "sequential-linear", "big-m")
     problems = [busy(6, seed=k) if method == "big-m" else problem_of(k) for k, method in enumerate(methods)]
+    importlib.import_module("sympy")  # torch brings it when it is needed, and it adds a filter of warnings
     before, results = seen(), []
 
     def work(k):
