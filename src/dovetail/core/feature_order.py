@@ -10,24 +10,26 @@ from dovetail.core.names import split_index
 
 
 def require_feature_order(block: str, what: str, given: Sequence[str], trained: Sequence[str] | None) -> None:
-    """Refuse names that are those of all features, in another order.
+    """Refuse names that are those of all features, in another order."""
+    if trained is not None and is_another_order(given, trained):
+        raise PredictorError(
+            f"{block}: {what} has the columns {', '.join(given)}, but the predictor was trained on "
+            f"{', '.join(trained)}; give these, in this order."
+        )
+
+
+def is_another_order(given: Sequence[str], trained: Sequence[str]) -> bool:
+    """Whether the names mean all features, in another order.
 
     A feature may be called by a whole name (``heat``), by what a name begins with (``heat[3]``,
     ``heat_oven``), or by one of its indices (``setting[heat,3]``). Names that say anything else say nothing
     about the order.
     """
-    if trained is None or len(given) != len(trained) or all(name.isdigit() for name in trained):
-        return
-    known = set(trained)
-    meant = [features_in(name, known) for name in given]
-    if any(len(features) != 1 for features in meant):
-        return
-    order = [features.pop() for features in meant]
-    if order != list(trained) and set(order) == known:
-        raise PredictorError(
-            f"{block}: {what} has the columns {', '.join(given)}, but the predictor was trained on "
-            f"{', '.join(trained)}; give these, in this order."
-        )
+    if all(name.isdigit() for name in trained):  # which any index may be
+        return False
+    meant = [features_in(name, trained) for name in given]
+    order = [name for features in meant if len(features) == 1 for name in features]
+    return order != list(trained) and len(order) == len(given) and sorted(order) == sorted(trained)
 
 
 def features_in(name: str, known: Collection[str]) -> set[str]:

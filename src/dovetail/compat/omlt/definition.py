@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from dovetail.predictors.onnx.file import metered, read_graph
 Bounds = Mapping[Any, tuple[float, float]] | Sequence[tuple[float, float]]
 
 
-class Definition:
+class Definition(ABC):
     """A predictor with all that a block of Pyomo's needs to know of it."""
 
     def __init__(
@@ -41,14 +42,14 @@ class Definition:
         return {k: (low[k], high[k]) for k in bounds}
 
     @property
+    @abstractmethod
     def predictor(self) -> Any:
         """All that `add_predictor_constr` takes."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def input_shape(self) -> Sequence[int]:
         """How its inputs are indexed."""
-        raise NotImplementedError
 
     @property
     def output_shape(self) -> Sequence[int] | None:
