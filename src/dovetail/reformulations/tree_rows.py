@@ -28,8 +28,9 @@ MOST_CUTS = 5_000
 def may_have_tree_rows(problem: Problem) -> bool:
     """Whether there are trees that other methods know only as functions: beside networks, or chained."""
     trees = [block.description.trees is not None for block in problem.blocks]
-    chained = np.intersect1d(problem.inputs, problem.outputs).size > 0
-    return any(trees) and (chained or not all(trees))
+    if not all(trees):
+        return any(trees)
+    return np.intersect1d(problem.inputs, problem.outputs).size > 0
 
 
 @dataclass(frozen=True)
