@@ -101,10 +101,14 @@ def test_it_is_solved_as_it_is_by_hand_and_read_again():
     assert third.objective == pytest.approx(result.objective, rel=1e-6)
 
 
-@pytest.mark.parametrize("method", ["dual-decomposition", "sequential-linear", "single-step-gradient"])
+@pytest.mark.parametrize(
+    "method",
+    [dt.DualDecomposition(iterations=3), dt.SequentialLinear(starts=1), dt.SingleStepGradient(iterations=3)],
+    ids=lambda method: method.name,
+)
 def test_other_methods_take_it(method):
     problem, _, other = campaign(3)
-    found = [dt.solve(each, method, time_limit=0.6, log=False) for each in (problem, other)]
+    found = [dt.solve(each, method, time_limit=60, log=False) for each in (problem, other)]
     assert found[0].status == found[1].status
     if found[0].x is not None:
         assert dt.check(other, found[0].x).within()

@@ -131,5 +131,5 @@ def _index(text: str) -> int | str:
     return int(text) if _WHOLE.fullmatch(text) else text
 
 
-_WHOLE = re.compile(r"-?\d{1,18}")
-"""Whole numbers that a table might have as an index."""
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
+"""Whole numbers that a table might have as an index, as they are written: 07 is not 7."""

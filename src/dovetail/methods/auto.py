@@ -133,7 +133,7 @@ class _Plan:
                 last = outcome.stop_reason
                 if context.over:
                     break
-                cut_short += [phase] if last is StopReason.TIME else []
+                cut_short += [phase] if last is StopReason.TIME or outcome.yielded else []
             waiting = [(phase, 1.0 / (len(cut_short) - turn)) for turn, phase in enumerate(cut_short)]
             again = True
         reason = context.over or (

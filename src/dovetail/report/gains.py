@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 SMALLEST = 1e-12
 """What an objective of 0 counts as where something is said relative to it."""
+ROUNDING = 1e-9
+"""A gap that is one of digits only. One that is larger is said to be there, also where it is small enough for
+an optimum: nobody asks then why a search with a gap of 0 % went on."""
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ class MethodOutcome:
     multipliers: Multipliers | None = None
     engine: str = ""
     """What solved its MIPs, by name; "" for none or several."""
+    yielded: bool = False
+    """Whether it left its time to others and would have more to do."""
     written: WrittenModel | None = None
 
 

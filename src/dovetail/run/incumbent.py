@@ -169,7 +169,8 @@ class Incumbent:
                 return None
             objective = self._program.objective(x)
             better = self._improves(objective)
-            alone = self._alone(x) if better and self._classes_may_turn else violation
+            turns = better and not self._steady and self._classes_may_turn  # steady: asked alone already
+            alone = self._alone(x) if turns else violation
             if not alone.within():
                 self._refuse(x, alone)
                 return None

@@ -19,7 +19,8 @@ from dovetail.report.page.grid import grids
         ("[3]", "[3]", ()),
         ("", "", ()),
         ("2024", "2024", ()),
-        ("a[b[1]]", "a", ("b[1]",)),
+        ("a[b[1]]", "a[b[1]]", ()),
+        ("plant['a b',07]", "plant", ("a b", "07")),
     ],
 )
 def test_labels_and_indices(name, label, index):

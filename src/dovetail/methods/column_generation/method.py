@@ -101,7 +101,8 @@ class ColumnGeneration:
             if outcome is not None:
                 return outcome
             if stalling.after(context.budget.seconds, value, context.incumbent.objective) and self.yields:
-                return MethodOutcome(StopReason.TIME, progress.done, "columns brought nothing more for long")
+                why = "columns brought nothing more for long"
+                return MethodOutcome(StopReason.STALLED, progress.done, why, yielded=True)
 
 
 def column_run(context: SolveContext) -> ColumnGenerationRun:

@@ -77,7 +77,7 @@ class IntegerLocalSearch:
             if outcome is not None:
                 return outcome
             if enough():
-                return MethodOutcome(StopReason.TIME, progress.done, NOTHING)
+                return MethodOutcome(StopReason.STALLED, progress.done, NOTHING, yielded=True)
         return progress.exhausted()
 
 

@@ -70,9 +70,11 @@ def _finder(result: Result) -> str:
     words = "the rows alone" if _no_network(result) else found_by(result.source)
     if not result.trace.incumbents:
         return words
-    part = next((row.part for row in reversed(result.trace.rows) if row.source == result.source), "")
+    last = result.trace.incumbents[-1]
+    rows = (row for row in result.trace.rows if row.source == result.source and row.elapsed >= last.seconds)
+    part = next((row.part for row in rows), "")
     where = f"{part}: " if part and part not in words else ""
-    return f"{where}{words}, after {result.trace.incumbents[-1].seconds:.1f} s"
+    return f"{where}{words}, after {last.seconds:.1f} s"
 
 
 def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[str]:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dovetail.report.gains import relative_gap
+from dovetail.report.gains import ROUNDING, relative_gap
 from dovetail.report.log.layout import cells, count, cut, harmless, number
 
 LARGE = 10.0
 """A gap that is no measure of anything any more."""
 SMALL = 1e-4
 """A gap that two digits after the point do not show."""
-NONE = 1e-9
-"""A gap that is rounding. One that is larger is said to be there, also where it is small enough for an
-optimum: nobody asks then why a search with a gap of 0 % went on."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ def percent(share: float) -> str:
     if share >= LARGE:
         return "large"
     if share < SMALL:
-        return "0 %" if share <= NONE else "<0.01 %"
+        return "0 %" if share <= ROUNDING else "<0.01 %"
     return f"{100 * share:.{2 if share < 0.1 else 1 if share < 1.0 else 0}f} %"
 
 

@@ -16,10 +16,9 @@ from typing import overload
 import numpy as np
 
 from dovetail.core.arrays import IntArray
-from dovetail.core.names import LazyNames, NumberedNames
+from dovetail.core.names import LazyNames, NumberedNames, split_index
 from dovetail.report.page.word_families import word_families
 
-_BRACKETS = re.compile(r"(.*?)[\[(](.*)[\])]$", re.DOTALL)
 _NUMBERED = re.compile(r"(.*?[^\d_.])((?:[_.]?\d+)(?:[_.]\d+)*)$", re.DOTALL)
 
 Index = tuple[str, ...]
@@ -96,9 +95,9 @@ def families(names: Sequence[str] | None, n_columns: int) -> list[ColumnFamily]:
 
 def split(name: str) -> tuple[str, Index]:
     """Label and indices of a name; a name without any is its own label."""
-    match = _BRACKETS.match(name)
-    if match and match[1]:
-        return match[1], tuple(part.strip() for part in match[2].split(","))
+    label, index = split_index(name)
+    if index:
+        return label, tuple(map(str, index))
     match = _NUMBERED.match(name)
     return (match[1], tuple(re.split(r"[_.]", match[2].lstrip("_.")))) if match else (name, ())
 

@@ -51,7 +51,7 @@ def headline(result: Any, course: Course) -> Headline:
         title = f"{title}: {number(result.objective)}"
     tone = {"optimal": "good", "feasible": "fair"}.get(status, "bad")
     subtitle = f"{visible(result.method)}, ended {ENDED[reason]} after {seconds(result.seconds)}"
-    tiles = [_verified(result), _bound(result, course), _work(result, course)]
+    tiles = [_verified(result), _bound(result), _work(result, course)]
     if result.objective is not None:
         tiles.insert(0, _objective(result))
     return Headline(title, subtitle, tone, status.replace("_", " "), tiles)
@@ -63,11 +63,10 @@ def _objective(result: Any) -> Tile:
     return Tile(number(result.objective), words)
 
 
-def _bound(result: Any, course: Course) -> Tile:
+def _bound(result: Any) -> Tile:
     if result.bound is None:
         return Tile("no bound", "how much better it could be is not known")
-    source = course.bounds[-1].source if course.bounds else ""
-    by = f" ({visible(proved_by(source))})" if source else ""
+    by = f" ({visible(proved_by(result.bound_source))})" if result.bound_source else ""
     if result.status.value == "optimal":
         return Tile("proved", f"bound {number(result.bound)}{by}")
     if result.gap is None:

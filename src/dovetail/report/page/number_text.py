@@ -7,14 +7,13 @@ import math
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
+from dovetail.report.gains import ROUNDING
 
 MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
 DIGITS = 4
 """Digits of the largest number of a column that are shown: what a plan is carried out by."""
 WHOLE = 1e-6
 """What is nearer to a whole number than the check's tolerance is shown as one."""
-ROUNDING = 1e-9
-"""A gap that is one of digits only; what is larger is said to be there."""
 LARGE = 1e7
 """From here on powers of ten are easier to read."""
 
