@@ -8,7 +8,7 @@ from tests.blends import blend
 
 @pytest.mark.parametrize("seed", [1, 3])
 def test_starts_go_on_while_there_is_no_point(seed):
-    """That of blend 3 ends where its floors are missed, that of blend 1 does not (elsewhere perhaps not so)."""
+    """That of blend 3 ends where its floors are missed, that of blend 1 does not (elsewhere it may)."""
     one, more = (
         dt.solve(blend(seed), dt.SequentialLinear(starts=1, until_feasible=on), time_limit=60, log=False)
         for on in (False, True)
