@@ -7,8 +7,11 @@ import torch
 from torch import nn
 
 import dovetail as dt
+from dovetail.methods import facts
+from dovetail.methods.facts import AutoOptions, Facts
 from dovetail.methods.quadratic_mip import QuadraticMip
 from dovetail.methods.quadratic_mip import method as quadratic_mip
+from tests.contexts import context_of
 
 
 @pytest.fixture
@@ -201,3 +204,11 @@ def test_scip_is_done_though_a_square_had_no_bound():
     assert result.status == "optimal"
     best = min(0.1 * w - ((1.5 - w * w) / 2.0) ** 2 for w in np.linspace(-1.0, 1.0, 2001))
     assert result.objective == pytest.approx(best, abs=1e-5)
+
+
+def test_more_curves_than_can_be_looked_at_are_left_alone(monkeypatch):
+    problem = dt.Problem(dt.Mip([0.0, 0.0, 1.0, 1.0], lower=-5.0, upper=50.0))
+    problem.add_predictor(dt.Square(None), [[0], [1]], [[2], [3]])
+    assert Facts.of(context_of(problem), AutoOptions()).curves == 2
+    monkeypatch.setattr(facts, "MOST_CURVES", 1)
+    assert Facts.of(context_of(problem), AutoOptions()).curves == 0

@@ -49,6 +49,11 @@ class QuadraticPlan:
         return point if trees is None else trees.cells.moved_into(point, cells_of(trees, point.size, z))
 
 
+def count_curves(problem: Problem) -> int:
+    """At most: outputs of blocks that say they are quadratic, before any of them is looked at."""
+    return sum(block.outputs.size for block in problem.blocks if block.description.quadratic is not None)
+
+
 def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     """How the problem of a solve is taken apart, or None; made once (see `SolveContext.once`)."""
     problem = context.problem
