@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import dovetail as dt
 from dovetail.core.quadratic import QuadraticFunction, factors
 
 
@@ -31,8 +32,16 @@ def test_one_square_is_as_it_was_written():
 
 
 def test_functions_of_single_and_of_two_inputs():
-    square, product = QuadraticFunction.square(3, 1, 2.0), QuadraticFunction.product(3, 0, 2)
+    square, product = QuadraticFunction.square(1, 2.0), QuadraticFunction.product(0, 2)
     x = np.array([2.0, 5.0, 7.0])
-    for function, value in ((square, 9.0), (product, 14.0), (QuadraticFunction.product(3, 1, 1), 25.0)):
-        apart = x - function.centre
-        assert apart @ function.Q @ apart + function.linear @ x == value
+    twice, entry = QuadraticFunction.product(1, 1), QuadraticFunction.entry(2)
+    for function, value in ((square, 9.0), (product, 14.0), (twice, 25.0), (entry, 7.0)):
+        z = x[function.places]
+        apart = z - function.centre
+        assert apart @ function.Q @ apart + function.linear @ z == value
+
+
+def test_a_function_is_as_large_as_what_it_reads():
+    functions = dt.Square().describe(np.zeros((1, 784))).quadratic(784)
+    assert len(functions) == 784
+    assert sum(function.Q.size for function in functions) == 784

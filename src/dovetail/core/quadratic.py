@@ -33,37 +33,39 @@ class QuadraticTerms:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticFunction:
-    """(x - centre)'Q (x - centre) + linear'x, where Q is symmetric."""
+    """(z - centre)'Q (z - centre) + linear'z of those inputs z = x[places] that it reads; Q is symmetric.
 
+    A square of one input out of a thousand is a matrix of one number.
+    """
+
+    places: IntArray
     Q: FloatArray
     centre: FloatArray
     linear: FloatArray
 
     @classmethod
     def form(cls, Q: FloatArray, centre: FloatArray | None = None) -> QuadraticFunction:
-        """Nothing but a form, around its centre."""
+        """Nothing but a form of all inputs, around its centre."""
         nothing = np.zeros(len(Q))
-        return cls(Q, nothing if centre is None else centre, nothing)
+        return cls(np.arange(len(Q)), Q, nothing if centre is None else centre, nothing)
 
     @classmethod
-    def product(cls, size: int, left: int, right: int) -> QuadraticFunction:
+    def product(cls, left: int, right: int) -> QuadraticFunction:
         """x[left] x[right]."""
-        Q = np.zeros((size, size))
-        Q[left, right] += 0.5
-        Q[right, left] += 0.5
-        return cls.form(Q)
+        if left == right:
+            return cls.square(left)
+        nothing = np.zeros(2)
+        return cls(np.array([left, right]), np.array([[0.0, 0.5], [0.5, 0.0]]), nothing, nothing)
 
     @classmethod
-    def square(cls, size: int, place: int, centre: float = 0.0) -> QuadraticFunction:
+    def square(cls, place: int, centre: float = 0.0) -> QuadraticFunction:
         """(x[place] - centre)^2."""
-        Q, middle = np.zeros((size, size)), np.zeros(size)
-        Q[place, place], middle[place] = 1.0, centre
-        return cls.form(Q, middle)
+        return cls(np.array([place]), np.ones((1, 1)), np.array([centre]), np.zeros(1))
 
     @classmethod
-    def entry(cls, size: int, place: int) -> QuadraticFunction:
+    def entry(cls, place: int) -> QuadraticFunction:
         """x[place] itself."""
-        return cls(np.zeros((size, size)), np.zeros(size), np.eye(size)[place])
+        return cls(np.array([place]), np.zeros((1, 1)), np.zeros(1), np.ones(1))
 
     @cached_property
     def factors(self) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,7 @@ from dovetail.methods.exact_mip import writing_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.planes_lp import planes_plan
-from dovetail.methods.quadratic_mip import quadratic_plan
+from dovetail.methods.quadratic_mip import count_curves, quadratic_plan
 from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.run.context import SolveContext
@@ -30,6 +30,9 @@ over all of them takes minutes from 10,000 on (water)."""
 EASY_NEURONS, MOST_NEURONS = 64, 400
 """Neurons that may change sign. Up to the first HiGHS mostly closes the MIP in seconds, so that it comes
 early; far beyond the second SCIP finds no point in two minutes (docs/results.md, E1)."""
+MOST_CURVES = 5_000
+"""Quadratic functions. Their planes are made one by one, without a look at the clock: half a millisecond to
+one each, before the first LP and again in each round."""
 FEW_TREE_SAMPLES = 4
 """Samples of tree ensembles: boxes over the inputs of more of them are too many to be closed."""
 
@@ -177,6 +180,8 @@ def _trees(context: SolveContext, options: AutoOptions) -> tuple[int, int, int]:
 
 
 def _curves(context: SolveContext) -> tuple[int, bool]:
+    if count_curves(context.problem) > MOST_CURVES:
+        return 0, False
     plan = context.once(quadratic_plan)
     if plan is None or plan.unstable > MOST_NEURONS:
         return 0, False

@@ -21,6 +21,7 @@ from dovetail.methods.facts import (
     FEW_TREE_SAMPLES,
     MANY_BLOCKS,
     MANY_INTEGERS,
+    MOST_CURVES,
     MOST_NEURONS,
     AutoOptions,
     Facts,
@@ -135,7 +136,7 @@ PHASES = (
     ),
     Phase(
         "quadratic program",
-        "quadratic functions and no other predictor",
+        f"quadratic functions, at most {MOST_CURVES:,}, and no other predictor",
         lambda facts: facts.only_curves,
         CURVES_SHARE,
         lambda options: QuadraticMip(),

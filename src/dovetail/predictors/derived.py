@@ -47,7 +47,7 @@ class DerivedOutputs(ABC):
         """The places of the new columns, once their operations are recorded; the inputs stand first."""
 
     @abstractmethod
-    def _functions(self, features: int) -> tuple[QuadraticFunction, ...]:
+    def _functions(self) -> tuple[QuadraticFunction, ...]:
         """The new columns, where it is the inputs that they are made of."""
 
     @abstractmethod
@@ -105,7 +105,7 @@ class DerivedOutputs(ABC):
 
     def _quadratic(self, features: int) -> tuple[QuadraticFunction, ...]:
         own = range(features - self._extra) if self._keep else ()
-        return (*(QuadraticFunction.entry(features, place) for place in own), *self._functions(features))
+        return (*(QuadraticFunction.entry(place) for place in own), *self._functions())
 
     def _program_of(self, known: Description) -> Callable[[int], Program] | None:
         if self.inner is not None and known.program is None:

@@ -60,9 +60,9 @@ class Product(DerivedOutputs):
     def _recorded(self, recording: Recording, outputs: IntArray) -> IntArray:
         return recording.products(outputs[self._left], self._right)
 
-    def _functions(self, features: int) -> tuple[QuadraticFunction, ...]:
+    def _functions(self) -> tuple[QuadraticFunction, ...]:
         pairs = zip(self._left.tolist(), self._right.tolist(), strict=True)
-        return tuple(QuadraticFunction.product(features, left, right) for left, right in pairs)
+        return tuple(QuadraticFunction.product(left, right) for left, right in pairs)
 
     def _named(self, inner: str) -> str:
         return f"{inner} times an input"

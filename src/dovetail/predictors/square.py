@@ -56,10 +56,10 @@ class Square(DerivedOutputs):
         moved = recording.sums(np.arange(size), outputs[self._read], np.ones(size), bias)
         return recording.functions("square", moved)
 
-    def _functions(self, features: int) -> tuple[QuadraticFunction, ...]:
+    def _functions(self) -> tuple[QuadraticFunction, ...]:
         centre = np.broadcast_to(self._centre, (self._read.size,))
         squares = zip(self._read.tolist(), centre.tolist(), strict=True)
-        return tuple(QuadraticFunction.square(features, place, middle) for place, middle in squares)
+        return tuple(QuadraticFunction.square(place, middle) for place, middle in squares)
 
     def _named(self, inner: str) -> str:
         return f"square of {inner}"

@@ -32,3 +32,17 @@ def test_descents_keep_to_their_share(monkeypatch):
     assert not descents.due()
     clock[0] = 8.1
     assert descents.due()
+
+
+def test_a_leaf_whose_point_would_be_lost_does_not_wait(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(polishing.time, "perf_counter", lambda: clock[0])
+    context = context_of(blend(0))
+    descents = Polishing(context)
+    monkeypatch.setattr(descents, "_descend", lambda point, budget: clock.__setitem__(0, clock[0] + 1.0))
+    for _ in range(2):  # no point is known
+        assert not descents.due() and descents.due(lost=True)
+        descents.run(np.zeros(14), context.budget, lost=True)
+    context.incumbent.x = np.zeros(14)
+    assert not descents.due(lost=True)  # another is one too many
+    assert Polishing(context).due(lost=True)

@@ -1,5 +1,7 @@
 """Planes below and above quadratic functions hold wherever the deployed block is asked."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,79 @@ def test_products_have_their_four_planes():
     highest = min(-(p.slopes @ [1.0, 1.5] + p.constant) for p in planes if p.sign < 0)
     lowest = max(p.slopes @ [1.0, 1.5] + p.constant for p in planes if p.sign > 0)
     assert (lowest, highest) == (pytest.approx(0.0, abs=1e-9), pytest.approx(3.0, abs=1e-9))
+
+
+ENDLESS = np.full(2, np.inf)
+
+
+def test_columns_that_are_not_read_are_left_out():
+    """The square of the second of two inputs, whatever the first does; and of one that is fixed."""
+    for fixed in (False, True):
+        lower, upper = (
+            np.array([3.0 if fixed else -np.inf, -np.inf]),
+            np.array([3.0 if fixed else np.inf] * 2),
+        )
+        upper[1] = np.inf
+        curve = Curve.of(5, np.array([7, 8]), QuadraticFunction.square(1, 2.0), (lower, upper), np.inf)
+        assert curve.inputs.tolist() == [8] and curve.single
+        assert Curve.of(
+            5, np.array([7, 8]), QuadraticFunction.form(np.diag([0.0, 1.0])), (lower, upper), 0.0
+        ).single
+    constant = Curve.of(5, np.array([7, 8]), QuadraticFunction.square(0, 1.0), (lower, upper), np.inf)
+    assert not constant.single and constant.inputs.size == 0
+    assert constant.below(np.zeros(9)).constant == pytest.approx(4.0)
+    assert -constant.above(np.zeros(9)).constant == pytest.approx(4.0)
+
+
+def test_what_is_handed_on_needs_no_limits():
+    curve = Curve.of(2, np.arange(2), QuadraticFunction.entry(1), (-ENDLESS, ENDLESS), np.inf)
+    z = np.array([0.0, 4.0, 4.0])
+    assert [curve.below(z).missed(z), curve.above(z).missed(z)] == [0.0, 0.0]
+    assert curve.above(z).missed(z + np.eye(3)[2]) == 1.0
+
+
+def test_a_product_of_fixed_columns_may_be_negative():
+    ends = np.array([-1.0, 1.0])
+    curve = Curve.of(2, np.arange(2), QuadraticFunction.product(0, 1), (ends, ends), 0.0)
+    assert not curve.convex and not curve.squares
+    assert curve.below(np.zeros(3)).constant == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("ends", [(1e6, 1e6), (1e10, 1e-4)])
+def test_small_squares_beside_a_product_are_not_forgotten(ends):
+    Q = 1e-15 * np.array([[1.0, 1.0], [1.0, 1.0]])
+    upper = np.array(ends)
+    curve, form = curve_of(Q, np.zeros(2), -upper, upper)
+    curve_with = Curve.of(
+        2, np.arange(2), QuadraticFunction.form(np.array([[1e-15, 0.5], [0.5, 0.0]])), (-upper, upper), 0.0
+    )
+    X = np.array([[a, b] for a in (-1.0, -0.3, 0.5, 1.0) for b in (-1.0, 0.0, 1.0)]) * upper
+    for made, Y in ((curve, form.predict(X)[:, 0]), (curve_with, X[:, 0] * X[:, 1] + 1e-15 * X[:, 0] ** 2)):
+        for plane in made.envelope():
+            assert max(plane.missed(np.append(x, y)) for x, y in zip(X, Y, strict=True)) <= 0.0
+
+
+@pytest.mark.parametrize("limit", [3.0, np.inf])
+def test_constants_that_cancel_leave_their_rounding(limit):
+    """(x + 0.1 y - 0.1 z + ...)^2 with large fixed columns: the sum of these has few digits of its own."""
+    weights = np.array([1.0, 0.1, -0.1, 0.7, -0.7])
+    form = QuadraticForm(np.outer(weights, weights), np.zeros(5))
+    at = np.array([1e9, 1e9 + 1.0, 3e8 + 0.1, 3e8])
+    lower, upper = np.append(-limit, at), np.append(limit, at)
+    curve = Curve.of(5, np.arange(5), form.function, (lower, upper), np.inf)
+    assert curve.single
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-3.0, 3.0, 100), *(np.full(100, value) for value in at)])
+    said = [form.predict(part)[:, 0] for part in (X, X[::-1])] + [
+        np.array([math.fsum(weights * row) ** 2 for row in X])
+    ]
+    for x in X[:10]:
+        plane = curve.below(x)
+        for Y, rows in zip(said, (X, X[::-1], X), strict=True):
+            assert max(plane.missed(np.append(row, y)) for row, y in zip(rows, Y, strict=True)) <= 0.0
+
+
+def test_a_single_square_is_known_once_it_has_limits():
+    curve = Curve.of(2, np.arange(2), QuadraticFunction.square(1), (-ENDLESS, ENDLESS), np.inf)
+    assert curve.slack == np.inf
+    assert 0.0 < curve.within(np.full(3, -10.0), np.full(3, 10.0)).slack < 1e-9

@@ -7,7 +7,11 @@ import torch
 from torch import nn
 
 import dovetail as dt
+from dovetail.methods import facts
+from dovetail.methods.facts import AutoOptions, Facts
+from dovetail.methods.quadratic_mip import QuadraticMip
 from dovetail.methods.quadratic_mip import method as quadratic_mip
+from tests.contexts import context_of
 
 
 @pytest.fixture
@@ -21,7 +25,7 @@ def without_scip(monkeypatch):
     monkeypatch.setattr(quadratic_mip, "find_spec", lambda name: None)
 
 
-def solved(model, seconds=5.0):
+def solved(model, seconds=60.0):
     result = dt.solve(model, time_limit=seconds, log=False)
     assert result.violation.within()
     return result
@@ -106,7 +110,7 @@ def test_the_nearest_point_of_another_class(model):
     other = scores[:, 1] >= scores[:, 0] + 0.1
     target = X[np.argmax(scores[:, 0] - scores[:, 1])]
     x, score = flip_model(model, net, target)
-    result = solved(model, 10.0)
+    result = solved(model)
     assert result.status == "optimal"
     assert 0.0 < result.objective <= ((X[other] - target) ** 2).sum(axis=1).min()
     assert score.X[1] >= score.X[0] + 0.1 - 1e-6
@@ -128,7 +132,7 @@ def test_an_optimistic_guess_of_a_surrogate():
     net = nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 1)).double()
     dt.add_predictor_constr(model, net, [model.x[0], model.x[1]], [model.mean])
     model.best = pyo.Objective(expr=model.mean + 2 * model.sigma, sense=pyo.maximize)
-    result = dt.solve(model, time_limit=10.0, log=False)
+    result = dt.solve(model, time_limit=60.0, log=False)
     X = np.stack(np.meshgrid(*[np.linspace(-1, 1, 201)] * 2), -1).reshape(-1, 2)
     variance = 1 - 0.5 * (X[:, 0] - 0.2) ** 2 - 0.25 * X[:, 1] ** 2
     guess = net(torch.from_numpy(X)).detach().numpy()[:, 0] + 2 * np.sqrt(variance)
@@ -140,7 +144,7 @@ def test_an_optimistic_guess_of_a_surrogate():
 def test_squares_of_users_take_the_same_way():
     problem = dt.Problem(dt.Mip([0.0, 0.0, 1.0, 1.0], [[1.0, 1.0, 0.0, 0.0]], 3.0, 3.0, -50.0, 5000.0))
     problem.add_predictor(dt.Square(None, centre=[1.0, 3.0]), [0, 1], [2, 3])
-    result = dt.solve(problem, time_limit=5.0, log=False)
+    result = dt.solve(problem, time_limit=60.0, log=False)
     assert result.status == "optimal" and result.objective == pytest.approx(0.5, rel=1e-6)
 
 
@@ -154,9 +158,57 @@ def test_trees_beside_squares(model):
     dt.add_predictor_constr(model, tree, x, y)
     target = np.array([1.6, 0.4])
     model.setObjective(((x - target) ** 2).sum() - 2.0 * y.sum())
-    result = solved(model, 10.0)
+    result = solved(model)
     assert result.status == "optimal"
     fine = np.stack(np.meshgrid(*[np.linspace(0.0, 3.0, 301)] * 2), -1).reshape(-1, 2)
     best = (((fine - target) ** 2).sum(axis=1) - 2.0 * tree.predict(fine)).min()
     assert best - 0.1 <= result.objective <= best + 1e-4
     assert tree.predict(x.X[None])[0] == y.X[0]
+
+
+@pytest.mark.usefixtures("without_scip")
+@pytest.mark.parametrize("fixed", [False, True])
+def test_squares_of_a_sample_need_no_bounds(fixed):
+    """(a - 1)^2 + (b - 3)^2 over a + b = 3, in one sample; a is fixed, or nothing has a bound."""
+    a = 2.0 if fixed else None
+    lower = [-np.inf if a is None else a, -np.inf, -np.inf, -np.inf]
+    upper = [np.inf if a is None else a, np.inf, np.inf, np.inf]
+    problem = dt.Problem(dt.Mip([0.0, 0.0, 1.0, 1.0], [[1.0, 1.0, 0.0, 0.0]], 3.0, 3.0, lower, upper))
+    problem.add_predictor(dt.Square(None, centre=[1.0, 3.0]), [0, 1], [2, 3])
+    result = dt.solve(problem, QuadraticMip(), time_limit=60.0, log=False)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(5.0 if fixed else 0.5, rel=1e-6)
+
+
+@pytest.mark.usefixtures("without_scip")
+def test_a_product_of_fixed_columns_is_no_square():
+    """-1 * 1 + (t - 0.5)^2, from a poor start: nothing above -1 may be claimed."""
+    ends = [-1.0, 1.0, -2.0, -9.0, -9.0], [-1.0, 1.0, 2.0, 9.0, 9.0]
+    problem = dt.Problem(dt.Mip([0.0, 0.0, 0.0, 1.0, 1.0], lower=ends[0], upper=ends[1]))
+    problem.add_predictor(dt.Product(None, 0, 1), [0, 1], [3])
+    problem.add_predictor(dt.Square(centre=0.5), [2], [4])
+    start = np.array([-1.0, 1.0, 2.0, -1.0, 2.25])
+    result = dt.solve(problem, QuadraticMip(), start=start, time_limit=60.0, log=False)
+    assert result.bound <= -1.0 + 1e-9
+    assert result.status == "optimal" and result.objective == pytest.approx(-1.0, abs=1e-6)
+
+
+def test_scip_is_done_though_a_square_had_no_bound():
+    """The row holds w^2, which has no bound of its own, and costs nothing."""
+    row = [1.0, 1.0, 0.0, 0.0, 1.0]
+    ends = [0.0, 0.0, -np.inf, -np.inf, -np.inf], [1.0, 1.0, np.inf, np.inf, np.inf]
+    problem = dt.Problem(dt.Mip([0.0, 0.0, 0.1, -1.0, 0.0], [row], -np.inf, 1.5, *ends))
+    problem.add_predictor(dt.Product(None, 0, 1), [0, 1], [3])
+    problem.add_predictor(dt.Square(), [2], [4])
+    result = dt.solve(problem, QuadraticMip(), time_limit=60.0, log=False)
+    assert result.status == "optimal"
+    best = min(0.1 * w - ((1.5 - w * w) / 2.0) ** 2 for w in np.linspace(-1.0, 1.0, 2001))
+    assert result.objective == pytest.approx(best, abs=1e-5)
+
+
+def test_more_curves_than_can_be_looked_at_are_left_alone(monkeypatch):
+    problem = dt.Problem(dt.Mip([0.0, 0.0, 1.0, 1.0], lower=-5.0, upper=50.0))
+    problem.add_predictor(dt.Square(None), [[0], [1]], [[2], [3]])
+    assert Facts.of(context_of(problem), AutoOptions()).curves == 2
+    monkeypatch.setattr(facts, "MOST_CURVES", 1)
+    assert Facts.of(context_of(problem), AutoOptions()).curves == 0

@@ -188,16 +188,17 @@ class _Tree:
         self._split(lower[kept], upper[kept], bound[kept], score[kept], times)
 
     def _polish(self, points: Tensor, bound: Tensor, kept: Tensor, leaf: Tensor) -> None:
-        """A descent from the lowest leaf whose point was refused, or of all open boxes where one is due.
+        """A descent from the lowest leaf whose point was refused, or of all open boxes, where one is due.
 
         No box is searched beyond the bound of a leaf: its point must not be lost to an LP without an inside.
         """
         refused = leaf & (bound < self._target)
-        chosen = refused if bool(refused.any()) else kept
-        if chosen is refused or (bool(kept.any()) and self._polishing.due()):
+        lost = bool(refused.any())
+        chosen = refused if lost else kept
+        if bool(chosen.any()) and self._polishing.due(lost=lost):
             best = int(torch.where(chosen, bound, torch.inf).argmin())
             point = points[best, : self._host_columns].cpu().numpy().copy()
-            self._polishing.run(point, self._context.budget)
+            self._polishing.run(point, self._context.budget, lost=lost)
 
     def _shrunk(self, batch: _Batch) -> _Batch:
         """By single rows; boxes that are empty are left out."""

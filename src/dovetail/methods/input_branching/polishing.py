@@ -21,7 +21,8 @@ from dovetail.run.context import SolveContext
 RADIUS = 0.1
 """Of the first trust region: half that of a random start, since the box is a good one."""
 SHARE, FIRST_SHARE = 0.05, 0.25
-"""Part of the time that descents may take; the latter while no point is known, as nothing is closed then."""
+"""Part of the time that descents may take; the latter while no point is known, as nothing is closed then.
+Where a leaf's point would be lost, the first needs no share, nor do others while no point is known."""
 LEAST = 0.05
 """Seconds that a descent takes, before one has shown it: problems that close in a second need none."""
 
@@ -33,15 +34,20 @@ class Polishing:
         self._context = context
         self._began, self._spent, self._last = time.perf_counter(), 0.0, LEAST
         self._descent: MixedIntegerDescent | None = None
+        self._saved = False
+        """Whether there was a descent from a leaf whose point was refused."""
 
-    def due(self) -> bool:
-        """Whether another descent keeps to its share of the time."""
+    def due(self, *, lost: bool = False) -> bool:
+        """Whether another descent keeps to its share of the time; `lost`: else a leaf has no point."""
+        if lost and (not self._saved or self._context.incumbent.x is None):
+            return True
         share = FIRST_SHARE if self._context.incumbent.x is None else SHARE
         return self._spent + self._last <= share * (time.perf_counter() - self._began)
 
-    def run(self, point: FloatArray, budget: Budget) -> None:
+    def run(self, point: FloatArray, budget: Budget, *, lost: bool = False) -> None:
         """From a point over the problem's columns, that of a box's LP."""
         begun = time.perf_counter()
+        self._saved |= lost
         with torch.enable_grad():  # boxes are bounded without
             self._descend(point, budget)
         self._last = time.perf_counter() - begun

@@ -24,7 +24,7 @@ UNIT = 2.0**-53
 ROUNDINGS = 32
 """Operations on the way to a plane, beside those that grow with the number of columns."""
 RELATIVE = 1e-14
-"""What the square of one sum of two numbers is off by at most, relative to itself: ten roundings or so."""
+"""What a number that is 0 but for rounding is at most, relative to those it is made of: ninety roundings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,9 @@ class Curve:
     upper: FloatArray
     slack: float
     """How far the deployed block may be from f; infinite where that is not known."""
+    rounded: tuple[float, float] = (0.0, 0.0)
+    """By how much |F x + e| may be off where it is one number, relative to itself, and beside that: e is a
+    sum of what is fixed, whose parts may be far larger than it."""
 
     @classmethod
     def of(
@@ -68,39 +71,70 @@ class Curve:
         box: tuple[FloatArray, FloatArray],
         slack: float,
     ) -> Curve:
-        """A function of these columns; those that are fixed are numbers in it."""
-        (F, G), (lower, upper) = function.factors, box
+        """A function of a sample's inputs, these columns; those that are fixed are numbers in it."""
+        (F, G), linear, places = function.factors, function.linear, function.places
+        lower, upper = (limits[places] for limits in box)
         fixed = lower == upper
-        at, free = lower[fixed], ~fixed
-        moved = np.where(fixed, np.where(fixed, lower, 0.0) - function.centre, -function.centre)
-        return cls(
+        free = ~fixed & (np.any(F, axis=0) | np.any(G, axis=0) | (linear != 0.0))
+        at = np.where(fixed, lower, 0.0)
+        moved = at - function.centre
+        relative = 8.0 * (ROUNDINGS + len(places)) * UNIT
+        curve = cls(
             output,
-            inputs[free],
+            inputs[places][free],
             F[:, free],
             F @ moved,
             G[:, free],
             G @ moved,
-            function.linear[free],
-            float(function.linear[fixed] @ at),
+            linear[free],
+            float(linear @ at),
             lower[free],
             upper[free],
             slack,
+            (relative, relative * float(np.max(np.abs(F) @ np.abs(moved), initial=0.0))),
         )
+        if not curve._limited:
+            return replace(curve, slack=min(curve.slack, curve._own_slack))
+        off = relative * float(np.abs(linear) @ np.abs(at))
+        for M, size in zip((F, G), curve._sizes, strict=True):
+            off += float(np.sum(_squared_error(size, relative * (np.abs(M) @ np.abs(moved)))))
+        return replace(curve, slack=slack + off)
 
     @property
     def convex(self) -> bool:
         """Whether tangents are all there is to be known from below."""
-        return not np.any(self.G)
+        return not (np.any(self.G) or np.any(self.h))
 
     @property
     def single(self) -> bool:
         """Whether it is one square of one column, and nothing else."""
-        return self.convex and self.F.shape == (1, 1) and not np.any(self.linear) and self.constant == 0.0
+        return self.squares and self.F.shape == (1, 1)
+
+    @property
+    def squares(self) -> bool:
+        """Whether it is a sum of squares, and computed as one: never below 0, whatever is rounded."""
+        return not len(self.G) and not np.any(self.linear) and self.constant == 0.0
+
+    @property
+    def handed_on(self) -> bool:
+        """Whether it is one column as it is, where nothing is rounded."""
+        return not len(self.F) and not len(self.G) and self.linear.size == 1 and abs(self.linear[0]) == 1.0
 
     @property
     def _limited(self) -> bool:
         """Whether chords and rounding have limits."""
         return bool(np.isfinite(self.slack) and np.all(np.isfinite(self.lower) & np.isfinite(self.upper)))
+
+    @property
+    def _most(self) -> FloatArray:
+        """The size of each column, at most."""
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+
+    @property
+    def _sizes(self) -> tuple[FloatArray, FloatArray]:
+        """The sizes of F x + e and G x + h, at most."""
+        F, G = np.abs(self.F) @ self._most, np.abs(self.G) @ self._most
+        return F + np.abs(self.e), G + np.abs(self.h)
 
     def value(self, z: FloatArray) -> float:
         """At a point of all columns."""
@@ -112,7 +146,20 @@ class Curve:
         """The same within bounds of all columns, where these are tighter than its own."""
         low, high = np.maximum(self.lower, lower[self.inputs]), np.minimum(self.upper, upper[self.inputs])
         fine = low <= high  # where nothing is left, the rows will say so
-        return replace(self, lower=np.where(fine, low, self.lower), upper=np.where(fine, high, self.upper))
+        low, high = np.where(fine, low, self.lower), np.where(fine, high, self.upper)
+        inside = replace(self, lower=low, upper=high)
+        return replace(inside, slack=min(self.slack, inside._own_slack))
+
+    @property
+    def _own_slack(self) -> float:
+        """What is known of the deployed block without a word of it: one square of one column, or of none, is
+        rounded relative to itself."""
+        if self.handed_on:
+            return 0.0
+        if not self.squares or len(self.F) != 1 or self.F.shape[1] > 1:
+            return np.inf
+        (relative, beside), size = self.rounded, float(self._sizes[0][0])
+        return float(_squared_error(size, relative * size + beside))
 
     def below(self, z: FloatArray) -> Plane | None:
         """A plane that f is nowhere under, near it at a point of all columns; None where nothing is known."""
@@ -128,21 +175,22 @@ class Curve:
         return turned._plane(-1.0, z)
 
     def _tangent(self, x: float) -> Plane:
-        """Of one square a (x + e/a) squared, where no limits are needed: g t - g^2/4 is below t^2."""
+        """Of one square (a x + e)^2, where no limits are needed: g t - g^2/4 is below t^2."""
         a, e = float(self.F[0, 0]), float(self.e[0])
         slope = 2.0 * (a * x + e)
         if abs(slope * a) < SMALLEST:
             return Plane(self.output, self.inputs, 1.0, np.zeros(1), 0.0)
-        square = 0.25 * slope * slope
-        pad = RELATIVE * (square + abs(slope * e))
+        square, (relative, beside) = 0.25 * slope * slope, self.rounded
+        pad = relative * (square + abs(slope * e)) + abs(slope) * beside
         return Plane(self.output, self.inputs, 1.0, np.array([slope * a]), slope * e - square - pad)
 
     def _plane(self, sign: float, z: FloatArray) -> Plane | None:
+        if self.handed_on:
+            return Plane(self.output, self.inputs, sign, self.linear, 0.0)
         if not self._limited:
             return None
-        most = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        sizes = [np.abs(M) @ most + np.abs(v) for M, v in ((self.F, self.e), (self.G, self.h))]
-        size = float(sum(np.sum(part**2) for part in sizes) + np.abs(self.linear) @ most + abs(self.constant))
+        size = float(sum(np.sum(part**2) for part in self._sizes))
+        size += float(np.abs(self.linear) @ self._most) + abs(self.constant)
         at = self.F @ np.clip(z[self.inputs], self.lower, self.upper) + self.e
         up, down = np.maximum(self.G, 0.0), np.minimum(self.G, 0.0)
         low = up @ self.lower + down @ self.upper + self.h
@@ -153,9 +201,8 @@ class Curve:
 
     def _padded(self, sign: float, slopes: FloatArray, constant: float, size: float) -> Plane:
         """Given way to rounding, and to entries that engines drop."""
-        most = np.maximum(np.abs(self.lower), np.abs(self.upper))
         dropped = np.abs(slopes) < SMALLEST
-        pad = float(np.abs(slopes[dropped]) @ most[dropped]) + self.slack
+        pad = float(np.abs(slopes[dropped]) @ self._most[dropped]) + self.slack
         pad += 8.0 * (ROUNDINGS + len(slopes) + len(self.F) + len(self.G)) * UNIT * size
         return Plane(self.output, self.inputs, sign, np.where(dropped, 0.0, slopes), constant - pad)
 
@@ -171,11 +218,13 @@ class Curve:
         """(x - a)(y - b) has a sign at each corner (a, b) of the box."""
         Q = self.F.T @ self.F - self.G.T @ self.G
         low, high = self.lower, self.upper
-        if not self._limited or len(Q) != 2 or np.any(np.abs(np.diag(Q)) > RELATIVE):
+        squares = np.abs(np.diag(Q))
+        if not self._limited or len(Q) != 2 or np.any(squares > RELATIVE * abs(Q[0, 1])):
             return []
         if np.any(self.e) or np.any(self.h):
             return []
-        weight, most = 2.0 * float(Q[0, 1]), np.maximum(np.abs(low), np.abs(high))
+        weight, most = 2.0 * float(Q[0, 1]), self._most
+        left_out = float(squares @ most**2)
         size = abs(weight) * float(most[0] * most[1]) + float(np.abs(self.linear) @ most) + abs(self.constant)
         planes = []
         for a, b, sign in (
@@ -186,6 +235,11 @@ class Curve:
         ):
             sign = sign * float(np.sign(weight))
             slopes = sign * (weight * np.array([b, a]) + self.linear)
-            constant = sign * (self.constant - weight * a * b)
+            constant = sign * (self.constant - weight * a * b) - left_out
             planes.append(self._padded(sign, slopes, float(constant), 4.0 * size))
         return planes
+
+
+def _squared_error(size: FloatArray | float, error: FloatArray | float) -> FloatArray | float:
+    """What squares of numbers of some size are off by, where the numbers are off by `error`."""
+    return (2.0 * size + error) * error

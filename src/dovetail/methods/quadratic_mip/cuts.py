@@ -44,11 +44,25 @@ def with_planes(mip: Mip, planes: Sequence[Plane]) -> Mip:
     )
 
 
+def given_way(mip: Mip, curves: Sequence[Curve]) -> Mip:
+    """`mip` with room in the rows and bounds of curves' outputs for what the deployed blocks may round."""
+    room = np.zeros(mip.n_columns)
+    np.maximum.at(room, [curve.output for curve in curves], [curve.slack for curve in curves])
+    rows = sp.csr_array(abs(mip.A)) @ room
+    return replace(
+        mip,
+        row_lower=mip.row_lower - rows,
+        row_upper=mip.row_upper + rows,
+        lower=mip.lower - room,
+        upper=mip.upper + room,
+    )
+
+
 def propagated(mip: Mip, curves: Sequence[Curve]) -> Box:
     """Bounds that rows imply, and squares: a square that is bounded bounds what is squared."""
     lower, upper = mip.lower.copy(), mip.upper.copy()
     for curve in curves:
-        if curve.convex and not np.any(curve.linear) and curve.constant == 0.0:
+        if curve.squares:
             lower[curve.output] = max(lower[curve.output], 0.0)
     box = Box(lower, upper)
     for _ in range(ROUNDS):
@@ -68,7 +82,7 @@ def _root(curve: Curve, box: Box) -> None:
     if not np.isfinite(most):
         return
     a, e, j = float(curve.F[0, 0]), float(curve.e[0]), int(curve.inputs[0])
-    root = float(np.sqrt(max(most, 0.0))) * (1.0 + PAD) + PAD
+    root = float(np.sqrt(max(most, 0.0))) * (1.0 + PAD) + PAD + curve.rounded[1]
     ends = sorted(((-root - e) / a, (root - e) / a))
     pad = PAD * (1.0 + max(map(abs, ends)))
     low, high = max(box.lower[j], ends[0] - pad), min(box.upper[j], ends[1] + pad)

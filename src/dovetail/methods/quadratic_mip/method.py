@@ -26,11 +26,12 @@ from dovetail.core.mip import Mip
 from dovetail.methods.cutoff_tightening import with_cutoff
 from dovetail.methods.quadratic_mip.convex import ConvexProgram
 from dovetail.methods.quadratic_mip.curve import Curve, Plane
-from dovetail.methods.quadratic_mip.cuts import as_rows, propagated, with_planes
+from dovetail.methods.quadratic_mip.cuts import as_rows, given_way, propagated, with_planes
 from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
 from dovetail.mip import engine_for
 from dovetail.mip.scip_quadratic import solve_quadratic
 from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.relu_big_m import read_elsewhere
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, Quadratic
@@ -119,12 +120,7 @@ class _Run:
     def _convex_program(self) -> ConvexProgram | None:
         """Where every curve is a convex cost, and nothing else reads it."""
         mip, outputs = self._mip, np.array([curve.output for curve in self._curves])
-        read = np.zeros(mip.n_columns, dtype=bool)
-        read[mip.A.indices] = True
-        read[self._context.problem.inputs] = True
-        own = self._context.problem.mip
-        read[: own.n_columns] |= np.isfinite(own.lower) | np.isfinite(own.upper)
-        if np.any(read[outputs]) or np.any(mip.cost[outputs] < 0.0):
+        if np.any(read_elsewhere(self._context.problem)[outputs]) or np.any(mip.cost[outputs] < 0.0):
             return None
         if not all(curve.convex for curve in self._curves):
             return None
@@ -260,15 +256,16 @@ class _Run:
         with self._context.stopwatch.measure("engine"):
             known = self._context.incumbent.x
             start = None if known is None else self._written.lift(known)
-            found = solve_quadratic(
-                self._mip, [_as_function(curve) for curve in self._curves], budget, self._context.seed, start
-            )
+            functions = [_as_function(curve) for curve in self._curves]
+            mip = given_way(self._mip, self._curves)
+            found = solve_quadratic(mip, functions, budget, self._context.seed, start)
         if found is None or found.x is None:
             return
         self._look_at(found.x)
         if found.exact and self._proves:
-            rounding = sum(abs(self._mip.cost[curve.output]) * curve.slack for curve in self._curves)
-            self._claim(found.bound - hidden(self._mip, found.x) - float(rounding))
+            costs = ((abs(float(mip.cost[curve.output])), curve.slack) for curve in self._curves)
+            rounding = sum(cost * slack for cost, slack in costs if cost > 0.0)
+            self._claim(found.bound - hidden(mip, found.x) - rounding)
         self._progress.record(found.value, exact=found.exact)
 
 

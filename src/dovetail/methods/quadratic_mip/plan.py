@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,6 +49,11 @@ class QuadraticPlan:
         return point if trees is None else trees.cells.moved_into(point, cells_of(trees, point.size, z))
 
 
+def count_curves(problem: Problem) -> int:
+    """At most: outputs of blocks that say they are quadratic, before any of them is looked at."""
+    return sum(block.outputs.size for block in problem.blocks if block.description.quadratic is not None)
+
+
 def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
     """How the problem of a solve is taken apart, or None; made once (see `SolveContext.once`)."""
     problem = context.problem
@@ -80,8 +86,7 @@ def _with_trees(context: SolveContext, curves: tuple[Curve, ...]) -> QuadraticPl
     return QuadraticPlan(replace(written, relaxed=bounds), curves, trees=trees, loose_trees=loose)
 
 
-def _without(problem: Problem, names: object) -> Problem:
-    assert isinstance(names, dict)
+def _without(problem: Problem, names: Collection[str]) -> Problem:
     return problem.derived(problem.mip, tuple(block for block in problem.blocks if block.name not in names))
 
 
@@ -127,5 +132,6 @@ def _slack(block: Block, low: FloatArray, high: FloatArray) -> FloatArray:
 
 def _mismatch(function: QuadraticFunction, low: np.ndarray, high: np.ndarray) -> float:
     """How far the factors of a function may be from it."""
-    most = np.maximum(np.abs(low), np.abs(high)) + np.abs(function.centre)
-    return FACTORED * float(np.max(np.abs(function.Q), initial=0.0)) * float(most @ most)
+    most = np.maximum(np.abs(low), np.abs(high))[function.places] + np.abs(function.centre)
+    largest = float(np.max(np.abs(function.Q), initial=0.0))
+    return FACTORED * largest * float(most @ most) if largest > 0.0 else 0.0
