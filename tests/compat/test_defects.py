@@ -39,7 +39,7 @@ def test_logits_of_a_classifier_whose_last_activation_was_taken_away(data, class
     same = gurobi_ml.sklearn.add_mlp_regressor_constr(model, clf, row)
     solve(model)
     logits = constr.output_values[0]
-    assert np.array_equal(same.output_values[0], logits)
+    assert np.allclose(same.output_values[0], logits)
     odds = np.exp(logits) / np.exp(logits).sum() if classes == 3 else 1 / (1 + np.exp(-logits))
     assert odds == pytest.approx(probabilities[0, -len(logits) :])
     x = [scip.addVar(lb=value, ub=value) for value in data[0][0]]
@@ -55,8 +55,11 @@ def test_the_function_that_predicts_is_honoured_or_refused(data):
     row = model.addMVar(x.shape, lb=x, ub=x)
     classes = dt.add_predictor_constr(model, clf, row, predict_function="predict")
     odds = dt.add_predictor_constr(model, clf, row, predict_function="predict_proba")
+    by_name = pyscipopt_ml.sklearn.add_mlp_classifier_constr  # whose own default are classes
+    same = by_name(model, clf, row, predict_function="predict_proba")
     solve(model)
     assert odds.output_values[0, 0] == pytest.approx(clf.predict_proba(x)[0, 1])
+    assert same.output_values[0, 0] == pytest.approx(clf.predict_proba(x)[0, 1])
     assert classes.output_values[0, 0] == clf.predict(x)[0]
     with pytest.raises(dt.PredictorError, match=r"estimator\.decision_function"):
         dt.add_predictor_constr(model, clf, row, predict_function="decision_function")

@@ -1,4 +1,4 @@
-"""Thirty programs in the peers' style, run with the peer and with dovetail in its place: answers as good.
+"""Programs in the peers' style, run with the peer and with dovetail in its place: answers as good.
 
 The peer's proven optimum is the judge, and dovetail's target: a solve ends when it is reached.
 """

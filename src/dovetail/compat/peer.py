@@ -79,7 +79,8 @@ class Peer:
             model, predictor = given.pop(self.model), given.pop(entry.predictor)
             inputs, outputs = given.pop("input_vars"), given.pop("output_vars", None)
             options = given.pop("options", {}) | {k: v for k, v in given.items() if v is not None}
-            options.setdefault("output_type", entry.output_type)
+            if "predict_function" not in options:  # which says what the outputs are, too
+                options.setdefault("output_type", entry.output_type)
             options["unique_naming_prefix"] = str(options.pop(self.names_it, ""))
             return add_predictor_constr(model, predictor, inputs, outputs, **options).held_as(
                 self.classes.get(entry.constr, self.kind)

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from dovetail.compat.omlt.by_index import by_index
 from dovetail.compat.omlt.layers import DenseLayer, InputLayer
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.predictors.onnx.file import metered, read_graph
@@ -26,10 +27,10 @@ class Definition(ABC):
         unscaled_input_bounds: Bounds | None = None,
     ) -> None:
         self.scaling_object = scaling_object
-        """Bounds by index; those in a row are the inputs' in their order."""
-        self.unscaled_input_bounds = _by_index(unscaled_input_bounds)
+        self.unscaled_input_bounds = _pairs(unscaled_input_bounds)
+        """By index; those in a row are the inputs' in their order."""
         given = scaled_input_bounds is not None
-        self.scaled_input_bounds = _by_index(scaled_input_bounds) if given else self._scaled()
+        self.scaled_input_bounds = _pairs(scaled_input_bounds) if given else self._scaled()
 
     def _scaled(self) -> dict[Any, tuple[float, float]] | None:
         bounds = self.unscaled_input_bounds
@@ -166,8 +167,7 @@ def indices(shape: Sequence[int]) -> Iterable[Any]:
     return range(shape[0]) if len(shape) == 1 else itertools.product(*map(range, shape))
 
 
-def _by_index(bounds: Bounds | None) -> dict[Any, tuple[float, float]] | None:
+def _pairs(bounds: Bounds | None) -> dict[Any, tuple[float, float]] | None:
     if bounds is None:
         return None
-    pairs = bounds.items() if isinstance(bounds, Mapping) else enumerate(bounds)
-    return {k: (float(low), float(high)) for k, (low, high) in pairs}
+    return {k: (float(low), float(high)) for k, (low, high) in by_index(bounds).items()}

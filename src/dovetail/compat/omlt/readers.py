@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dovetail.compat.omlt.by_index import by_index
 from dovetail.compat.omlt.definition import Bounds, TrainedDefinition, onnx_input_shape
 
 
@@ -48,8 +48,8 @@ def write_onnx_model_with_bounds(
 
 def write_input_bounds(input_bounds_filename: str | Path, input_bounds: Bounds) -> None:
     """One record for each input, as OMLT writes them."""
-    pairs = input_bounds.items() if isinstance(input_bounds, Mapping) else enumerate(input_bounds)
-    records = [{"key": k, "lower_bound": float(low), "upper_bound": float(up)} for k, (low, up) in pairs]
+    pairs = by_index(input_bounds)
+    records = [{"key": k, "lower_bound": float(a), "upper_bound": float(b)} for k, (a, b) in pairs.items()]
     Path(input_bounds_filename).write_text(json.dumps(records), encoding="utf-8")
 
 
