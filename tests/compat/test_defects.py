@@ -4,7 +4,10 @@ import gurobipy as gp
 import numpy as np
 import pytest
 from pyscipopt import Model
+from sklearn.cluster import KMeans
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier
+from sklearn.svm import LinearSVC
 
 import dovetail as dt
 from dovetail.compat import gurobi_ml, pyscipopt_ml
@@ -84,3 +87,20 @@ def test_values_of_all_variables_beside_indicators():
     assert solve(grb).value(grb.getVars()).tolist() == [v.X for v in grb.getVars()] == [1.0, 1.0, 1.0]
     with pytest.raises((gp.GurobiError, AttributeError), match="no_such"):
         _ = z.no_such
+
+
+def test_labels_of_several_outputs_and_two_clusters_as_pyscipopt_ml_means_them(data):
+    """One column for each label, none of which excludes another; one for two clusters."""
+    X, labels = data
+    several = MultiOutputClassifier(LinearSVC()).fit(
+        X, np.stack([labels > 0, labels > 1], axis=1).astype(int)
+    )
+    clusters = KMeans(2, n_init=1, random_state=0).fit(X)
+    scip = Model()
+    scip.hideOutput()
+    x = np.array([[scip.addVar(lb=value, ub=value) for value in row] for row in X[:3]])
+    both = pyscipopt_ml.add_predictor_constr(scip, several, x)
+    one = pyscipopt_ml.add_predictor_constr(scip, clusters, x, scip.addMatrixVar((3, 1), vtype="B"))
+    solve(scip)
+    assert both.output_values == pytest.approx(several.predict(X[:3])) and both.predictor is several
+    assert one.output_values[:, 0] == pytest.approx(clusters.predict(X[:3]))

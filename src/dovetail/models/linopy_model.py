@@ -166,7 +166,8 @@ def _add_ordered_sets(model: linopy.Model, labels: IntArray, special: SpecialCon
     place = {int(label): j for j, label in enumerate(labels)}
     for name in model.variables.sos:
         variable = model.variables[name]
-        kind, along = int(variable.attrs["sos_type"]), variable.attrs["sos_dim"]
+        kind: Any = variable.attrs["sos_type"]
+        along = variable.attrs["sos_dim"]
         order = np.argsort(variable.labels.get_index(along), kind="stable")
         members = np.moveaxis(variable.labels.values, variable.labels.dims.index(along), -1)
         for number, each in enumerate(members[..., order].reshape(-1, order.size).tolist()):

@@ -1,8 +1,9 @@
-"""OMLT's tables of inputs and outputs: by index, or in a row for those that are numbered."""
+"""How OMLT indexes inputs and outputs: by numbers, or by tuples where they have several axes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -15,3 +16,8 @@ def by_index(given: Mapping[Any, Value] | Iterable[Value]) -> dict[Any, Value]:
     ({0: 0.5, 1: 2.0}, {(0, 1): 3.0})
     """
     return dict(given) if isinstance(given, Mapping) else dict(enumerate(given))
+
+
+def indices(shape: Sequence[int]) -> Iterable[Any]:
+    """Numbers for one axis, tuples for several."""
+    return range(shape[0]) if len(shape) == 1 else itertools.product(*map(range, shape))
