@@ -1,10 +1,16 @@
 """Layers of OMLT's by hand: convolutions, pooling, graphs; each as numpy has it, and in a network."""
 
 import itertools
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
 
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+import torch
+from dovetail.compat.omlt.io import load_keras_sequential, load_onnx_neural_network
+from dovetail.compat.omlt.linear_tree import LinearTreeDefinition
 from dovetail.compat.omlt.neuralnet import FullSpaceNNFormulation, NetworkDefinition
 from dovetail.compat.omlt.neuralnet.layer import (
     ConvLayer2D,
@@ -14,9 +20,11 @@ from dovetail.compat.omlt.neuralnet.layer import (
     InputLayer,
     PoolingLayer2D,
 )
+from onnx import helper, numpy_helper
 
 import dovetail as dt
 from dovetail.compat.omlt import OmltBlock
+from tests.compat import trained
 
 rng = np.random.default_rng(0)
 
@@ -149,3 +157,56 @@ def test_layers_that_are_no_chain_are_refused_where_they_are_passed():
         _ = formulation.input_indexes
     with pytest.raises(dt.OptionError, match="no chain"):
         FullSpaceNNFormulation(net)
+
+
+def through(layers, x):
+    for layer in layers:
+        x = layer.eval_single_layer(x)
+    return x
+
+
+def test_layers_of_trained_networks():
+    """As OMLT lists them: what they make of a sample, one after the other, is what the network says."""
+    onnx, keras_net = load_onnx_neural_network(trained.onnx_network()), trained.keras_network()
+    x = np.array([0.3, 0.6, 0.9])
+    with torch.no_grad():
+        said = trained.network()(torch.tensor(x[None], dtype=torch.float32)).numpy()
+    assert through(onnx.layers, x) == pytest.approx(said[0], abs=1e-6)
+    assert [layer.activation for layer in onnx.layers] == ["linear", "relu", "linear"]
+    dense = load_keras_sequential(keras_net)
+    assert through(dense.layers, x) == pytest.approx(keras_net.predict(x[None], verbose=0)[0], abs=1e-6)
+    assert [layer.activation for layer in dense.layers] == ["linear", "relu", "linear"]
+    with pytest.raises(dt.UnsupportedError, match="trees have no layers"):
+        _ = LinearTreeDefinition(trained.fitted("LinearRegression")).layers
+
+
+def test_layers_of_a_trained_network_of_pictures():
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(2, 1, 2, stride=(1, 2)), torch.nn.ReLU(), torch.nn.MaxPool2d((2, 1)),
+        torch.nn.Flatten(), torch.nn.Linear(4, 2), torch.nn.Tanh())  # fmt: skip
+    weights = [numpy_helper.from_array(w.detach().numpy(), name) for name, w in net.named_parameters()]
+    nodes = [
+        helper.make_node("Conv", ["x", "0.weight", "0.bias"], ["a"], strides=[1, 2]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2, 1], strides=[2, 1]),
+        helper.make_node("Flatten", ["c"], ["d"]),
+        helper.make_node("Gemm", ["d", "4.weight", "4.bias"], ["e"], transB=1),
+        helper.make_node("Tanh", ["e"], ["y"]),
+    ]
+    floats = helper.make_tensor_value_info
+    x, y = floats("x", 1, [None, 2, 5, 4]), floats("y", 1, [None, 2])
+    model = helper.make_model(
+        helper.make_graph(nodes, "cnn", [x], [y], weights), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    picture = rng.normal(size=(2, 5, 4))
+    with torch.no_grad():
+        said = net(torch.tensor(picture[None], dtype=torch.float32)).numpy()
+    definition = load_onnx_neural_network(model)
+    assert through(definition.layers, picture) == pytest.approx(said[0], abs=1e-5)
+    assert [layer.output_size for layer in definition.layers] == [[2, 5, 4], [1, 4, 2], [1, 2, 2], [2]]
+    nodes[4] = helper.make_node("Gemm", ["d", "4.weight", "4.bias"], ["e"], transB=1, alpha=2.0)
+    twice = helper.make_model(
+        helper.make_graph(nodes, "cnn", [x], [y], weights), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    with pytest.raises(dt.UnsupportedError, match="cannot be listed; the network itself can be solved"):
+        _ = load_onnx_neural_network(twice).layers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import nn
@@ -13,6 +13,7 @@ from dovetail.compat.omlt.graph_layer import GNNLayer, GraphNetwork
 from dovetail.compat.omlt.layers import InputLayer, Layer
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.predictors.onnx.file import metered, read_graph
+from dovetail.predictors.onnx.graph import Graph
 
 Bounds = Mapping[Any, tuple[float, float]] | Sequence[tuple[float, float]]
 
@@ -155,9 +156,22 @@ class NetworkDefinition(Definition):
 class TrainedDefinition(Definition):
     """A predictor that was trained elsewhere and stays what it is."""
 
-    def __init__(self, predictor: Any, input_shape: Sequence[int], *args: Any) -> None:
+    def __init__(
+        self,
+        predictor: Any,
+        input_shape: Sequence[int],
+        *args: Any,
+        list_layers: Callable[[], list[Layer]] | None = None,
+    ) -> None:
         super().__init__(*args)
-        self._predictor, self._input_shape = predictor, input_shape
+        self._predictor, self._input_shape, self._list_layers = predictor, input_shape, list_layers
+
+    @property
+    def layers(self) -> Iterator[Layer]:
+        """From the first to the last; an `UnsupportedError` where they are others than OMLT's."""
+        if self._list_layers is None:
+            raise UnsupportedError("trees have no layers; the tree itself is what is solved.")
+        return iter(self._list_layers())
 
     @property
     def predictor(self) -> Any:
@@ -181,7 +195,8 @@ class GradientBoostedTreeModel(TrainedDefinition):
     def __init__(
         self, onnx_model: Any, scaling_object: Any = None, scaled_input_bounds: Bounds | None = None
     ) -> None:
-        super().__init__(onnx_model, onnx_input_shape(onnx_model), scaling_object, scaled_input_bounds)
+        shape = input_shape_of(onnx_graph(onnx_model))
+        super().__init__(onnx_model, shape, scaling_object, scaled_input_bounds)
         self.onnx_model = onnx_model
 
 
@@ -203,9 +218,14 @@ class LinearTreeDefinition(TrainedDefinition):
         super().__init__(lt_regressor.predict, (int(lt_regressor.n_features_in_),), scaling_object, *bounds)
 
 
-def onnx_input_shape(model: Any) -> tuple[int, ...]:
+def onnx_graph(model: Any) -> Graph:
+    """A file or a `ModelProto` as it is read."""
+    return read_graph(model, None, metered(model, None))
+
+
+def input_shape_of(graph: Graph) -> tuple[int, ...]:
     """All axes of the input that have a size: an open one is that of the samples."""
-    return tuple(size for size in read_graph(model, None, metered(model, None)).sizes if size is not None)
+    return tuple(size for size in graph.sizes if size is not None)
 
 
 def _pairs(bounds: Bounds | None) -> dict[Any, tuple[float, float]] | None:

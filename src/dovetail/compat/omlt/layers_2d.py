@@ -12,6 +12,13 @@ from dovetail.compat.omlt.layers import IndexMapper, Layer, Size
 from dovetail.core.errors import OptionError, UnsupportedError
 
 
+def steps(size: Size, shape: Size, strides: Size, *, partial: bool = False) -> list[int]:
+    """How many rows and columns a kernel gives; with `partial`, it may stand out at the end."""
+    room = (whole - part for whole, part in zip(size[1:], shape, strict=True))
+    counts = zip(room, strides, strict=True)
+    return [(-(-left // stride) if partial else left // stride) + 1 for left, stride in counts]
+
+
 class Layer2D(Layer):
     """A kernel that goes over a picture by `strides`, from its first row and column on."""
 
@@ -47,29 +54,31 @@ class Layer2D(Layer):
         """The kernel as torch has it."""
         raise NotImplementedError
 
-    def steps(self, *, partial: bool) -> list[int]:
-        """How many rows and columns come out; with `partial`, the kernel may stand out at the end."""
-        room = np.array(self.input_size[1:]) - self.kernel_shape
-        whole = -(-room // self.strides) if partial else room // self.strides
-        return [int(count) + 1 for count in whole]
-
-    def require(self, depth: int, steps: list[int]) -> None:
+    def require(self, depth: int, found: list[int]) -> None:
         """An `OptionError` where the outputs are not as many as the kernel gives."""
-        if self.output_size != [depth, *steps]:
+        if self.output_size != [depth, *found]:
             raise OptionError(
                 f"{self!r}: a kernel of {tuple(self.kernel_shape)} with strides {self.strides} gives "
-                f"{[depth, *steps]}."
+                f"{[depth, *found]}."
             )
 
 
 class ConvLayer2D(Layer2D):
-    """Sums over a kernel of shape (depth out, depth in, rows, columns), without biases."""
+    """Sums over a kernel of shape (depth out, depth in, rows, columns); OMLT's own have no biases."""
 
     def __init__(
-        self, input_size: Size, output_size: Size, strides: Size, kernel: Any, **common: Any
+        self,
+        input_size: Size,
+        output_size: Size,
+        strides: Size,
+        kernel: Any,
+        *,
+        biases: Any = None,
+        **common: Any,
     ) -> None:
         super().__init__(input_size, output_size, strides, **common)
         self.kernel = np.asarray(kernel, dtype=np.float64)
+        self.biases = np.zeros(len(self.kernel)) if biases is None else np.asarray(biases, dtype=np.float64)
 
     @property
     def kernel_shape(self) -> tuple[int, ...]:
@@ -84,10 +93,11 @@ class ConvLayer2D(Layer2D):
     def kernel_module(self) -> nn.Module:
         """A convolution; on the device that holds nothing first, so that no random numbers are drawn."""
         out, into, *shape = self.kernel.shape
-        self.require(out, self.steps(partial=False))
+        self.require(out, steps(self.input_size, self.kernel_shape, self.strides))
         strides = (self.strides[0], self.strides[1])
-        made = nn.Conv2d(into, out, (shape[0], shape[1]), strides, bias=False, device="meta")
+        made = nn.Conv2d(into, out, (shape[0], shape[1]), strides, device="meta")
         made.weight = nn.Parameter(torch.tensor(self.kernel))
+        made.bias = nn.Parameter(torch.tensor(self.biases))
         return made
 
 
@@ -126,7 +136,7 @@ class PoolingLayer2D(Layer2D):
                 f"pooling over pictures of depth {self.input_size[0]} is not taken by hand, where OMLT has "
                 "one kernel for all of it; give the network as an ONNX model (load_onnx_neural_network)."
             )
-        whole = self.steps(partial=False)
-        partial = self.output_size[1:] != whole
-        self.require(1, self.steps(partial=True) if partial else whole)
+        kernel = self.input_size, self.kernel_shape, self.strides
+        partial = self.output_size[1:] != steps(*kernel)
+        self.require(1, steps(*kernel, partial=partial))
         return nn.MaxPool2d(self.kernel_shape, tuple(self.strides), ceil_mode=partial)
