@@ -19,12 +19,10 @@ def program(function):
     return function
 
 
-def decisions(n=2, fixed=True):
+def decisions(n=2):
     """A model with (n, 3) features, the last of which is a fact."""
     m = gp.Model(env=gp.Env(params={"OutputFlag": 0}))
-    upper, lower = np.ones((n, 3)), np.zeros((n, 3))
-    if fixed:
-        upper[:, 2] = lower[:, 2] = np.linspace(0.2, 0.8, n)
+    lower, upper = trained.limits(n)
     return m, m.addMVar((n, 3), lb=lower, ub=upper, name="x")
 
 
@@ -121,7 +119,7 @@ def pipeline_of_a_frame(ml, run):
     found = pred_constr.input_values
     assert isinstance(found, pd.DataFrame) and list(found.index) == ["ann", "bob", "cyd"]
     assert list(found.columns) == ["price", "effort", "age"] and pred_constr.output_values.shape == (3, 1)
-    assert sum(v.X for v in y) == np.float64(pred_constr.output_values.sum())
+    assert np.isclose(sum(v.X for v in y), pred_constr.output_values.sum())
     return ended(m, pred_constr)
 
 

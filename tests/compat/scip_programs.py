@@ -17,11 +17,10 @@ def decisions(n=2):
     """A model with (n, 3) features, the last of which is a fact."""
     scip = Model()
     scip.hideOutput()
+    lower, upper = trained.limits(n)
     x = np.zeros((n, 3), dtype=object)
-    for i in range(n):
-        for j in range(3):
-            fact = 0.2 + 0.6 * i / n
-            x[i, j] = scip.addVar(f"x_{i}_{j}", lb=fact if j == 2 else 0.0, ub=fact if j == 2 else 1.0)
+    for i, j in np.ndindex(n, 3):
+        x[i, j] = scip.addVar(f"x_{i}_{j}", lb=lower[i, j], ub=upper[i, j])
     return scip, x
 
 

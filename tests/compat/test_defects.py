@@ -4,7 +4,10 @@ import gurobipy as gp
 import numpy as np
 import pytest
 from pyscipopt import Model
+from sklearn.cluster import KMeans
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier
+from sklearn.svm import LinearSVC
 
 import dovetail as dt
 from dovetail.compat import gurobi_ml, pyscipopt_ml
@@ -39,7 +42,7 @@ def test_logits_of_a_classifier_whose_last_activation_was_taken_away(data, class
     same = gurobi_ml.sklearn.add_mlp_regressor_constr(model, clf, row)
     solve(model)
     logits = constr.output_values[0]
-    assert np.array_equal(same.output_values[0], logits)
+    assert np.allclose(same.output_values[0], logits)
     odds = np.exp(logits) / np.exp(logits).sum() if classes == 3 else 1 / (1 + np.exp(-logits))
     assert odds == pytest.approx(probabilities[0, -len(logits) :])
     x = [scip.addVar(lb=value, ub=value) for value in data[0][0]]
@@ -55,8 +58,11 @@ def test_the_function_that_predicts_is_honoured_or_refused(data):
     row = model.addMVar(x.shape, lb=x, ub=x)
     classes = dt.add_predictor_constr(model, clf, row, predict_function="predict")
     odds = dt.add_predictor_constr(model, clf, row, predict_function="predict_proba")
+    by_name = pyscipopt_ml.sklearn.add_mlp_classifier_constr  # whose own default are classes
+    same = by_name(model, clf, row, predict_function="predict_proba")
     solve(model)
     assert odds.output_values[0, 0] == pytest.approx(clf.predict_proba(x)[0, 1])
+    assert same.output_values[0, 0] == pytest.approx(clf.predict_proba(x)[0, 1])
     assert classes.output_values[0, 0] == clf.predict(x)[0]
     with pytest.raises(dt.PredictorError, match=r"estimator\.decision_function"):
         dt.add_predictor_constr(model, clf, row, predict_function="decision_function")
@@ -81,3 +87,20 @@ def test_values_of_all_variables_beside_indicators():
     assert solve(grb).value(grb.getVars()).tolist() == [v.X for v in grb.getVars()] == [1.0, 1.0, 1.0]
     with pytest.raises((gp.GurobiError, AttributeError), match="no_such"):
         _ = z.no_such
+
+
+def test_labels_of_several_outputs_and_two_clusters_as_pyscipopt_ml_means_them(data):
+    """One column for each label, none of which excludes another; one for two clusters."""
+    X, labels = data
+    several = MultiOutputClassifier(LinearSVC()).fit(
+        X, np.stack([labels > 0, labels > 1], axis=1).astype(int)
+    )
+    clusters = KMeans(2, n_init=1, random_state=0).fit(X)
+    scip = Model()
+    scip.hideOutput()
+    x = np.array([[scip.addVar(lb=value, ub=value) for value in row] for row in X[:3]])
+    both = pyscipopt_ml.add_predictor_constr(scip, several, x)
+    one = pyscipopt_ml.add_predictor_constr(scip, clusters, x, scip.addMatrixVar((3, 1), vtype="B"))
+    solve(scip)
+    assert both.output_values == pytest.approx(several.predict(X[:3])) and both.predictor is several
+    assert one.output_values[:, 0] == pytest.approx(clusters.predict(X[:3]))

@@ -1,4 +1,4 @@
-"""Thirty programs in the peers' style, run with the peer and with dovetail in its place: answers as good.
+"""Programs in the peers' style, run with the peer and with dovetail in its place: answers as good.
 
 The peer's proven optimum is the judge, and dovetail's target: a solve ends when it is reached.
 """
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import dovetail as dt
-from tests.compat import gurobi_programs, scip_programs
+from tests.compat import gurobi_programs, highs_programs, linopy_programs, scip_programs, written_out
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
@@ -73,3 +73,22 @@ def test_the_answer_is_as_good_as_the_peers(peer, program, capsys):
     assert ours <= best + room, "worse than the peer"
     assert ours >= best - 10 * room, "too good to be true"
     assert error <= 1e-5
+
+
+WRITTEN_OUT = {
+    "highspy": (highs_programs, written_out.Highspy, lambda h: h.run()),
+    "linopy": (linopy_programs, written_out.Linopy, lambda m: m.solve("highs", output_flag=False)),
+}
+"""Tools without a peer: the predictor is written out by hand, and the tool's own solver is the judge."""
+
+TOOLS = [(tool, name) for tool, (written, *_) in WRITTEN_OUT.items() for name in written.PROGRAMS]
+
+
+@pytest.mark.parametrize(("tool", "name"), TOOLS)
+def test_the_answer_is_as_good_as_that_of_a_predictor_written_out(tool, name, capfd):
+    written, by_hand, own_solver = WRITTEN_OUT[tool]
+    program = written.PROGRAMS[name]
+    best, its_error = program(by_hand, own_solver)
+    ours, error = program(dt, lambda model: dt.solve(model, time_limit=60, gap=1e-5, log=False))
+    assert ours == pytest.approx(best, rel=TOLERANCE, abs=TOLERANCE)
+    assert error <= 1e-5 and its_error <= 1e-5

@@ -16,6 +16,13 @@ Y = X[:, 0] * (1.0 - X[:, 0]) * 4.0 + 0.5 * X[:, 1] - 0.2 * X[:, 2]
 LABEL = (Y > 0.9).astype(int)
 
 
+def limits(n):
+    """Of n samples: price and effort are decisions, and age is a fact of each."""
+    lower, upper = np.zeros((n, 3)), np.ones((n, 3))
+    lower[:, 2] = upper[:, 2] = np.linspace(0.2, 0.8, n)
+    return lower, upper
+
+
 @cache
 def fitted(kind, frame=False, **options):
     """An estimator of scikit-learn, XGBoost or LightGBM by its class's name."""

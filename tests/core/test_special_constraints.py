@@ -36,6 +36,17 @@ def test_logic():
         assert allowed(special, 4) == choices(4, lambda p, rule=rule: bool(p[0]) == rule(p[1:]))
 
 
+def test_ordered_sets():
+    for kind, apart in ((1, 0), (2, 1)):
+        special = binaries(4)
+        special.ordered("set", kind, [0, 1, 2, 3])
+        used = {tuple(np.flatnonzero(point)) for point in allowed(special, 4)}
+        assert all(len(places) <= kind and np.ptp(places or (0,)) <= apart for places in used)
+        assert len(used) == (5 if kind == 1 else 8)
+    with pytest.raises(dt.UnsupportedError, match="types 1 and 2"):
+        binaries(4).ordered("set", 3, [0, 1])
+
+
 @pytest.mark.parametrize("odd", [True, False])
 def test_parity(odd):
     special = binaries(3)

@@ -62,6 +62,7 @@ solver = pyo.SolverFactory("cbc")
 status = solver.solve(m, tee=True, timelimit=9)
 pyo.SolverFactory("scip").solve(m.block, options={"a": 1})
 pyo.assert_optimal_termination(status)
+ended = pyo.check_optimal_termination(status) and pyo.check_optimal_termination(another)
 assert status.solver.termination_condition == "optimal"
 """
 
@@ -75,9 +76,11 @@ def test_pyomo():
         3: "load_torch",
         5: "tensorflow",
         10: 'options={"a": 1}',
-        11: "pyo.assert_optimal_termination(status)",
-        12: "status.solver.termination_condition",
+        12: "pyo.check_optimal_termination(another)",
+        13: "status.solver.termination_condition",
     }
+    assert '\nassert status.status == "optimal", status.message\n' in done.text
+    assert 'ended = (status.status == "optimal") and pyo.check_optimal_termination(another)\n' in done.text
 
 
 SCIP = """from pyscipopt import Model

@@ -149,6 +149,36 @@ def test_rows_of_scip_whose_slacks_are_left_out_stay_in_their_places():
     assert model.getVal(x) == pytest.approx(0.5, abs=1e-3)
 
 
+def test_a_range_slack_in_the_linear_part_of_a_quadratic_row_is_a_column():
+    """It is not known by its name alone: leaving it out would put the next column in its place."""
+    model = gp.Model(env=gp.Env(params={"OutputFlag": 0}))
+    x = model.addVar(ub=4.0, name="x")
+    model.addRange(x, 1.0, 3.0, name="r")
+    model.update()
+    z = model.addVar(ub=5.0, name="z")
+    model.addQConstr(x * x + model.getVarByName("Rgr") <= 4.0)
+    model.setObjective(x + z, gp.GRB.MAXIMIZE)
+    result = dt.solve(model, time_limit=60.0, log=False, load=False)
+    model.optimize()
+    assert result.status == "optimal" and result.objective == pytest.approx(model.ObjVal, rel=1e-5)
+
+
+@pytest.mark.parametrize("row", ["3+<x>^2+<y> <= 5", "-9 <= 3+<x>^2+<y> <= 5", "-3.5+<x>*<y>+<x>^2 <= 0"])
+def test_the_constant_of_a_quadratic_row_that_scip_read_counts(row, tmp_path):
+    path = tmp_path / "model.cip"
+    variables = "".join(f"  [continuous] <{name}>: obj=1, original bounds=[1,9]\n" for name in "xy")
+    path.write_text(
+        f"STATISTICS\nOBJECTIVE\n  Sense : maximize\nVARIABLES\n{variables}CONSTRAINTS\n"
+        f"  [nonlinear] <c>: {row};\nEND\n"
+    )
+    model = pyscipopt.Model()
+    model.hideOutput()
+    model.readProblem(str(path))
+    result = dt.solve(model, time_limit=60.0, log=False, load=False)
+    model.optimize()
+    assert result.objective == pytest.approx(model.getObjVal(), rel=1e-4)
+
+
 def test_integer_quadratics_by_enumeration():
     model = pyo.ConcreteModel()
     model.x = pyo.Var(range(3), bounds=(-3, 3), domain=pyo.Integers)

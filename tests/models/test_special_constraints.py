@@ -172,3 +172,13 @@ def test_absolute_values_of_pyomo():
     assert best - 1e-3 <= result.objective <= best + 1e-6
     assert pyo.value(model.goal) == pytest.approx(result.objective, abs=1e-5)
     assert len(result.value([model.x, model.y])) == 2
+
+
+def test_absolute_values_of_pyomo_are_called_what_they_are_of():
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(9), bounds=(-3, 3))
+    model.goal = pyo.Objective(expr=abs(model.x[0] - 2) + abs(sum(model.x.values())))
+    names = foreign_model(model).read().mip.names
+    assert {"abs(x[0] - 2)", "x[0] - 2"} <= set(names)
+    (long,) = (name for name in names if name.startswith("abs(x[0] + x[1]") and name.endswith(" ..."))
+    assert len(long) <= 60

@@ -22,6 +22,7 @@ def migrate(
 
     The program is read, not run. The exit code is 0 where nothing is left and 1 where something is.
     """
+    from dovetail.core.amounts import several
     from dovetail.core.errors import OptionError
     from dovetail.core.file_writing import write_file
     from dovetail.migration.migrate import migrate as rewritten
@@ -35,12 +36,8 @@ def migrate(
         typer.echo(done.text, nl=False)
     else:
         write_file(out, done.text)
-    imports, solves = _several(done.imports, "import"), _several(done.solves, "solve call")
+    imports, solves = several(done.imports, "import"), several(done.solves, "solve call")
     typer.echo(f"{program}: {imports} and {solves} rewritten", err=True)
     for each in done.left:
         typer.echo(f"  by hand: {one_line(each)}", err=True)
     raise typer.Exit(ExitCode.NOTHING_FOUND if done.left else ExitCode.FINE)
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

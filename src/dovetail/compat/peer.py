@@ -17,6 +17,10 @@ from dovetail.modelling.peer_options import PeerOutputType
 from dovetail.modelling.predictor_constr import PredictorConstr
 
 
+def _itself(predictor: Any) -> Any:
+    return predictor
+
+
 @dataclass(frozen=True)
 class PeerFunction:
     """One function of a peer's."""
@@ -34,6 +38,8 @@ class PeerFunction:
     """Parameters behind the peer's common ones that may be given by position."""
     output_type: PeerOutputType = None
     """What its outputs are unless the caller says; None where the predictor decides."""
+    meant: Callable[[Any], Any] = _itself
+    """What gives the outputs that the peer means, where the predictor as dovetail knows it gives others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +85,12 @@ class Peer:
             model, predictor = given.pop(self.model), given.pop(entry.predictor)
             inputs, outputs = given.pop("input_vars"), given.pop("output_vars", None)
             options = given.pop("options", {}) | {k: v for k, v in given.items() if v is not None}
-            options.setdefault("output_type", entry.output_type)
+            if "predict_function" not in options:  # which says what the outputs are, too
+                options.setdefault("output_type", entry.output_type)
             options["unique_naming_prefix"] = str(options.pop(self.names_it, ""))
-            return add_predictor_constr(model, predictor, inputs, outputs, **options).held_as(
-                self.classes.get(entry.constr, self.kind)
-            )
+            made = add_predictor_constr(model, entry.meant(predictor), inputs, outputs, **options)
+            made.predictor = predictor
+            return made.held_as(self.classes.get(entry.constr, self.kind))
 
         add.__name__ = add.__qualname__ = entry.name
         add.__doc__ = f"Tie outputs to inputs through a predictor: dovetail.add_predictor_constr.\n\n{_TAKEN}"

@@ -8,8 +8,9 @@ behind the model's own, and no tool knows of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,8 @@ from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 
 Columns = Sequence[int]
+_Place = TypeVar("_Place")
+"""What stands in a row: a column here, or still a tool's own variable."""
 
 
 @dataclass(eq=False)
@@ -76,28 +79,32 @@ class SpecialConstraints:
         return sizes
 
     def logic(self, name: str, result: int, parts: Columns, sign: float) -> None:
-        """For a sign of 1, `result` is 1 exactly if all parts are; for -1, if any of them is.
-
-        All: result <= each part, and result >= sum of parts - (number of parts - 1).
-        Any: result >= each part, and result <= sum of parts.
-        """
-        for part in parts:
-            self._row(name, [result, part], [sign, -sign], -np.inf, 0.0)
-        limit = len(parts) - 1.0 if sign > 0 else 0.0
-        self._row(name, [result, *parts], [-sign] + [sign] * len(parts), -np.inf, limit)
+        """For a sign of 1, `result` is 1 exactly if all parts are; for -1, if any of them is."""
+        for columns, entries, most in logic_rows(result, parts, sign):
+            self._row(name, columns, entries, -np.inf, most)
 
     def parity(self, name: str, parts: Columns, odd: bool) -> None:
         """An odd number of the parts is 1, or an even one: their sum is 2 k, or 2 k + 1."""
         pairs = self._column(name, len(parts) / 2.0, integer=True)
         self._row(name, [*parts, pairs], [1.0] * len(parts) + [-2.0], float(odd), float(odd))
 
+    def ordered(self, name: str, kind: int, columns: Columns) -> None:
+        """A special ordered set of type 1 or 2, its columns in their order."""
+        if kind == 1:
+            self.at_most(name, columns, 1)
+        elif kind == 2:
+            self.neighbours(name, columns)
+        else:
+            told = f"{name} is a special ordered set of type {kind}"
+            raise UnsupportedError(f"{told}; types 1 and 2 are taken.")
+
     def at_most(self, name: str, columns: Columns, count: int) -> None:
-        """At most `count` of the columns are not 0. A special ordered set of type 1 has a count of 1."""
+        """At most `count` of the columns are not 0."""
         used = [self._used(name, column) for column in columns]
         self._row(name, used, [1.0] * len(used), -np.inf, float(count))
 
     def neighbours(self, name: str, columns: Columns) -> None:
-        """At most two of the columns are not 0, and these follow each other: an ordered set of type 2."""
+        """At most two of the columns are not 0, and these follow each other."""
         pairs = [self._binary(name) for _ in columns[1:]]
         if not pairs:
             return
@@ -212,6 +219,19 @@ class SpecialConstraints:
             row_upper=np.concatenate([mip.row_upper, high]),
             row_names=distinct([*before, *names]),
         )
+
+
+def logic_rows(
+    result: _Place, parts: Sequence[_Place], sign: float
+) -> Iterator[tuple[list[_Place], list[float], float]]:
+    """Rows, each with its upper limit: `result` is 1 exactly if all parts are; for a sign of -1, if any is.
+
+    All: result <= each part, and result >= sum of parts - (number of parts - 1).
+    Any: result >= each part, and result <= sum of parts.
+    """
+    for part in parts:
+        yield [result, part], [sign, -sign], 0.0
+    yield [result, *parts], [-sign] + [sign] * len(parts), len(parts) - 1.0 if sign > 0 else 0.0
 
 
 def _within(column: int, some: list[int]) -> tuple[list[int], list[float]]:

@@ -40,9 +40,3 @@ READS = {
     "write": "the model without its predictors: nothing of them is written into it",
 }
 """Attributes and methods of a model with predictors that speak of the solver's own run."""
-
-OF_RESULTS = {
-    "assert_optimal_termination": "assert result.status == 'optimal' (or 'feasible')",
-    "check_optimal_termination": "result.status == 'optimal'",
-}
-"""Functions of Pyomo's that want its own results."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from dovetail.core.errors import OptionError
 from dovetail.migration.edits import Edit, Source
 from dovetail.migration.imports import import_edits, peer_of, unknown_names
-from dovetail.migration.left import OF_RESULTS, READS, Left
+from dovetail.migration.left import READS, Left
 from dovetail.migration.settings import settings_in
 from dovetail.migration.solves import SolveCalls
+from dovetail.migration.terminations import Terminations
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,15 @@ def migrate(text: str, name: str = "the program") -> Migration:
             f"{name} imports none of gurobi_ml, pyscipopt_ml and omlt: nothing is to be changed."
         )
     calls = SolveCalls(source, tree, _options(source, tree), _free_name(tree))
-    solves = [edit for node in ast.walk(tree) if isinstance(node, ast.Call) for edit in calls.edits(node)]
-    left = [*calls.left, *_unknown(imports), *_read(source, tree, calls.solved)]
+    called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    solves = [edit for node in called for edit in calls.edits(node)]
+    ends = Terminations(source, tree, calls.results(tree))
+    ended = [edit for node in called for edit in ends.edits(node)]
+    left = [*calls.left, *ends.left, *_unknown(imports), *_read(source, tree, calls.solved)]
     if not solves:
         left.append(Left(1, "no solve call was found", "result = dovetail.solve(model)"))
     added = [_import_of_dovetail(source, tree)] if solves and not _imports_dovetail(tree) else []
-    whole = source.edited([*changed, *solves, *added])
+    whole = source.edited([*changed, *solves, *ended, *added])
     return Migration(whole, len(changed), len(solves), tuple(sorted(left, key=lambda each: each.line)))
 
 
@@ -91,7 +95,3 @@ def _read(source: Source, tree: ast.AST, models: set[str]) -> Iterator[Left]:
             yield Left(node.lineno, source.text(node), READS[node.attr])
         elif isinstance(node, ast.Attribute) and node.attr == "termination_condition":
             yield Left(node.lineno, source.text(node), "result.status and result.stop_reason")
-        elif isinstance(node, ast.Call):
-            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if called in OF_RESULTS:
-                yield Left(node.lineno, source.text(node), OF_RESULTS[called])

@@ -54,6 +54,7 @@ class SolveCalls:
         self.left: list[Left] = []
         self.solved: set[str] = set()
         """The models whose calls were rewritten, as they are written."""
+        self._rewritten: set[int] = set()
 
     def edits(self, call: ast.Call) -> Iterator[Edit]:
         """The edit of one call, if it is a solve."""
@@ -64,6 +65,12 @@ class SolveCalls:
             yield from self._of_a_model(call, self._source.text(function.value))
         elif function.attr == "solve" and self._is_pyomos(function.value) and call.args:
             yield from self._of_pyomo(call, self._source.text(call.args[0]))
+
+    def results(self, tree: ast.AST) -> set[str]:
+        """What the rewritten calls are assigned to."""
+        assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+        own = (node for node in assigned if id(node.value) in self._rewritten)
+        return {self._source.text(target) for node in own for target in node.targets}
 
     def _of_a_model(self, call: ast.Call, model: str) -> Iterator[Edit]:
         if model not in self._models:
@@ -92,6 +99,7 @@ class SolveCalls:
 
     def _solve(self, call: ast.Call, model: str, said: dict[str, str]) -> Edit:
         self.solved.add(model)
+        self._rewritten.add(id(call))
         options = "".join(f", {k}={v}" for k, v in (self._options.get(model, {}) | said).items())
         result = f"{self._name} = " if id(call) in self._statements else ""
         return self._source.replaced(call, f"{result}dovetail.solve({model}{options})")

@@ -20,7 +20,7 @@ from dovetail.core import check as judge
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
 from dovetail.core.errors import OptionError
-from dovetail.core.foreign import ForeignModel, Origin, Places, Reading
+from dovetail.core.foreign import Origin, Places, Reading
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
 from dovetail.modelling.registry import attached_to
@@ -97,14 +97,13 @@ def _read(model: Any) -> ModelSnapshot:
     if not attachments:
         _log.info("no predictor is tied to this %s; a copy of a model has none of its ties", foreign.tool)
     found = tuple((attached, *sample_places(foreign, reading, attached)) for attached in attachments)
-    return ModelSnapshot(_problem(foreign, reading, attachments), Origin(foreign, reading), found)
+    return ModelSnapshot(_problem(reading, found), Origin(foreign, reading), found)
 
 
-def _problem(foreign: ForeignModel, reading: Reading, attachments: list[Attachment]) -> Problem:
+def _problem(reading: Reading, found: tuple[tuple[Attachment, Places, Places], ...]) -> Problem:
     """What was read, with a column for each number among the inputs, blocks, products and indicators."""
-    places = [sample_places(foreign, reading, attached) for attached in attachments]
-    problem = Problem(with_numbers(reading.mip, [inputs for inputs, _ in places]))
-    for attached, (inputs, outputs) in zip(attachments, places, strict=True):
+    problem = Problem(with_numbers(reading.mip, [inputs for _, inputs, _ in found]))
+    for attached, inputs, outputs in found:
         attached.add_to(problem, columns_of(problem.mip, reading.mip.n_columns, inputs), outputs.column)
     if reading.quadratics:
         problem = with_quadratics(problem, reading.quadratics)

@@ -23,7 +23,7 @@ from dovetail.core.foreign import Answer, Reading, Slack
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.gurobi_quadratic import quadratic_terms, with_quadratic_rows
+from dovetail.models.gurobi_quadratic import quadratic_objective, quadratic_rows, with_quadratic_rows
 from dovetail.models.gurobi_solution import load_point
 from dovetail.models.gurobi_special import special_constraints
 from dovetail.models.identity import Identity
@@ -47,8 +47,10 @@ class GurobiModel:
         if not variables:
             raise ModelError("the gurobipy model has no variables; add them first.")
         special = list(special_constraints(model))
-        products = quadratic_terms(model)
+        quadratic = quadratic_rows(model)
+        products = [*quadratic_objective(model), *(row.products for row in quadratic)]
         needed = {v.index for one in special for v in one.variables}
+        needed.update(j for row in quadratic for j in row.linear.tolist())
         needed.update(j for terms in products for j in (*terms.left.tolist(), *terms.right.tolist()))
         slacks = _range_slacks(model, variables, needed)
         own = np.setdiff1d(np.arange(len(variables)), slacks.column)
@@ -58,7 +60,7 @@ class GurobiModel:
             return Reading(mip, keys)
         linear = _with_rows(model, mip, own, slacks)
         place = np.searchsorted(own, np.arange(len(variables)))
-        written = SpecialConstraints(with_quadratic_rows(model, linear, place))
+        written = SpecialConstraints(with_quadratic_rows(linear, quadratic, place))
         for one in special:
             one.write(written, place)
         return Reading(
@@ -66,7 +68,7 @@ class GurobiModel:
             keys,
             tuple(written.indicators),
             tuple(slacks.read(model, linear)),
-            tuple(terms.moved(place, np.arange(linear.n_rows + model.NumQConstrs)) for terms in products),
+            tuple(terms.moved(place, np.arange(linear.n_rows + len(quadratic))) for terms in products),
         )
 
     def unpack(self, given: Any) -> ObjectArray:

@@ -2,59 +2,81 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.arrays import IntArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 
 
-def quadratic_terms(model: Any) -> list[QuadraticTerms]:
-    """By the indices of variables; rows of quadratic constraints follow the linear ones."""
-    found = []
-    if model.NumQNZs:
-        Q = sp.coo_array(model.getQ())  # as it was written: no half, no second triangle
-        left, right = (index.astype(np.int64) for index in Q.coords)
-        found.append(QuadraticTerms(None, left, right, Q.data))
-    for number, constraint in enumerate(model.getQConstrs() if model.NumQConstrs else ()):
-        body = model.getQCRow(constraint)
-        terms = range(body.size())
-        left, right = [body.getVar1(k).index for k in terms], [body.getVar2(k).index for k in terms]
-        coefficients = np.array([body.getCoeff(k) for k in terms])
-        row = model.NumConstrs + number
-        found.append(QuadraticTerms(row, _indices(left), _indices(right), coefficients))
-    return found
+@dataclass(frozen=True, eq=False)
+class QuadraticRow:
+    """One quadratic constraint; variables are their indices in the model."""
+
+    name: str
+    linear: IntArray
+    coefficients: FloatArray
+    lower: float
+    upper: float
+    products: QuadraticTerms
+
+
+def quadratic_objective(model: Any) -> list[QuadraticTerms]:
+    """What is quadratic in the objective, if anything."""
+    if not model.NumQNZs:
+        return []
+    Q = sp.coo_array(model.getQ())  # as it was written: no half, no second triangle
+    left, right = (index.astype(np.int64) for index in Q.coords)
+    return [QuadraticTerms(None, left, right, Q.data)]
+
+
+def quadratic_rows(model: Any) -> list[QuadraticRow]:
+    """All quadratic constraints, as rows that follow the linear ones."""
+    constraints = model.getQConstrs() if model.NumQConstrs else ()
+    return [_row(model, constraint, model.NumConstrs + k) for k, constraint in enumerate(constraints)]
+
+
+def _row(model: Any, constraint: Any, number: int) -> QuadraticRow:
+    body = model.getQCRow(constraint)
+    line, terms = body.getLinExpr(), range(body.size())
+    limit = constraint.QCRHS - line.getConstant()
+    return QuadraticRow(
+        constraint.QCName,
+        _indices([line.getVar(k).index for k in range(line.size())]),
+        np.array([line.getCoeff(k) for k in range(line.size())]),
+        -np.inf if constraint.QCSense == "<" else limit,
+        np.inf if constraint.QCSense == ">" else limit,
+        QuadraticTerms(
+            number,
+            _indices([body.getVar1(k).index for k in terms]),
+            _indices([body.getVar2(k).index for k in terms]),
+            np.array([body.getCoeff(k) for k in terms]),
+        ),
+    )
 
 
 def _indices(found: list[int]) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def with_quadratic_rows(model: Any, mip: Mip, place: IntArray) -> Mip:
+def with_quadratic_rows(mip: Mip, rows: list[QuadraticRow], place: IntArray) -> Mip:
     """`mip` with what is linear in the quadratic constraints, and their limits, as rows at its end."""
-    constraints = model.getQConstrs() if model.NumQConstrs else []
-    if not constraints:
+    if not rows:
         return mip
-    rows, columns, data, lower, upper = [], [], [], [], []
-    for number, constraint in enumerate(constraints):
-        body = model.getQCRow(constraint).getLinExpr()
-        limit = constraint.QCRHS - body.getConstant()
-        rows += [number] * body.size()
-        columns += [int(place[body.getVar(k).index]) for k in range(body.size())]
-        data += [body.getCoeff(k) for k in range(body.size())]
-        lower.append(-np.inf if constraint.QCSense == "<" else limit)
-        upper.append(np.inf if constraint.QCSense == ">" else limit)
-    linear = sp.coo_array((data, (rows, columns)), shape=(len(constraints), mip.n_columns))
+    number = np.repeat(np.arange(len(rows)), [row.linear.size for row in rows])
+    columns = place[np.concatenate([row.linear for row in rows])]
+    data = np.concatenate([row.coefficients for row in rows])
+    linear = sp.coo_array((data, (number, columns)), shape=(len(rows), mip.n_columns))
     own = [*map(mip.row_name, range(mip.n_rows))]
     return replace(
         mip,
         A=sp.vstack([mip.A, linear], format="csr"),
-        row_lower=np.concatenate([mip.row_lower, lower]),
-        row_upper=np.concatenate([mip.row_upper, upper]),
-        row_names=distinct([*own, *(constraint.QCName for constraint in constraints)]),
+        row_lower=np.concatenate([mip.row_lower, [row.lower for row in rows]]),
+        row_upper=np.concatenate([mip.row_upper, [row.upper for row in rows]]),
+        row_names=distinct([*own, *(row.name for row in rows)]),
     )

@@ -39,7 +39,8 @@ def special_constraints(model: Any) -> Iterator[Special]:
         yield _general(model, constraint, constraint.GenConstrName)
     for number, ordered in enumerate(model.getSOSs() if model.NumSOS else ()):
         kind, variables, weights = model.getSOS(ordered)
-        yield _ordered(f"SOS{number}", kind, [variables[k] for k in np.argsort(weights, kind="stable")])
+        in_order = [variables[k] for k in np.argsort(weights, kind="stable")]
+        yield _ordered(f"SOS{number}", kind, in_order)
     if model.NumPWLObjVars:
         for variable in model.getVars():
             points = model.getPWLObj(variable)
@@ -107,9 +108,7 @@ def _norm(name: str, result: Any, parts: list[Any], which: float) -> Special:
 
 
 def _ordered(name: str, kind: int, variables: list[Any]) -> Special:
-    if kind == 1:
-        return Special(variables, lambda to, x: to.at_most(name, x, 1))
-    return Special(variables, lambda to, x: to.neighbours(name, x))
+    return Special(variables, lambda to, x: to.ordered(name, kind, x))
 
 
 def _cost(name: str, variable: Any, points: Any) -> Special:

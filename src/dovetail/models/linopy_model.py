@@ -166,15 +166,13 @@ def _add_ordered_sets(model: linopy.Model, labels: IntArray, special: SpecialCon
     place = {int(label): j for j, label in enumerate(labels)}
     for name in model.variables.sos:
         variable = model.variables[name]
-        kind, along = variable.attrs["sos_type"], variable.attrs["sos_dim"]
+        kind: Any = variable.attrs["sos_type"]
+        along = variable.attrs["sos_dim"]
         order = np.argsort(variable.labels.get_index(along), kind="stable")
         members = np.moveaxis(variable.labels.values, variable.labels.dims.index(along), -1)
         for number, each in enumerate(members[..., order].reshape(-1, order.size).tolist()):
             columns = [place[label] for label in each if label != MASKED]
-            if kind == 1:
-                special.at_most(f"SOS of {name}[{number}]", columns, 1)
-            else:
-                special.neighbours(f"SOS of {name}[{number}]", columns)
+            special.ordered(f"SOS of {name}[{number}]", kind, columns)
 
 
 def _columns(model: linopy.Model) -> tuple[Mip, IntArray]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any, Literal
 
 import numpy as np
@@ -73,12 +74,9 @@ class PyomoModel:
         ordered = _ordered_sets(self._model, columns) if rows else []
         special = SpecialConstraints(_mip(columns, lines, objective))
         for size, inside in lines.sizes:
-            special.absolute("absolute value", size, inside)
+            special.absolute(lines.shown[size], size, inside)
         for name, level, members in ordered:
-            if level == 1:
-                special.at_most(name, members, 1)
-            else:
-                special.neighbours(name, members)
+            special.ordered(name, level, members)
         keys = tuple(map(Identity, columns.variables))
         return Reading(special.program(), keys, tuple(special.indicators), quadratics=tuple(lines.quadratics))
 
@@ -199,6 +197,8 @@ class _Lines:
     quadratics: list[QuadraticTerms] = field(default_factory=list)
     sizes: list[tuple[int, int]] = field(default_factory=list)
     """Columns of which the first is the absolute value of the second: neither is a variable of the model."""
+    shown: dict[int, str] = field(default_factory=dict)
+    """Names of these columns: the expressions that they are."""
 
     def add_constraints(self, model: Any) -> None:
         """All active ones; fixed variables are numbers in them."""
@@ -227,14 +227,16 @@ class _Lines:
         found = [] if line.nonlinear_expr is None else list(_absolutes(line.nonlinear_expr))
         if not found:
             return _require_quadratic(what, line)
-        sizes = {id(node): self._size(what, node.args[0]) for node in found}
+        sizes = {id(node): self._size(what, node) for node in found}
         return _require_quadratic(what, _expanded(what, replace_expressions(expression, sizes)))
 
-    def _size(self, what: str, expression: Any) -> Any:
-        """A variable of dovetail's own that is the absolute value of an expression."""
+    def _size(self, what: str, absolute: Any) -> Any:
+        """A variable of dovetail's own that is an absolute value."""
+        (expression,) = absolute.args
         size, inside = pyo.Var(bounds=(0.0, None)), pyo.Var(bounds=compute_bounds_on_expr(expression))
-        for variable in (size, inside):
+        for variable, meaning in ((size, absolute), (inside, expression)):
             variable.construct()
+            self.shown[self.columns.place(variable)] = _shown(meaning)
         self._add(what, _require_quadratic(what, _expanded(what, expression - inside)), 0.0, 0.0)
         self.sizes.append((self.columns.place(size), self.columns.place(inside)))
         return size
@@ -272,10 +274,6 @@ def _ordered_sets(model: Any, columns: _Columns) -> list[tuple[str, int, list[in
     """Special ordered sets: name, type and members in their order."""
     found = []
     for ordered in model.component_data_objects(pyo.SOSConstraint, active=True, descend_into=True):
-        if ordered.level not in (1, 2):
-            raise UnsupportedError(
-                f"{ordered.name} is a special ordered set of type {ordered.level}; types 1 and 2 are taken."
-            )
         members = sorted(ordered.get_items(), key=lambda member: float(member[1]))
         found.append((ordered.name, ordered.level, [columns.place(variable) for variable, _ in members]))
     return found
@@ -306,6 +304,11 @@ def _require_quadratic(what: str, line: Any) -> Any:
     return line
 
 
+def _shown(expression: Any) -> str:
+    """An expression as a name; of a long one what fits into a line of the log."""
+    return shorten(str(expression), 60, placeholder=" ...")
+
+
 def _absolutes(expression: Any) -> Iterator[Any]:
     """The absolute values in an expression; not those inside of others."""
     if isinstance(expression, AbsExpression):
@@ -332,7 +335,7 @@ def _mip(columns: _Columns, lines: _Lines, objective: _Objective | None) -> Mip:
         integer=[_integer(variable) for variable in variables],
         sense=objective.sense,
         offset=objective.offset,
-        names=distinct([variable.name for variable in variables]),
+        names=distinct([lines.shown.get(j) or variable.name for j, variable in enumerate(variables)]),
         row_names=distinct(lines.names),
     )
 

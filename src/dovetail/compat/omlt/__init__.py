@@ -8,13 +8,18 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 
 from dovetail.compat.modules import publish
 from dovetail.compat.omlt import definition, readers
 from dovetail.compat.omlt.block import OmltBlock
+from dovetail.compat.omlt.by_index import by_index
 from dovetail.compat.omlt.formulations import ACTIVATIONS, FORMULATIONS
-from dovetail.compat.omlt.layers import DenseLayer, InputLayer
+from dovetail.compat.omlt.graph_layer import GNNLayer
+from dovetail.compat.omlt.layers import DenseLayer, IndexMapper, InputLayer
+from dovetail.compat.omlt.layers_2d import ConvLayer2D, PoolingLayer2D
 from dovetail.compat.omlt.offset_scaling import OffsetScaling
 from dovetail.version import __version__
 
@@ -24,13 +29,24 @@ _ONNX = {
     "write_onnx_model_with_bounds": readers.write_onnx_model_with_bounds,
 }
 
-_LIBRARIES = ("onnx", "keras", "torch", "torch_geometric")
+_LIBRARIES = ("onnx", "keras", "torch", "torch_geometric", "lineartree")
+
+
+def _library(name: str) -> ModuleType:
+    """A library as a name of `dependencies`, imported when it is asked for."""
+    if name not in _LIBRARIES:
+        raise AttributeError(name)
+    return import_module(name)
+
+
+_LAYERS = (ConvLayer2D, DenseLayer, GNNLayer, IndexMapper, InputLayer, PoolingLayer2D)
 
 publish(
     __name__,
     {
-        "dependencies": {f"{name}_available": find_spec(name) is not None for name in _LIBRARIES},
-        "scaling": {"OffsetScaling": OffsetScaling},
+        "dependencies": {"__getattr__": _library}
+        | {f"{name}_available": find_spec(name) is not None for name in _LIBRARIES},
+        "scaling": {"OffsetScaling": OffsetScaling, "convert_to_dict": by_index},
         "io.onnx": _ONNX,
         "io.keras": {"load_keras_sequential": readers.load_keras_sequential},
         "io.input_bounds": {
@@ -39,7 +55,7 @@ publish(
         },
         "neuralnet.nn_formulation": FORMULATIONS["neuralnet"],
         "neuralnet.network_definition": {"NetworkDefinition": definition.NetworkDefinition},
-        "neuralnet.layer": {"DenseLayer": DenseLayer, "InputLayer": InputLayer},
+        "neuralnet.layer": {layer.__name__: layer for layer in _LAYERS},
         "neuralnet.activations": ACTIVATIONS,
         "gbt.gbt_formulation": FORMULATIONS["gbt"],
         "gbt.model": {"GradientBoostedTreeModel": definition.GradientBoostedTreeModel},

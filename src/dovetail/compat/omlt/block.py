@@ -9,8 +9,10 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.base.block import BlockData, declare_custom_block
 
-from dovetail.compat.omlt.definition import Definition, indices
+from dovetail.compat.omlt.by_index import indices
+from dovetail.compat.omlt.definition import Definition
 from dovetail.compat.omlt.formulations import Formulation
+from dovetail.core.errors import OptionError
 from dovetail.core.predictor import as_predictor
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
 
@@ -32,13 +34,23 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
         add_predictor_constr(
             self,
             truth,
-            [[self.scaled_inputs[k] for k in self.inputs_set]],
+            [[*(self.scaled_inputs[k] for k in self.inputs_set), *_edges(self, definition.nodes)]],
             [[self.scaled_outputs[k] for k in self.outputs_set]],
             unique_naming_prefix=self.local_name,
         )
 
 
 OmltBlock: Any = getattr(sys.modules[__name__], "OmltBlock")  # noqa: B009  made by the decorator
+
+
+def _edges(block: Any, nodes: int) -> list[Any]:
+    """The variables that say which nodes of a graph are joined, which the block's owner has put into it."""
+    if nodes and block.component("A") is None:
+        raise OptionError(
+            f"the network reads a graph of {nodes} nodes; give the block a variable A, indexed by two nodes, "
+            "before build_formulation: 1 where they are joined."
+        )
+    return [block.A[u, v] for u, v in np.ndindex(nodes, nodes)]
 
 
 def _output_shape(definition: Definition, truth: Any) -> tuple[int, ...]:

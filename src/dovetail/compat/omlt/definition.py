@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import nn
 
-from dovetail.compat.omlt.layers import DenseLayer, InputLayer
+from dovetail.compat.omlt.by_index import by_index, indices
+from dovetail.compat.omlt.graph_layer import GNNLayer, GraphNetwork
+from dovetail.compat.omlt.layers import InputLayer, Layer
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.predictors.onnx.file import metered, read_graph
+from dovetail.predictors.onnx.graph import Graph
 
 Bounds = Mapping[Any, tuple[float, float]] | Sequence[tuple[float, float]]
 
@@ -26,10 +28,10 @@ class Definition(ABC):
         unscaled_input_bounds: Bounds | None = None,
     ) -> None:
         self.scaling_object = scaling_object
-        """Bounds by index; those in a row are the inputs' in their order."""
-        self.unscaled_input_bounds = _by_index(unscaled_input_bounds)
+        self.unscaled_input_bounds = _pairs(unscaled_input_bounds)
+        """By index; those in a row are the inputs' in their order."""
         given = scaled_input_bounds is not None
-        self.scaled_input_bounds = _by_index(scaled_input_bounds) if given else self._scaled()
+        self.scaled_input_bounds = _pairs(scaled_input_bounds) if given else self._scaled()
 
     def _scaled(self) -> dict[Any, tuple[float, float]] | None:
         bounds = self.unscaled_input_bounds
@@ -56,34 +58,49 @@ class Definition(ABC):
         """How its outputs are indexed; None where only the predictor's answer tells how many there are."""
         return None
 
+    @property
+    def nodes(self) -> int:
+        """Those of a graph whose edges the predictor reads behind its inputs; 0 where there is none."""
+        return 0
+
 
 class NetworkDefinition(Definition):
-    """A network put together by hand, layer after layer: input and dense layers in a chain."""
+    """A network put together by hand, layer after layer, in a chain."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.layers: list[Any] = []
-        self._next: dict[int, Any] = {}
+        self._layers: list[Layer] = []
+        self._edges: list[tuple[Layer, Layer]] = []
 
-    def add_layer(self, layer: Any) -> None:
+    def add_layer(self, layer: Layer) -> None:
         """One more; `add_edge` says what comes before it."""
-        if not isinstance(layer, (InputLayer, DenseLayer)):
+        if not isinstance(layer, Layer):
             raise UnsupportedError(
-                f"a layer of class {type(layer).__name__} is not taken, only InputLayer and DenseLayer; give "
-                "the network as an ONNX model (load_onnx_neural_network)."
+                f"a layer of class {type(layer).__name__} is not taken, only those of "
+                "dovetail.compat.omlt.neuralnet.layer; give the network as an ONNX model "
+                "(load_onnx_neural_network)."
             )
-        self.layers.append(layer)
+        self._layers.append(layer)
 
-    def add_edge(self, from_layer: Any, to_layer: Any) -> None:
+    def add_edge(self, from_layer: Layer, to_layer: Layer) -> None:
         """`to_layer` reads what `from_layer` gives, and nothing else."""
-        if id(from_layer) in self._next or any(to_layer is other for other in self._next.values()):
-            raise UnsupportedError("the layers are no chain; give the network as an ONNX model.")
-        self._next[id(from_layer)] = to_layer
+        for layer in (from_layer, to_layer):
+            if not any(layer is own for own in self._layers):
+                raise OptionError(f"{layer!r} is no layer of this network; call add_layer with it first.")
+        self._edges.append((from_layer, to_layer))
 
     @property
-    def predictor(self) -> nn.Sequential:
+    def predictor(self) -> nn.Module:
         """The chain in float64, as its weights are given."""
-        return nn.Sequential(*(module for layer in self._chain()[1:] for module in layer.modules()))
+        layers = self._chain()[1:]
+        if self.nodes:
+            return GraphNetwork(layers, self.nodes)
+        return nn.Sequential(*(module for layer in layers for module in layer.modules()))
+
+    @property
+    def nodes(self) -> int:
+        """Those of the graph that layers read."""
+        return next((layer.N for layer in self._layers if isinstance(layer, GNNLayer)), 0)
 
     @property
     def input_shape(self) -> Sequence[int]:
@@ -95,22 +112,66 @@ class NetworkDefinition(Definition):
         """Those of the last layer."""
         return tuple(self._chain()[-1].output_size)
 
-    def _chain(self) -> list[Any]:
-        first = [layer for layer in self.layers if isinstance(layer, InputLayer)]
-        if len(first) != 1 or len(self._next) != len(self.layers) - 1 or len(self.layers) < 2:
-            raise OptionError("the network needs one InputLayer, and add_edge from each layer to the next.")
-        chain = [first[0]]
-        while id(chain[-1]) in self._next:
-            chain.append(self._next[id(chain[-1])])
+    @property
+    def layers(self) -> Iterator[Layer]:
+        """From the first to the last."""
+        return iter(self._chain())
+
+    @property
+    def input_layers(self) -> Iterator[Layer]:
+        """Those that no layer is before."""
+        return (layer for layer in self._layers if not any(self.predecessors(layer)))
+
+    @property
+    def output_layers(self) -> Iterator[Layer]:
+        """Those that no layer is behind."""
+        return (layer for layer in self._layers if not any(self.successors(layer)))
+
+    def predecessors(self, layer: Layer) -> Iterator[Layer]:
+        """Those right before a layer."""
+        return (before for before, after in self._edges if after is layer)
+
+    def successors(self, layer: Layer) -> Iterator[Layer]:
+        """Those right behind a layer."""
+        return (after for before, after in self._edges if before is layer)
+
+    def _chain(self) -> list[Layer]:
+        """The layers in their order; an `OptionError` where they are no chain."""
+        chain = [*self.input_layers][:1]
+        while chain and len(chain) <= len(self._layers):
+            behind = [*self.successors(chain[-1])]
+            if len(behind) != 1:
+                break
+            chain += behind
+        if len(chain) != len(self._layers) or len(self._edges) != len(chain) - 1 or len(chain) < 2:
+            raise OptionError(
+                f"{len(self._layers)} layers with {len(self._edges)} edges are no chain: the network needs "
+                "one InputLayer, add_edge from each layer to the next, and one last layer."
+            )
+        if not isinstance(chain[0], InputLayer):
+            raise OptionError(f"the first layer is {chain[0]!r}; the network needs one InputLayer.")
         return chain
 
 
 class TrainedDefinition(Definition):
     """A predictor that was trained elsewhere and stays what it is."""
 
-    def __init__(self, predictor: Any, input_shape: Sequence[int], *args: Any) -> None:
+    def __init__(
+        self,
+        predictor: Any,
+        input_shape: Sequence[int],
+        *args: Any,
+        list_layers: Callable[[], list[Layer]] | None = None,
+    ) -> None:
         super().__init__(*args)
-        self._predictor, self._input_shape = predictor, input_shape
+        self._predictor, self._input_shape, self._list_layers = predictor, input_shape, list_layers
+
+    @property
+    def layers(self) -> Iterator[Layer]:
+        """From the first to the last; an `UnsupportedError` where they are others than OMLT's."""
+        if self._list_layers is None:
+            raise UnsupportedError("trees have no layers; the tree itself is what is solved.")
+        return iter(self._list_layers())
 
     @property
     def predictor(self) -> Any:
@@ -134,7 +195,8 @@ class GradientBoostedTreeModel(TrainedDefinition):
     def __init__(
         self, onnx_model: Any, scaling_object: Any = None, scaled_input_bounds: Bounds | None = None
     ) -> None:
-        super().__init__(onnx_model, onnx_input_shape(onnx_model), scaling_object, scaled_input_bounds)
+        shape = input_shape_of(onnx_graph(onnx_model))
+        super().__init__(onnx_model, shape, scaling_object, scaled_input_bounds)
         self.onnx_model = onnx_model
 
 
@@ -156,18 +218,17 @@ class LinearTreeDefinition(TrainedDefinition):
         super().__init__(lt_regressor.predict, (int(lt_regressor.n_features_in_),), scaling_object, *bounds)
 
 
-def onnx_input_shape(model: Any) -> tuple[int, ...]:
+def onnx_graph(model: Any) -> Graph:
+    """A file or a `ModelProto` as it is read."""
+    return read_graph(model, None, metered(model, None))
+
+
+def input_shape_of(graph: Graph) -> tuple[int, ...]:
     """All axes of the input that have a size: an open one is that of the samples."""
-    return tuple(size for size in read_graph(model, None, metered(model, None)).sizes if size is not None)
+    return tuple(size for size in graph.sizes if size is not None)
 
 
-def indices(shape: Sequence[int]) -> Iterable[Any]:
-    """Numbers for one axis, tuples for several."""
-    return range(shape[0]) if len(shape) == 1 else itertools.product(*map(range, shape))
-
-
-def _by_index(bounds: Bounds | None) -> dict[Any, tuple[float, float]] | None:
+def _pairs(bounds: Bounds | None) -> dict[Any, tuple[float, float]] | None:
     if bounds is None:
         return None
-    pairs = bounds.items() if isinstance(bounds, Mapping) else enumerate(bounds)
-    return {k: (float(low), float(high)) for k, (low, high) in pairs}
+    return {k: (float(low), float(high)) for k, (low, high) in by_index(bounds).items()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail.compat.omlt.definition import Definition, indices
+from dovetail.compat.omlt.by_index import indices
+from dovetail.compat.omlt.definition import Definition
 from dovetail.core.errors import UnsupportedError
 
 NAMES = {
@@ -63,6 +64,7 @@ class Formulation:
                     "torch by dovetail.add_predictor_constr) that computes it."
                 )
         self.definition = network_structure
+        _ = self.input_indexes  # layers that are no network are refused where they are passed
 
     @property
     def input_indexes(self) -> list[Any]:

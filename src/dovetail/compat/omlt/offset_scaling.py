@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dovetail.compat.omlt.by_index import by_index
 from dovetail.core.errors import OptionError
 
 Numbers = Mapping[Any, float] | Iterable[float]
@@ -40,7 +41,7 @@ class _Pairs:
     """Offsets and factors by index."""
 
     def __init__(self, what: str, offsets: Numbers, factors: Numbers) -> None:
-        self._what, self._offset, self._factor = what, _by_index(offsets), _by_index(factors)
+        self._what, self._offset, self._factor = what, by_index(offsets), by_index(factors)
         for index, factor in self._factor.items():
             if not factor > 0:
                 raise OptionError(f"factor_{what} is {factor} at index {index}; give a number > 0.")
@@ -59,7 +60,3 @@ class _Pairs:
                 f"the scaling has offset_{self._what} for {[*self._offset]} and factor_{self._what} for "
                 f"{[*self._factor]}, but the network's {self._what} are {[*values]}; give one of each."
             )
-
-
-def _by_index(values: Numbers) -> dict[Any, float]:
-    return dict(values) if isinstance(values, Mapping) else dict(enumerate(values))

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dovetail.compat.omlt.definition import Bounds, TrainedDefinition, onnx_input_shape
+from dovetail.compat.omlt.by_index import by_index
+from dovetail.compat.omlt.definition import Bounds, TrainedDefinition, input_shape_of, onnx_graph
+from dovetail.compat.omlt.trained_layers import keras_layers, onnx_layers
 
 
 def load_onnx_neural_network(
     onnx: Any, scaling_object: Any = None, input_bounds: Bounds | None = None
 ) -> TrainedDefinition:
     """An ONNX model; the bounds are those of the network's own (scaled) inputs."""
-    return TrainedDefinition(onnx, onnx_input_shape(onnx), scaling_object, input_bounds)
+    graph = onnx_graph(onnx)
+    shape = input_shape_of(graph)
+    listed = partial(onnx_layers, graph, shape)
+    return TrainedDefinition(onnx, shape, scaling_object, input_bounds, list_layers=listed)
 
 
 def load_onnx_neural_network_with_bounds(filename: str | Path) -> TrainedDefinition:
@@ -33,7 +38,8 @@ def load_keras_sequential(
 ) -> TrainedDefinition:
     """A Keras model, on its torch backend."""
     shape = tuple(int(size) for size in nn.input_shape[1:])
-    return TrainedDefinition(nn, shape, scaling_object, scaled_input_bounds, unscaled_input_bounds)
+    bounds = scaled_input_bounds, unscaled_input_bounds
+    return TrainedDefinition(nn, shape, scaling_object, *bounds, list_layers=partial(keras_layers, nn, shape))
 
 
 def write_onnx_model_with_bounds(
@@ -48,8 +54,8 @@ def write_onnx_model_with_bounds(
 
 def write_input_bounds(input_bounds_filename: str | Path, input_bounds: Bounds) -> None:
     """One record for each input, as OMLT writes them."""
-    pairs = input_bounds.items() if isinstance(input_bounds, Mapping) else enumerate(input_bounds)
-    records = [{"key": k, "lower_bound": float(low), "upper_bound": float(up)} for k, (low, up) in pairs]
+    pairs = by_index(input_bounds)
+    records = [{"key": k, "lower_bound": float(a), "upper_bound": float(b)} for k, (a, b) in pairs.items()]
     Path(input_bounds_filename).write_text(json.dumps(records), encoding="utf-8")
 
 

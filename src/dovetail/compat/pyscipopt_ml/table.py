@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dovetail.compat.peer import Peer, PeerFunction
 from dovetail.compat.pyscipopt_ml.constr import ScipPredictorConstr
 from dovetail.core.errors import DovetailError
 
 _SPLIT, _TYPE = ("epsilon",), ("output_type",)
+
+
+def _labels(classifier: Any) -> Any:
+    """What it predicts: a label for each output, none of which excludes another."""
+    return classifier.predict
+
+
+def _second_of_two(clusters: Any) -> Any:
+    """Of two clusters, whether it is the second; of more, which of them."""
+    return clusters.predict if len(clusters.cluster_centers_) == 2 else clusters
+
 
 GENERAL = PeerFunction("add_predictor_constr", "add_predictor", "predictor", "AbstractPredictorConstr")
 
@@ -53,13 +66,13 @@ FUNCTIONS = (
         "SupportVectorConstr", ("LinearSVC", "SVC"), output_type="classification"),
     PeerFunction(
         "add_centroid_cluster_constr", "sklearn.centroid_cluster", "centroid_clusteror",
-        "CentroidClusterConstr", ("KMeans", "MiniBatchKMeans"), ("formulation",)),
+        "CentroidClusterConstr", ("KMeans", "MiniBatchKMeans"), ("formulation",), meant=_second_of_two),
     PeerFunction(
         "add_multi_output_regressor_constr", "sklearn.multi_output", "multi_output_regressor",
         "MultiOutputConstr", ("MultiOutputRegressor",)),
     PeerFunction(
         "add_multi_output_classifier_constr", "sklearn.multi_output", "multi_output_classifier",
-        "MultiOutputConstr", ("MultiOutputClassifier",)),
+        "MultiOutputConstr", ("MultiOutputClassifier",), meant=_labels),
     PeerFunction("add_pipeline_constr", "sklearn.pipeline", "pipeline", "PipelineConstr", ("Pipeline",)),
     PeerFunction("add_binarizer_constr", "sklearn.preprocessing", "binarizer", "BinarizerConstr"),
     PeerFunction("add_normalizer_constr", "sklearn.preprocessing", "normalizer", "NormalizerConstr"),

@@ -19,7 +19,6 @@ from dovetail.models.scip.columns import BEING_WRITTEN, Columns, original_variab
 from dovetail.models.scip.indicators import slack_indicators
 from dovetail.models.scip.rows import LINEAR, Constraints, Rows
 from dovetail.models.scip.solution import load_point
-from dovetail.models.scip.special import listed
 
 
 class ScipModel:
@@ -158,9 +157,8 @@ def _with_rows(model: Any, columns: Columns) -> Reading:
     rows = constraints.rows(model, columns)
     found = slack_indicators(model, columns, constraints)
     quadratics = constraints.quadratics(model, columns)
-    listed_ones = listed(model, constraints.listed)
     read = [rows.A.indices, *(side for terms in quadratics for side in (terms.left, terms.right))]
-    read += [np.array(one.variables, dtype=np.int64) for one in listed_ones]
+    read += [np.array(one.variables, dtype=np.int64) for one in constraints.special]
     used = np.bincount(np.concatenate(read), minlength=len(columns.keys))
     kept_rows, kept = np.ones(len(rows.names), dtype=bool), np.ones(len(columns.keys), dtype=bool)
     for each in found:
@@ -168,7 +166,7 @@ def _with_rows(model: Any, columns: Columns) -> Reading:
             kept_rows[each.row] = kept[each.slack] = False
     place, row_place = np.cumsum(kept) - 1, np.cumsum(kept_rows) - 1
     special = SpecialConstraints(_mip(model, columns, rows.some(kept_rows), kept))
-    for one in listed_ones:
+    for one in constraints.special:
         one.write(special, place)
     return Reading(
         special.program(),

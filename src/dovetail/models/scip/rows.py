@@ -11,26 +11,26 @@ import scipy.sparse as sp
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.quadratic import QuadraticTerms
+from dovetail.core.special_constraints import logic_rows
 from dovetail.models.scip.columns import GONE, Columns, limits
-from dovetail.models.scip.special import KINDS
+from dovetail.models.scip.special import BY_HAND, KINDS, Listed, listed
+from dovetail.models.scip.text import constant_in, constraint_texts
 
 LINEAR = frozenset({"linear", "knapsack", "setppc", "logicor", "varbound"})
 """Kinds of constraints of which SCIP itself gives coefficients and limits."""
-
-BINARIES_AND_ROWS = "write it with binary variables and linear constraints"
 
 REFUSED = {
     "disjunction": ("a disjunction", "write it with one indicator constraint for each part"),
     "bounddisjunction": ("a disjunction of bounds", "write it with one indicator constraint for each part"),
     "conjunction": ("a conjunction", "add its parts one by one"),
-    "cumulative": ("a cumulative constraint", BINARIES_AND_ROWS),
+    "cumulative": ("a cumulative constraint", BY_HAND),
     "pseudoboolean": ("a pseudo-Boolean constraint", "write its products with addConsAnd"),
     "nonlinear": (
         "neither linear nor quadratic",
         "make the nonlinear part a predictor (a function of numpy arrays is one)",
     ),
 }
-"""Kinds that are not linear, in words, and what to do about them."""
+"""Kinds that are not taken, in words, and what to do about them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +69,15 @@ class Constraints:
     """Indicator constraints, as PySCIPOpt has them."""
     products: list[tuple[int, list[Any], list[Any], list[float]]] = field(default_factory=list)
     """Of quadratic rows: the row, two variables and a coefficient each."""
-    listed: dict[int, str] = field(default_factory=dict)
-    """Names of the constraints that only SCIP's own text tells of, by their numbers (see `special.py`)."""
+    special: list[Listed] = field(default_factory=list)
+    """Those that are no rows."""
 
     @classmethod
     def of(cls, model: Any) -> Constraints:
         """All of a model; an `UnsupportedError` for the first that is not taken."""
         found = cls()
+        told: dict[int, str] = {}  # names of those that only SCIP's text tells of, by their numbers
+        quadratic: dict[int, int] = {}  # rows by the numbers of their constraints
         for number, constraint in enumerate(model.getConss(transformed=False)):
             kind = constraint.getConshdlrName()
             if kind in LINEAR:
@@ -91,14 +93,26 @@ class Constraints:
                 found.indicators.append(constraint)
             elif kind in ("and", "or"):
                 *parts, result = model.getConsVars(constraint)
-                found._add_logic(constraint.name, parts, result, 1.0 if kind == "and" else -1.0)
+                for variables, entries, most in logic_rows(result, parts, 1.0 if kind == "and" else -1.0):
+                    found._add(constraint.name, variables, entries, -np.inf, most)
             elif kind == "nonlinear" and model.checkQuadraticNonlinear(constraint):
+                quadratic[number] = len(found.sizes)
                 found._add_quadratic(model, constraint)
             elif kind in KINDS:
-                found.listed[number] = constraint.name
+                told[number] = constraint.name
             else:
                 raise _refusal(constraint.name, kind)
+        if told or quadratic:
+            texts = constraint_texts(model)
+            found.special = listed(texts, told)
+            for number, row in quadratic.items():
+                found._subtract(row, constant_in(texts[number][1]), model.infinity())
         return found
+
+    def _subtract(self, row: int, constant: float, infinity: float) -> None:
+        """The constant of a quadratic row, which PySCIPOpt leaves out, goes to the finite limits."""
+        for limit in (self.lower, self.upper):
+            limit[row] -= constant if abs(limit[row]) < infinity else 0.0
 
     def _add_quadratic(self, model: Any, constraint: Any) -> None:
         mixed, squares, linear = model.getTermsQuadratic(constraint)
@@ -116,17 +130,6 @@ class Constraints:
         self.lower.append(lower)
         self.upper.append(upper)
         self.names.append(name)
-
-    def _add_logic(self, name: str, parts: list[Any], result: Any, sign: float) -> None:
-        """For a sign of 1, `result` is 1 exactly if all parts are; for -1, if any of them is.
-
-        All: result <= each part, and result >= sum of parts - (number of parts - 1).
-        Any: result >= each part, and result <= sum of parts.
-        """
-        for part in parts:
-            self._add(name, [result, part], [sign, -sign], -np.inf, 0.0)
-        limit = len(parts) - 1.0 if sign > 0 else 0.0
-        self._add(name, [result, *parts], [-sign] + [sign] * len(parts), -np.inf, limit)
 
     def quadratics(self, model: Any, columns: Columns) -> list[QuadraticTerms]:
         """What is quadratic in the rows, over all columns."""

@@ -15,7 +15,7 @@ from dovetail.core.file_limits import Meter
 from dovetail.predictors.onnx.functions import NodeReader, require_text
 from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.node import DTYPES, Node
-from dovetail.predictors.onnx.opset import supported_opset
+from dovetail.predictors.onnx.opset import NEWEST, supported_opset
 from dovetail.predictors.onnx.weights import WeightReader
 
 
@@ -37,7 +37,7 @@ class ModelReader:
             raise UnsupportedError(f"{self._name}: sparse weights are not supported; export dense ones.")
         require_text(*(item.name for item in [*model.input, *model.output, *model.initializer]))
         initial = {tensor.name: tensor for tensor in model.initializer}
-        opset = supported_opset(self._model.opset_import, f"{self._name}: the model")
+        opset = self._opset()
         input_name, dtype, sizes = self._input(initial)
         chosen = self._output(output)
         nodes = self._needed(self._nodes.nodes(model.node, opset), chosen, {input_name, *initial})
@@ -47,6 +47,12 @@ class ModelReader:
         narrowest = _narrowest(dtype, nodes, constants.values())
         nodes = tuple(replace(node, narrowest_dtype=narrowest) for node in nodes)
         return Graph(self._name, input_name, dtype, sizes, chosen, nodes, constants, narrowest)
+
+    def _opset(self) -> int:
+        """The version of ONNX's own operators; whichever it is where only those of other domains are used."""
+        if all(node.domain not in ("", "ai.onnx") for node in self._model.graph.node):
+            return NEWEST
+        return supported_opset(self._model.opset_import, f"{self._name}: the model")
 
     def _input(self, initial: Mapping[str, Any]) -> tuple[str, torch.dtype, tuple[int | None, ...]]:
         """The one input that is data, its type and its shape."""
