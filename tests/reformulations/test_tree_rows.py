@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.analysis.boxes import tight_box
@@ -84,6 +85,25 @@ def test_the_networks_stay_and_every_point_has_its_cells():
             assert np.max(mip.row_violation(z)) <= 1e-6
             assert np.max(mip.bound_violation(z)) <= 1e-9
             assert np.array_equal(one.restrict(z), x)
+
+
+def test_a_cut_within_the_tolerance_of_a_row_leaves_both_forms_the_same_columns():
+    """What bounds are proved of reaches past the cut, points do not."""
+    X, y = np.array([[0.0], [0.5], [1.0], [1.0 + 2.0**-20], [2.0]]), np.array([0.0, 1.0, 3.0, 0.0, 5.0])
+    tree = DecisionTreeRegressor(random_state=0).fit(X, y)
+    assert np.any((tree.tree_.threshold > 1.0) & (tree.tree_.threshold < 1.0 + 1e-6))
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(1, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)).double()
+    ends = np.array([5.0, np.inf, np.inf])
+    problem = dt.Problem(dt.Mip([0.1, 1.0, 1.0], [[1.0, 0.0, 0.0]], -np.inf, 1.0, [0.0, *-ends[1:]], ends))
+    problem.add_predictor(tree, [0], [1])
+    problem.add_predictor(net, [0], [2])
+    context = context_of(problem)
+    given = Reformulated.start(problem, context.once(tight_box))
+    written = reformulate(given, (TreeRows(loose_box(context)),))
+    assert written.problem.mip.n_columns == written.for_bounds.problem.mip.n_columns
+    assert written.box.lower.size == written.problem.mip.n_columns
+    assert dt.solve(problem, time_limit=60.0, log=False).status == "optimal"
 
 
 def test_a_range_that_nobody_knows_leaves_trees_as_functions():

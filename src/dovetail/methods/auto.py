@@ -92,7 +92,7 @@ def _by_tree_rows(context: SolveContext) -> SolveContext:
 
 def _without_blocks(context: SolveContext) -> MethodOutcome:
     """Trees that read each other, all of them written out."""
-    box = propagate(context.problem.mip.minimised())
+    box = propagate((context.relaxed or context.problem).mip.minimised())  # holds the points of both
     context.monitor.fact("plan", "one exact MIP: all trees became rows")
     with context.monitor.part("exact MIP of trees") as part:
         written = Reformulated.start(context.problem, box, context.relaxed)

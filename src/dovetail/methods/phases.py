@@ -38,6 +38,7 @@ from dovetail.methods.split_mip import SplitMip
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.method import template_prices
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
+from dovetail.reformulations.tree_splits import MOST_CUTS
 from dovetail.run.context import Method
 
 MANY_COMPONENTS = 200
@@ -72,8 +73,6 @@ FIRST_CELLS_SHARE, CELLS_SHARE, LAST_CELLS_SHARE = 0.03, 0.15, 1.0
 CELL_COLUMNS_SHARE = 0.8
 """Of the time left: it gives up soon where no box can be closed, and where they can, nothing else gets as far
 (water)."""
-MOST_CUTS = 5_000
-"""Binaries of trees as rows: with more, engines find no point in a minute."""
 FIRST_BOXES_SHARE, WINDOWS_SHARE = 0.1, 0.25
 """Of the time left: where boxes close at once nothing else is needed; windows find what descents miss."""
 BOXES_SHARE, ROOT_SHARE, SPLITS_SHARE = 0.4, 0.05, 0.5

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dovetail.analysis.tree_problem import TreeSample
+from dovetail.bounds.box import UNIT
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.class_rounding import logit
 from dovetail.core.mip import SMALLEST
@@ -24,10 +25,13 @@ class Weights(NamedTuple):
     """The first leaf of each tree."""
 
     def ranges(self) -> tuple[FloatArray, FloatArray]:
-        """(scores,) least and largest sums."""
-        least = np.minimum.reduceat(self.value, self.starts, axis=0).sum(axis=0)
-        most = np.maximum.reduceat(self.value, self.starts, axis=0).sum(axis=0)
-        return self.base + least, self.base + most
+        """(scores,) least and largest sums, of all entries or of those that engines keep, rounded outward."""
+        least, most = (
+            end.reduceat(self.value, self.starts, axis=0).sum(axis=0) for end in (np.minimum, np.maximum)
+        )
+        size = np.abs(self.base) + np.maximum.reduceat(np.abs(self.value), self.starts, axis=0).sum(axis=0)
+        room = self.unsaid(self.value) + 2.0 * UNIT * (self.starts.size + 2) * size
+        return self.base + least - room, self.base + most + room
 
     def unsaid(self, entries: FloatArray) -> FloatArray:
         """What those of (leaves, ...) entries that engines would drop can add up to."""
@@ -92,6 +96,8 @@ def _one_class(writer: Writer, weights: Weights, y: int, cuts: tuple[float, floa
         writer.row([y], np.ones(1), known, known)
         return
     least, most = max(low, min(below, high)), min(high, max(above, low))
+    if high - most < SMALLEST:  # an entry that engines would drop, and scores above `most` with it
+        most = high
     columns, score = np.append(weights.columns, y), weights.value[:, 0]
     # score >= low (1 - y) + least y,   score <= high y + most (1 - y)
     writer.row(columns, np.append(score, low - least), low - base, np.inf)
@@ -106,8 +112,9 @@ def _largest(writer: Writer, weights: Weights, outputs: IntArray, room: FloatArr
         for j in range(outputs.size):
             if j != k:
                 entries = weights.value[:, k] - weights.value[:, j]
-                ahead = -(room[k] + room[j] + float(weights.unsaid(entries)))
-                least = min(low[k] - high[j], ahead)
+                unsaid = float(weights.unsaid(entries))
+                ahead = -(room[k] + room[j] + unsaid)
+                least = min(low[k] - high[j] - unsaid, ahead)
                 # score_k - score_j >= least (1 - y) + ahead y
                 writer.row(
                     np.append(weights.columns, y),

@@ -12,17 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.analysis.boxes import input_box
-from dovetail.analysis.tree_problem import MOST_LEAVES, in_cells, loosened
+from dovetail.analysis.tree_problem import MOST_LEAVES, TreeProblem, in_cells, loosened
 from dovetail.bounds.box import Box
 from dovetail.core.problem import Problem
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.reformulations.chained_box import chained_box
 from dovetail.reformulations.reformulated import Reformulated
-from dovetail.reformulations.tree_splits import TreeSplits
+from dovetail.reformulations.tree_splits import MOST_CUTS, TreeSplits
 from dovetail.run.context import SolveContext
-
-MOST_CUTS = 5_000
-"""With more binaries engines find no point in a minute, and networks wait for them."""
 
 
 def may_have_tree_rows(problem: Problem) -> bool:
@@ -43,14 +40,17 @@ class TreeRows:
 
     def apply(self, given: Reformulated) -> Reformulated | None:
         """The problem with its trees as rows, and what bounds are proved of; None where that is too much."""
-        ensembles = _ensembles(given.problem)
+        problem, ensembles = given.problem, _ensembles(given.problem)
         if ensembles is None:
             return None
-        problem = given.problem
         loose = problem.derived(loosened(problem), problem.blocks)
-        bounds = Reformulated.start(loose, chained_box(loose, self.box, ensembles))
-        relaxed = _written(bounds, ensembles, margin=False)
-        points = None if relaxed is None else _written(given, ensembles, margin=True)
+        box = chained_box(loose, self.box, ensembles)
+        trees = _in_cells(loose, ensembles, box)
+        if trees is None:
+            return None
+        # both are cut within the same box, so that they have the same columns
+        relaxed = TreeSplits(trees).apply(Reformulated.start(loose, box))
+        points = TreeSplits(trees, margin=True).apply(given)
         return None if points is None else replace(points, relaxed=relaxed, known_box=None)
 
 
@@ -74,14 +74,11 @@ def _ensembles(problem: Problem) -> dict[str, TreeEnsemble] | None:
     return found if found and leaves <= MOST_LEAVES else None
 
 
-def _written(given: Reformulated, ensembles: dict[str, TreeEnsemble], *, margin: bool) -> Reformulated | None:
-    problem = given.problem
+def _in_cells(problem: Problem, ensembles: dict[str, TreeEnsemble], box: Box) -> TreeProblem | None:
+    """The trees of a problem in a box; None where an input has no end, or cuts are too many."""
     own = tuple(block for block in problem.blocks if block.name in ensembles)
-    box = chained_box(problem, given.box, ensembles)
     alone = problem.derived(problem.mip, own)
     if not np.all(box.finite[alone.inputs]):
         return None
     trees = in_cells(alone, [ensembles[block.name] for block in own], box)
-    if trees.cells.cuts > MOST_CUTS:
-        return None
-    return TreeSplits(trees, margin=margin).apply(given)
+    return trees if trees.cells.cuts <= MOST_CUTS else None

@@ -27,6 +27,9 @@ from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.tree_outputs import Weights, writable, write_outputs
 from dovetail.reformulations.writer import Writer
 
+MOST_CUTS = 5_000
+"""Binaries of all inputs: with more, engines find no point in a minute. Those who would write them ask."""
+
 
 @dataclass(frozen=True, eq=False)
 class TreeSplits:
@@ -63,7 +66,12 @@ class _Writing:
             self._cuts(place)
         weights = [self._sample(sample) for sample in self._trees.samples]
         mip, host = self._given.problem.mip, self._trees.host
-        held = replace(mip, lower=host.lower, upper=host.upper, integer=host.integer)
+        held = replace(
+            mip,
+            lower=np.where(host.integer, host.lower, np.clip(mip.lower, host.lower, host.upper)),
+            upper=np.where(host.integer, host.upper, np.clip(mip.upper, host.lower, host.upper)),
+            integer=host.integer,
+        )  # where points are looked for, bounds of their own may be tighter than those of the cells
         note = (
             f"tree ensembles as rows: {several(self._binaries.size, 'cut')}, "
             f"{sum(part.columns.size for part in weights):,} leaves"

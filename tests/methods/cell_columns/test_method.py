@@ -8,9 +8,11 @@ import dovetail as dt
 from dovetail.analysis.components import components
 from dovetail.analysis.tree_problem import loose_tree_problem, tree_ensembles
 from dovetail.methods.cell_columns import CellColumns
+from dovetail.methods.cell_columns.choice import Choice, Priced
 from dovetail.methods.cell_columns.component import tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.split_mip import SplitMip
+from dovetail.run.engine import MipStatus
 from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.tree_problems import enumerated, random_problem
@@ -19,7 +21,7 @@ SEEDS = 600 if FULL else 20
 """That are looked through for problems of two samples."""
 
 
-def plant(samples=4, budget=1.5, seed=3):
+def plant(samples=4, budget=1.5, seed=3, least=0.0):
     """Samples of four features that may be moved, at a budget for each feature, to be of class 1."""
     from sklearn.ensemble import GradientBoostingClassifier
 
@@ -37,7 +39,7 @@ def plant(samples=4, budget=1.5, seed=3):
         A,
         np.concatenate([given.ravel(), np.full(d, -np.inf)]),
         np.concatenate([given.ravel(), np.full(d, 0.1 * budget)]),
-        np.repeat([0.0, -np.inf, 0.0], [n, size, 2 * size]),
+        np.repeat([least, -np.inf, 0.0], [n, size, 2 * size]),
         np.repeat([1.0, np.inf], [n, 3 * size]),
         sense="max",
     )
@@ -117,6 +119,19 @@ def test_a_small_plant_is_proved_as_others_prove_it(water):
     assert ours.status == theirs.status == "optimal"
     assert ours.objective == theirs.objective
     assert 0 < ours.objective < 4
+
+
+def test_that_there_is_no_point_is_proved_and_ends_the_solve():
+    """All samples are to be of class 1, and none may be moved."""
+    result = dt.solve(plant(budget=0.0, least=1.0), CellColumns(), time_limit=60.0, log=False)
+    assert result.x is None and result.status == "no_solution"
+    assert "there is no solution" in result.message
+
+
+def test_an_lp_that_ends_early_proves_nothing(water, monkeypatch):
+    monkeypatch.setattr(Choice, "prices", lambda self, budget, settings: Priced(MipStatus.LIMIT))
+    result = dt.solve(water, CellColumns(), time_limit=60.0, log=False)
+    assert "left, " in result.message and "no choice" not in result.message
 
 
 def test_without_components_it_says_so():

@@ -12,8 +12,8 @@ from dovetail.methods.cell_branching.node import Node
 
 OPEN = 1e-10
 """Relative to max(1, |value|): float64 rounds by less, and nobody's proof hangs on that."""
-CELLS = 2**23
-"""Boxes times nodes of trees that are looked at together: 8 MB of yes and no."""
+CELLS = 2**21
+"""Boxes times nodes of trees times scores that are looked at together: two arrays of 16 MB."""
 
 
 class OutputRanges:
@@ -33,20 +33,33 @@ class OutputRanges:
             for number in range(len(self._trees.samples)) if place is None else self._reading[place]:
                 todo.setdefault(number, []).append(node)
         for number, boxes in todo.items():
-            some = max(1, CELLS // self._trees.samples[number].boxes.ensemble.feature.size)
-            for begin in range(0, len(boxes), some):
-                self._tighten(number, boxes[begin : begin + some])
+            self._tighten(number, boxes)
 
     def _tighten(self, number: int, nodes: list[Node]) -> None:
         sample = self._trees.samples[number]
         low, high = np.array([node.low for node in nodes]), np.array([node.high for node in nodes])
-        reach = sample.boxes.reachable(low, high)
-        least, most = output_range(sample, reach, high)
+        reach, least, most = ranges_in(sample, low, high)
         for k, node in enumerate(nodes):
             columns = sample.outputs
             node.lower[columns] = np.maximum(node.lower[columns], least[k])
             node.upper[columns] = np.minimum(node.upper[columns], most[k])
             node.reach[number] = reach[k]
+
+
+def ranges_in(sample: TreeSample, low: IntArray, high: IntArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """(N, leaves) what boxes of cells (N, J) reach, (N, outputs) their least and largest output columns.
+
+    A few boxes at a time: of a million leaves a hundred boxes would be a gigabyte.
+    """
+    ensemble = sample.boxes.ensemble
+    some = max(1, CELLS // (ensemble.feature.size * ensemble.value.shape[1]))
+    parts = []
+    for begin in range(0, max(len(low), 1), some):
+        few = slice(begin, begin + some)
+        reach = sample.boxes.reachable(low[few], high[few])
+        parts.append((reach, *output_range(sample, reach, high[few])))
+    reach, least, most = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return reach, least, most
 
 
 def output_range(sample: TreeSample, reach: BoolArray, cells: IntArray) -> tuple[FloatArray, FloatArray]:

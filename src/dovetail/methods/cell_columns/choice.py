@@ -9,17 +9,33 @@ that box does: what the LP or the MIP proves is a bound of the problem.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from dovetail.analysis.components import Components
+from dovetail.bounds.confirmed import EngineSettings
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.mip import SMALLEST, Mip
+from dovetail.core.errors import EngineError
+from dovetail.core.mip import LARGEST, SMALLEST, Mip
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
+
+NOTHING = 1e-12
+"""A price of the cost that is none: there are engines' roundings, and nothing to divide by."""
+
+
+class Priced(NamedTuple):
+    """What an LP says."""
+
+    status: MipStatus
+    """Of a failed engine, as of one without time: LIMIT."""
+    prices: FloatArray | None = None
+    """(R,) never negative; None where the LP has no solution."""
+    value: float = -np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +86,49 @@ class Choice:
             offset=host.offset,
         )
 
-    def prices(self, budget: Budget, seed: int, threads: int) -> FloatArray | None:
-        """(R,) of the coupling rows, never negative, by the LP; None where it has no solution, or no time."""
+    def prices(self, budget: Budget, settings: EngineSettings) -> Priced:
+        """Of the coupling rows, by the LP."""
         mip = self.mip
-        live = LoadedHighs(Program.of(mip.relaxed()), seed=seed, threads=threads)
-        live.set_objective(mip.cost, mip.offset)
-        status, _, _ = live.run(budget, 0.0)
-        if status is not MipStatus.OPTIMAL:
+        return self._priced(mip, mip.n_rows - self.h.size, budget, settings)
+
+    def load_prices(self, cost: float, budget: Budget, settings: EngineSettings) -> FloatArray | None:
+        """(R,) prices where no row is scarce: those of the choice up to `cost` that fills the rows least.
+
+            min t    s.t.  G shared + uses'theta <= h + t size of h,  shared cost + cost'theta <= cost
+
+        What fills rows that still have room says where to look closer before they have none. None where rows
+        do not hang on the cost.
+        """
+        mip, first = self.mip, self.mip.n_rows - self.h.size
+        costs = np.where(np.abs(mip.cost) < SMALLEST, 0.0, mip.cost)
+        if np.max(np.abs(costs), initial=0.0) > LARGEST:
             return None
-        return np.maximum(0.0, -live.row_duals()[mip.n_rows - self.h.size :])
+        load = np.concatenate([np.zeros(first), -np.maximum(1.0, np.abs(self.h))])
+        loaded = Mip(
+            np.append(np.zeros(mip.n_columns), 1.0),
+            sp.csr_array(sp.block_array([[mip.A, load[:, None]], [costs[None], None]], format="csr")),
+            np.append(mip.row_lower, -np.inf),
+            np.append(mip.row_upper, cost - mip.offset),
+            np.append(mip.lower, -np.inf),
+            np.append(mip.upper, np.inf),
+        )
+        found = self._priced(loaded, first, budget, settings)
+        if found.prices is None or found.prices[-1] <= NOTHING:
+            return None
+        return np.asarray(found.prices[:-1] / found.prices[-1])
+
+    @staticmethod
+    def _priced(mip: Mip, first: int, budget: Budget, settings: EngineSettings) -> Priced:
+        """Of the rows from `first` on."""
+        try:
+            live = LoadedHighs(Program.of(mip.relaxed()), seed=settings.seed, threads=settings.threads)
+            live.set_objective(mip.cost, mip.offset)
+            status, _, value = live.run(budget, 0.0)
+            if status is not MipStatus.OPTIMAL:
+                return Priced(status)
+            return Priced(status, np.maximum(0.0, -live.row_duals()[first:]), value)
+        except EngineError:
+            return Priced(MipStatus.LIMIT)
 
     def chosen(self, x: FloatArray) -> IntArray:
         """(components,) the box of each with most weight at a point of the program."""

@@ -19,7 +19,7 @@ from dovetail.analysis.tree_problem import TreeProblem, in_cells
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.methods.cell_branching.ranges import output_range
+from dovetail.methods.cell_branching.ranges import ranges_in
 from dovetail.methods.cell_columns.interval_rows import IntervalRows, Propagation
 
 
@@ -58,7 +58,7 @@ class TreeComponent:
         lower[:, own] = np.maximum(lower[:, own], cells.low[cells.first[:-1] + low])
         upper[:, own] = np.minimum(upper[:, own], cells.high[cells.first[:-1] + high])
         for sample in self.trees.samples:
-            least, most = output_range(sample, sample.boxes.reachable(low, high), high)
+            _, least, most = ranges_in(sample, low, high)
             columns = sample.outputs
             lower[:, columns] = np.maximum(lower[:, columns], least)
             upper[:, columns] = np.minimum(upper[:, columns], most)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dovetail.bounds.box import UNIT
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.errors import EngineError
 from dovetail.methods.cell_columns.component import TreeComponent
 from dovetail.methods.cell_columns.cutting import cuts_of, widest
 from dovetail.methods.cell_descent.descent import Descent
@@ -33,6 +35,7 @@ class Frontier:
         self._lower, self._upper = host.lower[None].copy(), host.upper[None].copy()
         self.use, empty = component.bounded(self.low, self.high, self._lower, self._upper)
         self.closed: BoolArray = np.zeros(1, dtype=bool)
+        self.ever_closed = False
         self.points: list[FloatArray] = []
         """True ones (columns of the component), integers aside, that were met."""
         self.used: FloatArray = np.empty((0, self.use.shape[1]))
@@ -54,8 +57,10 @@ class Frontier:
         self.use, self.closed = self.use[which], self.closed[which]
 
     def keys(self, prices: FloatArray) -> FloatArray:
-        """(boxes,) what each costs at least at (R,) prices of the coupling rows."""
-        return np.asarray(self.use[:, 0] + self.use[:, 1:] @ prices)
+        """(boxes,) what each costs at least at (R,) prices of the coupling rows, rounded down."""
+        cost, used = self.use[:, 0], self.use[:, 1:]
+        size = np.abs(cost) + np.abs(used) @ prices
+        return np.asarray(cost + used @ prices - 2.0 * UNIT * (self.use.shape[1] + 1) * size)
 
     def least_active(self, prices: FloatArray, budget: Budget) -> FloatArray:
         """The component's point that uses least of the coupling rows, integers and trees left aside."""
@@ -72,7 +77,10 @@ class Frontier:
         """
         key = np.where(self.closed, np.inf, self.keys(prices))
         boxes = np.argsort(key, kind="stable")[:count]
-        boxes = boxes[np.isfinite(key[boxes])]
+        self.look_into(boxes[np.isfinite(key[boxes])], prices, rest, budget)
+
+    def look_into(self, boxes: IntArray, prices: FloatArray, rest: FloatArray, budget: Budget) -> None:
+        """Close or cut these open boxes (see `refine`)."""
         if boxes.size == 0:
             return
         price = self._component.prices_of @ np.concatenate([[1.0], prices])
@@ -85,8 +93,9 @@ class Frontier:
         for k in np.flatnonzero(place < 0):
             if not self._close(int(boxes[k]), cuts.cells[k], price, budget):
                 place[k], after[k] = widest(self.low[boxes[k]], self.high[boxes[k]])
-        self._cut(boxes[place >= 0], place[place >= 0], after[place >= 0])
-        self._drop_dominated()
+        gone = self._stood_for(boxes[place < 0])
+        cut = (place >= 0) & ~gone[boxes]
+        self._cut(boxes[cut], place[cut], after[cut], gone)
 
     def _close(self, k: int, cells: IntArray, price: FloatArray, budget: Budget) -> bool:
         """Whether a point in these cells uses next to no more than the box does, or there are no others."""
@@ -95,6 +104,7 @@ class Frontier:
         if used is not None:
             close |= np.all(used <= self.use[k] + CLOSE * (1.0 + np.abs(self.use[k])))
         self.closed[k] = close
+        self.ever_closed |= bool(close)
         return bool(close)
 
     def met(self, cells: IntArray, price: FloatArray, budget: Budget) -> FloatArray | None:
@@ -130,14 +140,19 @@ class Frontier:
     def _solved(
         self, bounds: tuple[FloatArray, FloatArray], price: FloatArray, budget: Budget
     ) -> FloatArray | None:
-        self._live.set_bounds(*bounds)
-        self._live.set_objective(price, 0.0)
-        _, x, _ = self._live.run(budget, 0.0)
+        """The cheapest point within bounds; None where there is none, or HiGHS fails: it is only a point."""
+        try:
+            self._live.set_bounds(*bounds)
+            self._live.set_objective(price, 0.0)
+            _, x, _ = self._live.run(budget, 0.0)
+        except EngineError:
+            return None
         return x
 
-    def _cut(self, parents: IntArray, place: IntArray, after: IntArray) -> None:
-        """Both halves of each, in the place of the whole."""
+    def _cut(self, parents: IntArray, place: IntArray, after: IntArray, gone: BoolArray) -> None:
+        """Both halves of each, in the place of the whole; boxes that are `gone` (boxes,) are forgotten."""
         if parents.size == 0:
+            self.keep(~gone)
             return
         twice = np.repeat(parents, 2)
         low, high = self.low[twice], self.high[twice]
@@ -147,7 +162,7 @@ class Frontier:
         use, empty = self._component.bounded(low, high, lower, upper)
         use = np.maximum(use, self.use[twice])
         new = ~empty & ~self._dominated(use)
-        old = np.ones(self.size, dtype=bool)
+        old = ~gone
         old[parents] = False
         self.keep(old)
         self.low, self.high = np.concatenate([self.low, low[new]]), np.concatenate([self.high, high[new]])
@@ -159,11 +174,17 @@ class Frontier:
     def _dominated(self, use: FloatArray) -> BoolArray:
         """(N,) which use no less of anything than some closed box."""
         known = self.use[self.closed]
-        return np.asarray(np.any(np.all(known[:, None] <= use[None], axis=2), axis=0))
+        return np.array([bool(np.any(np.all(known <= one, axis=1))) for one in use], dtype=bool)
 
-    def _drop_dominated(self) -> None:
-        """Boxes that a closed one stands for; of closed ones that are the same the first stays."""
-        known, number = np.flatnonzero(self.closed), np.arange(self.size)
-        below = np.all(self.use[known][:, None] <= self.use[None], axis=2)
-        same = np.all(self.use[known][:, None] == self.use[None], axis=2) & self.closed
-        self.keep(~np.any(below & np.where(same, known[:, None] < number, True), axis=0))
+    def _stood_for(self, closed: IntArray) -> BoolArray:
+        """(boxes,) which use no less of anything than one of those that were closed just now.
+
+        All others have been held against those closed before. Of closed ones that are the same the first
+        stays.
+        """
+        gone, number = np.zeros(self.size, dtype=bool), np.arange(self.size)
+        for k in closed:
+            below = np.all(self.use[k] <= self.use, axis=1)
+            same = self.closed & np.all(self.use[k] == self.use, axis=1)
+            gone |= below & np.where(same, k < number, True)
+        return gone

@@ -2,9 +2,11 @@
 
     repeat
         LP:      one box for each component, in parts, within the coupling rows   ->  prices, and a bound
+                 (no row is scarce: prices of the choice that fills the rows least)
         leave out boxes that cost more at these prices than the best point leaves
         cut the cheapest open boxes of each component; close those whose cheapest corner is a true point
-    now and then, and when no box is open: the same with whole boxes, a small MIP   ->  points, and a bound
+    now and then: the same with whole points, a small MIP                     ->  points
+    with few boxes left, or none open: with whole boxes                       ->  a bound, and boxes to cut
 
 Idea: what a sample costs the others is all that counts, and of its thousands of boxes few are not dominated
 by others in that. The boxes last whatever the prices are, so that a round costs an LP. Weakness: the least
@@ -28,31 +30,35 @@ from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
-from dovetail.methods.cell_columns.choice import Choice
+from dovetail.methods.cell_columns.choice import Choice, Priced
 from dovetail.methods.cell_columns.component import TreeComponent, tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.cell_descent.method import cell_search
 from dovetail.mip import engine_for
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, Quadratic
+from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
 MOST_COMPONENTS = 500
 """Each takes some ms to begin with."""
-FEW_CUTS, TURNS = 6, 8
+FEW_CUTS, TURNS = 12, 4
 """Boxes of one component that are cut at once, and how often between two LPs, while its cheapest is open."""
 CUTS = 24
 """The same once all are closed that the prices ask for: others may still be part of something better."""
 MIP_EVERY, MIP_SECONDS = 8, 2.0
-"""Rounds between two MIPs for points, and the longest of one."""
+"""Rounds between two MIPs for points, twice as many after one that found nothing, and the longest of one."""
+FEW_BOXES = 1_250
+"""Of all components: a MIP over them takes seconds, open ones or not. It has as long as all before it."""
+FREE = 1e-9
+"""Relative to 1 + |cost|: a coupling row that is worth no more than this is not scarce."""
 EVEN = 1e-3
 """What coupling rows without a price count for beside the cost: they may have one in the next round."""
 DESCENTS_SHARE = 0.1
 """Of the time left, for descents before such a MIP: where trees are many no box is closed in time."""
 PATIENCE = 8
-"""Rounds without a single box that could be closed: with hundreds of trees none ever is."""
+"""Rounds until the first box is closed, at most: with hundreds of trees none ever is."""
 MOST_BOXES = 200_000
 """Of all components: a GB, and LPs of seconds."""
 LP_BOXES = 40
@@ -62,6 +68,7 @@ STEP, HALF = 1.0 - 1e-6, 0.5
 GAP = 1e-9
 """Asked of the engine, as in `exact_mip`."""
 NONE = "cell columns: no components of tree ensembles that share rows"
+NO_POINT = "cell columns: there is no solution: no boxes of the components fit together, proved by an LP"
 
 
 def tree_parts(context: SolveContext) -> Components | None:
@@ -114,46 +121,74 @@ class _Run:
         self._step = objective_step(trees.host, trees.host.integer)
         self._rest = [frontier.least_active(self._even, context.budget) for frontier in self.frontiers]
         self._prices = self._even
+        """What bounds are proved by."""
+        self._guide = self._even
+        """What is looked for by."""
         self._bound = -np.inf
+        self._rounds, self._next_offer, self._wait = 0, 0, MIP_EVERY
+        self._settled, self._clock, self._next_proof = False, Budget(), 0.0
 
     def run(self, context: SolveContext) -> MethodOutcome:
         """The loop, from where it was."""
         self._context, progress, done = context, Progress(context), False
         while not (context.over or done):
-            if any(frontier.size == 0 for frontier in self.frontiers) or not self._price():
+            status = MipStatus.INFEASIBLE if self._lacks_boxes else self._price()
+            if status is MipStatus.INFEASIBLE:
                 return self._nothing_left(progress)
+            if status is not MipStatus.OPTIMAL:  # no time, no end of a shared column, or an engine's failure
+                break
             self._leave_out()
-            if any(frontier.size == 0 for frontier in self.frontiers):
+            if self._lacks_boxes:
                 continue
             done = all(np.all(frontier.closed) for frontier in self.frontiers)
-            if done or progress.done % MIP_EVERY == 0:
-                self._descend(context.budget.part(DESCENTS_SHARE * context.budget.left))
-                self._offer(context.budget.part(MIP_SECONDS))
+            if done or self._rounds >= self._next_offer:
+                self._look_for_points()
             if done:
-                self._prove()
-            else:
+                self._prove(context.budget)
+            elif self._settled and self._boxes <= FEW_BOXES and self._clock.seconds >= self._next_proof:
+                began = self._clock.seconds
+                self._prove(context.budget.part(max(MIP_SECONDS, began)))
+                self._next_proof = 2.0 * self._clock.seconds - began
+            if not done:
                 self._refine()
+            self._rounds += 1
             progress.record(self._bound)
-            done |= sum(frontier.size for frontier in self.frontiers) > MOST_BOXES
-            closes = any(np.any(frontier.closed) for frontier in self.frontiers)
-            done |= progress.done >= PATIENCE and not closes
-        boxes = sum(frontier.size for frontier in self.frontiers)
+            done |= self._boxes > MOST_BOXES
+            done |= self._rounds >= PATIENCE and not any(frontier.ever_closed for frontier in self.frontiers)
         closed = sum(int(frontier.closed.sum()) for frontier in self.frontiers)
-        message = f"cell columns: {several(boxes, 'box', 'boxes')} left, {closed:,} of them closed"
+        message = f"cell columns: {several(self._boxes, 'box', 'boxes')} left, {closed:,} of them closed"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
+    @property
+    def _boxes(self) -> int:
+        return sum(frontier.size for frontier in self.frontiers)
+
+    @property
+    def _lacks_boxes(self) -> bool:
+        """Whether a component has none left."""
+        return any(frontier.size == 0 for frontier in self.frontiers)
+
+    @property
+    def _settings(self) -> EngineSettings:
+        return EngineSettings(self._context.seed, self._context.threads)
+
     def _nothing_left(self, progress: Progress) -> MethodOutcome:
-        """No choice of boxes is left: none is better than the best point, if that is proved."""
-        choice, target = self._choice([f.use for f in self.frontiers]), self._target
+        """No choice of boxes is left: none is better than the best point, and without one there is none, if
+        that is proved."""
+        context, choice, target = self._context, self._choice([f.use for f in self.frontiers]), self._target
         infeasible = choice is None
         if choice is not None:
             mip = choice.mip
-            lp = SafeLp(mip, seed=self._context.seed, threads=self._context.threads)
-            infeasible = lp.minimise(mip.cost, mip.offset, self._context.budget).bound == np.inf
+            with context.stopwatch.measure("engine"):
+                lp = SafeLp(mip, seed=context.seed, threads=context.threads)
+                infeasible = lp.minimise(mip.cost, mip.offset, context.budget).bound == np.inf
+        message = "cell columns: no choice of boxes is left"
         if infeasible and np.isfinite(target):
             self._raise(target)
-        message = "cell columns: no choice of boxes is left"
-        return MethodOutcome(self._context.over or StopReason.STALLED, progress.done, message)
+        elif infeasible:
+            context.budget.stop(StopReason.STALLED)
+            message = NO_POINT
+        return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
     def _choice(self, uses: list[FloatArray]) -> Choice | None:
         """Of such uses; None where a component has none."""
@@ -171,22 +206,26 @@ class _Run:
         better = max(self._step * STEP, HALF * optimality_gap(mip, incumbent.objective))
         return float(mip.sign * incumbent.objective - better)
 
-    def _price(self) -> bool:
-        """Prices of the LP over the boxes that are cheapest at those before; whether it has a solution."""
-        keys = [frontier.keys(self._prices) for frontier in self.frontiers]
+    def _price(self) -> MipStatus:
+        """Prices of the LP over the boxes that are cheapest at those before; how it ended."""
+        keys, context = [frontier.keys(self._guide) for frontier in self.frontiers], self._context
         few = [np.argsort(key, kind="stable")[:LP_BOXES] for key in keys]
-        choice = self._choice([f.use[some] for f, some in zip(self.frontiers, few, strict=True)])
-        context = self._context
-        if choice is None:
-            return False
-        with context.stopwatch.measure("engine"):
-            prices = choice.prices(context.budget, context.seed, context.threads)
-        if prices is None:  # the few may not fit, where all of them do
-            choice = self._choice([frontier.use for frontier in self.frontiers])
-            prices = None if choice is None else choice.prices(context.budget, context.seed, context.threads)
-        if prices is not None:
-            self._prices = prices
-        return prices is not None
+        priced = Priced(MipStatus.INFEASIBLE)
+        # the few may not fit, where all of them do
+        for which in (few, [np.arange(frontier.size) for frontier in self.frontiers]):
+            choice = self._choice([f.use[some] for f, some in zip(self.frontiers, which, strict=True)])
+            if choice is None or priced.status is not MipStatus.INFEASIBLE:
+                continue
+            with context.stopwatch.measure("engine"):
+                priced = choice.prices(context.budget, self._settings)
+                if priced.prices is None:
+                    continue
+                self._prices = self._guide = priced.prices
+                if np.max(self._prices / self._even, initial=0.0) <= FREE * (1.0 + abs(priced.value)):
+                    cost = priced.value + FREE * (1.0 + abs(priced.value))
+                    loads = choice.load_prices(cost, context.budget, self._settings)
+                    self._guide = self._prices if loads is None else loads
+        return priced.status
 
     def _leave_out(self) -> None:
         """A bound at the prices (weak duality); and boxes that nothing better than the best point uses."""
@@ -210,7 +249,7 @@ class _Run:
 
     def _refine(self) -> None:
         """Components whose cheapest box is open, for a while; where it is closed everywhere, all of them."""
-        prices, budget, exact = self._prices + EVEN * self._even, self._context.budget, True
+        prices, budget, self._settled = self._looked_for, self._context.budget, True
         for frontier, rest in zip(self.frontiers, self._rest, strict=True):
             for _ in range(TURNS):
                 if (
@@ -219,15 +258,27 @@ class _Run:
                     or frontier.closed[np.argmin(frontier.keys(prices))]
                 ):
                     break
-                exact = False
+                self._settled = False
                 frontier.refine(FEW_CUTS, prices, rest, budget)
-        for frontier, rest in zip(self.frontiers, self._rest, strict=True) if exact else ():
+        for frontier, rest in zip(self.frontiers, self._rest, strict=True) if self._settled else ():
             if not self._context.over:
                 frontier.refine(CUTS, prices, rest, budget)
 
+    @property
+    def _looked_for(self) -> FloatArray:
+        return np.asarray(self._guide + EVEN * self._even)
+
+    def _look_for_points(self) -> None:
+        """Descents, and a MIP over all points that are known; twice as seldom while that finds nothing."""
+        context, before = self._context, self._context.incumbent.x
+        self._descend(context.budget.part(DESCENTS_SHARE * context.budget.left))
+        self._offer(context.budget.part(MIP_SECONDS))
+        self._wait = MIP_EVERY if context.incumbent.x is not before else 2 * self._wait
+        self._next_offer = self._rounds + self._wait
+
     def _descend(self, budget: Budget) -> None:
         """Points of components whose cheapest box is open: what is cheap there nobody knows yet."""
-        prices, known = self._prices + EVEN * self._even, self._context.incumbent.x
+        prices, known = self._looked_for, self._context.incumbent.x
         for component, frontier in zip(self._components, self.frontiers, strict=True):
             if budget.over:
                 return
@@ -236,16 +287,24 @@ class _Run:
             if not frontier.closed[np.argmin(frontier.keys(prices))]:
                 frontier.descend(prices, budget)
 
-    def _prove(self) -> None:
-        """All boxes are closed: what the best choice of them costs is a bound."""
+    def _prove(self, budget: Budget) -> None:
+        """What the best choice of boxes costs is a bound; open boxes of it are looked into."""
         choice, context = self._choice([frontier.use for frontier in self.frontiers]), self._context
-        answer = None if choice is None else self._solved(choice, np.inf, context.budget)
+        answer = None if choice is None else self._solved(choice, np.inf, budget)
         if choice is None or answer is None:
             return
-        settings, target = EngineSettings(context.seed, context.threads), self._target
+        target = self._target
         with context.stopwatch.measure("engine"):
-            found = stands(choice.mip, answer, settings, context.budget, target)
+            found = stands(choice.mip, answer, self._settings, budget, target)
         self._raise(min(found.bound, target))
+        if answer.x is None or answer.value > target:
+            return
+        first = 0
+        for frontier, rest, box in zip(self.frontiers, self._rest, choice.chosen(answer.x), strict=True):
+            size = frontier.size
+            if not frontier.closed[box - first]:
+                frontier.look_into(np.array([box - first]), self._looked_for, rest, context.budget)
+            first += size
 
     def _offer(self, budget: Budget) -> None:
         """The best choice of true points, and the best point in their cells."""

@@ -19,14 +19,11 @@ from dovetail.methods.quadratic_mip.curve import Curve
 from dovetail.methods.split_mip import split_form
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, relu_plan
-from dovetail.reformulations.tree_splits import TreeSplits, cells_of
+from dovetail.reformulations.tree_splits import MOST_CUTS, TreeSplits, cells_of
 from dovetail.run.context import SolveContext
 
 FACTORED = 1e-13
 """What factors of a matrix may be off by, relative to its largest number: a thousand roundings."""
-
-MOST_CUTS = 5_000
-"""Binaries of trees as rows: with more, engines find no point in a minute."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,72 @@
+"""The boxes of a component: costs rounded down, none that a closed one stands for, engines that fail."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dovetail.analysis.components import components
+from dovetail.analysis.tree_problem import loose_tree_problem, tree_ensembles
+from dovetail.core.errors import EngineError
+from dovetail.methods.cell_branching import ranges
+from dovetail.methods.cell_columns.component import tree_components
+from dovetail.methods.cell_columns.frontier import Frontier
+from dovetail.mip.loaded_highs import LoadedHighs
+from dovetail.run.budget import Budget
+from tests.contexts import context_of
+from tests.methods.cell_columns.test_method import plant
+
+PRICES = np.full(4, 0.37)
+
+
+@pytest.fixture(scope="module")
+def component():
+    problem = plant()
+    context = context_of(problem)
+    trees, ensembles = context.once(loose_tree_problem), context.once(tree_ensembles)
+    parts = components(problem)
+    return next(tree_components(trees, ensembles, parts, parts.coupling(trees.host)[0]))
+
+
+def refined(component, times):
+    frontier, budget = Frontier(component, seed=0, threads=1), Budget(60.0)
+    rest = frontier.least_active(PRICES, budget)
+    for _ in range(times):
+        frontier.refine(6, PRICES, rest, budget)
+    return frontier
+
+
+def test_no_box_costs_less_than_it_is_said_to(component):
+    frontier, prices = refined(component, 3), np.array([0.1, 1e9, 1e-9, 0.7])
+    for key, use in zip(frontier.keys(prices), frontier.use, strict=True):
+        exact = Fraction(use[0]) + sum(
+            Fraction(u) * Fraction(p) for u, p in zip(use[1:], prices, strict=True)
+        )
+        assert Fraction(key) <= exact
+
+
+def test_a_closed_box_stands_for_all_that_use_no_less(component):
+    frontier = refined(component, 30)
+    assert frontier.ever_closed and np.any(frontier.closed)
+    for k in np.flatnonzero(frontier.closed):
+        no_less = np.all(frontier.use[k] <= frontier.use, axis=1)
+        assert np.flatnonzero(no_less).tolist() == [k]
+
+
+def test_an_engine_that_fails_closes_nothing_and_ends_nothing(component, monkeypatch):
+    def failing(self, *args):
+        raise EngineError("HiGHS ended with kSolveError; no answer was taken from it.")
+
+    monkeypatch.setattr(LoadedHighs, "run", failing)
+    frontier = refined(component, 3)
+    assert frontier.points == [] and frontier.size > 1
+
+
+def test_a_few_boxes_at_a_time_are_as_all_at_once(component, monkeypatch):
+    frontier, (sample,) = refined(component, 4), component.trees.samples
+    at_once = ranges.ranges_in(sample, frontier.low, frontier.high)
+    monkeypatch.setattr(ranges, "CELLS", 1)
+    for one, other in zip(at_once, ranges.ranges_in(sample, frontier.low, frontier.high), strict=True):
+        assert np.allclose(one, other)
+    none = ranges.ranges_in(sample, frontier.low[:0], frontier.high[:0])
+    assert [len(part) for part in none] == [0, 0, 0]
