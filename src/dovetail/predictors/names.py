@@ -6,13 +6,13 @@ from typing import Any
 
 from dovetail.predictors import PREDICTORS
 
-WITH_ENCODERS = ("scikit-learn", "scalers and trees")
-"""Predictors that may begin with an encoder."""
-
 
 def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
     """By feature, the names of its categories in the order of their numbers; of most predictors none."""
-    if PREDICTORS.recognised(predictor) not in WITH_ENCODERS:
+    kind = PREDICTORS.recognised(predictor)
+    if kind == "scikit-learn searches":
+        return categories_of(getattr(predictor, "best_estimator_", None))
+    if kind != "scikit-learn":
         return {}
     from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.centroids import nearest_by_itself, own_nearness
 from dovetail.predictors.scikit_learn.encoders import Categories, categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import (
@@ -22,6 +21,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     is_a,
     last_step,
 )
+from dovetail.predictors.silence import NAMES, silenced
 
 TIE = 1e-9
 """Scores that are so close, relative to 1 + |value|, may be told apart otherwise by another order of sums."""
@@ -85,7 +85,7 @@ def _table(estimator: Any, X: FloatArray, named: dict[int, Any]) -> Any:
 
 def _asked(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
     if hasattr(estimator, "feature_names_in_") and isinstance(table, np.ndarray):
-        with without_name_warnings():
+        with silenced(NAMES):
             return _said(estimator, table)
     return _said(estimator, table)
 

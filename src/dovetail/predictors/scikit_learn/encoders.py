@@ -1,8 +1,9 @@
 """scikit-learn's encoders of categories, over features that are whole numbers.
 
 A feature whose categories are numbers holds the number itself; one whose categories are strings holds the
-place of its category in the encoder's sorted list. At whole numbers the network is exact. Between them, where
-no answer counts, it goes straight from one to the next, so that a search has a slope to follow.
+place of its category in the encoder's own list (`categories_`, sorted unless its owner gave it). At whole
+numbers the network is exact. Between them, where no answer counts, it goes straight from one to the next, so
+that a search has a slope to follow.
 """
 
 from __future__ import annotations

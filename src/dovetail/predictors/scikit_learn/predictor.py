@@ -42,7 +42,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     way_out,
 )
 from dovetail.predictors.scikit_learn.network import modules_of
-from dovetail.predictors.scikit_learn.trees_inside import is_sum_of_trees, sum_of_trees
+from dovetail.predictors.scikit_learn.trees_inside import adds_up_in_float32, is_sum_of_trees, sum_of_trees
 from dovetail.predictors.torch.module import TorchPredictor
 
 AGREEMENT = 1e-6
@@ -80,7 +80,7 @@ class ScikitLearnPredictor:
         X = X.copy()
         X[:, whole] = np.round(X[:, whole])  # they have no answer in between
         answer = self._answer(X)
-        is_float64 = answer.dtype == np.float64
+        is_float64 = answer.dtype == np.float64 and not adds_up_in_float32(self._estimator)
         self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
         if answering_method(self._estimator) == "nearness" and answer.shape[1] > 1:
             self._require_nearest(X, answer)
@@ -142,6 +142,7 @@ class ScikitLearnPredictor:
             answer = self._answer(np.zeros((1, features_of(self._estimator))))
         answers_in_float64 = answer.dtype == np.float64
         coarse = any(array.dtype == np.float32 for array in learned_arrays(self._estimator))
+        coarse = coarse or adds_up_in_float32(self._estimator)
         return FLOAT64 if answers_in_float64 and not coarse else FLOAT32
 
     @property

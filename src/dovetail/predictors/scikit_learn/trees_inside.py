@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 import numpy as np
 from torch import nn
@@ -18,22 +18,32 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.predictor import as_predictor
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors import PREDICTORS
-from dovetail.predictors.scikit_learn.estimator import is_a, is_classifier
+from dovetail.predictors.scikit_learn.estimator import all_parts, is_a, is_classifier
 from dovetail.predictors.scikit_learn.modules import Steps
 from dovetail.predictors.trees.combination import combined
 from dovetail.predictors.trees.predictor import TreePredictor
 
-LIBRARIES = ("XGBoost", "LightGBM", "scikit-learn trees")
+LIBRARIES = ("XGBoost", "LightGBM", "CatBoost", "scikit-learn trees")
 """Of the table of predictors: those that are tree ensembles."""
 
-_readers: WeakKeyDictionary[Any, TreePredictor] = WeakKeyDictionary()
-"""Of estimators that were read before: they know what was compared already, cut by cut."""
+_agreed: dict[int, TreeEnsemble] = {}
+"""By the id of an estimator that lives: its trees as they were compared last, cut by cut. (Not every
+library's estimators can be hashed.)"""
 
 
 def is_trees(estimator: Any) -> bool:
     """Whether an estimator is a tree ensemble of any library that is known."""
-    known = [PREDICTORS[name].recognises for name in LIBRARIES]
-    return any(recognises(estimator) for recognises in known if recognises is not None)
+    return any(_is_of(library, estimator) for library in LIBRARIES)
+
+
+def adds_up_in_float32(estimator: Any) -> bool:
+    """Whether there are trees of XGBoost's somewhere inside: what is made of them is no finer than they."""
+    return any(_is_of("XGBoost", part) for part in all_parts(estimator))
+
+
+def _is_of(library: str, estimator: Any) -> bool:
+    recognises = PREDICTORS[library].recognises
+    return recognises is not None and recognises(estimator)
 
 
 def trees_inside(estimator: Any, *, both_classes: bool) -> Iterator[nn.Module]:
@@ -42,12 +52,13 @@ def trees_inside(estimator: Any, *, both_classes: bool) -> Iterator[nn.Module]:
 
 
 def _flat(estimator: Any, *, both_classes: bool = False) -> TreeEnsemble:
-    predictor = _readers.get(estimator)
-    if predictor is None:
-        found = as_predictor(estimator)
-        assert isinstance(found, TreePredictor)
-        predictor = _readers[estimator] = found
+    predictor = as_predictor(estimator)
+    assert isinstance(predictor, TreePredictor)
+    predictor.agreed = _agreed.get(id(estimator))
     ensemble = predictor.trees()
+    if id(estimator) not in _agreed:
+        finalize(estimator, _agreed.pop, id(estimator), None)
+    _agreed[id(estimator)] = ensemble
     if both_classes and ensemble.outputs == 1:
         forms = predictor.describe(np.zeros((1, ensemble.features))).other_forms
         ensemble = next((form.trees() for form in forms if isinstance(form, TreePredictor)), ensemble)

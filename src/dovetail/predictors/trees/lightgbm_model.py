@@ -9,7 +9,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.name_warnings import without_name_warnings
+from dovetail.predictors.silence import NAMES, silenced
 from dovetail.predictors.trees.lightgbm_text import CLASSES, lightgbm_ensemble, objective_of
 from dovetail.predictors.trees.predictor import TreePredictor
 
@@ -45,7 +45,7 @@ class LightgbmTrees:
     def answer(self, X: FloatArray) -> FloatArray:
         """`predict_proba` of a classifier, `predict` of all others; of two classes, both."""
         asks = self._is_estimator and self.is_classifier
-        with without_name_warnings():
+        with silenced(NAMES):
             said = np.asarray(
                 self._model.predict_proba(X) if asks else self._model.predict(X), dtype=np.float64
             )

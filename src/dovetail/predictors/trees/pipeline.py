@@ -16,8 +16,8 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors import SCALERS
-from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, steps_of
+from dovetail.predictors.silence import NAMES, silenced
 from dovetail.predictors.trees.catboost_model import CatboostTrees
 from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
 from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
@@ -52,7 +52,7 @@ class PipelineTrees(ScikitLearnTrees):
         def goes_left(x: FloatArray) -> BoolArray:
             rows = np.zeros((x.size, ensemble.features))
             rows[place] = x
-            with without_name_warnings():  # the first one may have been trained on a frame
+            with silenced(NAMES):  # the first one may have been trained on a frame
                 for scaler in scalers:
                     rows = np.asarray(scaler.transform(rows), dtype=np.float64)
             return np.asarray(rows[place] <= limit)

@@ -55,7 +55,7 @@ class TreePredictor:
     def __init__(self, live: LiveTrees, *, both_classes: bool = False) -> None:
         self._live, self._both_classes = live, both_classes
         self.name = live.name
-        self._agreed: TreeEnsemble | None = None
+        self.agreed: TreeEnsemble | None = None
         """The reading that was compared last."""
 
     def predict(self, X: FloatArray) -> FloatArray:
@@ -93,8 +93,8 @@ class TreePredictor:
         """The flat form of the trees as they are now, once it agrees with the owner's answers."""
         try:
             ensemble = self._form(self._live.read())
-            if self._agreed is None or not _same(ensemble, self._agreed):
-                self._agreed = agreeing(self.name, ensemble, lambda X: self._columns(self._live.answer(X)))
+            if self.agreed is None or not _same(ensemble, self.agreed):
+                self.agreed = agreeing(self.name, ensemble, lambda X: self._columns(self._live.answer(X)))
         except UnsupportedError as reason:
             raise PredictorError(f"{reason} {self._way_out}") from reason
         except (KeyError, ValueError, IndexError, AttributeError, TypeError) as reason:
@@ -102,7 +102,7 @@ class TreePredictor:
                 raise
             why = f"{type(reason).__name__}: {reason}"
             raise PredictorError(f"{self.name} cannot be read as trees ({why}). {self._way_out}") from reason
-        return self._agreed
+        return self.agreed
 
     @property
     def _way_out(self) -> str:
@@ -128,8 +128,8 @@ class TreePredictor:
         return values[:, 1:] if one_of_two else values
 
     def _other_forms(self) -> tuple[object, ...]:
-        assert self._agreed is not None
-        if not self._live.is_classifier or self._agreed.outputs > 2:
+        assert self.agreed is not None
+        if not self._live.is_classifier or self.agreed.outputs > 2:
             return ()
         return (TreePredictor(self._live, both_classes=not self._both_classes),)
 

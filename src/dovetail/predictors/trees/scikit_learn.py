@@ -15,8 +15,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
+from dovetail.predictors.silence import NAMES, silenced
 from dovetail.predictors.trees.assembly import Tree, assembled
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.thresholds import float32_at_most
@@ -66,7 +66,7 @@ class ScikitLearnTrees:
         frames, names = sys.modules.get("pandas"), self.feature_names
         if names is not None and frames is not None:
             return np.asarray(ask(frames.DataFrame(X, columns=list(names))), dtype=np.float64)
-        with without_name_warnings():
+        with silenced(NAMES):
             return np.asarray(ask(X), dtype=np.float64)
 
     def read(self) -> TreeEnsemble:

@@ -13,7 +13,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.name_warnings import without_name_warnings
+from dovetail.predictors.silence import DEVICES, silenced
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.ubjson import parse
 from dovetail.predictors.trees.xgboost_document import CLASSES, objective_of, xgboost_ensemble
@@ -103,7 +103,7 @@ class XgboostEstimator:
     def answer(self, X: FloatArray) -> FloatArray:
         """`predict_proba` of a classifier, `predict` of all others."""
         ask = self._model.predict_proba if self.is_classifier else self._model.predict
-        with without_name_warnings():
+        with silenced(DEVICES):
             return np.asarray(ask(X, validate_features=False), dtype=np.float64)
 
     def read(self) -> TreeEnsemble:
