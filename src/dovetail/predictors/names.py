@@ -12,7 +12,7 @@ def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
     kind = PREDICTORS.recognised(predictor)
     if kind == "scikit-learn searches":
         return categories_of(getattr(predictor, "best_estimator_", None))
-    if kind != "scikit-learn":
+    if kind not in ("scikit-learn", "scikit-learn trees"):
         return {}
     from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
 

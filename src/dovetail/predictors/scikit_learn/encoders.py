@@ -106,4 +106,14 @@ def categories_read(estimator: Any) -> Categories:
     if is_a(first, *ENCODERS):
         strict = first.handle_unknown == "error"
         return {at: (categories, strict) for at, categories in enumerate(getattr(first, "categories_", ()))}
-    return {}
+    return _histogram_categories(first) if is_a(first, "BaseHistGradientBoosting") else {}
+
+
+def _histogram_categories(estimator: Any) -> Categories:
+    """What histogram gradient boosting encodes by itself; what it does not know is missing to it."""
+    chosen = getattr(estimator, "is_categorical_", None)
+    if chosen is None:
+        return {}
+    each = estimator._preprocessor.named_transformers_["encoder"].categories_
+    numbers = [np.array([one for one in names if one is not None and one == one]) for names in each]
+    return {int(at): (names, False) for at, names in zip(np.flatnonzero(chosen), numbers, strict=True)}

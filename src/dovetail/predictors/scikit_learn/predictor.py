@@ -28,6 +28,7 @@ from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.scikit_learn.answer import finds_the_nearest, own_answer
+from dovetail.predictors.scikit_learn.categories_inside import category_features
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
@@ -58,6 +59,8 @@ class ScikitLearnPredictor:
         self._estimator = estimator
         self._both_classes = both_classes
         self.name = type(estimator).__name__
+        self._categories: tuple[int, ...] = ()
+        """Features that trees inside it take for categories, once it is described."""
         self.network()  # refuses what is not trained or cannot be written
 
     def predict(self, X: FloatArray) -> FloatArray:
@@ -76,7 +79,9 @@ class ScikitLearnPredictor:
         features = features_of(self._estimator)
         if features != X.shape[1]:
             return Description(self.name, features=features)
-        seen, whole = network.describe(X), tuple(categories_read(self._estimator))
+        self._categories = tuple(category_features(self._estimator))
+        seen = network.describe(X)
+        whole = tuple(sorted({*categories_read(self._estimator), *self._categories}))
         X = X.copy()
         X[:, whole] = np.round(X[:, whole])  # they have no answer in between
         answer = self._answer(X)
@@ -196,6 +201,8 @@ class ScikitLearnPredictor:
         return values[:, 1:] if one_of_two else values
 
     def _answer(self, X: FloatArray) -> np.ndarray[Any, Any]:
+        X = np.array(X, dtype=np.float64)
+        X[:, self._categories] = np.round(X[:, self._categories])  # as encoders do
         return own_answer(self._estimator, X)
 
 

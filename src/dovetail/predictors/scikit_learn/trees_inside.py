@@ -48,10 +48,11 @@ def _is_of(library: str, estimator: Any) -> bool:
 
 def trees_inside(estimator: Any, *, both_classes: bool) -> Iterator[nn.Module]:
     """The flat form, once it agrees with the estimator; a step function."""
-    yield Steps(replace(_flat(estimator, both_classes=both_classes), in_order=False).values)
+    yield Steps(replace(flat_form(estimator, both_classes=both_classes), in_order=False).values)
 
 
-def _flat(estimator: Any, *, both_classes: bool = False) -> TreeEnsemble:
+def flat_form(estimator: Any, *, both_classes: bool = False) -> TreeEnsemble:
+    """An estimator's trees as they are now, once they agree with it."""
     predictor = as_predictor(estimator)
     assert isinstance(predictor, TreePredictor)
     predictor.agreed = _agreed.get(id(estimator))
@@ -73,18 +74,18 @@ def is_sum_of_trees(estimator: Any) -> bool:
     ):
         return False
     members = estimator.estimators_
-    return all(map(is_trees, members)) and all(_flat(one).link == "identity" for one in members)
+    return all(map(is_trees, members)) and all(flat_form(one).link == "identity" for one in members)
 
 
 def sum_of_trees(estimator: Any, *, both_classes: bool) -> TreeEnsemble:
     """As one ensemble; of two classes the second's share, unless both are meant."""
     if is_a(estimator, "_MultiOutputEstimator"):
-        side_by_side = [_flat(one) for one in estimator.estimators_]
+        side_by_side = [flat_form(one) for one in estimator.estimators_]
         return combined(side_by_side, [*_places([one.outputs for one in side_by_side])])
     given = estimator._weights_not_none
     shares = np.ones(len(estimator.estimators_)) if given is None else np.asarray(given, dtype=np.float64)
     both = both_classes and is_classifier(estimator)
-    ensembles = [_flat(one, both_classes=both) for one in estimator.estimators_]
+    ensembles = [flat_form(one, both_classes=both) for one in estimator.estimators_]
     identity = np.eye(ensembles[0].outputs)
     return combined(ensembles, [share * identity for share in shares / shares.sum()])
 

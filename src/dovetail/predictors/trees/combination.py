@@ -32,6 +32,7 @@ def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -
         roots=np.concatenate([one.roots + begin for one, begin in zip(parts, offsets, strict=True)]),
         base=np.zeros(len(weights[0])),
         dtype="float32" if any(one.dtype == "float32" for one in ensembles) else "float64",
+        categories=tuple(sorted({feature for one in ensembles for feature in one.categories})),
     )
 
 

@@ -44,6 +44,11 @@ class PipelineTrees(ScikitLearnTrees):
                     f"{', '.join(SCALERS)} can."
                 )
         ensemble = _live(last).read()
+        if scalers and ensemble.categories:
+            raise UnsupportedError(
+                f"{self.name}: feature {ensemble.categories[0]} is a category to its trees, and scaled "
+                "before them; let it pass (a ColumnTransformer with remainder='passthrough')."
+            )
         splits = np.flatnonzero(~ensemble.is_leaf & np.isfinite(ensemble.threshold))
         feature, cut = ensemble.feature[splits], ensemble.threshold[splits]
         cuts, which = np.unique(np.stack([feature.astype(np.float64), cut]), axis=1, return_inverse=True)

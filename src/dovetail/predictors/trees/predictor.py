@@ -19,7 +19,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, PredictorError, UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.trees.agreement import agreeing
+from dovetail.predictors.trees.agreement import agreeing, at_categories
 
 
 class LiveTrees(Protocol):
@@ -62,7 +62,8 @@ class TreePredictor:
         """The owner's own answer."""
         if len(X) == 0:  # which scikit-learn refuses
             return np.empty((0, self.trees().outputs))
-        return self._columns(self._live.answer(np.array(X, dtype=np.float64)))
+        known = self.agreed or self.trees()
+        return self._columns(self._live.answer(at_categories(known, np.array(X, dtype=np.float64))))
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
         """The flat form as it is now, added up in float64."""
@@ -82,6 +83,7 @@ class TreePredictor:
             features=ensemble.features,
             outputs=ensemble.outputs,
             feature_names=self._live.feature_names,
+            whole_features=ensemble.categories,
             dtypes=(ensemble.dtype,),
             ends_in_sigmoid=self._live.is_classifier,
             is_classifier=self._live.is_classifier,
@@ -139,7 +141,8 @@ def _same(one: TreeEnsemble, other: TreeEnsemble) -> bool:
     if one is other:
         return True
     arrays = ("feature", "threshold", "left", "right", "value", "roots", "base")
-    return (one.features, one.link, one.dtype) == (other.features, other.link, other.dtype) and all(
+    words = ("features", "link", "dtype", "categories")
+    return all(getattr(one, name) == getattr(other, name) for name in words) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays
     )
 

@@ -31,6 +31,7 @@ class Saved(NamedTuple):
 
     content: bytes
     rounds: int | None
+    missing: float | None
     objective: str
     ensemble: TreeEnsemble
 
@@ -41,12 +42,13 @@ class SavedTrees:
     def __init__(self) -> None:
         self.last: Saved | None = None
 
-    def of(self, booster: Any, rounds: int | None) -> Saved:
+    def of(self, booster: Any, rounds: int | None, missing: float | None = None) -> Saved:
         """Of its first rounds, or of all."""
         content = bytes(booster.save_raw("ubj"))
-        if self.last is None or (self.last.content, self.last.rounds) != (content, rounds):
+        if self.last is None or self.last[:3] != (content, rounds, missing):
             document = parse(content)
-            self.last = Saved(content, rounds, objective_of(document), xgboost_ensemble(document, rounds))
+            ensemble = xgboost_ensemble(document, rounds, missing)
+            self.last = Saved(content, rounds, missing, objective_of(document), ensemble)
         return self.last
 
 
@@ -110,12 +112,13 @@ class XgboostEstimator:
         """The rounds that its own `predict` takes."""
         if not self._trained:
             raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
-        if self._model.missing is not None and not np.isnan(self._model.missing):
-            raise UnsupportedError(
-                f"{self.name} takes {self._model.missing!r} for missing, so that it has a way of its "
-                "own through the trees; train it with missing=nan."
-            )
-        return self._saved.of(self._model.get_booster(), self._rounds).ensemble
+        return self._saved.of(self._model.get_booster(), self._rounds, self._missing).ensemble
+
+    @property
+    def _missing(self) -> float | None:
+        """A number that counts as missing, and has a way of its own through the trees."""
+        missing = self._model.missing
+        return None if missing is None or np.isnan(missing) else float(missing)
 
     @property
     def _rounds(self) -> int | None:
