@@ -3,6 +3,7 @@
 import functools
 import itertools
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -70,6 +71,17 @@ def _histogram(X, y, categories=(0, 2)):
     return HistGradientBoostingRegressor(**few, categorical_features=[*categories] or None).fit(X, y)
 
 
+def _catboost(X, y, **options):
+    import catboost
+
+    few = {"iterations": 6, "depth": 4, "verbose": False, "allow_writing_files": False, "thread_count": 1}
+    table = X.astype(object)
+    table[:, [0, 2]] = X[:, [0, 2]].astype(int)
+    return catboost.CatBoostRegressor(cat_features=[0, 2], **{"one_hot_max_size": 20, **few, **options}).fit(
+        table, y
+    )
+
+
 def _tree(X, y):
     from sklearn.tree import DecisionTreeRegressor
 
@@ -80,6 +92,13 @@ def _forest(X, y):
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(5, max_depth=6, random_state=0).fit(X, y)
+
+
+def _catboost_of_numbers(X, y):
+    import catboost
+
+    few = {"iterations": 6, "depth": 4, "verbose": False, "allow_writing_files": False, "thread_count": 1}
+    return catboost.CatBoostRegressor(nan_mode="Max", **few).fit(X, y)
 
 
 NUMBERS = {"feature_types": None, "enable_categorical": False}
@@ -99,16 +118,27 @@ WITH_HOLES = {
     "tree": _tree,
     "forest": _forest,
 }
+if FULL and find_spec("catboost") is not None:  # a hundred megabytes: not for every run
+    MODELS["CatBoost"] = _catboost
+    MODELS["CatBoost, grown"] = functools.partial(_catboost, grow_policy="Lossguide")
+    WITH_HOLES["CatBoost"] = _catboost_of_numbers
+
+
+WHOLE = {MODELS.get(name) for name in ("CatBoost", "CatBoost, grown")}
+"""Those that take no hole for a category."""
 
 
 def made(models, kind, seed, holes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        X, y = data(seed, holes and "is missing" not in kind)
+        X, y = data(seed, holes and "is missing" not in kind and models[kind] not in WHOLE)
         return models[kind](X, y)
 
 
 def answer(model, X):
+    if categorical := getattr(model, "get_cat_feature_indices", list)():
+        X = X.astype(object)
+        X[:, categorical] = X[:, categorical].astype(int)
     said = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
     return np.asarray(said, dtype=np.float64).reshape(len(X), -1)
 
@@ -283,3 +313,16 @@ def test_files_hold_categories_too(kind, tmp_path):
     assert np.allclose(loaded.predict(grid()), answer(model, grid()), rtol=0, atol=close)
     with pytest.raises(dt.PredictorError, match="feature 0 of .* whole numbers only"):
         problem_with(loaded, integer=(False, True, True, False))
+
+
+@pytest.mark.skipif("CatBoost" not in MODELS, reason="CatBoost is a hundred megabytes: make test-full")
+def test_catboost_s_other_categories_are_refused():
+    X, y = data()
+    with pytest.raises(dt.PredictorError, match="OnlineCtr .* one_hot_max_size"):
+        problem_with(_catboost(X, y, one_hot_max_size=2))
+    table = X.astype(object)
+    table[:, 0] = [f"name {int(k)}" for k in X[:, 0]]
+    table[:, 2] = X[:, 2].astype(int)
+    model = _catboost(X, y)
+    with pytest.raises(dt.PredictorError, match="feature 0 has categories that are no whole numbers"):
+        problem_with(model.fit(table, y))
