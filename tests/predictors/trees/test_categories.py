@@ -194,6 +194,14 @@ def test_a_model_trained_with_missing_values_is_taken(kind, seed):
     assert ensemble.categories == ()
 
 
+@pytest.mark.parametrize("kind", ["histogram", "tree", "forest", "LightGBM", "XGBoost"])
+def test_a_split_that_asks_only_whether_a_value_is_missing(kind):
+    """Its threshold may be infinity: all numbers go one way."""
+    X, y = data(0, True)
+    model = WITH_HOLES[kind](X, 5.0 * np.isnan(X[:, 3]) + 0.1 * np.nan_to_num(X[:, 1]))
+    require_same(model, np.random.default_rng(0).normal(size=(500, 4)))
+
+
 def test_a_zero_that_is_missing_has_a_way_of_its_own():
     """The tests above would pass without any such way if no tree had one."""
     for kind in ("XGBoost, 0 is missing", "LightGBM, 0 is missing"):
