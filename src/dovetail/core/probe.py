@@ -46,6 +46,7 @@ def accept(
         require_number(f"{name}: threshold", threshold)
     points = probe_points(mip, inputs)
     predictor, description = _fitting(name, predictor, points, inputs, outputs.shape[1])
+    classifies = classifies and not description.gives_class_number
     _require_whole(name, description, mip, inputs)
     values = _evaluate(name, predictor, points)
     if values.shape != (len(points), outputs.shape[1]):

@@ -197,7 +197,7 @@ def test_a_model_trained_with_missing_values_is_taken(kind, seed):
 @pytest.mark.parametrize("kind", ["histogram", "tree", "forest", "LightGBM", "XGBoost"])
 def test_a_split_that_asks_only_whether_a_value_is_missing(kind):
     """Its threshold may be infinity: all numbers go one way."""
-    X, y = data(0, True)
+    X, _ = data(0, True)
     model = WITH_HOLES[kind](X, 5.0 * np.isnan(X[:, 3]) + 0.1 * np.nan_to_num(X[:, 1]))
     require_same(model, np.random.default_rng(0).normal(size=(500, 4)))
 

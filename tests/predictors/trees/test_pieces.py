@@ -70,5 +70,5 @@ def test_the_same_leaf_is_reached():
 
 def test_what_grows_too_large_is_refused(monkeypatch):
     monkeypatch.setattr(pieces, "MOST_NODES", 20)
-    with pytest.raises(UnsupportedError, match="fewer categories"):
+    with pytest.raises(UnsupportedError, match="fewer rules"):
         assembled([random_tree(np.random.default_rng(0), 5)], features=2, base=[0.0])

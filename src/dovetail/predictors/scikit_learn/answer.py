@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.predictors.scikit_learn.centroids import nearest_by_itself, own_nearness
 from dovetail.predictors.scikit_learn.encoders import Categories, categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import (
@@ -43,8 +43,17 @@ def finds_the_nearest(estimator: Any, X: FloatArray, scores: FloatArray) -> bool
     """Whether the largest score is at the centre that the estimator finds nearest, where that is clear."""
     first_two = np.sort(scores, axis=1)[:, -2:]
     clear = np.diff(first_two, axis=1)[:, -1] > TIE * (1.0 + np.abs(first_two[:, -1]))
-    labels = nearest_by_itself(estimator, _table(estimator, np.array(X, dtype=np.float64), {}))
+    labels = nearest_number(estimator, X)
     return bool(np.array_equal(scores.argmax(axis=1)[clear], labels[clear]))
+
+
+def nearest_number(estimator: Any, X: FloatArray) -> IntArray:
+    """(n,) the number of the centre that the estimator itself finds nearest."""
+    X = np.array(X, dtype=np.float64)
+    known = categories_read(estimator)
+    X, _, named = _as_categories(X, known) if known else (X, None, {})
+    with silenced(NAMES):
+        return nearest_by_itself(estimator, _table(estimator, X, named))
 
 
 def _as_categories(X: FloatArray, known: Categories) -> tuple[FloatArray, Any, dict[int, Any]]:

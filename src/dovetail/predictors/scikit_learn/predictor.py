@@ -24,10 +24,11 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.core.predictor import Predictor
 from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.scikit_learn.answer import finds_the_nearest, own_answer
+from dovetail.predictors.scikit_learn.answer import finds_the_nearest, nearest_number, own_answer
 from dovetail.predictors.scikit_learn.categories_inside import category_features
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
@@ -42,6 +43,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     means_logits,
     way_out,
 )
+from dovetail.predictors.scikit_learn.nearest_number import NearestNumber
 from dovetail.predictors.scikit_learn.network import modules_of
 from dovetail.predictors.scikit_learn.trees_inside import adds_up_in_float32, is_sum_of_trees, sum_of_trees
 from dovetail.predictors.torch.module import TorchPredictor
@@ -156,7 +158,9 @@ class ScikitLearnPredictor:
         names = getattr(self._estimator, "feature_names_in_", None)
         return None if names is None else tuple(map(str, names))
 
-    def _other_forms(self) -> Iterator[ScikitLearnPredictor]:
+    def _other_forms(self) -> Iterator[Predictor]:
+        if answering_method(self._estimator) == "nearness":
+            yield NearestNumber(self, lambda X: nearest_number(self._estimator, X))
         if has_binary_probability(self._estimator) and not means_logits(self._estimator):
             yield ScikitLearnPredictor(self._estimator, both_classes=not self._both_classes)
 

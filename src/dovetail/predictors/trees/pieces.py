@@ -40,6 +40,10 @@ class Pieces(NamedTuple):
         before = self.goes_left[np.searchsorted(self.cuts, ends)]
         return self._replace(cuts=cuts, goes_left=np.where((ends > low) & (ends <= high), goes_left, before))
 
+    def turned(self, other_way: bool) -> Pieces:
+        """With left for right, if so."""
+        return self._replace(goes_left=self.goes_left != other_way)
+
     def within(self, low: float, high: float) -> Pieces:
         """Only what lies in (low, high]; neighbours that go the same way are one piece."""
         inside = np.flatnonzero((self.cuts > low) & (self.cuts < high))
@@ -75,7 +79,7 @@ class Nodes(NamedTuple):
 
 
 def written_out(feature: np.ndarray, left: np.ndarray, right: np.ndarray, pieces: dict[int, Pieces]) -> Nodes:
-    """The tree whose splits ask for `pieces`, with thresholds alone."""
+    """The tree whose splits ask for `pieces`, with thresholds alone; several may lead to the same node."""
     found = Nodes([], [], [], [], [])
     _new(found)
     waiting: list[tuple[int, int, Box]] = [(0, 0, {})]
@@ -105,8 +109,8 @@ def written_out(feature: np.ndarray, left: np.ndarray, right: np.ndarray, pieces
 def _new(found: Nodes) -> int:
     if len(found.source) >= MOST_NODES:
         raise UnsupportedError(
-            f"a tree that splits by sets of categories takes more than {MOST_NODES} nodes once they are "
-            "thresholds; train it with fewer categories or less deep."
+            f"a tree takes more than {MOST_NODES} nodes once all its splits are thresholds; it could be "
+            "trained with fewer categories, or less deep, or have fewer rules."
         )
     found.feature.append(0)
     found.threshold.append(0.0)
