@@ -247,6 +247,20 @@ def test_a_column_between_categories_is_refused_by_name(kind):
     )
 
 
+@pytest.mark.parametrize("kind", ["XGBoost", "LightGBM"])
+def test_names_of_a_frame_s_categories(kind):
+    """A feature holds a category's place in the frame's own list."""
+    X, y = data()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["a"] = pd.Categorical.from_codes(X[:, 0].astype(int), [*"ihgfedcb", "longer name"])
+    model = _lightgbm(X, y) if kind == "LightGBM" else _xgboost(X, y, feature_types=None)
+    model = model.fit(frame, y)
+    assert categories_of(model) == {0: (*"ihgfedcb", "longer name")}
+    assert np.allclose(as_predictor(model).predict(X)[:, 0], model.predict(frame), rtol=0, atol=1e-6)
+    assert categories_of(made(MODELS, kind, 0, holes=False)) == {}
+    assert categories_of(type(model)()) == {}
+
+
 def test_names_of_categories():
     X, y = data()
     frame = pd.DataFrame(X, columns=list("abcd"))

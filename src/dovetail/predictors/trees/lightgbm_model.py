@@ -19,6 +19,16 @@ def lightgbm_trees(model: Any) -> TreePredictor:
     return TreePredictor(LightgbmTrees(model))
 
 
+def lightgbm_categories(model: Any) -> dict[int, tuple[Any, ...]]:
+    """The names of its categories by feature, where it was trained on a frame that had them."""
+    live = LightgbmTrees(model)
+    features, names = live.read().categories, live.frame_categories
+    if len(features) != len(names):  # some feature was told to be one, and had numbers
+        return {}
+    each = zip(features, names, strict=True)
+    return {feature: tuple(own) for feature, own in each if all(isinstance(name, str) for name in own)}
+
+
 class LightgbmTrees:
     """Both answer with the rounds up to the best one, and save as many."""
 
@@ -33,6 +43,11 @@ class LightgbmTrees:
         """If it was trained on a frame; others are called Column_0 and so on."""
         names = tuple(map(str, self._booster.feature_name()))
         return None if names == tuple(f"Column_{j}" for j in range(len(names))) else names
+
+    @property
+    def frame_categories(self) -> list[list[Any]]:
+        """Of each column of categories that the frame had, in their order."""
+        return self._booster.pandas_categorical or []
 
     @property
     def is_classifier(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,20 @@ def stopped_after(document: Any) -> int | None:
     """The round that early stopping found best, if the document says so."""
     found = document["learner"].get("attributes", {}).get("best_iteration")
     return None if found is None else int(found) + 1
+
+
+def category_names(document: Any) -> dict[int, tuple[str, ...]]:
+    """By feature, the names of its categories in the order of their numbers, where it was trained on a frame
+    that had them (since 3.1 a model keeps them)."""
+    found = {}
+    model = _model(document["learner"]["gradient_booster"])
+    for feature, one in enumerate(model.get("cats", {}).get("enc", ())):
+        ends = np.asarray(one.get("offsets", ()), dtype=np.int64).tolist()
+        text = np.asarray(one["values"]).astype(np.uint8).tobytes()
+        names = tuple(text[first:last].decode() for first, last in pairwise(ends))
+        if names:
+            found[feature] = names
+    return found
 
 
 def xgboost_ensemble(document: Any, rounds: int | None = None, missing: float | None = None) -> TreeEnsemble:

@@ -16,7 +16,12 @@ from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors.silence import DEVICES, silenced
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.ubjson import parse
-from dovetail.predictors.trees.xgboost_document import CLASSES, objective_of, xgboost_ensemble
+from dovetail.predictors.trees.xgboost_document import (
+    CLASSES,
+    category_names,
+    objective_of,
+    xgboost_ensemble,
+)
 
 
 def xgboost_trees(model: Any) -> TreePredictor:
@@ -24,6 +29,12 @@ def xgboost_trees(model: Any) -> TreePredictor:
     return TreePredictor(
         XgboostBooster(model) if not hasattr(model, "get_booster") else XgboostEstimator(model)
     )
+
+
+def xgboost_categories(model: Any) -> dict[int, tuple[str, ...]]:
+    """The names of its categories by feature, where it was trained on a frame that had them."""
+    booster = model.get_booster() if hasattr(model, "get_booster") else model
+    return category_names(parse(bytes(booster.save_raw("ubj"))))
 
 
 class Saved(NamedTuple):
