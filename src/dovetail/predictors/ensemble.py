@@ -135,7 +135,7 @@ class Ensemble:
 
     def _other_forms(self, each: Sequence[Description]) -> tuple[object, ...]:
         """Of binary classifiers, which may all give one column or two."""
-        if not all(one.other_forms for one in each):
+        if not all(one.other_forms and one.ends_in_sigmoid for one in each):
             return ()
         weights = self._weights if self.how in WEIGHTED else None
         return (Ensemble([one.other_forms[0] for one in each], self.how, weights=weights),)
