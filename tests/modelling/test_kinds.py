@@ -121,25 +121,22 @@ def made(kind):
 
 @pytest.mark.parametrize(("tool", "kind"), CASES, ids=str)
 def test_every_kind_in_a_model_of_every_tool(tool, kind):
-    """min price'x + worth'y over x in {0..3}^3 with x0 + x1 + x2 >= 3."""
+    """min price'x + worth'y over x in {0..3}^3, or {1, 2}^3 among gaps, with x0 + x1 + x2 >= 3."""
     predictor, classifies = made(kind)
-    last = (1, 2) if kind in kinds.WITH_GAPS else (0, 3)
-    q = as_predictor(predictor).predict(GRID[:2] * [1, 1, 0] + [0, 0, last[0]]).shape[1]
+    low, high = (1, 2) if kind in kinds.WITH_GAPS else (0, 3)
+    points = GRID[(GRID.sum(axis=1) >= 3) & (GRID.min(axis=1) >= low) & (GRID.max(axis=1) <= high)]
+    values = np.asarray(as_predictor(predictor).predict(points))
+    q = values.shape[1]
     worth = np.linspace(1.0, -1.0, q) if q > 1 else np.ones(1)
     model = tool.new()
-    x = tool.variables(model, (1, FEATURES), 0, 3, integer=True)
+    x = tool.variables(model, (1, FEATURES), low, high, integer=True)
     y = tool.variables(model, (1, q), *((0, 1) if classifies else (-np.inf, np.inf)))
     xs, ys = ([tool.at(group, (0, k)) for k in range(size)] for group, size in ((x, FEATURES), (y, q)))
     tool.row(model, [(1.0, one) for one in xs], 3.0, np.inf)
-    tool.row(model, [(1.0, xs[2])], float(last[0]), np.inf)
-    tool.row(model, [(1.0, xs[2])], -np.inf, float(last[1]))
     asked = "classification" if classifies else "regression"
     constr = dt.add_predictor_constr(model, predictor, x, y, output_type=asked)
     tool.minimise(model, [*zip(PRICE.tolist(), xs, strict=True), *zip(worth.tolist(), ys, strict=True)])
     result = dt.solve(model, time_limit=60.0, log=False)
-
-    points = GRID[(GRID.sum(axis=1) >= 3) & (GRID[:, 2] >= last[0]) & (GRID[:, 2] <= last[1])]
-    values = np.asarray(as_predictor(predictor).predict(points))
     if classifies:
         values = (values >= _centre(predictor)) if q == 1 else np.eye(q)[values.argmax(axis=1)]
     assert result.objective == pytest.approx(float(np.min(points @ PRICE + values @ worth)), abs=1e-5)
