@@ -22,7 +22,8 @@ def lightgbm_trees(model: Any) -> TreePredictor:
 def lightgbm_categories(model: Any) -> dict[int, tuple[Any, ...]]:
     """The names of its categories by feature, where it was trained on a frame that had them."""
     live = LightgbmTrees(model)
-    features, names = live.read().categories, live.frame_categories
+    names = live.frame_categories
+    features = live.read().categories if names else ()
     if len(features) != len(names):  # some feature was told to be one, and had numbers
         return {}
     each = zip(features, names, strict=True)

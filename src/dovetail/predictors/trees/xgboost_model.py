@@ -34,6 +34,8 @@ def xgboost_trees(model: Any) -> TreePredictor:
 def xgboost_categories(model: Any) -> dict[int, tuple[str, ...]]:
     """The names of its categories by feature, where it was trained on a frame that had them."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
+    if "c" not in (booster.feature_types or ()):
+        return {}
     return category_names(parse(bytes(booster.save_raw("ubj"))))
 
 
