@@ -44,6 +44,7 @@ _PUBLIC = {
     "Problem": "dovetail.core.problem",
     "Product": "dovetail.predictors.product",
     "Result": "dovetail.run.result",
+    "RuleList": "dovetail.predictors.rule_list",
     "Square": "dovetail.predictors.square",
     "Status": "dovetail.run.result",
     "StopReason": "dovetail.run.budget",
@@ -127,6 +128,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.predictors.files import load_predictor as load_predictor
     from dovetail.predictors.function import Function as Function
     from dovetail.predictors.product import Product as Product
+    from dovetail.predictors.rule_list import RuleList as RuleList
     from dovetail.predictors.square import Square as Square
     from dovetail.report.page.compare_page import compare as compare
     from dovetail.run.budget import StopReason as StopReason

@@ -124,6 +124,53 @@ def test_several_columns_vote_for_the_largest():
     assert np.allclose(dt.Ensemble(members, "vote").predict(X), shares)
 
 
+@pytest.mark.parametrize("how", ["min", "max", "mean", "vote"])
+def test_two_columns_of_classifiers(how):
+    members = [LogisticRegression().fit(X, X[:, k] > 0) for k in range(2)]
+    problem = dt.Problem(dt.Mip(cost=[0.0] * 5, lower=-1.0, upper=1.0))
+    block = problem.add_predictor(dt.Ensemble(members, how), [0, 1, 2], [3, 4])
+    both = np.array([member.predict_proba(X) for member in members])
+    votes = np.mean([np.eye(2)[one.argmax(axis=1)] for one in both], axis=0)
+    truth = votes if how == "vote" else ARRAY[how](both, axis=0)
+    assert np.allclose(block.predictor.predict(X), truth, rtol=0, atol=1e-12)
+
+
+def test_each_member_of_a_vote_is_compared_with_its_own_centre():
+    logits = nets(1, 1)[0]
+    probability = nn.Sequential(*nets(1, 1)[0], nn.Sigmoid())
+    votes = np.mean(
+        [logits(torch.tensor(X)).detach() >= 0.0, probability(torch.tensor(X)).detach() >= 0.5], 0
+    )
+    assert 0.0 < votes.mean() < 1.0
+    ensemble = dt.Ensemble([logits, probability], "vote")
+    assert np.allclose(ensemble.predict(X), votes)
+    assert np.allclose(ensemble.snapshot("cpu")(torch.tensor(X)).detach().numpy(), votes)
+
+
+def test_a_vote_of_what_may_be_probabilities_is_refused():
+    share = dt.Ensemble([nets(1, 1)[0], lambda Z: 1.0 / (1.0 + np.exp(-Z[:, 0]))], "vote")
+    with pytest.raises(dt.PredictorError, match="probabilities or logits; in a vote"):
+        share.describe(X)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Sequential(nn.ReLU(), nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)),
+        lambda: nn.Sequential(nn.ReLU(), nn.Linear(3, 2)),
+        lambda: nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)),
+        lambda: nn.Identity(),
+    ],
+)
+def test_means_of_other_forms_are_written_out_or_refused(make):
+    torch.manual_seed(1)
+    ensemble = dt.Ensemble([make().double() for _ in range(3)])
+    layers = ensemble.describe(X).layers_if_known()
+    if layers is not None:
+        assert np.allclose(evaluate(layers, X), ensemble.predict(X), rtol=0, atol=1e-13)
+    assert (layers is None) == isinstance(make(), nn.Identity)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.tree import DecisionTreeRegressor
 from torch import nn
 
 import dovetail as dt
@@ -48,3 +49,18 @@ def test_what_cannot_be_is_refused(make, words):
     problem = dt.Problem(dt.Mip(np.zeros(4), upper=1.0))
     with pytest.raises(dt.PredictorError, match=words):
         problem.add_predictor(make(), [0, 1], [2, 3])
+
+
+def test_the_square_of_trees_is_not_taken_for_the_trees():
+    """Their leaves say nothing of it: a bound would be that of another function."""
+    X = np.linspace(-2.0, 2.0, 60)[:, None]
+    model = DecisionTreeRegressor(max_depth=2).fit(X, 3.0 * X[:, 0])
+    problem = dt.Problem(
+        dt.Mip([0.0, 1.0], lower=[-2, -99], upper=[2, 99], integer=[True, False], sense="max")
+    )
+    block = problem.add_predictor(dt.Square(model), [0], [1])
+    assert block.description.trees is None
+    best = float(np.max(model.predict(np.arange(-2.0, 3.0)[:, None]) ** 2))
+    result = dt.solve(problem, log=False, time_limit=60.0)
+    assert result.objective == pytest.approx(best)
+    assert result.bound is None or result.bound >= best - 1e-6

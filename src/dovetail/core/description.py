@@ -59,6 +59,9 @@ class Description:
     """Whether its owner trained it to tell classes apart, so that classes are meant unless somebody says."""
     is_multilabel: bool = False
     """Whether each output is a class of its own, so that the largest of them means nothing."""
+    gives_class_number: bool = False
+    """Whether its single output is the number of a class already: it is taken as it is, also where classes
+    are asked for."""
     other_forms: tuple[object, ...] = field(default=(), compare=False)
     """What the same object may mean as well, where `outputs` has another number of columns: anything that
     `add_predictor` takes. A binary classifier gives one probability, or that of both classes."""

@@ -46,6 +46,7 @@ def accept(
         require_number(f"{name}: threshold", threshold)
     points = probe_points(mip, inputs)
     predictor, description = _fitting(name, predictor, points, inputs, outputs.shape[1])
+    classifies = classifies and not description.gives_class_number
     _require_whole(name, description, mip, inputs)
     values = _evaluate(name, predictor, points)
     if values.shape != (len(points), outputs.shape[1]):
@@ -263,14 +264,21 @@ def _only_rounded(
 
 
 def _threshold(name: str, description: Description, values: FloatArray) -> float:
-    if description.ends_in_sigmoid is None and np.all((values >= 0.0) & (values <= 1.0)):
+    threshold = class_threshold(description, values)
+    if threshold is None:
         raise PredictorError(
             f"{name}: every probed value lies in [0, 1], and nothing says whether these are "
             "probabilities or logits; give threshold=0.5 or threshold=0."
         )
-    threshold = 0.5 if description.ends_in_sigmoid else 0.0
     _log.info("%s: class 1 where the value is >= %g", name, threshold)
     return threshold
+
+
+def class_threshold(description: Description, values: FloatArray) -> float | None:
+    """From where on a single value means class 1; None where values could be probabilities or logits."""
+    if description.ends_in_sigmoid is None and np.all((values >= 0.0) & (values <= 1.0)):
+        return None
+    return 0.5 if description.ends_in_sigmoid else 0.0
 
 
 def computes(mip: Mip, block: Block, layers: Sequence[Layer]) -> bool:

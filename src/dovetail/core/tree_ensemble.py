@@ -54,6 +54,8 @@ class TreeEnsemble:
     in_order: bool = False
     """Whether it is known to add up tree after tree, from the base on: its sum can then be repeated to the
     last bit, and rises with every leaf, since rounding does."""
+    categories: tuple[int, ...] = ()
+    """Features that are numbers of categories: they mean something at whole numbers only."""
 
     def __post_init__(self) -> None:
         self._require_numbers()

@@ -138,7 +138,7 @@ PREDICTORS: Table[object] = Table(
     Part(
         "CatBoost",
         "dovetail.predictors.trees.catboost_model:catboost_trees",
-        "models of numeric features, whatever their trees",
+        "models of numbers and of categories one by one, whatever their trees",
         library="catboost",
         recognises=_is_catboost,
     ),

@@ -96,9 +96,11 @@ class DerivedOutputs(ABC):
             ends_in_sigmoid=False,
             is_classifier=False,
             is_multilabel=False,
+            gives_class_number=False,
             other_forms=(),
             layers=None,
             computation=None,
+            trees=None,
             program=self._program_of(known),
             quadratic=self._quadratic if self.inner is None else None,
         )

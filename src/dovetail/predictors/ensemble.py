@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.options import require_choice
 from dovetail.core.predictor import Predictor, as_predictor
+from dovetail.core.probe import class_threshold
 from dovetail.core.program import Program
 from dovetail.core.program_union import together
 from dovetail.core.rounding import Computation
@@ -27,6 +29,7 @@ from dovetail.predictors.trees.combination import combined
 
 How = Literal["mean", "min", "max", "vote"]
 HOWS = ("mean", "min", "max", "vote")
+WEIGHTED = ("mean", "vote")
 
 
 class Ensemble:
@@ -57,8 +60,8 @@ class Ensemble:
             raise PredictorError("Ensemble: the list of predictors is empty.")
         self.how: How = how
         self._weights = _shares(weights, len(self.members), how)
-        self._centre: float | None = None
-        """What a class's single column is compared with in a vote, once it is described."""
+        self._centres: tuple[float, ...] | None = None
+        """What each one's single column is compared with in a vote, once it is described."""
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Of the predictors' own answers, in float64."""
@@ -69,8 +72,8 @@ class Ensemble:
                 f"Ensemble: its predictors give {counts} outputs; they must be the same number."
             )
         if self.how == "vote":
-            said = [classes_of(values, self._vote_centre(X)) for values in said]
-        if self.how in ("mean", "vote"):
+            said = [*map(classes_of, said, self._vote_centres(X))]
+        if self.how in WEIGHTED:
             return np.asarray(
                 sum(weight * values for weight, values in zip(self._weights, said, strict=True))
             )
@@ -88,8 +91,8 @@ class Ensemble:
                 return said.amin(dim=0) if how == "min" else said.amax(dim=0)
             if how == "mean":
                 return torch.tensordot(said.new_tensor(weights), said, dims=1)
-            centre = self._vote_centre(U.detach().cpu().numpy())
-            ballots = [classes_of(values.detach().cpu().numpy(), centre) for values in said]
+            centres = self._vote_centres(U.detach().cpu().numpy())
+            ballots = [*map(classes_of, said.detach().cpu().numpy(), centres)]
             shares = said.new_tensor(np.tensordot(weights, np.array(ballots), axes=1))
             return shares + 0.0 * said.sum(dim=0)  # with a graph, in which nothing slopes
 
@@ -103,7 +106,8 @@ class Ensemble:
         if features:
             return Description(name, features=features.pop())
         sigmoid = {one.ends_in_sigmoid for one in each}
-        self._centre = 0.5 if sigmoid == {True} else 0.0
+        if self.how == "vote":
+            self._centres = tuple(map(_centre, self.members, each, repeat(X)))
         return Description(
             name,
             device=each[0].device,
@@ -124,16 +128,17 @@ class Ensemble:
             program=None if self.how == "vote" else lambda count: self._program(each, count),
         )
 
-    def _vote_centre(self, X: FloatArray) -> float:
-        if self._centre is None:  # it is asked before it was described: by its owner
+    def _vote_centres(self, X: FloatArray) -> tuple[float, ...]:
+        if self._centres is None:  # it is asked before it was described: by its owner
             self.describe(X)
-        return self._centre or 0.0
+        return self._centres or (0.0,) * len(self.members)
 
     def _other_forms(self, each: Sequence[Description]) -> tuple[object, ...]:
         """Of binary classifiers, which may all give one column or two."""
-        if not all(one.other_forms for one in each):
+        if not all(one.other_forms and one.ends_in_sigmoid for one in each):
             return ()
-        return (Ensemble([one.other_forms[0] for one in each], self.how, weights=self._weights),)
+        weights = self._weights if self.how in WEIGHTED else None
+        return (Ensemble([one.other_forms[0] for one in each], self.how, weights=weights),)
 
     def _program(self, each: Sequence[Description], features: int) -> Program:
         programs = [one.program(features) for one in each if one.program is not None]
@@ -173,7 +178,7 @@ class Ensemble:
             len(every) < len(each)
             or len(kinds) > 1
             or "softmax" in (form := kinds.pop())
-            or form[-1] != "dense"
+            or form[-1:] != ("dense",)
         ):
             return _no_layers(f"{self.how} of networks that do not all have the same form")
         return tuple(self._side_by_side(every, depth) for depth in range(len(form)))
@@ -192,14 +197,27 @@ class Ensemble:
             return layers[0]
         dense = [layer for layer in layers if isinstance(layer, Dense)]
         weights, biases = [layer.weight for layer in dense], [layer.bias for layer in dense]
+        reads_inputs = not any(isinstance(layer, Dense) for layer in every[0][:depth])
         if depth == len(every[0]) - 1:
             weights = [share * weight for share, weight in zip(self._weights, weights, strict=True)]
             bias = np.asarray(sum(share * bias for share, bias in zip(self._weights, biases, strict=True)))
-            if depth == 0:
+            if reads_inputs:
                 return Dense(np.sum(weights, axis=0), bias)
             return Dense(np.concatenate(weights, axis=1), bias)
-        stacked = np.concatenate(weights) if depth == 0 else _block_diagonal(weights)
+        stacked = np.concatenate(weights) if reads_inputs else _block_diagonal(weights)
         return Dense(stacked, np.concatenate(biases))
+
+
+def _centre(member: Predictor, description: Description, X: FloatArray) -> float:
+    """What a member's single column is compared with in a vote; of several the largest counts."""
+    values = member.predict(X)
+    centre = class_threshold(description, values) if values.shape[1] == 1 else 0.0
+    if centre is None:
+        raise PredictorError(
+            f"Ensemble: every value of {description.name} lies in [0, 1], and nothing says whether these are "
+            "probabilities or logits; in a vote, let it give logits (lambda X: f(X) - 0.5, of probabilities)."
+        )
+    return centre
 
 
 def _shares(weights: Any, members: int, how: str) -> FloatArray:
@@ -209,7 +227,7 @@ def _shares(weights: Any, members: int, how: str) -> FloatArray:
         found = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
         found = np.zeros(0)
-    if how not in ("mean", "vote"):
+    if how not in WEIGHTED:
         raise PredictorError(f"Ensemble: weights belong to a mean or a vote, not to {how!r}.")
     if (
         found.shape != (members,)

@@ -93,3 +93,20 @@ def test_damaged_models(change, error, culprit):
         return
     with pytest.raises(error, match=culprit):
         as_predictor(model)
+
+
+def test_a_shape_that_somebody_else_reads_stays():
+    """What is reshaped to one column at the end is taken without that; an earlier Reshape may share it."""
+    shape = helper.make_node("Constant", [], ["shape"], value=numpy_helper.from_array(ints(-1, 1)))
+    nodes = [
+        shape,
+        helper.make_node("Reshape", ["x", "shape"], ["tall"]),
+        helper.make_node("Relu", ["tall"], ["h"]),
+        helper.make_node("Reshape", ["h", "shape"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 1]) for name in "xy"]
+    model = helper.make_model(
+        helper.make_graph(nodes, "shared", ends[:1], ends[1:]), opset_imports=[helper.make_opsetid("", 20)]
+    )
+    X = np.array([[-1.0], [2.0]])
+    assert as_predictor(model).predict(X).tolist() == [[0.0], [2.0]]

@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from dovetail.core.errors import PredictorError
+from dovetail.core.predictor import as_predictor
 from dovetail.modelling.attachment import Attachment
 from dovetail.modelling.shapes import input_entries
 from dovetail.models.own import OwnModel
@@ -25,6 +27,20 @@ def test_they_are_found_at_the_front():
     assert categories_of(estimator) == {0: ("a", "b", "c")}  # those of the last feature are numbers
     assert categories_of(OneHotEncoder()) == categories_of(StandardScaler()) == {}
     assert categories_of(len) == {}
+
+
+def test_they_are_found_in_the_best_of_a_search():
+    frame, target = pd.concat([X] * 4, ignore_index=True), np.arange(12.0)
+    estimator = make_pipeline(make_column_transformer((OneHotEncoder(), [0])), LinearRegression())
+    search = GridSearchCV(estimator, {"linearregression__fit_intercept": [True, False]}, cv=2)
+    assert categories_of(search) == {}
+    assert categories_of(search.fit(frame, target)) == {0: ("a", "b", "c")}
+
+
+def test_an_encoder_s_own_order_counts():
+    encoder = OrdinalEncoder(categories=[["small", "large", "huge"]]).fit([["huge"], ["small"], ["large"]])
+    assert categories_of(encoder) == {0: ("small", "large", "huge")}
+    assert as_predictor(encoder).predict(np.array([[0.0], [1.0], [2.0]])).tolist() == [[0.0], [1.0], [2.0]]
 
 
 def test_names_stand_for_their_places():

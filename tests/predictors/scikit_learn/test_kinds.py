@@ -229,3 +229,26 @@ def test_one_that_does_not_find_the_nearest_is_refused():
     model = Farthest(3, n_init=1, random_state=0).fit(numbers)
     with pytest.raises(dt.PredictorError, match="Farthest does not find the nearest of its centres"):
         as_predictor(model).describe(numbers)
+
+
+@pytest.mark.parametrize("kind", ["KMeans", "NearestCentroid"])
+def test_one_column_of_centres_is_the_number_of_the_nearest(kind):
+    """Also where classes are asked for: it is the number of one."""
+    model, X = trained(kind)
+    labels = model.predict(X)
+    numbers = labels if kind == "KMeans" else np.searchsorted(model.classes_, labels)
+    count = int(numbers.max()) + 1
+    mip = dt.Mip(
+        [0.1, -0.1, 0.2, -1.0], lower=[-1, -1, -1, 0], upper=[2, 2, 2, count], integer=[True] * 3 + [False]
+    )
+    for output_type in ("regression", "classification"):
+        problem = dt.Problem(mip)
+        block = problem.add_predictor(model, [0, 1, 2], [3], output_type=output_type)
+        assert not block.classifies
+        assert np.array_equal(block.predictor.predict(X)[:, 0], numbers)
+        copy = block.predictor.snapshot("cpu")(torch.tensor(X, requires_grad=True))
+        assert np.array_equal(copy.detach().numpy()[:, 0], numbers)
+    grid = np.array(np.meshgrid(*[np.arange(-1.0, 3.0)] * 3)).reshape(3, -1).T
+    best = np.min(grid @ [0.1, -0.1, 0.2] - block.predictor.predict(grid)[:, 0])
+    result = dt.solve(problem, log=False, time_limit=60.0)
+    assert result.objective == pytest.approx(best, abs=1e-6)

@@ -95,3 +95,39 @@ def test_a_changed_estimator_is_not_read():
     model.predict = lambda Z: model.transform(Z).max(axis=1)
     with pytest.raises(dt.PredictorError):
         as_predictor(model).describe(X[:16]).trees()
+
+
+def test_bases_that_cancel_out_leave_their_rounding():
+    """Two of XGBoost's are each off by what float32 makes of a base of 1e4."""
+    import xgboost
+
+    few = {"n_estimators": 3, "max_depth": 2, "n_jobs": 1}
+    members = [xgboost.XGBRegressor(base_score=base, **few).fit(X, Y[:, 0] + base) for base in (1e4, -1e4)]
+    model = dt.Ensemble(members)
+    ensemble = model.describe(X[:16]).trees()
+    points = rng.normal(size=(2000, 2))
+    scores, truth = ensemble.scores(points), model.predict(points)
+    least, most = ensemble.output_range(scores, scores)
+    assert np.any(np.abs(truth - scores) > 1e-5)
+    assert np.all((truth >= least) & (truth <= most))
+
+
+def test_a_vote_with_trees_of_xgboost_is_as_coarse_as_they_are():
+    import xgboost
+
+    many = xgboost.XGBRegressor(n_estimators=300, max_depth=2, base_score=3e3, n_jobs=1)
+    model = VotingRegressor([("a", many), ("b", Ridge())], weights=[1.0, 1e-3]).fit(X, 1e-3 * Y[:, 0])
+    known = as_predictor(model).describe(X[:16])
+    assert known.dtypes == ("float32",)
+    assert known.trees is None
+
+
+@pytest.mark.skipif(not FULL, reason="CatBoost is a hundred megabytes: make test-full")
+def test_trees_of_catboost_in_a_vote():
+    """Its models cannot be hashed."""
+    catboost = pytest.importorskip("catboost")
+    member = catboost.CatBoostRegressor(iterations=3, depth=2, verbose=False, allow_writing_files=False)
+    model = VotingRegressor([("a", member), ("b", forest())]).fit(X, Y[:, 0])
+    points = rng.normal(size=(300, 2))
+    values = as_predictor(model).describe(X[:16]).trees().values(points)
+    assert np.allclose(values[:, 0], model.predict(points), rtol=0, atol=1e-12)

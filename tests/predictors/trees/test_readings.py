@@ -81,27 +81,16 @@ def test_what_is_no_sum_of_steps_is_refused_by_name():
     from sklearn.linear_model import LinearRegression
 
     X, y = models.data()
-    whole = np.column_stack([np.abs(X[:, 0]).astype(int) % 4, X[:, 1:]])
     few = {"n_estimators": 2, "max_depth": 2, "n_jobs": 1}
     quiet = {**few, "verbose": -1, "min_child_samples": 2}
-    grouped = {"min_data_per_group": 1, "cat_smooth": 0.0, "max_cat_to_onehot": 1}
     said = refusal(e.AdaBoostRegressor(n_estimators=2).fit(X, y))
     assert "weighted median" in said and "plain function" in said
     begun = e.GradientBoostingRegressor(n_estimators=2, init=LinearRegression())
     assert "LinearRegression" in refusal(begun.fit(X, y))
-    categories = e.HistGradientBoostingRegressor(max_iter=3, categorical_features=[0])
-    assert "categorical" in refusal(categories.fit(whole, whole[:, 0] == 2))
-    assert "missing" in refusal(x.XGBRegressor(missing=0.0, **few).fit(X, y))
     assert "gblinear has no trees" in refusal(x.XGBRegressor(booster="gblinear", n_estimators=2).fit(X, y))
     several = x.XGBRegressor(multi_strategy="multi_output_tree", **few)
     assert "several outputs each" in refusal(several.fit(X, np.column_stack([y, y])))
-    categories = x.XGBRegressor(feature_types=["c", "q", "q"], enable_categorical=True, **few)
-    assert "categorical" in refusal(categories.fit(whole, whole[:, 0] == 2))
     assert "linear_tree" in refusal(g.LGBMRegressor(linear_tree=True, **quiet).fit(X, y))
-    assert "zero_as_missing" in refusal(g.LGBMRegressor(zero_as_missing=True, **quiet).fit(X, y))
-    categories = g.LGBMRegressor(**grouped, **quiet)
-    categories.fit(whole, 1.0 * (whole[:, 0] == 2), categorical_feature=[0])
-    assert "categorical splits" in refusal(categories)
     for model in (e.RandomForestRegressor(), x.XGBRegressor(), g.LGBMRegressor()):
         assert "not trained yet" in refusal(model)
 

@@ -5,9 +5,11 @@ import copy
 import joblib
 import numpy as np
 
+import dovetail as dt
 from dovetail.testing import PredictorCase, PredictorSuite
 from dovetail.testing.predictor_case import DOUBLE, SINGLE
 from tests.predictors.trees import models
+from tests.predictors.trees import test_categories as categories
 
 
 class TreeCase(PredictorCase):
@@ -40,8 +42,53 @@ class TreeCase(PredictorCase):
         owner.fit(X, np.roll(owner.predict(X) if not hasattr(owner, "classes_") else models.labels(2), 7))
 
 
+class CategoryCase(TreeCase):
+    """Trees that split the first feature by categories."""
+
+    def __init__(self, library, **fields):
+        PredictorCase.__init__(self, f"{library}, categories", features=4, whole=(0, 2), **fields)
+        self.library = library
+
+    def points(self):
+        return categories.grid()[::61]
+
+    def make(self, folder):
+        return copy.deepcopy(categories.made(categories.MODELS, self.label.split(",")[0], 0, holes=False))
+
+    def change(self, owner):
+        X, y = categories.data()
+        options = {"categorical_feature": [0, 2]} if self.library == "LightGBM" else {}
+        owner.fit(X, np.roll(y, 7), **options)
+
+    def state(self, owner):
+        return [owner.booster_.model_to_string() if self.library == "LightGBM" else joblib.hash(owner)]
+
+
+class RuleCase(PredictorCase):
+    """A rule list, with other values after a change."""
+
+    smooth = False
+
+    def make(self, folder):
+        return dt.RuleList([([(0, ">", 0.5), (1, "<=", 1.0)], 2.0), ([(1, ">", -0.5)], 3.0)], 1.0, 2)
+
+    def answer(self, owner, X):
+        values = self.state(owner)
+        first, second = (X[:, 0] > 0.5) & (X[:, 1] <= 1.0), X[:, 1] > -0.5
+        return np.select([first, second], values[:2], values[2])[:, None]
+
+    def state(self, owner):
+        return owner._live._values[:, 0].tolist()
+
+    def change(self, owner):
+        owner._live._values *= 2.0
+
+
 class TestTrees(PredictorSuite):
     cases = (
+        CategoryCase("histogram", called="HistGradientBoostingRegressor", is_float64=True, close=DOUBLE),
+        CategoryCase("LightGBM", called="LGBMRegressor", is_float64=True, close=DOUBLE),
+        RuleCase("rule list", called="RuleList", features=2, is_float64=True, close=DOUBLE),
         TreeCase("sklearn", "RandomForestRegressor", "RandomForestRegressor", is_float64=True, close=DOUBLE),
         TreeCase(
             "sklearn",

@@ -148,7 +148,8 @@ def _not_laid_out_in_one_column(
         sizes = value if isinstance(value, Tensor) else None
     if sizes is None or sizes.tolist() != [-1, 1] or data not in makers:
         return output, nodes
-    return data, tuple(node for node in nodes[:-1] if shape not in node.outputs)
+    read = {name for node in nodes[:-1] for name in node.inputs}
+    return data, tuple(node for node in nodes[:-1] if shape in read or shape not in node.outputs)
 
 
 def _narrowest(dtype: torch.dtype, nodes: Iterable[Node], constants: Iterable[Tensor]) -> torch.dtype:

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
-from dovetail.predictors.name_warnings import without_name_warnings
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.predictors.scikit_learn.centroids import nearest_by_itself, own_nearness
 from dovetail.predictors.scikit_learn.encoders import Categories, categories_read, is_numeric
 from dovetail.predictors.scikit_learn.estimator import (
@@ -22,6 +21,7 @@ from dovetail.predictors.scikit_learn.estimator import (
     is_a,
     last_step,
 )
+from dovetail.predictors.silence import NAMES, silenced
 
 TIE = 1e-9
 """Scores that are so close, relative to 1 + |value|, may be told apart otherwise by another order of sums."""
@@ -43,8 +43,17 @@ def finds_the_nearest(estimator: Any, X: FloatArray, scores: FloatArray) -> bool
     """Whether the largest score is at the centre that the estimator finds nearest, where that is clear."""
     first_two = np.sort(scores, axis=1)[:, -2:]
     clear = np.diff(first_two, axis=1)[:, -1] > TIE * (1.0 + np.abs(first_two[:, -1]))
-    labels = nearest_by_itself(estimator, _table(estimator, np.array(X, dtype=np.float64), {}))
+    labels = nearest_number(estimator, X)
     return bool(np.array_equal(scores.argmax(axis=1)[clear], labels[clear]))
+
+
+def nearest_number(estimator: Any, X: FloatArray) -> IntArray:
+    """(n,) the number of the centre that the estimator itself finds nearest."""
+    X = np.array(X, dtype=np.float64)
+    known = categories_read(estimator)
+    X, _, named = _as_categories(X, known) if known else (X, None, {})
+    with silenced(NAMES):
+        return nearest_by_itself(estimator, _table(estimator, X, named))
 
 
 def _as_categories(X: FloatArray, known: Categories) -> tuple[FloatArray, Any, dict[int, Any]]:
@@ -85,7 +94,7 @@ def _table(estimator: Any, X: FloatArray, named: dict[int, Any]) -> Any:
 
 def _asked(estimator: Any, table: Any) -> np.ndarray[Any, Any]:
     if hasattr(estimator, "feature_names_in_") and isinstance(table, np.ndarray):
-        with without_name_warnings():
+        with silenced(NAMES):
             return _said(estimator, table)
     return _said(estimator, table)
 

@@ -1,8 +1,9 @@
 """scikit-learn's encoders of categories, over features that are whole numbers.
 
 A feature whose categories are numbers holds the number itself; one whose categories are strings holds the
-place of its category in the encoder's sorted list. At whole numbers the network is exact. Between them, where
-no answer counts, it goes straight from one to the next, so that a search has a slope to follow.
+place of its category in the encoder's own list (`categories_`, sorted unless its owner gave it). At whole
+numbers the network is exact. Between them, where no answer counts, it goes straight from one to the next, so
+that a search has a slope to follow.
 """
 
 from __future__ import annotations
@@ -105,4 +106,14 @@ def categories_read(estimator: Any) -> Categories:
     if is_a(first, *ENCODERS):
         strict = first.handle_unknown == "error"
         return {at: (categories, strict) for at, categories in enumerate(getattr(first, "categories_", ()))}
-    return {}
+    return _histogram_categories(first) if is_a(first, "BaseHistGradientBoosting") else {}
+
+
+def _histogram_categories(estimator: Any) -> Categories:
+    """What histogram gradient boosting encodes by itself; what it does not know is missing to it."""
+    chosen = getattr(estimator, "is_categorical_", None)
+    if chosen is None:
+        return {}
+    each = estimator._preprocessor.named_transformers_["encoder"].categories_
+    numbers = [np.array([one for one in names if one is not None and one == one]) for names in each]
+    return {int(at): (names, False) for at, names in zip(np.flatnonzero(chosen), numbers, strict=True)}

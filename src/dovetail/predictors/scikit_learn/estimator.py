@@ -138,12 +138,12 @@ def way_out(estimator: Any) -> str:
 
 def changed(estimator: Any) -> str:
     """Why an estimator may compute something else than scikit-learn's classes do, or nothing."""
-    return next(filter(None, map(changed_itself, _all_parts(estimator))), "")
+    return next(filter(None, map(changed_itself, all_parts(estimator))), "")
 
 
 def learned_arrays(estimator: Any) -> Iterator[np.ndarray[Any, Any]]:
     """All that was learned."""
-    for part in _all_parts(estimator):
+    for part in all_parts(estimator):
         for value in vars(part).values():
             for one in value if isinstance(value, list) else [value]:
                 if isinstance(one, np.ndarray):
@@ -155,7 +155,7 @@ HELD = ("regressor_", "transformer_", "final_estimator_", "estimator_")
 """Where estimators have others in them, beside their steps and their list: in pairs, and one by one."""
 
 
-def _all_parts(estimator: Any) -> Iterator[Any]:
+def all_parts(estimator: Any) -> Iterator[Any]:
     """The estimator and all estimators inside it."""
     yield estimator
     inner = [step for _, step in getattr(estimator, "steps", ())]
@@ -165,7 +165,7 @@ def _all_parts(estimator: Any) -> Iterator[Any]:
     inner += [getattr(estimator, name, None) for name in HELD]
     for part in inner:
         if part is not None and not isinstance(part, str):
-            yield from _all_parts(part)
+            yield from all_parts(part)
 
 
 def changed_itself(part: Any) -> str:

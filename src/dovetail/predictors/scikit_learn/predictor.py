@@ -24,10 +24,12 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.core.predictor import Predictor
 from dovetail.core.program import Program
 from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.scikit_learn.answer import finds_the_nearest, own_answer
+from dovetail.predictors.scikit_learn.answer import finds_the_nearest, nearest_number, own_answer
+from dovetail.predictors.scikit_learn.categories_inside import category_features
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import (
     answering_method,
@@ -41,8 +43,9 @@ from dovetail.predictors.scikit_learn.estimator import (
     means_logits,
     way_out,
 )
+from dovetail.predictors.scikit_learn.nearest_number import NearestNumber
 from dovetail.predictors.scikit_learn.network import modules_of
-from dovetail.predictors.scikit_learn.trees_inside import is_sum_of_trees, sum_of_trees
+from dovetail.predictors.scikit_learn.trees_inside import adds_up_in_float32, is_sum_of_trees, sum_of_trees
 from dovetail.predictors.torch.module import TorchPredictor
 
 AGREEMENT = 1e-6
@@ -58,6 +61,8 @@ class ScikitLearnPredictor:
         self._estimator = estimator
         self._both_classes = both_classes
         self.name = type(estimator).__name__
+        self._categories: tuple[int, ...] = ()
+        """Features that trees inside it take for categories, once it is described."""
         self.network()  # refuses what is not trained or cannot be written
 
     def predict(self, X: FloatArray) -> FloatArray:
@@ -76,11 +81,13 @@ class ScikitLearnPredictor:
         features = features_of(self._estimator)
         if features != X.shape[1]:
             return Description(self.name, features=features)
-        seen, whole = network.describe(X), tuple(categories_read(self._estimator))
+        self._categories = tuple(category_features(self._estimator))
+        seen = network.describe(X)
+        whole = tuple(sorted({*categories_read(self._estimator), *self._categories}))
         X = X.copy()
         X[:, whole] = np.round(X[:, whole])  # they have no answer in between
         answer = self._answer(X)
-        is_float64 = answer.dtype == np.float64
+        is_float64 = answer.dtype == np.float64 and not adds_up_in_float32(self._estimator)
         self._require_agreement(self._columns(answer), network.predict(X), coarse=not is_float64)
         if answering_method(self._estimator) == "nearness" and answer.shape[1] > 1:
             self._require_nearest(X, answer)
@@ -142,6 +149,7 @@ class ScikitLearnPredictor:
             answer = self._answer(np.zeros((1, features_of(self._estimator))))
         answers_in_float64 = answer.dtype == np.float64
         coarse = any(array.dtype == np.float32 for array in learned_arrays(self._estimator))
+        coarse = coarse or adds_up_in_float32(self._estimator)
         return FLOAT64 if answers_in_float64 and not coarse else FLOAT32
 
     @property
@@ -150,7 +158,9 @@ class ScikitLearnPredictor:
         names = getattr(self._estimator, "feature_names_in_", None)
         return None if names is None else tuple(map(str, names))
 
-    def _other_forms(self) -> Iterator[ScikitLearnPredictor]:
+    def _other_forms(self) -> Iterator[Predictor]:
+        if answering_method(self._estimator) == "nearness":
+            yield NearestNumber(self, lambda X: nearest_number(self._estimator, X))
         if has_binary_probability(self._estimator) and not means_logits(self._estimator):
             yield ScikitLearnPredictor(self._estimator, both_classes=not self._both_classes)
 
@@ -195,6 +205,8 @@ class ScikitLearnPredictor:
         return values[:, 1:] if one_of_two else values
 
     def _answer(self, X: FloatArray) -> np.ndarray[Any, Any]:
+        X = np.array(X, dtype=np.float64)
+        X[:, self._categories] = np.round(X[:, self._categories])  # as encoders do
         return own_answer(self._estimator, X)
 
 

@@ -59,7 +59,21 @@ def _require_agreement(name: str, ensemble: TreeEnsemble, answer: Answer, seed: 
 
 
 def probe_rows(ensemble: TreeEnsemble, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Rows at all cuts, many at a time; then some anywhere."""
+    """Rows at all cuts, many at a time; then some anywhere. Numbers of categories are whole."""
+    for rows in _rows_anywhere(ensemble, rng):
+        yield at_categories(ensemble, rows)
+
+
+def at_categories(ensemble: TreeEnsemble, rows: FloatArray) -> FloatArray:
+    """The rows, each number of a category rounded to the nearest."""
+    if not ensemble.categories:
+        return rows
+    rows = rows.copy()
+    rows[:, ensemble.categories] = np.round(rows[:, ensemble.categories])
+    return rows
+
+
+def _rows_anywhere(ensemble: TreeEnsemble, rng: np.random.Generator) -> Iterator[FloatArray]:
     low, high = _outermost(ensemble)
     is_left = np.zeros(ensemble.feature.size, dtype=bool)
     is_left[ensemble.left[~ensemble.is_leaf]] = True

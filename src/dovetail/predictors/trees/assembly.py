@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import PredictorError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
+from dovetail.predictors.trees.pieces import Pieces, threshold_piece, written_out
 
 Fold = Callable[[FloatArray], FloatArray]
 """Makes of a library's thresholds the largest float64 that it sends left."""
@@ -25,6 +26,12 @@ class Tree(NamedTuple):
     right: IntArray
     value: FloatArray
     """(nodes, scores); that of splits does not matter."""
+    pieces: Mapping[int, Pieces] = {}
+    """By node, splits that are no threshold; cuts as they are meant in float64, with nothing to fold."""
+
+    def categories(self) -> set[int]:
+        """Features by whose categories it splits."""
+        return {int(self.feature[node]) for node, asked in self.pieces.items() if asked.are_categories}
 
     def reading(self, features: IntArray) -> Tree:
         """The same tree over other features: the k-th of its own is `features[k]`."""
@@ -52,9 +59,12 @@ def assembled(
     dtype: Literal["float64", "float32"] = "float64",
     in_order: bool = False,
     fold: Fold = lambda thresholds: thresholds,
+    categories: Iterable[int] = (),
 ) -> TreeEnsemble:
-    """All trees in one list of nodes."""
+    """All trees in one list of nodes; `categories` are features, beside those that splits show to be such."""
     trees = list(trees)
+    categories = {*categories, *(feature for tree in trees for feature in tree.categories())}
+    trees, fold = _without_pieces(trees, fold)
     base = np.atleast_1d(np.asarray(base, dtype=np.float64))
     if not trees:
         trees = [_stump(base.size)]
@@ -86,6 +96,28 @@ def assembled(
         link,
         dtype,
         in_order,
+        tuple(sorted(categories)),
+    )
+
+
+def _without_pieces(trees: list[Tree], fold: Fold) -> tuple[list[Tree], Fold]:
+    """The same trees with thresholds alone, and what is left to fold of them."""
+    if not any(tree.pieces for tree in trees):
+        return trees, fold
+    return [_thresholds_alone(tree, fold) for tree in trees], lambda thresholds: thresholds
+
+
+def _thresholds_alone(tree: Tree, fold: Fold) -> Tree:
+    splits = np.setdiff1d(np.flatnonzero(tree.left >= 0), [*tree.pieces])
+    folded = fold(np.asarray(tree.threshold, dtype=np.float64)[splits])
+    pieces = {int(node): threshold_piece(cut) for node, cut in zip(splits, folded, strict=True)}
+    found = written_out(tree.feature, tree.left, tree.right, pieces | dict(tree.pieces))
+    return Tree(
+        np.array(found.feature),
+        np.array(found.threshold),
+        np.array(found.left),
+        np.array(found.right),
+        tree.value[found.source],
     )
 
 

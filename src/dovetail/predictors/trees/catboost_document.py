@@ -1,18 +1,21 @@
 """A CatBoost model as its library exports it (JSON), read into the flat form.
 
-x goes right where float32(x) > border. Oblivious trees ask the same question on a whole level: bit b of a
-leaf's number is the answer to the b-th. Grown trees (Depthwise, Lossguide) are nested as they are.
+x goes right where float32(x) > border, a category where it is the one that is asked for. Oblivious trees ask
+the same question on a whole level: bit b of a leaf's number is the answer to the b-th. Grown trees
+(Depthwise, Lossguide) are nested as they are.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
 from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.catboost_hash import NUMBERS, numbers_of
+from dovetail.predictors.trees.pieces import Pieces, category_pieces
 from dovetail.predictors.trees.thresholds import float32_at_most
 
 LINKS: dict[str, Link] = {
@@ -47,39 +50,60 @@ def catboost_ensemble(document: Any, *, raw: bool = False) -> TreeEnsemble:
         )
     scale, bias = document["scale_and_bias"]
     base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
-    places, features = _features(document["features_info"])
+    places = _places(document["features_info"])
     if "oblivious_trees" in document:
         trees = [_oblivious(tree, places, base.size) for tree in document["oblivious_trees"]]
     else:
         trees = [_grown(tree, places, base.size) for tree in document["trees"]]
     return assembled(
         (tree.scaled(float(scale)) for tree in trees),
-        features=features,
+        features=places.features,
         base=base,
+        categories=places.categories.values(),
         link="identity" if raw else LINKS.get(loss, "identity"),
         fold=float32_at_most,
     )
 
 
-def _features(info: Any) -> tuple[dict[int, int], int]:
-    """The column of each numeric feature, and how many columns there are of any kind."""
+class Places(NamedTuple):
+    """The columns of features, by CatBoost's numbers for them."""
+
+    numbers: dict[int, int]
+    categories: dict[int, int]
+    features: int
+    """How many there are of any kind."""
+
+
+def _places(info: Any) -> Places:
     kinds = [info.get(kind, []) for kind in ("float_features", "categorical_features", "text_features")]
     columns = [int(one["flat_feature_index"]) for kind in kinds for one in kind]
-    places = {int(one["feature_index"]): int(one["flat_feature_index"]) for one in kinds[0]}
-    return places, 1 + max(columns, default=-1)
+    numbers, categories, _ = (
+        {int(one["feature_index"]): int(one["flat_feature_index"]) for one in kind} for kind in kinds
+    )
+    return Places(numbers, categories, 1 + max(columns, default=-1))
 
 
-def _question(split: Any, places: dict[int, int]) -> tuple[int, float]:
-    """The column and the border of a split."""
-    if split["split_type"] != "FloatFeature":
+def _question(split: Any, places: Places) -> tuple[int, float, Pieces | None]:
+    """The column of a split and its border, or the category that goes right."""
+    kind = split["split_type"]
+    if kind == "FloatFeature":
+        return places.numbers[int(split["float_feature_index"])], float(split["border"]), None
+    if kind != "OneHotFeature":
         raise UnsupportedError(
-            f"CatBoost's split {split['split_type']} is no threshold of a number; categorical features "
-            "cannot be read."
+            f"CatBoost's split {kind} is no threshold of a number: it asks for statistics of a category. "
+            "Train it with one_hot_max_size= as large as there are categories."
         )
-    return places[int(split["float_feature_index"])], float(split["border"])
+    column = places.categories[int(split["cat_feature_index"])]
+    numbers = numbers_of(int(split["value"]))
+    if not numbers:
+        raise UnsupportedError(
+            f"CatBoost's feature {column} has categories that are no whole numbers below {NUMBERS}; train it "
+            "with categories numbered from 0."
+        )
+    return column, 0.0, category_pieces(numbers, goes_left=False)
 
 
-def _oblivious(tree: Any, places: dict[int, int], scores: int) -> Tree:
+def _oblivious(tree: Any, places: Places, scores: int) -> Tree:
     """A full binary tree, level after level: node a of level d is at 2^d - 1 + a."""
     questions = [_question(split, places) for split in tree.get("splits") or []]
     depth = len(questions)
@@ -97,18 +121,23 @@ def _oblivious(tree: Any, places: dict[int, int], scores: int) -> Tree:
         np.concatenate([left, leaf]).astype(np.int64),
         np.concatenate([left + 2**level, leaf]).astype(np.int64),
         np.concatenate([np.zeros((inner, scores)), value]),
+        {node: asked for node, asked in enumerate(questions[d][2] for d in level) if asked is not None},
     )
 
 
-def _grown(tree: Any, places: dict[int, int], scores: int) -> Tree:
+def _grown(tree: Any, places: Places, scores: int) -> Tree:
     """Nested nodes in a list; a child comes after its parent."""
     nodes, number = [tree], 0
     rows: list[tuple[int, float, int, int]] = []
     values: list[np.ndarray] = []
+    pieces: dict[int, Pieces] = {}
     while number < len(nodes):
         node = nodes[number]
         if "split" in node:
-            rows.append((*_question(node["split"], places), len(nodes), len(nodes) + 1))
+            question = _question(node["split"], places)
+            rows.append((*question[:2], len(nodes), len(nodes) + 1))
+            if question[2] is not None:
+                pieces[number] = question[2]
             values.append(np.zeros(scores))
             nodes += [node["left"], node["right"]]
         else:
@@ -116,4 +145,4 @@ def _grown(tree: Any, places: dict[int, int], scores: int) -> Tree:
             values.append(np.atleast_1d(np.asarray(node["value"], dtype=np.float64)))
         number += 1
     feature, border, left, right = (np.array(part) for part in zip(*rows, strict=True))
-    return Tree(feature, border, left, right, np.stack(values))
+    return Tree(feature, border, left, right, np.stack(values), pieces)

@@ -42,7 +42,16 @@ class CatboostTrees:
     def answer(self, X: FloatArray) -> FloatArray:
         """`predict_proba` of a classifier, `predict` of all others."""
         ask = self._model.predict_proba if self.is_classifier else self._model.predict
-        return np.asarray(ask(X), dtype=np.float64)
+        return np.asarray(ask(self._table(X)), dtype=np.float64)
+
+    def _table(self, X: FloatArray) -> Any:
+        """Categories must be integers to it, and not floats."""
+        categories = self._model.get_cat_feature_indices()
+        if not categories:
+            return X
+        table = X.astype(object)
+        table[:, categories] = np.round(X[:, categories]).astype(np.int64)
+        return table
 
     def read(self) -> TreeEnsemble:
         """What it exports: that is only done into files."""

@@ -9,6 +9,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import PredictorError
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors.trees.assembly import Tree, assembled
 
 
 def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -> TreeEnsemble:
@@ -18,15 +19,25 @@ def combined(ensembles: Sequence[TreeEnsemble], weights: Sequence[FloatArray]) -
     """
     if any(one.link != "identity" for one in ensembles):
         raise PredictorError("a sum of what trees give behind a link is no tree ensemble.")
-    offsets = np.cumsum([0, *(len(one.feature) for one in ensembles[:-1])])
+    parts = [one for own in ensembles for one in (own, _alone(own.base))]
+    weights = [by for by in weights for _ in range(2)]
+    offsets = np.cumsum([0, *(len(one.feature) for one in parts[:-1])])
     return TreeEnsemble(
         features=ensembles[0].features,
-        feature=np.concatenate([one.feature for one in ensembles]),
-        threshold=np.concatenate([one.threshold for one in ensembles]),
-        left=np.concatenate([one.left + begin for one, begin in zip(ensembles, offsets, strict=True)]),
-        right=np.concatenate([one.right + begin for one, begin in zip(ensembles, offsets, strict=True)]),
-        value=np.concatenate([one.value @ by.T for one, by in zip(ensembles, weights, strict=True)]),
-        roots=np.concatenate([one.roots + begin for one, begin in zip(ensembles, offsets, strict=True)]),
-        base=np.asarray(sum(by @ one.base for one, by in zip(ensembles, weights, strict=True))),
+        feature=np.concatenate([one.feature for one in parts]),
+        threshold=np.concatenate([one.threshold for one in parts]),
+        left=np.concatenate([one.left + begin for one, begin in zip(parts, offsets, strict=True)]),
+        right=np.concatenate([one.right + begin for one, begin in zip(parts, offsets, strict=True)]),
+        value=np.concatenate([one.value @ by.T for one, by in zip(parts, weights, strict=True)]),
+        roots=np.concatenate([one.roots + begin for one, begin in zip(parts, offsets, strict=True)]),
+        base=np.zeros(len(weights[0])),
         dtype="float32" if any(one.dtype == "float32" for one in ensembles) else "float64",
+        categories=tuple(sorted({feature for one in ensembles for feature in one.categories})),
     )
+
+
+def _alone(base: FloatArray) -> TreeEnsemble:
+    """A base as a tree of one leaf: bases of several may cancel out, what each was rounded by does not."""
+    none = np.full(1, -1)
+    leaf = Tree(np.zeros(1, dtype=np.int64), np.zeros(1), none, none, base[None, :])
+    return assembled([leaf], features=1, base=np.zeros(base.size))

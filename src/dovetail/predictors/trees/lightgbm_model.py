@@ -9,7 +9,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.name_warnings import without_name_warnings
+from dovetail.predictors.silence import NAMES, silenced
 from dovetail.predictors.trees.lightgbm_text import CLASSES, lightgbm_ensemble, objective_of
 from dovetail.predictors.trees.predictor import TreePredictor
 
@@ -17,6 +17,17 @@ from dovetail.predictors.trees.predictor import TreePredictor
 def lightgbm_trees(model: Any) -> TreePredictor:
     """An LGBMRegressor, LGBMClassifier, ... or a Booster as a predictor."""
     return TreePredictor(LightgbmTrees(model))
+
+
+def lightgbm_categories(model: Any) -> dict[int, tuple[Any, ...]]:
+    """The names of its categories by feature, where it was trained on a frame that had them."""
+    live = LightgbmTrees(model)
+    names = live.frame_categories
+    features = live.read().categories if names else ()
+    if len(features) != len(names):  # some feature was told to be one, and had numbers
+        return {}
+    each = zip(features, names, strict=True)
+    return {feature: tuple(own) for feature, own in each if all(isinstance(name, str) for name in own)}
 
 
 class LightgbmTrees:
@@ -35,6 +46,11 @@ class LightgbmTrees:
         return None if names == tuple(f"Column_{j}" for j in range(len(names))) else names
 
     @property
+    def frame_categories(self) -> list[list[Any]]:
+        """Of each column of categories that the frame had, in their order."""
+        return self._booster.pandas_categorical or []
+
+    @property
     def is_classifier(self) -> bool:
         """By its method, or a booster's objective."""
         if self._is_estimator:
@@ -45,7 +61,7 @@ class LightgbmTrees:
     def answer(self, X: FloatArray) -> FloatArray:
         """`predict_proba` of a classifier, `predict` of all others; of two classes, both."""
         asks = self._is_estimator and self.is_classifier
-        with without_name_warnings():
+        with silenced(NAMES):
             said = np.asarray(
                 self._model.predict_proba(X) if asks else self._model.predict(X), dtype=np.float64
             )

@@ -1,6 +1,7 @@
 """A LightGBM model as its library saves it, `key=value` in plain text, read into the flat form.
 
-x goes left where x <= threshold in float64, but numbers no larger than 1e-35 count as 0 before that. Learning
+x goes left where x <= threshold in float64, but numbers no larger than 1e-35 count as 0 before that, and a
+category where it is in the split's set (others, and those below 0, go right). Learning
 rates and the mean that boosting begins with are in the leaves already.
 """
 
@@ -10,16 +11,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
 from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
 from dovetail.predictors.trees.thresholds import largest_going_left
 
 ZERO = float(np.float32(1e-35))
 """Numbers up to this size are 0 to LightGBM."""
-CATEGORICAL, MISSING, ZERO_IS_MISSING = 1, 12, 4
-"""Bits of a split's decision type: the first, the two that say what is missing, and one value of these."""
+CATEGORICAL, DEFAULT_LEFT, MISSING, ZERO_IS_MISSING = 1, 2, 12, 4
+"""Bits of a split's decision type: whether it is by a set, where what is missing goes, the two that say what
+that is, and one value of these."""
 
 OBJECTIVES: dict[str, Link] = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
@@ -60,7 +63,14 @@ def lightgbm_ensemble(text: str) -> TreeEnsemble:
         base=np.zeros(scores),
         link=OBJECTIVES[objective],
         fold=_at_most,
+        categories=_categories(head),
     )
+
+
+def _categories(head: dict[str, str]) -> list[int]:
+    """Features whose ranges are lists of numbers, not intervals."""
+    ranges = head.get("feature_infos", "").split()
+    return [j for j, values in enumerate(ranges) if values != "none" and not values.startswith("[")]
 
 
 def _at_most(thresholds: FloatArray) -> FloatArray:
@@ -99,7 +109,6 @@ def _tree(fields: dict[str, str]) -> Tree:
     if splits == 0:
         return Tree(none * 0, np.zeros(leaves), none, none, value[:, None])
     decisions = _numbers(fields["decision_type"]).astype(np.int64)
-    _require_thresholds(decisions)
     left, right = (_numbers(fields[side]).astype(np.int64) for side in ("left_child", "right_child"))
     left, right = (np.where(side < 0, splits + ~side, side) for side in (left, right))
     feature, threshold = _numbers(fields["split_feature"]).astype(np.int64), _numbers(fields["threshold"])
@@ -111,16 +120,26 @@ def _tree(fields: dict[str, str]) -> Tree:
         np.concatenate([left, none]),
         np.concatenate([right, none]),
         np.concatenate([np.zeros(splits), value])[:, None],
+        _pieces(fields, decisions, threshold),
     )
 
 
-def _require_thresholds(decisions: np.ndarray) -> None:
+def _pieces(fields: dict[str, str], decisions: IntArray, threshold: FloatArray) -> dict[int, Pieces]:
+    """Splits that are no threshold: sets of categories go left, a 0 that counts as missing its own way."""
+    found = {}
     if np.any(decisions & CATEGORICAL):
-        raise UnsupportedError("LightGBM: a tree has categorical splits, which are no thresholds.")
-    if np.any(decisions & MISSING == ZERO_IS_MISSING):
-        raise UnsupportedError(
-            "LightGBM: 0 counts as missing (zero_as_missing), and has a way of its own through the trees."
+        ends, words = (
+            _numbers(fields[name]).astype(np.int64) for name in ("cat_boundaries", "cat_threshold")
         )
+    for node in np.flatnonzero(decisions & CATEGORICAL):
+        k = int(threshold[node])
+        bits = words[ends[k] : ends[k + 1], None] >> np.arange(32) & 1
+        found[int(node)] = category_pieces(np.flatnonzero(bits).tolist(), goes_left=True)
+    for node in np.flatnonzero(decisions & (MISSING | CATEGORICAL) == ZERO_IS_MISSING):
+        cut = threshold_piece(float(_at_most(threshold[node : node + 1])[0]))
+        left = bool(decisions[node] & DEFAULT_LEFT)
+        found[int(node)] = cut.but(float(np.nextafter(-ZERO, -np.inf)), ZERO, left)
+    return found
 
 
 def _numbers(text: str) -> FloatArray:

@@ -16,8 +16,8 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors import SCALERS
-from dovetail.predictors.name_warnings import without_name_warnings
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, steps_of
+from dovetail.predictors.silence import NAMES, silenced
 from dovetail.predictors.trees.catboost_model import CatboostTrees
 from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
 from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
@@ -44,6 +44,11 @@ class PipelineTrees(ScikitLearnTrees):
                     f"{', '.join(SCALERS)} can."
                 )
         ensemble = _live(last).read()
+        if scalers and ensemble.categories:
+            raise UnsupportedError(
+                f"{self.name}: feature {ensemble.categories[0]} is a category to its trees, and scaled "
+                "before them; let it pass (a ColumnTransformer with remainder='passthrough')."
+            )
         splits = np.flatnonzero(~ensemble.is_leaf & np.isfinite(ensemble.threshold))
         feature, cut = ensemble.feature[splits], ensemble.threshold[splits]
         cuts, which = np.unique(np.stack([feature.astype(np.float64), cut]), axis=1, return_inverse=True)
@@ -52,7 +57,7 @@ class PipelineTrees(ScikitLearnTrees):
         def goes_left(x: FloatArray) -> BoolArray:
             rows = np.zeros((x.size, ensemble.features))
             rows[place] = x
-            with without_name_warnings():  # the first one may have been trained on a frame
+            with silenced(NAMES):  # the first one may have been trained on a frame
                 for scaler in scalers:
                     rows = np.asarray(scaler.transform(rows), dtype=np.float64)
             return np.asarray(rows[place] <= limit)

@@ -19,7 +19,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import DovetailError, PredictorError, UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.trees.agreement import agreeing
+from dovetail.predictors.trees.agreement import agreeing, at_categories
 
 
 class LiveTrees(Protocol):
@@ -55,14 +55,15 @@ class TreePredictor:
     def __init__(self, live: LiveTrees, *, both_classes: bool = False) -> None:
         self._live, self._both_classes = live, both_classes
         self.name = live.name
-        self._agreed: TreeEnsemble | None = None
+        self.agreed: TreeEnsemble | None = None
         """The reading that was compared last."""
 
     def predict(self, X: FloatArray) -> FloatArray:
         """The owner's own answer."""
         if len(X) == 0:  # which scikit-learn refuses
             return np.empty((0, self.trees().outputs))
-        return self._columns(self._live.answer(np.array(X, dtype=np.float64)))
+        known = self.agreed or self.trees()
+        return self._columns(self._live.answer(at_categories(known, np.array(X, dtype=np.float64))))
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
         """The flat form as it is now, added up in float64."""
@@ -82,6 +83,7 @@ class TreePredictor:
             features=ensemble.features,
             outputs=ensemble.outputs,
             feature_names=self._live.feature_names,
+            whole_features=ensemble.categories,
             dtypes=(ensemble.dtype,),
             ends_in_sigmoid=self._live.is_classifier,
             is_classifier=self._live.is_classifier,
@@ -93,8 +95,8 @@ class TreePredictor:
         """The flat form of the trees as they are now, once it agrees with the owner's answers."""
         try:
             ensemble = self._form(self._live.read())
-            if self._agreed is None or not _same(ensemble, self._agreed):
-                self._agreed = agreeing(self.name, ensemble, lambda X: self._columns(self._live.answer(X)))
+            if self.agreed is None or not _same(ensemble, self.agreed):
+                self.agreed = agreeing(self.name, ensemble, lambda X: self._columns(self._live.answer(X)))
         except UnsupportedError as reason:
             raise PredictorError(f"{reason} {self._way_out}") from reason
         except (KeyError, ValueError, IndexError, AttributeError, TypeError) as reason:
@@ -102,7 +104,7 @@ class TreePredictor:
                 raise
             why = f"{type(reason).__name__}: {reason}"
             raise PredictorError(f"{self.name} cannot be read as trees ({why}). {self._way_out}") from reason
-        return self._agreed
+        return self.agreed
 
     @property
     def _way_out(self) -> str:
@@ -128,8 +130,8 @@ class TreePredictor:
         return values[:, 1:] if one_of_two else values
 
     def _other_forms(self) -> tuple[object, ...]:
-        assert self._agreed is not None
-        if not self._live.is_classifier or self._agreed.outputs > 2:
+        assert self.agreed is not None
+        if not self._live.is_classifier or self.agreed.outputs > 2:
             return ()
         return (TreePredictor(self._live, both_classes=not self._both_classes),)
 
@@ -139,7 +141,8 @@ def _same(one: TreeEnsemble, other: TreeEnsemble) -> bool:
     if one is other:
         return True
     arrays = ("feature", "threshold", "left", "right", "value", "roots", "base")
-    return (one.features, one.link, one.dtype) == (other.features, other.link, other.dtype) and all(
+    words = ("features", "link", "dtype", "categories")
+    return all(getattr(one, name) == getattr(other, name) for name in words) and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays
     )
 

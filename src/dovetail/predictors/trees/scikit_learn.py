@@ -7,7 +7,7 @@ Trees of `sklearn.tree` compare float32(x) <= threshold, histogram gradient boos
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,12 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.name_warnings import without_name_warnings
+from dovetail.predictors.scikit_learn.answer import own_answer
+from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
+from dovetail.predictors.silence import NAMES, silenced
 from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.histogram import histogram_trees
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.thresholds import float32_at_most
 
@@ -62,11 +65,13 @@ class ScikitLearnTrees:
 
     def answer(self, X: FloatArray) -> FloatArray:
         """`predict`, of a classifier `predict_proba`, of an isolation forest `score_samples`."""
+        if categories_read(self._estimator):
+            return np.asarray(own_answer(self._estimator, X), dtype=np.float64)
         ask = getattr(self._estimator, self._method)
         frames, names = sys.modules.get("pandas"), self.feature_names
         if names is not None and frames is not None:
             return np.asarray(ask(frames.DataFrame(X, columns=list(names))), dtype=np.float64)
-        with without_name_warnings():
+        with silenced(NAMES):
             return np.asarray(ask(X), dtype=np.float64)
 
     def read(self) -> TreeEnsemble:
@@ -187,21 +192,8 @@ def _gradient_boosting(estimator: Any) -> TreeEnsemble:
 def _histogram(estimator: Any) -> TreeEnsemble:
     """raw = baseline + trees, whose leaves have the learning rate in them."""
     base = np.ravel(estimator._baseline_prediction)
-    trees = (
-        _histogram_tree(estimator, one.nodes).for_score(k, base.size)
-        for stage in estimator._predictors
-        for k, one in enumerate(stage)
-    )
-    return _linked(estimator, trees, base)
-
-
-def _histogram_tree(estimator: Any, nodes: Any) -> Tree:
-    leaf = nodes["is_leaf"].astype(bool)
-    if np.any(nodes["is_categorical"].astype(bool) & ~leaf):
-        raise UnsupportedError(f"{type(estimator).__name__} has categorical splits, which are no thresholds.")
-    left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
-    feature = np.where(leaf, 0, nodes["feature_idx"].astype(np.int64))
-    return Tree(feature, nodes["num_threshold"], left, right, np.asarray(nodes["value"])[:, None])
+    trees = histogram_trees(estimator, base.size)
+    return _linked(estimator, trees, base, categories=categories_read(estimator))
 
 
 def _linked(
@@ -209,6 +201,7 @@ def _linked(
     trees: Iterator[Tree],
     base: FloatArray,
     fold: Callable[[FloatArray], FloatArray] = lambda thresholds: thresholds,
+    categories: Iterable[int] = (),
 ) -> TreeEnsemble:
     """Behind the link of its loss."""
     name = type(estimator._loss.link).__name__
@@ -216,7 +209,14 @@ def _linked(
         raise UnsupportedError(f"{type(estimator).__name__} with the link {name} cannot be written out.")
     link, factor = LINKS[name]
     scaled = (tree.scaled(factor) for tree in trees)
-    return assembled(scaled, features=estimator.n_features_in_, base=factor * base, link=link, fold=fold)
+    return assembled(
+        scaled,
+        features=estimator.n_features_in_,
+        base=factor * base,
+        link=link,
+        fold=fold,
+        categories=categories,
+    )
 
 
 def _ada_boost(estimator: Any) -> TreeEnsemble:

@@ -18,7 +18,8 @@ _LARGEST = np.finfo(np.float64).max
 
 
 def largest_going_left(goes_left: Callable[[FloatArray], BoolArray], count: int) -> FloatArray:
-    """(count,) for each of so many questions the largest float64 answered with yes; -infinity if none is.
+    """(count,) for each of so many questions the largest float64 answered with yes; -infinity if none is,
+    infinity if all are.
 
     `goes_left` answers all of them at once, each for a number of its own.
     """
@@ -30,7 +31,7 @@ def largest_going_left(goes_left: Callable[[FloatArray], BoolArray], count: int)
         yes, no = np.where(left, middle, yes), np.where(left, no, middle)
     found = _number(yes)
     with np.errstate(over="ignore"):
-        return np.where(goes_left(found), found, -np.inf)
+        return np.where(goes_left(found), np.where(found == _LARGEST, np.inf, found), -np.inf)
 
 
 def float32_at_most(thresholds: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 """An XGBoost model as its library saves it (JSON, or the same in binary), read into the flat form.
 
-x goes left where float32(x) < threshold, both in float32; sums are in float32. Base scores are kept as the
+x goes left where float32(x) < threshold, both in float32, and a category where it is not in the split's set;
+sums are in float32. Base scores are kept as the
 answer they would give alone, so that a probability has to become a logit first.
 """
 
@@ -8,15 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
 from dovetail.predictors.trees.assembly import Tree, assembled
-from dovetail.predictors.trees.thresholds import float32_below
+from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
+from dovetail.predictors.trees.thresholds import float32_at_most, float32_below
 
 Margin = Callable[[FloatArray], FloatArray]
 
@@ -74,8 +77,22 @@ def stopped_after(document: Any) -> int | None:
     return None if found is None else int(found) + 1
 
 
-def xgboost_ensemble(document: Any, rounds: int | None = None) -> TreeEnsemble:
-    """The trees of the first `rounds` (None: of all)."""
+def category_names(document: Any) -> dict[int, tuple[str, ...]]:
+    """By feature, the names of its categories in the order of their numbers, where it was trained on a frame
+    that had them (since 3.1 a model keeps them)."""
+    found = {}
+    model = _model(document["learner"]["gradient_booster"])
+    for feature, one in enumerate(model.get("cats", {}).get("enc", ())):
+        ends = np.asarray(one.get("offsets", ()), dtype=np.int64).tolist()
+        text = np.asarray(one["values"]).astype(np.uint8).tobytes()
+        names = tuple(text[first:last].decode() for first, last in pairwise(ends))
+        if names:
+            found[feature] = names
+    return found
+
+
+def xgboost_ensemble(document: Any, rounds: int | None = None, missing: float | None = None) -> TreeEnsemble:
+    """The trees of the first `rounds` (None: of all), where a number, if any, counts as missing."""
     learner, objective = document["learner"], objective_of(document)
     booster = learner["gradient_booster"]
     kind = str(booster["name"])
@@ -90,8 +107,8 @@ def xgboost_ensemble(document: Any, rounds: int | None = None) -> TreeEnsemble:
     weights = np.asarray(booster.get("weight_drop", np.ones(len(model["trees"]))))
     kept = len(model["trees"]) if rounds is None else _trees_until(model, rounds, scores)
     trees = (
-        _tree(model["trees"][t]).scaled(float(weights[t])).for_score(int(model["tree_info"][t]), scores)
-        for t in range(kept)
+        _tree(tree, missing).scaled(float(weight)).for_score(int(score), scores)
+        for tree, weight, score in zip(model["trees"][:kept], weights, model["tree_info"], strict=False)
     )
     return assembled(
         trees,
@@ -101,6 +118,7 @@ def xgboost_ensemble(document: Any, rounds: int | None = None) -> TreeEnsemble:
         dtype="float32",
         in_order=bool(np.all(weights == 1.0)),  # weights are multiplied and added in one step, or in two
         fold=float32_below,
+        categories=[j for j, kind in enumerate(learner.get("feature_types") or ()) if kind == "c"],
     )
 
 
@@ -132,17 +150,42 @@ def _numbers(text: Any) -> list[float]:
     return [float(number) for number in (found if isinstance(found, list) else [found])]
 
 
-def _tree(tree: Any) -> Tree:
+def _tree(tree: Any, missing: float | None) -> Tree:
     left = np.asarray(tree["left_children"], dtype=np.int64)
     right = np.asarray(tree["right_children"], dtype=np.int64)
     number = np.asarray(tree["split_conditions"], dtype=np.float32).astype(np.float64)
-    if np.any(np.asarray(tree.get("split_type", 0)) != 0):
-        raise UnsupportedError("XGBoost: a tree has categorical splits, which are no thresholds.")
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
         raise UnsupportedError("XGBoost: trees with several outputs each (multi_output_tree) are not read.")
     used = _reached(left, right)
     feature = np.asarray(tree["split_indices"], dtype=np.int64)
-    return _only(Tree(feature, number, left, right, number[:, None]), used)
+    number[_by_sets(tree, left)] = 0.0  # which is no threshold
+    pieces = _pieces(tree, left, number, missing)
+    return _only(Tree(feature, number, left, right, number[:, None], pieces), used)
+
+
+def _by_sets(tree: Any, left: np.ndarray) -> IntArray:
+    """Splits by categories."""
+    kinds = np.broadcast_to(np.asarray(tree.get("split_type", 0)), left.shape)
+    return np.flatnonzero((kinds != 0) & (left >= 0))
+
+
+def _pieces(tree: Any, left: np.ndarray, number: FloatArray, missing: float | None) -> dict[int, Pieces]:
+    """Splits that are no threshold: sets of categories go right, a number that counts as missing its own
+    way."""
+    found, by_set = {}, _by_sets(tree, left)
+    if by_set.size:
+        parts = ("categories_nodes", "categories_segments", "categories_sizes", "categories")
+        nodes, begin, size, numbers = (np.asarray(tree[part], dtype=np.int64) for part in parts)
+        for node, first, count in zip(nodes, begin, size, strict=True):
+            found[int(node)] = category_pieces(numbers[first : first + count].tolist(), goes_left=False)
+    if missing is not None:
+        own = np.array([missing])
+        low, high = float(float32_below(own)[0]), float(float32_at_most(own)[0])
+        splits = np.flatnonzero(left >= 0)
+        for node, cut in zip(splits.tolist(), float32_below(number[splits]), strict=True):
+            asked = found.get(node) or threshold_piece(float(cut))
+            found[node] = asked.but(low, high, bool(tree["default_left"][node]))
+    return found
 
 
 def _reached(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -164,4 +207,5 @@ def _only(tree: Tree, kept: np.ndarray) -> Tree:
         return tree
     number = np.cumsum(kept) - 1
     left, right = (np.where(side < 0, -1, number[side])[kept] for side in (tree.left, tree.right))
-    return Tree(tree.feature[kept], tree.threshold[kept], left, right, tree.value[kept])
+    pieces = {int(number[node]): asked for node, asked in tree.pieces.items() if kept[node]}
+    return Tree(tree.feature[kept], tree.threshold[kept], left, right, tree.value[kept], pieces)

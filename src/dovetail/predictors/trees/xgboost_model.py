@@ -13,10 +13,15 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.name_warnings import without_name_warnings
+from dovetail.predictors.silence import DEVICES, silenced
 from dovetail.predictors.trees.predictor import TreePredictor
 from dovetail.predictors.trees.ubjson import parse
-from dovetail.predictors.trees.xgboost_document import CLASSES, objective_of, xgboost_ensemble
+from dovetail.predictors.trees.xgboost_document import (
+    CLASSES,
+    category_names,
+    objective_of,
+    xgboost_ensemble,
+)
 
 
 def xgboost_trees(model: Any) -> TreePredictor:
@@ -26,11 +31,20 @@ def xgboost_trees(model: Any) -> TreePredictor:
     )
 
 
+def xgboost_categories(model: Any) -> dict[int, tuple[str, ...]]:
+    """The names of its categories by feature, where it was trained on a frame that had them."""
+    booster = model.get_booster() if hasattr(model, "get_booster") else model
+    if "c" not in (booster.feature_types or ()):
+        return {}
+    return category_names(parse(bytes(booster.save_raw("ubj"))))
+
+
 class Saved(NamedTuple):
     """What a booster saved of itself, and what it says."""
 
     content: bytes
     rounds: int | None
+    missing: float | None
     objective: str
     ensemble: TreeEnsemble
 
@@ -41,12 +55,13 @@ class SavedTrees:
     def __init__(self) -> None:
         self.last: Saved | None = None
 
-    def of(self, booster: Any, rounds: int | None) -> Saved:
+    def of(self, booster: Any, rounds: int | None, missing: float | None = None) -> Saved:
         """Of its first rounds, or of all."""
         content = bytes(booster.save_raw("ubj"))
-        if self.last is None or (self.last.content, self.last.rounds) != (content, rounds):
+        if self.last is None or self.last[:3] != (content, rounds, missing):
             document = parse(content)
-            self.last = Saved(content, rounds, objective_of(document), xgboost_ensemble(document, rounds))
+            ensemble = xgboost_ensemble(document, rounds, missing)
+            self.last = Saved(content, rounds, missing, objective_of(document), ensemble)
         return self.last
 
 
@@ -103,19 +118,20 @@ class XgboostEstimator:
     def answer(self, X: FloatArray) -> FloatArray:
         """`predict_proba` of a classifier, `predict` of all others."""
         ask = self._model.predict_proba if self.is_classifier else self._model.predict
-        with without_name_warnings():
+        with silenced(DEVICES):
             return np.asarray(ask(X, validate_features=False), dtype=np.float64)
 
     def read(self) -> TreeEnsemble:
         """The rounds that its own `predict` takes."""
         if not self._trained:
             raise UnsupportedError(f"{self.name} is not trained yet; call its fit first.")
-        if self._model.missing is not None and not np.isnan(self._model.missing):
-            raise UnsupportedError(
-                f"{self.name} takes {self._model.missing!r} for missing, so that it has a way of its "
-                "own through the trees; train it with missing=nan."
-            )
-        return self._saved.of(self._model.get_booster(), self._rounds).ensemble
+        return self._saved.of(self._model.get_booster(), self._rounds, self._missing).ensemble
+
+    @property
+    def _missing(self) -> float | None:
+        """A number that counts as missing, and has a way of its own through the trees."""
+        missing = self._model.missing
+        return None if missing is None or np.isnan(missing) else float(missing)
 
     @property
     def _rounds(self) -> int | None:
