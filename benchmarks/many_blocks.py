@@ -132,6 +132,7 @@ def answered(asked: Asked) -> Answer:
 
     torch.set_num_threads(1)
     judge = train(asked.network, allow_constant=True, epochs=20)
+    judge.network.to(asked.device or "cpu")  # the check asks it where it lives
     before, begin = _peak(), time.process_time()
     instance = (stated if asked.stated else many_blocks)(asked.n, judge)
     building, begin, wall = time.process_time() - begin, time.process_time(), time.perf_counter()
@@ -188,7 +189,7 @@ def main() -> None:
     parser.add_argument("--method", default="auto", help="a name of `dovetail list`, or nothing")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of each solve")
     parser.add_argument("--stated", action="store_true", help="by problem.add_template")
-    parser.add_argument("--device", help="cuda: where the blocks are priced")
+    parser.add_argument("--device", help="cuda: where the network lives and blocks are priced")
     options = parser.parse_args()
     table = run(options.sizes, **{name: value for name, value in vars(options).items() if name != "sizes"})
     table.show(Console(width=150))

@@ -45,6 +45,9 @@ CORE_SECONDS, CORE_SHARE = 4.0, 0.1
 GAINED, SMALL = 4e-4, 1e-2
 """Relative: a round that lowers the dual's value by less has brought little. What all blocks have at stake
 counts so much, lest an objective near 0 is never done."""
+WORTH = 1e-5
+"""Relative: the MIP over the last few blocks does not look for less. Of a million blocks that is a handful,
+for which it would take all its seconds."""
 TRIES = 3
 """Of what a lost share disturbs; what the last one gives is looked at as it is."""
 
@@ -141,7 +144,7 @@ class _Run:
             self._price("undecided" if number else "all", noise, self._limit)
             before, value = value, self._value()
             # it rises where blocks find a first column: those without one do not count
-            little = abs(before - value) < GAINED * (abs(value) + SMALL * self._unit * self._plan.count)
+            little = abs(before - value) < GAINED * self._size(value)
             if losses < self._shares.workers.losses:  # columns were lost and others found in their place
                 little = False
             quiet = quiet + 1 if little else 0
@@ -197,6 +200,10 @@ class _Run:
         """Of the dual over all columns: an estimate of what no point can be below, in minimisation form."""
         return self._shares.value(self.prices) - float(self.prices @ self._limit)
 
+    def _size(self, value: float) -> float:
+        """Of the whole: what a relative difference is relative to."""
+        return abs(value) + SMALL * self._unit * self._plan.count
+
     def _offer(self, *, last: bool) -> None:
         point = self._undisturbed(partial(self._choice, last=last))
         if point is not None:
@@ -214,7 +221,8 @@ class _Run:
         if last or np.any(np.sum(uses, axis=0) > limit + TOLERANCE):
             part = self._context.budget.part(min(CORE_SECONDS, CORE_SHARE * self._context.budget.left))
             with self._context.stopwatch.measure("engine"):
-                improve(shares, self.prices, limit, part, self._context.seed)
+                worth = WORTH * self._size(self._value())
+                improve(shares, self.prices, limit, part, self._context.seed, worth=worth)
         return shares.point()
 
     def _filled(self, uses: list[FloatArray]) -> list[FloatArray]:
