@@ -13,7 +13,15 @@ from dovetail.core.check import Violation
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardedResult:
-    """Of `solve_shards`; the values stay in files, one for each shard."""
+    """Of `solve_shards`; the values stay in files, one for each shard.
+
+    >>> import tempfile
+    >>> import dovetail as dt
+    >>> from dovetail.testing.problems import offers_of
+    >>> result = dt.solve_shards(offers_of, range(2), out=tempfile.mkdtemp(), log=False)
+    >>> result.activity["budget"] <= 20.0 + 1e-6, result.blocks, [file.name for file in result.files]
+    (True, 120, ['shard-00000.npz', 'shard-00001.npz'])
+    """
 
     objective: float | None
     """In the sense of the problem; None where no choice was found that passes the check."""
