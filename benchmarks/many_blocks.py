@@ -12,17 +12,17 @@ The network comes out slightly different on another processor, and the counts wi
 from __future__ import annotations
 
 import argparse
-import resource
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console
+from torch import nn
 
 import dovetail as dt
 from benchmarks.parallel import each
+from benchmarks.usage import peak
 from dovetail.core.arrays import FloatArray
 from dovetail.experiments.table import Table
 from dovetail.problems.water import BUDGET, Judge, Water, formulate, train
@@ -90,10 +90,38 @@ def many_blocks(n: int, judge: Judge) -> Water:
 
 def stated(n: int, judge: Judge) -> Water:
     """The same as a template."""
-    samples, problem = _samples(n, judge), dt.Problem(sense="max")
-    width = samples.shape[1]
+    samples = _samples(n, judge)
+    problem = _template(samples, judge.network, _budget(n))
+    (template,) = problem.templates
+    columns = template["x"].columns, template["potable"].columns[:, 0]
+    return Water(problem, judge.network, judge.training, samples, *columns)
+
+
+@dataclass(frozen=True)
+class Usable:
+    """What shards are drawn and judged by: it travels."""
+
+    network: nn.Module
+    undrinkable: FloatArray
+
+
+def usable(judge: Judge) -> Usable:
+    """Of a judge."""
+    return Usable(judge.network, judge.X[judge.labels == 0])
+
+
+def shard_of(by: Usable, n: int, shards: int, number: int) -> dt.Problem:
+    """One of so many shards of `n` samples, drawn by its number; the budgets are those of all."""
+    border = np.linspace(0, n, shards + 1).round().astype(int)
+    rng = np.random.default_rng([SEED, number])
+    drawn = by.undrinkable[rng.choice(len(by.undrinkable), border[number + 1] - border[number], replace=True)]
+    return _template(drawn + NOISE * rng.standard_normal(drawn.shape), by.network, _budget(n))
+
+
+def _template(samples: FloatArray, network: nn.Module, budget: float) -> dt.Problem:
+    problem, width = dt.Problem(sense="max"), samples.shape[1]
     template = problem.add_template(
-        n,
+        len(samples),
         {
             "potable": dt.Family(upper=1.0, cost=1.0, integer=True),
             "x": dt.Family(lower=-np.inf, width=width),
@@ -101,16 +129,13 @@ def stated(n: int, judge: Judge) -> Water:
             "down": dt.Family(width=width),
         },
         rows=[dt.FamilyRow({"x": 1.0, "up": -1.0, "down": 1.0}, samples, samples, name="treatment")],
-        coupling=[
-            dt.FamilyRow({side: 1.0}, upper=_budget(n), name=f"budget_{side}") for side in ("up", "down")
-        ],
+        coupling=[dt.FamilyRow({side: 1.0}, upper=budget, name=f"budget_{side}") for side in ("up", "down")],
     )
     problem.add_predictor(
-        judge.network, template["x"], template["potable"],
+        network, template["x"], template["potable"],
         output_type="classification", threshold=0.0, name="potability",
     )  # fmt: skip
-    columns = template["x"].columns, template["potable"].columns[:, 0]
-    return Water(problem, judge.network, judge.training, samples, *columns)
+    return problem
 
 
 def _budget(n: int) -> float:
@@ -132,7 +157,8 @@ def answered(asked: Asked) -> Answer:
 
     torch.set_num_threads(1)
     judge = train(asked.network, allow_constant=True, epochs=20)
-    before, begin = _peak(), time.process_time()
+    judge.network.to(asked.device or "cpu")  # the check asks it where it lives
+    before, begin = peak(), time.process_time()
     instance = (stated if asked.stated else many_blocks)(asked.n, judge)
     building, begin, wall = time.process_time() - begin, time.process_time(), time.perf_counter()
     method = Nothing() if asked.method == Nothing.name else asked.method
@@ -141,13 +167,8 @@ def answered(asked: Asked) -> Answer:
     counts = instance.counts(result)
     return Answer(
         counts.untouched, counts.potable, result.status.value, result.bound,
-        building, solving, wall, before, _peak(),
+        building, solving, wall, before, peak(),
     )  # fmt: skip
-
-
-def _peak() -> float:
-    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kilobytes elsewhere
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 def run(
@@ -188,7 +209,7 @@ def main() -> None:
     parser.add_argument("--method", default="auto", help="a name of `dovetail list`, or nothing")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of each solve")
     parser.add_argument("--stated", action="store_true", help="by problem.add_template")
-    parser.add_argument("--device", help="cuda: where the blocks are priced")
+    parser.add_argument("--device", help="cuda: where the network lives and blocks are priced")
     options = parser.parse_args()
     table = run(options.sizes, **{name: value for name, value in vars(options).items() if name != "sizes"})
     table.show(Console(width=150))

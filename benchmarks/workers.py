@@ -9,7 +9,6 @@ Seconds of the wall, in which workers that share cores with other work take long
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from rich.console import Console
 import dovetail as dt
 from benchmarks.many_blocks import stated
 from benchmarks.parallel import each
+from benchmarks.usage import cpu_seconds
 from dovetail.experiments.table import Table
 from dovetail.methods.template_pricing import TemplatePricing, hiring
 from dovetail.problems.water import train
@@ -28,7 +28,6 @@ from dovetail.run.workers import Workers
 
 LIMIT = 900.0
 """Seconds; a run ends by itself."""
-OURS = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 @dataclass(frozen=True)
@@ -81,22 +80,17 @@ def answered(asked: Asked) -> Answer:
     torch.set_num_threads(1)
     instance = stated(asked.n, train("2x16", allow_constant=True, epochs=20))
     with _watched() as (seconds, found):
-        begin, computed = time.perf_counter(), _computed()
+        begin, computed = time.perf_counter(), cpu_seconds()
         result = dt.solve(
             instance.problem, TemplatePricing(), time_limit=LIMIT, log=False, n_jobs=asked.workers,
             cluster="local" if asked.over == "ray" else None,
         )  # fmt: skip
-        wall, computed = time.perf_counter() - begin, _computed() - computed
+        wall, computed = time.perf_counter() - begin, cpu_seconds() - computed
     traffic, potable = found[0].traffic, instance.counts(result).potable
     return Answer(
         potable, wall - result.seconds, seconds[0], result.seconds, computed,
         traffic.calls["smoothed"], traffic.per_call("smoothed"), traffic.total,
     )  # fmt: skip
-
-
-def _computed() -> float:
-    """Seconds of the CPU of this process and of those that it has ended."""
-    return sum(time_of.ru_utime + time_of.ru_stime for time_of in map(resource.getrusage, OURS))
 
 
 def run(sizes: Sequence[int], workers: Sequence[int], over: Sequence[str]) -> Table:

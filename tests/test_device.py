@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from benchmarks.many_blocks import stated
 
 import dovetail as dt
-from dovetail.problems.water import water
+from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.problems.water import train, water
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 
@@ -42,3 +44,15 @@ def test_double_precision_takes_the_same_path_on_both():
     here, there = (dt.solve(problem, SHORT, device=device, log=False) for device in (None, "cuda"))
     np.testing.assert_allclose(here.x, there.x, atol=1e-6)
     np.testing.assert_allclose(here.trace.column("primal"), there.trace.column("primal"), atol=1e-6)
+
+
+def test_many_blocks_are_checked_where_their_network_lives():
+    """Choice and check on the GPU: the answer of the CPU, within what other sums make of it."""
+    judge = train("2x16", epochs=5, allow_constant=True)
+    here = dt.solve(stated(1_000, judge).problem, TemplatePricing(rounds=4), time_limit=60, log=False)
+    judge.network.to("cuda")
+    instance = stated(1_000, judge)
+    there = dt.solve(instance.problem, TemplatePricing(rounds=4), device="cuda", time_limit=60, log=False)
+    assert dt.check(instance.problem, there.x).within()
+    assert instance.counts(there).potable == there.objective
+    assert there.objective == pytest.approx(here.objective, rel=0.02)

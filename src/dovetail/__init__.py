@@ -45,6 +45,7 @@ _PUBLIC = {
     "Product": "dovetail.predictors.product",
     "Result": "dovetail.run.result",
     "RuleList": "dovetail.predictors.rule_list",
+    "ShardedResult": "dovetail.sharding.sharded_result",
     "Square": "dovetail.predictors.square",
     "Status": "dovetail.run.result",
     "StopReason": "dovetail.run.budget",
@@ -63,6 +64,7 @@ _PUBLIC = {
     "register_method": "dovetail.methods",
     "register_predictor": "dovetail.core.predictor",
     "solve": "dovetail.solving.solve",
+    "solve_shards": "dovetail.sharding.solve_shards",
     "sweep": "dovetail.sweeping.sweep",
 }
 """Where the public names are that stand in no table of parts."""
@@ -137,6 +139,8 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.run.result import Result as Result
     from dovetail.run.result import Status as Status
     from dovetail.run.trace import Trace as Trace
+    from dovetail.sharding.sharded_result import ShardedResult as ShardedResult
+    from dovetail.sharding.solve_shards import solve_shards as solve_shards
     from dovetail.solving.solve import solve as solve
     from dovetail.sweeping.sweep import sweep as sweep
     from dovetail.sweeping.sweep_result import SweepResult as SweepResult

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 import dovetail as dt
+from dovetail.core import batch_rounding as module
 from dovetail.core.batch_rounding import DOUBLE, alone, batch_rounding, double_copy, nearby
 from tests.small import random_mlp
 
@@ -43,3 +44,13 @@ def test_rows_that_nobody_asks_for_stay_unknown():
     said = alone(block, INPUTS, which)
     assert np.isnan(said[~which]).all()
     assert np.abs(said[which] - block.predictor.predict(INPUTS)[which]).max() < 1e-4
+
+
+def test_a_copy_is_asked_in_parts(monkeypatch):
+    """The same rows, however many go in at once, and none at all."""
+    block = block_of(torch.float32)
+    copy = double_copy(block.predictor, block.description)
+    whole = copy(INPUTS)
+    monkeypatch.setattr(module, "COPY_ROWS", 2)
+    np.testing.assert_allclose(copy(INPUTS), whole, rtol=1e-12)
+    assert copy(INPUTS[:0]).shape == (0, 1)

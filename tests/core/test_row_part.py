@@ -9,11 +9,14 @@ from tests.analysis.stated_problems import campaign, floors, treatments
 def test_each_part_is_its_rows_of_the_matrix():
     for problem in (treatments(5), campaign(5), floors(5)):
         A, first = problem.mip.A.toarray(), 0
+        sides = problem.mip.row_lower, problem.mip.row_upper
         x = np.random.default_rng(0).standard_normal(A.shape[1])
         for part in problem.stated.rows:
             mine, first = A[first : first + part.size], first + part.size
             assert np.allclose(part.activity(x), mine @ x, atol=1e-12)
             assert np.allclose(part.activity(x, sizes=True), np.abs(mine) @ x, atol=1e-12)
+            lower, upper = (side[first - part.size : first] for side in sides)
+            assert np.allclose(part.beyond(x), np.maximum(lower - mine @ x, mine @ x - upper), atol=1e-12)
             assert part.nonzeros == np.count_nonzero(mine)
             numbers = {abs(n) for entry in part.entries() for n in entry.ravel().tolist()}
             assert numbers - {0.0} == {abs(n) for n in mine.ravel().tolist()} - {0.0}

@@ -90,8 +90,8 @@ def _coupling(problem: Problem, bodies: dict[int, _Body]) -> tuple[IntArray, Flo
         if isinstance(part, CouplingRows):
             used = bodies[id(part.template)].fixed_use(part.row, own)
         numbers.append(mine)
-        lower.append(program.row_lower[mine] - used)
-        upper.append(program.row_upper[mine] - used)
+        lower.append(np.broadcast_to(part.sides[0], (1, part.size)).ravel() - used)
+        upper.append(np.broadcast_to(part.sides[1], (1, part.size)).ravel() - used)
     return np.concatenate(numbers), np.concatenate(lower), np.concatenate(upper)
 
 

@@ -36,17 +36,29 @@ SECONDS = 0.25
 """The longest that rows are evaluated one by one; what was seen of these then stands for the others."""
 
 
+COPY_ROWS, DEVICE_COPY_ROWS = 1 << 15, 1 << 18
+"""Rows that a copy is asked about at once: what is made on the way stays near a core, or busies a GPU without
+filling its memory."""
+
+
 def double_copy(predictor: Predictor, description: Description) -> Copy | None:
-    """A float64 copy of a predictor that computes in less, as a function of numpy arrays."""
+    """A float64 copy of a predictor that computes in less, as a function of numpy arrays.
+
+    It is on the GPU where the predictor is on one.
+    """
     if description.is_float64 or not description.has_float64_copy:
         return None
     import torch
 
-    forward = predictor.snapshot("cpu")
+    on_gpu = description.device.startswith("cuda")
+    device = description.device if on_gpu else "cpu"
+    forward = predictor.snapshot(device)
 
     def evaluate(X: FloatArray) -> FloatArray:
+        rows, size = torch.from_numpy(np.ascontiguousarray(X)), DEVICE_COPY_ROWS if on_gpu else COPY_ROWS
+        parts = [rows[first : first + size] for first in range(0, max(1, len(rows)), size)]
         with torch.no_grad():
-            return np.asarray(forward(torch.from_numpy(np.ascontiguousarray(X))).numpy())
+            return np.concatenate([forward(some.to(device)).cpu().numpy() for some in parts])
 
     return evaluate
 

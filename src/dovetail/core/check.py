@@ -159,17 +159,28 @@ class Checker:
         if not np.all(np.isfinite(x)):
             j = int(np.flatnonzero(~np.isfinite(x))[0])
             return Violation(bounds=Worst(float("inf"), f"{program.column_name(j)} is {x[j]}"))
-        activity = program.activity(x)
-        beyond = np.maximum(program.row_lower - activity, activity - program.row_upper)
+        beyond = [part.beyond(x) for part in program.rows]
         said = self._said(x, one_by_one, answers)
         return Violation(
-            rows=_worst(beyond, program.row_name),
+            rows=self._worst_row(beyond),
             bounds=self._outside(x),
             integrality=self._fraction(x),
             prediction=_largest([block.prediction for block in said]),
             precision=_largest([block.precision for block in said]),
             rounding=self._rounding(beyond, x, said),
         )
+
+    def _worst_row(self, amounts: list[FloatArray]) -> Worst:
+        """Of amounts by which rows are missed, part by part."""
+        found, first = [Worst()], 0
+        for amount in amounts:
+            found.append(_worst(amount, self._row_from(first)))
+            first += len(amount)
+        return _largest(found)
+
+    def _row_from(self, first: int) -> NameOf:
+        """Names of rows that are counted from one of them."""
+        return lambda k: self._problem.stated.row_name(first + k)
 
     def _outside(self, x: FloatArray) -> Worst:
         """The column that is farthest outside its bounds."""
@@ -221,19 +232,20 @@ class Checker:
                     changes[block.outputs[samples]] += said[numbers[id(block)]].moved_by(changes, samples)
         return changes
 
-    def _rounding(self, beyond: FloatArray, x: FloatArray, said: list[Said]) -> Worst:
+    def _rounding(self, beyond: list[FloatArray], x: FloatArray, said: list[Said]) -> Worst:
         """Rows and bounds at the worst that rounding can do to the outputs in them, and classes."""
         turning = [block.turning for block in said]
         if all(each.block.classifies for each in said):
             return _largest(turning)
         program, changes = self._problem.stated, self._changes(said)
-        in_rows = program.activity(changes, sizes=True)
-        found = [_worst(np.where(in_rows > 0.0, beyond + in_rows, -np.inf), program.row_name)]
+        in_rows = [part.activity(changes, sizes=True) for part in program.rows]
+        missed = [np.where(more > 0.0, by + more, -np.inf) for by, more in zip(beyond, in_rows, strict=True)]
+        found = [self._worst_row(missed)]
         for part in program.columns:
             more = part.of(changes)
             if np.any(more):
-                missed = np.where(more > 0.0, part.outside(x) + more, -np.inf).ravel()
-                found.append(_worst(missed, self._name_from(part.first)))
+                outside = np.where(more > 0.0, part.outside(x) + more, -np.inf).ravel()
+                found.append(_worst(outside, self._name_from(part.first)))
         return _largest([*found, *turning])
 
 
@@ -340,15 +352,19 @@ def _largest(kinds: list[Worst]) -> Worst:
 
 
 def _at(block: Block, amounts: FloatArray) -> Worst:
-    amounts = np.where(np.isnan(amounts), np.inf, amounts)
     i, o = np.unravel_index(int(np.argmax(amounts)), amounts.shape)
-    amount = float(amounts[i, o])
+    amount = _amount(amounts[i, o])
     return Worst(amount, f"{block.name}, sample {i}, output {o}") if amount > 0 else Worst()
 
 
 def _worst(amounts: FloatArray, name_of: NameOf) -> Worst:
     if amounts.size == 0:
         return Worst()
-    amounts = np.where(np.isnan(amounts), np.inf, amounts)
     k = int(np.argmax(amounts))
-    return Worst(float(amounts[k]), name_of(k)) if amounts[k] > 0 else Worst()
+    amount = _amount(amounts[k])
+    return Worst(amount, name_of(k)) if amount > 0 else Worst()
+
+
+def _amount(largest: float) -> float:
+    """What is no number is the worst there is: numpy's largest, too."""
+    return float("inf") if np.isnan(largest) else float(largest)

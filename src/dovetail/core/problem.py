@@ -268,6 +268,12 @@ class Problem:
         other.__dict__.pop("stages", None)
         return other
 
+    def uncoupled(self) -> Problem:
+        """The same with coupling rows that nothing limits: how a part of the blocks is checked by itself."""
+        other = self.with_predictors(self.blocks)
+        other._program = self._program.uncoupled()
+        return other
+
     def _may_close_a_cycle(self, block: Block) -> bool:
         """Only a block that writes what is read (by itself, or before) can: others need no search."""
         read = self._read.copy()

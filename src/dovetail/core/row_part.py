@@ -43,6 +43,15 @@ class RowPart(Protocol):
         """(size,) what they come to at a point, or with the `sizes` of their entries in their place."""
         ...
 
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        """Below and above; they broadcast to (blocks, rows of one block)."""
+        ...
+
+    def beyond(self, x: FloatArray) -> FloatArray:
+        """(size,) how far they are outside their sides at a point; negative inside."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class HostRows:
@@ -73,6 +82,15 @@ class HostRows:
         A = self._sizes if sizes else self.host.A
         return np.asarray(A @ x[: self.host.n_columns])
 
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        """Of its rows, side by side."""
+        return self.host.row_lower, self.host.row_upper
+
+    def beyond(self, x: FloatArray) -> FloatArray:
+        """Row by row."""
+        return _outside(self.activity(x), *self.sides)
+
 
 @dataclass(frozen=True, eq=False)
 class PrivateRows:
@@ -102,6 +120,23 @@ class PrivateRows:
             part = entry * values
             total += part.sum(axis=1, keepdims=True) if self.row.summed else part
         return total.ravel()
+
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        """As they were given."""
+        return self.row.lower, self.row.upper
+
+    @cached_property
+    def _equations(self) -> bool:
+        return np.array_equal(self.row.lower, self.row.upper)
+
+    def beyond(self, x: FloatArray) -> FloatArray:
+        """Block by block."""
+        activity = self.activity(x).reshape(self.template.count, self.row.width)
+        if not self._equations:
+            return _outside(activity, *self.sides).ravel()
+        activity -= self.row.lower
+        return np.abs(activity, out=activity).ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +172,15 @@ class CouplingRows:
             total += sums.sum() if self.row.summed else sums
         return total
 
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        """As they were given."""
+        return self.row.lower, self.row.upper
+
+    def beyond(self, x: FloatArray) -> FloatArray:
+        """Of all blocks together."""
+        return _outside(self.activity(x), *self.sides).ravel()
+
 
 def row_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[RowPart]:
     """All rows, in their order."""
@@ -149,7 +193,13 @@ def row_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[Row
 
 def column_sums(values: FloatArray) -> FloatArray:
     """(columns,) over all blocks, in sums of sums."""
-    return np.asarray(np.add.reduceat(values, np.arange(0, len(values), CHUNK), axis=0).sum(axis=0))
+    whole = len(values) - len(values) % CHUNK
+    sums = np.ones(CHUNK) @ values[:whole].reshape(-1, CHUNK, values.shape[1])
+    return np.asarray(sums.sum(axis=0) + values[whole:].sum(axis=0))
+
+
+def _outside(activity: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    return np.asarray(np.maximum(lower - activity, activity - upper))
 
 
 def _terms(

@@ -155,6 +155,15 @@ class StatedProgram:
         """The whole program replaced by one that has its columns, and more."""
         return replace(self, host=mip, waiting=())
 
+    def uncoupled(self) -> StatedProgram:
+        """The same with coupling rows of templates that nothing limits."""
+        below, above = np.array(-np.inf), np.array(np.inf)
+        waiting = []
+        for template in self.waiting:
+            free = [replace(row, lower=below, upper=above) for row in template.coupling]
+            waiting.append(replace(template, coupling=tuple(free)))
+        return replace(self, waiting=tuple(waiting))
+
     def with_template(self, template: Template) -> StatedProgram:
         """The program with more blocks behind it; labels that are taken are refused."""
         columns, rows = self._labels()

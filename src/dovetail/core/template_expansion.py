@@ -53,31 +53,37 @@ def few_blocks(*columns: FamilyColumns, most: int = 16) -> tuple[Mip, tuple[IntA
 
 def columns_of(host: Mip | None, templates: Sequence[Template], part: str) -> NDArray[Any]:
     """One number for each column."""
-    return np.concatenate(
+    return _spread_out(
+        None if host is None else getattr(host, part),
         [
-            *([] if host is None else [getattr(host, part)]),
-            *(
-                np.broadcast_to(getattr(family, part), (template.count, family.width)).ravel()
-                for template in templates
-                for family in template.families.values()
-            ),
-        ]
+            (getattr(family, part), (template.count, family.width))
+            for template in templates
+            for family in template.families.values()
+        ],
+        bool if part == "integer" else np.float64,
     )
 
 
 def sides_of(host: Mip | None, templates: Sequence[Template], side: str) -> FloatArray:
     """One limit for each row."""
-    return np.concatenate(
-        [
-            *([] if host is None else [getattr(host, f"row_{side}")]),
-            *(
-                np.broadcast_to(getattr(row, side), (blocks, row.width)).ravel()
-                for template in templates
-                for row, blocks in _rows(template)
-            ),
-            np.empty(0),  # there may be none
-        ]
-    )
+    own = None if host is None else getattr(host, f"row_{side}")
+    rows = [(row, blocks) for template in templates for row, blocks in _rows(template)]
+    stated = [(getattr(row, side), (blocks, row.width)) for row, blocks in rows]
+    return _spread_out(own, stated, np.float64)
+
+
+def _spread_out(
+    own: NDArray[Any] | None, stated: list[tuple[Any, tuple[int, int]]], dtype: type
+) -> NDArray[Any]:
+    """A host's numbers, then stated ones over their blocks: each is written once."""
+    first = 0 if own is None else len(own)
+    whole: NDArray[Any] = np.empty(first + sum(blocks * width for _, (blocks, width) in stated), dtype=dtype)
+    whole[:first] = [] if own is None else own
+    for numbers, (blocks, width) in stated:
+        last = first + blocks * width
+        whole[first:last].reshape(blocks, width)[...] = numbers
+        first = last
+    return whole
 
 
 def _rows(template: Template) -> Iterator[tuple[RowArrays, int]]:

@@ -199,16 +199,19 @@ class LoadedHighs:
         self._highs.setSolution(solution)  # a start it cannot use is a pity, not an error
 
     def run(
-        self, budget: Budget, gap: float, cutoff: float = np.inf
+        self, budget: Budget, gap: float, cutoff: float = np.inf, room: float = 0.0
     ) -> tuple[MipStatus, FloatArray | None, float]:
         """Minimise: status, point if there is one, and the engine's bound.
 
+        A MIP ends at the relative `gap`, and where nothing can be better by more than `room`.
         A MIP's nodes above `cutoff` are pruned. What is said then holds for points up to it only: where there
         are none, a dearer one may be called optimal.
         """
         if budget.over:
             return MipStatus.LIMIT, None, -np.inf
         self._demand(self._highs.setOptionValue("mip_rel_gap", float(gap)), "the gap")
+        absolute = max(ABSOLUTE_GAP, room / self._unit)
+        self._demand(self._highs.setOptionValue("mip_abs_gap", float(absolute)), "the absolute gap")
         limit = float(cutoff / self._unit)
         self._demand(self._highs.setOptionValue("objective_bound", limit), "the cutoff")
         status = self._status(budget)

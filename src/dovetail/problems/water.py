@@ -60,8 +60,10 @@ class Water:
 
     def counts(self, result: Result) -> Counts:
         """How many samples are potable before and after, in the network's own words."""
+        there = next(self.network.parameters()).device
         with torch.no_grad():
-            before = self.network(torch.as_tensor(self.samples, dtype=torch.float32)).numpy()[:, 0] >= 0
+            said = self.network(torch.as_tensor(self.samples, dtype=torch.float32, device=there))
+        before = said.cpu().numpy()[:, 0] >= 0
         after = result.value(self.potable) > 0.5 if result.x is not None else before
         return Counts(len(before), int(before.sum()), int(after.sum()), int((after & ~before).sum()))
 

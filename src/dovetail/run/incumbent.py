@@ -175,7 +175,7 @@ class Incumbent:
                 self._refuse(x, alone)
                 return None
             if better:
-                x = x + 0.0  # never -0
+                x += 0.0  # never -0
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
                 add_gain(self.incumbents, Gain(self._budget.seconds, objective, source))
                 self._reconcile()

@@ -72,7 +72,7 @@ class SolveOptions:
         require_count("n_jobs", n_jobs, at_least=1)
         if callback is not None and not callable(callback):
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
-        _require_device(device)
+        require_device(device)
         require_cluster(cluster, chosen)
         if not isinstance(load, (bool, np.bool_)):
             raise OptionError(f"load is {load!r}; give True or False.")
@@ -139,7 +139,8 @@ def _require_gap(gap: float) -> None:
         )
 
 
-def _require_device(device: str | None) -> None:
+def require_device(device: str | None) -> None:
+    """Refuse one that torch cannot use here."""
     if device is None:
         return
     import torch

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from dovetail.core.families import Family, FamilyRow
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 
@@ -112,4 +113,18 @@ def busy(n: int = 5, seed: int = 0) -> Problem:
     )  # fmt: skip
     problem = Problem(mip)
     problem.add_predictor(random_mlp(3, seed=10), x, np.arange(n)[:, None], output_type="classification")
+    return problem
+
+
+def offers_of(shard: int | npt.ArrayLike) -> Problem:
+    """Sixty blocks of a shard by its number, or one for each of (n, 2) rows: an offer to each, 20 in all."""
+    rows = np.random.default_rng(shard).uniform(-1.0, 1.0, (60, 2)) if isinstance(shard, int) else shard
+    rows = np.asarray(rows)
+    problem = Problem(sense="max")
+    made = problem.add_template(
+        len(rows),
+        {"offer": Family(upper=1.0), "about": Family(fixed=rows), "buys": Family(lower=-np.inf, cost=1.0)},
+        coupling=[FamilyRow({"offer": 1.0}, upper=20.0, name="budget")],
+    )
+    problem.add_predictor(random_mlp(3, seed=4), made["offer", "about"], made["buys"])
     return problem

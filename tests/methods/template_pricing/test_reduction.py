@@ -80,8 +80,10 @@ def test_parts_of_a_program_are_its_blocks():
     _, program = program_of(blends(8))
     whole, part = vars(program), vars(program.part(2, 5))
     assert program.part(2, 5).count == 3
-    for name in ("lower", "upper", "cost", "use", "rest"):
+    for name in ("lower", "upper", "cost", "use"):
         assert np.array_equal(part[name], whole[name][2:5])
+    for mine, column in zip(part["rest"], program.rest, strict=True):
+        assert np.array_equal(mine, column if len(column) == 1 else column[2:5])
     for name, array in vars(program.conditions).items():
         assert np.array_equal(vars(part["conditions"])[name], array[2:5])
     for mine, reading in zip(part["networks"], program.networks, strict=True):
@@ -95,8 +97,10 @@ def test_a_program_travels_without_what_is_the_same_in_all_blocks():
     (program,) = plan.programs
     letter = pickle.dumps(program.part(100, 300))
     there = pickle.loads(letter)
-    for name in ("lower", "upper", "cost", "use", "rest"):
+    for name in ("lower", "upper", "cost", "use"):
         assert np.array_equal(getattr(there, name), getattr(program, name)[100:300]), name
     assert np.array_equal(there.conditions.least, program.conditions.least[100:300])
-    own = program.rest.shape[1] + program.networks[0].at_rest.shape[1]
+    varied = [column for column in program.rest if len(column) > 1]
+    assert [len(column) for column in there.rest if len(column) > 1] == [200] * len(varied)
+    own = len(varied) + program.networks[0].at_rest.shape[1]
     assert len(letter) < 200 * 8 * own + 8000

@@ -53,21 +53,20 @@ class Assembly:
         networks = self._networks()
         return MoveProgram(
             lower, upper, template.integer[self._right], self._outputs, self._cost(),
-            *self._use(), self._sides, self._conditions(), networks, self._rest, tuple(self._gains),
+            *self._use(), self._sides, self._conditions(), networks, tuple(self._rest), tuple(self._gains),
             _scale(lower, upper, networks),
         )  # fmt: skip
 
-    def _columns(self) -> tuple[FloatArray, list[Gain]]:
-        """Columns at rest, and what they gain by parts."""
+    def _columns(self) -> tuple[list[FloatArray], list[Gain]]:
+        """Columns at rest, (1,) or (N,) each, and what they gain by parts."""
         template, k, one = self._template, self._k, np.ones(1)
-        quiet = np.empty(template.places.shape, order="F")  # columns are what everybody works with
-        for j in range(template.places.shape[1]):
-            quiet[:, j] = np.clip(0.0, template.lower[:, j], template.upper[:, j])
-        paired = self._left != NONE
-        for side in (self._right[paired], self._left[paired]):
-            quiet[:, side] = template.lower[:, side]
-        quiet[:, self._outputs] = 0.0
-        quiet[:, list(self._defined)] = 0.0
+        limits = [(one_row(template.lower[:, j]), one_row(template.upper[:, j])) for j in self._all]
+        quiet = [np.clip(0.0, lower, upper) for lower, upper in limits]
+        for right, left in zip(self._right.tolist(), self._left.tolist(), strict=True):
+            if left != NONE:
+                quiet[right], quiet[left] = limits[right][0], limits[left][0]
+        for j in (*self._outputs.tolist(), *self._defined):
+            quiet[j] = np.zeros(1)
         gains = []
         for number, (right, left) in enumerate(zip(self._right.tolist(), self._left.tolist(), strict=True)):
             gains.append(Gain(right, number, one))
@@ -76,24 +75,29 @@ class Assembly:
         for column, row in self._defined.items():
             scale = self._entry[row, column]
             others = {j: entry for (i, j), entry in self._entry.items() if i == row and j != column}
-            taken = sum((quiet[:, j] * entry for j, entry in others.items()), start=np.zeros(template.count))
-            quiet[:, column] = (template.row_lower[:, row] - taken) / scale
+            taken = sum((quiet[j] * entry for j, entry in others.items()), start=np.zeros(1))
+            quiet[column] = one_row((template.row_lower[:, row] - taken) / scale)
             for gain in [gain for gain in gains if gain.column in others]:
                 amount = -gain.amount * others[gain.column] / scale
                 gains.append(Gain(column, gain.part, amount[:1] if same(amount) else amount))
         return quiet, gains
 
+    @property
+    def _all(self) -> range:
+        """Local columns."""
+        return range(self._template.places.shape[1])
+
     def _ranges(self) -> tuple[FloatArray, FloatArray]:
         template, rest = self._template, self._rest
-        lower, upper = (np.empty((template.count, self._k), order="F") for _ in range(2))
-        for number, (right, left) in enumerate(zip(self._right.tolist(), self._left.tolist(), strict=True)):
-            upper[:, number] = template.upper[:, right] - rest[:, right]
-            lower[:, number] = (
-                template.lower[:, right] - rest[:, right]
+        lower, upper = [], []
+        for right, left in zip(self._right.tolist(), self._left.tolist(), strict=True):
+            upper.append(one_row(template.upper[:, right]) - rest[right])
+            lower.append(
+                one_row(template.lower[:, right]) - rest[right]
                 if left == NONE
-                else rest[:, left] - template.upper[:, left]
+                else rest[left] - one_row(template.upper[:, left])
             )
-        return self._everywhere(one_row(lower)), self._everywhere(one_row(upper))
+        return self._everywhere(_beside(lower)), self._everywhere(_beside(upper))
 
     def _linear(self, columns: IntArray, entry: FloatArray) -> FloatArray:
         """(N or 1, parts) of a linear form with (N or 1, m) entries on local columns."""
@@ -106,7 +110,7 @@ class Assembly:
         ]
         at_rest = np.zeros(1)
         for number, column in enumerate(columns.tolist()):
-            at_rest = at_rest + entry[:, number] * self._rest[:, column]
+            at_rest = at_rest + entry[:, number] * self._rest[column]
         at_rest = one_row(at_rest)
         count = max([len(at_rest), *(len(amount) for _, amount in terms)])
         linear = np.zeros((count, 2 * self._k + len(self._outputs) + 1))
@@ -122,7 +126,8 @@ class Assembly:
 
     def _everywhere(self, array: FloatArray) -> FloatArray:
         """One row for all blocks, seen by each of them."""
-        return np.broadcast_to(array, (self._template.count, *array.shape[1:]))
+        count = self._template.count
+        return array if len(array) == count else np.broadcast_to(array, (count, *array.shape[1:]))
 
     def _use(self) -> tuple[FloatArray, IntArray, IntArray]:
         """Entries of sides on parts: (N, m) numbers, (m,) sides, (m,) parts."""
@@ -179,9 +184,9 @@ class Assembly:
         readings = []
         for network in self._template.networks:
             local = network.inputs
-            at_rest = np.ascontiguousarray(self._rest[:, local])  # rows are what networks read
-            for k in np.flatnonzero(local == FIXED):
-                at_rest[:, k] = network.data[:, k]
+            at_rest = np.empty((self._template.count, len(local)))  # rows are what networks read
+            for k, j in enumerate(local.tolist()):
+                at_rest[:, k] = network.data[:, k] if j == FIXED else self._rest[j]
             by_moves = np.zeros((len(local), self._k))
             for gain in self._gains:
                 if gain.part < self._k:
@@ -195,6 +200,15 @@ def _joined(arrays: list[FloatArray]) -> FloatArray:
     """Side by side, along the second axis; (1, ...) where none has more rows."""
     count = max(len(array) for array in arrays)
     return np.concatenate([np.broadcast_to(a, (count, *a.shape[1:])) for a in arrays], axis=1)
+
+
+def _beside(columns: list[FloatArray]) -> FloatArray:
+    """(1, k) of columns that have one number each for all blocks, else (N, k)."""
+    shape = (max((len(column) for column in columns), default=1), len(columns))
+    beside = np.empty(shape, order="F")  # columns are what everybody works with
+    for k, column in enumerate(columns):
+        beside[:, k] = column
+    return beside
 
 
 def same(numbers: FloatArray) -> bool:

@@ -45,6 +45,8 @@ class BlockData:
         self.cost = self._tensor(program.cost)
         """(N or 1, parts)."""
         self.use = self._tensor(program.use)
+        self._true_use = torch.as_tensor(_writable(one_row(program.use)), device=device)
+        """As it was stated, in float64: what a point uses is counted so."""
         self.use_side = torch.as_tensor(program.use_side, device=device)
         self.use_part = torch.as_tensor(program.use_part, device=device)
         self.sides = program.sides.count
@@ -84,6 +86,12 @@ class BlockData:
         return torch.zeros((len(parts), self.sides), dtype=parts.dtype, device=parts.device).index_add_(
             1, self.use_side, taken
         )
+
+    def true_uses(self, which: Tensor, parts: Tensor) -> Tensor:
+        """The same in float64, of parts in float64."""
+        taken = of(self._true_use, which) * parts[:, self.use_part]
+        into = torch.nn.functional.one_hot(self.use_side, self.sides).to(taken)
+        return taken @ into
 
     def costs(self, which: Tensor, parts: Tensor) -> Tensor:
         """(n,) in minimisation form, without prices."""
@@ -144,3 +152,8 @@ class BlockData:
 def of(array: Tensor, which: Tensor) -> Tensor:
     """Rows of some blocks, or the one row that all have."""
     return array if len(array) == 1 else array[which]
+
+
+def _writable(array: FloatArray) -> FloatArray:
+    """What torch takes without a copy, if it can be."""
+    return np.require(array, requirements="W")

@@ -2,7 +2,8 @@
 
 Every block begins with its first column. Those that gain by another are served in order of their gain at the
 prices, as many as fit; what is left of the rows is filled with columns that still fit, those first that bring
-most for their share of the room that is left.
+most for their share of the room that is left. Arrays over blocks are where the columns are, in float64; what
+leaves is a few numbers per coupling row.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import FloatArray
 from dovetail.methods.template_pricing.shard import Shard
 
 ROUNDS = 3
@@ -26,124 +28,133 @@ LITTLE = 1e-9
 
 
 class Choice:
-    """Places of columns in a shard's pool, and what they use in all, in float64."""
+    """Places of columns in a shard's pool, and what they use in all."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
-        self.costs = shard.pool.cost.double().cpu().numpy()
+        self.costs = shard.pool.cost.double()
         """(N, K) without prices; infinite where a column does not hold, or did not fit."""
-        everyone = np.arange(shard.count)
         for _ in range(ROUNDS):
-            self.place = np.where(np.isfinite(self.costs[:, 0]), 0, np.argmin(self.costs, axis=1))
-            holds, self.own_use = shard.confirm(everyone, self.place)
-            self.costs[~holds, self.place[~holds]] = np.inf
-            if np.all(holds):
+            self.place = torch.where(torch.isfinite(self.costs[:, 0]), 0, self.costs.argmin(dim=1))
+            holds, self.own_use = shard.confirm(self._everyone, self.place)
+            self._strike(self._everyone[~holds], self.place[~holds])
+            if bool(holds.all()):
                 break
-        self._first = self.place.copy()
-        self.use: FloatArray = self.own_use.sum(axis=0)
-        self._gain = np.zeros(shard.count)
-        self._movers = np.zeros(0, dtype=np.int64)
-        self._offers = (self._movers, self.own_use[:0])
-        self.filled = np.zeros(shard.count, dtype=bool)
+        self._first = self.place.clone()
+        self.use: FloatArray = self.own_use.sum(dim=0).cpu().numpy()
+        self._gain = torch.zeros(shard.count, dtype=torch.float64, device=self.place.device)
+        self._movers = self.place[:0]
+        self._offers = (self._movers, self.own_use[:0], self.own_use[:0])
+        self.filled = torch.zeros_like(self.place, dtype=torch.bool)
         """Blocks that have what was left: others may have more use for it."""
 
-    def put(self, block: int, place: int, use: FloatArray) -> None:
-        """Another column for one block, that uses so much."""
-        self.place[block] = place
-        self.use = self.use + use - self.own_use[block]
-        self.own_use[block] = use
+    @property
+    def _everyone(self) -> Tensor:
+        return torch.arange(self._shard.count, device=self._shard.data.device)
+
+    def _strike(self, blocks: Tensor, places: Tensor) -> None:
+        """Columns that do not hold, or do not fit."""
+        self.costs[blocks, places] = torch.inf
+
+    def put(self, blocks: Tensor, places: Tensor, uses: Tensor) -> None:
+        """Other columns for some blocks, that use so much."""
+        more = uses - self.own_use[blocks]
+        self.place[blocks], self.own_use[blocks] = places, uses
+        self.use = self.use + more.sum(dim=0).cpu().numpy()
 
     @property
     def complete(self) -> bool:
         """Whether every block has a column that holds."""
-        return bool(np.all(np.isfinite(self.costs[np.arange(self._shard.count), self.place])))
+        return bool(torch.isfinite(self.costs.gather(1, self.place[:, None])).all())
 
     def rank(self, prices: FloatArray) -> float:
         """Put blocks that gain by another column in order; the largest gain. To be called once."""
         shard = self._shard
-        price = torch.as_tensor(prices, device=shard.data.device)
-        priced = shard.pool.priced(price).double().cpu().numpy()
+        priced = shard.pool.priced(torch.as_tensor(prices, device=shard.data.device)).double()
         for _ in range(ROUNDS):
             gain, place = self._gains(priced)
-            movers = np.flatnonzero(gain > 0.0)
+            movers = (gain > 0.0).nonzero().ravel()
             holds, use = shard.confirm(movers, place[movers])
-            if np.all(holds):
+            if bool(holds.all()):
                 break
             wrong = movers[~holds]
-            priced[wrong, place[wrong]] = self.costs[wrong, place[wrong]] = np.inf
+            priced[wrong, place[wrong]] = torch.inf
+            self._strike(wrong, place[wrong])
         movers, use = movers[holds], use[holds]
-        order = np.argsort(-gain[movers], kind="stable")
+        order = gain[movers].argsort(descending=True, stable=True)
         self._gain, self._movers = gain, movers[order]
-        self._offers = place[self._movers], use[order]
-        return float(gain[self._movers[0]]) if self._movers.size else 0.0
+        use = use[order]
+        self._offers = place[self._movers], use, use - self.own_use[self._movers]
+        return float(gain[self._movers[0]]) if len(self._movers) else 0.0
 
     def uses_at(self, levels: FloatArray) -> FloatArray:
         """(L, R) what is used where all are served that gain as much as a level, largest level first."""
-        more = self._offers[1] - self.own_use[self._movers]
-        first = np.concatenate([[0], self._served_at(levels)])
-        parts = [more[one:other].sum(axis=0) for one, other in pairwise(first)]
-        return np.asarray(self.use + np.cumsum(parts, axis=0))
+        more = self._offers[2]
+        parts = [more[one:other].sum(dim=0) for one, other in pairwise([0, *self._served_at(levels)])]
+        return np.asarray(self.use + torch.stack(parts).cumsum(dim=0).cpu().numpy())
 
     def serve(self, level: float) -> None:
         """All that gain as much."""
-        count = int(self._served_at(np.array([level]))[0])
-        blocks, (place, use) = self._movers[:count], self._offers
-        self.use = self.use + (use[:count] - self.own_use[blocks]).sum(axis=0)
-        self.place[blocks], self.own_use[blocks] = place[:count], use[:count]
+        (count,) = self._served_at(np.array([level]))
+        self.put(self._movers[:count], self._offers[0][:count], self._offers[1][:count])
 
-    def _served_at(self, levels: FloatArray) -> IntArray:
-        return np.searchsorted(-self._gain[self._movers], -levels, side="right")
-
-    def _gains(self, priced: FloatArray) -> tuple[FloatArray, IntArray]:
-        everyone, place = np.arange(len(priced)), np.argmin(priced, axis=1)
-        first = priced[everyone, self.place]
-        known = np.isfinite(first)
-        return np.where(known, np.where(known, first, 0.0) - priced[everyone, place], 0.0), place
-
-    def _move(self, blocks: IntArray, place: IntArray, use: FloatArray, room: FloatArray) -> int:
-        """As many of these, in order, as can be served; how many that were."""
-        more = use - self.own_use[blocks]
-        served = _prefix(self.use, more, room)
-        self.place[blocks[:served]] = place[:served]
-        self.own_use[blocks[:served]] = use[:served]
-        self.use = self.use + more[:served].sum(axis=0)
+    def _served_at(self, levels: FloatArray) -> list[int]:
+        """How many gain as much."""
+        falling = -self._gain[self._movers]
+        served: list[int] = torch.searchsorted(
+            falling, -torch.as_tensor(levels).to(falling), right=True
+        ).tolist()
         return served
+
+    def _gains(self, priced: Tensor) -> tuple[Tensor, Tensor]:
+        least, place = priced.min(dim=1)
+        first = priced.gather(1, self.place[:, None])[:, 0]
+        return torch.where(torch.isfinite(first), first - least, 0.0), place
 
     def fill(self, room: FloatArray) -> None:
         """Columns that fit what is left, for blocks still at their first."""
+        waiting = self._waiting()
+        more = self._shard.pool.use[waiting].double() - self.own_use[waiting][:, None, :]
+        taken = more.clamp(min=0.0)
         for _ in range(FILLINGS):
-            if not self._fill_once(room):
+            left = np.maximum(room - self.use, 0.0)
+            left = np.where(left > LITTLE * (1.0 + np.abs(room)), left, 0.0)
+            fits = (more <= torch.as_tensor(left, device=more.device)).all(dim=2)
+            per_room = torch.as_tensor(np.divide(1.0, left, where=left > 0.0, out=np.zeros_like(left)))
+            if not self._fill_once(waiting, fits, taken @ per_room.to(more), room):
                 return
 
-    def _fill_once(self, room: FloatArray) -> bool:
-        shard, left = self._shard, np.maximum(room - self.use, 0.0)
-        open_sides = left > LITTLE * (1.0 + np.abs(room))
-        waiting = np.flatnonzero((self.place == self._first) & np.isfinite(self.costs[:, 1:]).any(axis=1))
-        if waiting.size > MOST_WAITING:
-            waiting = waiting[np.argpartition(-self._gain[waiting], MOST_WAITING)[:MOST_WAITING]]
-        use = shard.pool.use[torch.as_tensor(waiting)].double().cpu().numpy()
-        more = use - self.own_use[waiting][:, None, :]
-        fits = np.all(more <= np.where(open_sides, left, 0.0), axis=2)
-        worth = self.costs[waiting, self.place[waiting]][:, None] - self.costs[waiting]
-        share = np.sum(np.maximum(more, 0.0) / np.where(open_sides, left, np.inf), axis=2)
-        rate = np.where(fits & (worth > 0.0), worth / np.maximum(share, LITTLE), -np.inf)
-        place = np.argmax(rate, axis=1)
-        best = rate[np.arange(len(waiting)), place]
-        movers = np.flatnonzero(best > 0.0)
-        movers = movers[np.argsort(-best[movers], kind="stable")]
-        blocks, place = waiting[movers], place[movers]
-        holds, true_use = shard.confirm(blocks, place)
-        self.costs[blocks[~holds], place[~holds]] = np.inf
-        blocks, place, true_use = blocks[holds], place[holds], true_use[holds]
-        served = self._move(blocks, place, true_use, room)
+    def _waiting(self) -> Tensor:
+        """Blocks at their first column that have others."""
+        others = torch.isfinite(self.costs[:, 1:]).any(dim=1)
+        waiting = ((self.place == self._first) & others).nonzero().ravel()
+        if len(waiting) > MOST_WAITING:
+            waiting = waiting[self._gain[waiting].topk(MOST_WAITING, sorted=False).indices]
+        return waiting
+
+    def _fill_once(self, waiting: Tensor, fits: Tensor, share: Tensor, room: FloatArray) -> bool:
+        """The columns that bring most for their share of the room; whether there were any."""
+        costs, place = self.costs[waiting], self.place[waiting]
+        worth = costs.gather(1, place[:, None]) - costs
+        fits = fits & (worth > 0.0) & (place == self._first[waiting])[:, None]
+        best, place = torch.where(fits, worth / share.clamp(min=LITTLE), -torch.inf).max(dim=1)
+        movers = (best > 0.0).nonzero().ravel()
+        if not len(movers):
+            return False
+        movers = movers[best[movers].argsort(descending=True, stable=True)]
+        self._serve_first(waiting[movers], place[movers], room)
+        return True
+
+    def _serve_first(self, blocks: Tensor, place: Tensor, room: FloatArray) -> None:
+        """As many of these, in order, as fit; the first that does not is not tried again."""
+        holds, use = self._shard.confirm(blocks, place)
+        self._strike(blocks[~holds], place[~holds])
+        blocks, place, use = blocks[holds], place[holds], use[holds]
+        more = (use - self.own_use[blocks]).cpu().numpy()
+        served = fitting(np.concatenate([self.use[None], self.use + np.cumsum(more, axis=0)]), room)
+        self.put(blocks[:served], place[:served], use[:served])
         self.filled[blocks[:served]] = True
-        self.costs[blocks[served : served + 1], place[served : served + 1]] = np.inf  # it did not fit
-        return movers.size > 0
-
-
-def _prefix(use: FloatArray, more: FloatArray, room: FloatArray) -> int:
-    """How many of these, in order, can be added: as many as miss the rows least."""
-    return fitting(np.concatenate([use[None], use + np.cumsum(more, axis=0)]), room)
+        self._strike(blocks[served : served + 1], place[served : served + 1])
 
 
 def fitting(uses: FloatArray, room: FloatArray) -> int:

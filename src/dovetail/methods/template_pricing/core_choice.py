@@ -22,11 +22,14 @@ GAP = 1e-6
 """Relative, at which the MIP ends."""
 
 
-def improve(shares: Shares, prices: FloatArray, limit: FloatArray, budget: Budget, seed: int) -> bool:
-    """Choose again among the blocks in the core; whether anything changed."""
+def improve(
+    shares: Shares, prices: FloatArray, limit: FloatArray, budget: Budget, seed: int, *, worth: float
+) -> bool:
+    """Choose again among the blocks in the core; whether anything changed. A gain of less than `worth` is not
+    looked for."""
     nearest = shares.nearest(prices, CORE)
     core = _Core(shares.core(prices, float(nearest[-1]) if nearest.size else -np.inf, CORE), limit)
-    chosen = core.solve(budget, seed)
+    chosen = core.solve(budget, seed, worth)
     if chosen is None or bool(core.now[chosen].all()):
         return False
     shares.put(core.moves(chosen))
@@ -45,7 +48,7 @@ class _Core:
         self.left = limit - np.sum([part.kept for part in parts], axis=0)
         self._parts = len(parts)
 
-    def solve(self, budget: Budget, seed: int) -> IntArray | None:
+    def solve(self, budget: Budget, seed: int, worth: float) -> IntArray | None:
         """Numbers of the columns that are chosen."""
         if len(self.cost) == 0:
             return None
@@ -67,7 +70,7 @@ class _Core:
         live = LoadedHighs(program, seed=seed, threads=1)
         live.set_objective(self.cost, 0.0)
         live.set_start(self.now.astype(float))
-        _, x, _ = live.run(budget, GAP)
+        _, x, _ = live.run(budget, GAP, room=worth)
         return None if x is None else np.flatnonzero(x > 0.5)
 
     def moves(self, chosen: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 from dovetail.core.errors import OptionError
 from dovetail.methods.template_pricing.plan import TemplatePlan
+from dovetail.methods.template_pricing.points import PointShares
 from dovetail.methods.template_pricing.shard import PricingOptions
 from dovetail.methods.template_pricing.share import Range
-from dovetail.methods.template_pricing.shares import Shares, ranges, recipes
+from dovetail.methods.template_pricing.shares import ranges, recipes
 from dovetail.methods.template_pricing.travelling_block import travelling
 from dovetail.run.context import SolveContext
 from dovetail.run.process_workers import process_workers
@@ -22,11 +23,11 @@ pricing)."""
 
 
 @contextmanager
-def shares_of(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -> Iterator[Shares]:
+def shares_of(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -> Iterator[PointShares]:
     """All shares; workers elsewhere are ended after it."""
     workers, where = _hired(context, plan, options)
     try:
-        yield Shares(workers, where, plan, context.budget)
+        yield PointShares(workers, where, plan, context.budget)
         if workers.traffic.total:
             context.monitor.say(f"  {summary(workers)}")
     finally:

@@ -12,43 +12,22 @@ so that the dual's value is an estimate and no bound; a handful of blocks is bet
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
-import numpy as np
 import torch
 
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
-from dovetail.core.mip import TOLERANCE
 from dovetail.core.options import require_count
-from dovetail.methods.template_pricing.core_choice import improve
 from dovetail.methods.template_pricing.hiring import shares_of
 from dovetail.methods.template_pricing.plan import TemplatePlan, template_plan
-from dovetail.methods.template_pricing.prices import Smoothed, Sum, best_prices
+from dovetail.methods.template_pricing.points import PointShares
+from dovetail.methods.template_pricing.rounds import Rounds
 from dovetail.methods.template_pricing.shard import PricingOptions
-from dovetail.methods.template_pricing.share import Sample, Which
-from dovetail.methods.template_pricing.shares import Shares
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
-
-SAMPLE, SAMPLE_ROUNDS = 2000, 3
-"""Blocks that find the first prices, where there are many more: a tenth of the time that all would take."""
-NOISE, NOISE_ROUNDS = (0.5, 0.15), 8
-"""Standard deviation of the logarithm of prices in the first round and after so many: far ones make columns
-that differ, near ones good ones."""
-CORE_SECONDS, CORE_SHARE = 4.0, 0.1
-"""For the MIP over the last few blocks; no more than a share of the time left."""
-GAINED, SMALL = 4e-4, 1e-2
-"""Relative: a round that lowers the dual's value by less has brought little. What all blocks have at stake
-counts so much, lest an objective near 0 is never done."""
-TRIES = 3
-"""Of what a lost share disturbs; what the last one gives is looked at as it is."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -115,121 +94,47 @@ def _solved(
 
 
 class _Run:
-    """Shares, prices and rounds of one problem."""
+    """Rounds of one problem, and what is told of them."""
 
     def __init__(
-        self, context: SolveContext, plan: TemplatePlan, options: TemplatePricing, shares: Shares
+        self, context: SolveContext, plan: TemplatePlan, options: TemplatePricing, shares: PointShares
     ) -> None:
         self._context, self._plan, self._options, self._shares = context, plan, options, shares
-        self._rng = np.random.default_rng(context.seed)
-        self._limit = plan.sides.limit
-        self._unit = shares.stake
-        usual = shares.usual_use
-        self._usual_prices: FloatArray = np.where(usual > 0.0, self._unit / np.maximum(usual, 1e-300), 0.0)
-        self.prices = self._usual_prices
+        totals = [program.count for program in plan.programs]
+        self._rounds = Rounds(
+            shares, plan.sides.limit, totals, context.budget, context.stopwatch, context.seed
+        )
+
+    @property
+    def prices(self) -> FloatArray:
+        """The last ones."""
+        return self._rounds.prices
 
     def solve(self) -> MethodOutcome:
         """All of it; rows of the trace are rounds over all blocks."""
-        context, rounds, program = self._context, self._options.rounds, self._context.problem.stated
-        progress = Progress(context, rounds)
-        if self._plan.count > 2 * SAMPLE:
-            self._sample()
-        value, quiet, outcome = np.inf, 0, None
-        for number in range(rounds):
-            losses = self._shares.workers.losses
-            noise = NOISE[0] * (NOISE[1] / NOISE[0]) ** min(number / NOISE_ROUNDS, 1.0)
-            self._price("undecided" if number else "all", noise, self._limit)
-            before, value = value, self._value()
-            # it rises where blocks find a first column: those without one do not count
-            little = abs(before - value) < GAINED * (abs(value) + SMALL * self._unit * self._plan.count)
-            if losses < self._shares.workers.losses:  # columns were lost and others found in their place
-                little = False
-            quiet = quiet + 1 if little else 0
-            ended = bool(context.budget.over) or quiet == 2
-            if number == 0 or ended or number == rounds - 1:
-                self._offer(last=number > 0)
-            outcome = progress.record(value + program.sign * program.offset)
-            if outcome is not None or ended:
+        context, most, program = self._context, self._options.rounds, self._context.problem.stated
+        progress, outcome = Progress(context, most), None
+        for done in self._rounds.all(most):
+            if done.number == 0 or done.last:
+                self._offer(last=done.number > 0)
+            outcome = progress.record(done.value + program.sign * program.offset)
+            if outcome is not None:
                 break
         self._hand_on()
-        limit = program.sign * value + program.offset
+        limit = program.sign * done.value + program.offset
         work = f"{several(self._plan.count, 'block')}, {several(progress.done, 'round')}"
         said = f"template pricing: {work}; no choice of the "
         said += f"columns found is beyond {limit:.8g} (an estimate: other columns may be)"
         reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)
 
-    def _sample(self) -> None:
-        """Prices of some blocks under their share of the rows."""
-        sample = Sample(self._seed(), SAMPLE / self._plan.count)
-        part = sum(sample.size(program.count) for program in self._plan.programs) / self._plan.count
-        for _ in range(SAMPLE_ROUNDS):
-            self._price(sample, NOISE[0], part * self._limit)
-
-    def _seed(self) -> int:
-        return int(self._rng.integers(1 << 31))
-
-    def _price(self, which: Which, noise: float, limit: FloatArray) -> None:
-        """New columns of some blocks, and the prices of all columns; once more where a share was lost."""
-        seed, sample = self._seed(), which if isinstance(which, Sample) else None
-
-        def of_blocks(prices: FloatArray, tau: float, second: bool) -> Smoothed:
-            return self._shares.smoothed(prices, tau, second, sample)
-
-        with self._context.stopwatch.measure("nn"):
-            self._shares.price(which, self.prices, noise, self._unit, seed)
-        self._undisturbed(partial(self._find_prices, of_blocks, limit))
-        self._shares.renew_at(which, self.prices, noise, self._unit, seed)
-
-    def _find_prices(self, of_blocks: Sum, limit: FloatArray) -> None:
-        self.prices = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices)
-
-    def _undisturbed(self, work: Callable[[], T]) -> T:
-        """Once more where a share was lost meanwhile: it was made again with other columns."""
-        for _ in range(TRIES):
-            losses = self._shares.workers.losses
-            made = work()
-            if losses == self._shares.workers.losses:
-                break
-        return made
-
-    def _value(self) -> float:
-        """Of the dual over all columns: an estimate of what no point can be below, in minimisation form."""
-        return self._shares.value(self.prices) - float(self.prices @ self._limit)
-
     def _offer(self, *, last: bool) -> None:
-        point = self._undisturbed(partial(self._choice, last=last))
+        point = self._rounds.undisturbed(partial(self._chosen, last=last))
         if point is not None:
             self._context.incumbent.offer(point, "templates")
 
-    def _choice(self, *, last: bool) -> FloatArray | None:
-        """A choice within the rows: each share in its part of the room, then in what others left.
-
-        The last one, and one that misses a row, is mended by a MIP over a few blocks.
-        """
-        shares, limit = self._shares, self._limit
-        if shares.begin() is None:
-            return None
-        uses = self._filled(shares.serve(self.prices, limit))
-        if last or np.any(np.sum(uses, axis=0) > limit + TOLERANCE):
-            part = self._context.budget.part(min(CORE_SECONDS, CORE_SHARE * self._context.budget.left))
-            with self._context.stopwatch.measure("engine"):
-                improve(shares, self.prices, limit, part, self._context.seed)
-        return shares.point()
-
-    def _filled(self, uses: list[FloatArray]) -> list[FloatArray]:
-        """What is left of the rows: every share its part, then what others left."""
-        uses = self._shares.fill(self._rooms(uses))
-        for number in range(len(uses)) if len(uses) > 1 else ():
-            others = np.sum([use for other, use in enumerate(uses) if other != number], axis=0)
-            uses[number] = self._shares.fill_one(number, self._limit - others)
-        return uses
-
-    def _rooms(self, uses: list[FloatArray]) -> list[FloatArray]:
-        """What each share uses, and its part of what is left."""
-        left = self._limit - np.sum(uses, axis=0)
-        counts = self._shares.counts
-        return [use + left * (count / self._plan.count) for use, count in zip(uses, counts, strict=True)]
+    def _chosen(self, *, last: bool) -> FloatArray | None:
+        return self._shares.point() if self._rounds.choose(last=last) else None
 
     def _hand_on(self) -> None:
         """The columns, for methods that begin with points: one of every block each, the first where it has no

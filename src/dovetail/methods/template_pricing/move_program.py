@@ -66,7 +66,7 @@ class Gain:
 
     def of(self, which: IntArray | slice) -> FloatArray:
         """In some blocks."""
-        return self.amount if len(self.amount) == 1 else self.amount[which]
+        return _some(self.amount, which)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +103,8 @@ class MoveProgram:
     sides: CouplingSides
     conditions: Conditions
     networks: tuple[NetworkReading, ...]
-    rest: FloatArray
-    """(N, c) values of all local columns where moves and outputs are 0."""
+    rest: tuple[FloatArray, ...]
+    """Values of the local columns where moves and outputs are 0: (1,) the same in all blocks, or (N,)."""
     gains: tuple[Gain, ...]
     scale: FloatArray
     """(k,) what a move of usual size is; of all blocks of the template, whatever part of them is here."""
@@ -130,13 +130,14 @@ class MoveProgram:
         return int(self.lower.shape[1])
 
     def columns(self, moves: FloatArray, outputs: FloatArray, first: int = 0) -> Iterator[FloatArray]:
-        """The local columns, one by one, of the blocks from `first` on at (n, k) moves and (n, q) outputs."""
+        """The local columns, one by one, of the blocks from `first` on at (n, k) moves and (n, q) outputs;
+        (1,) where all have the same."""
         some, k = slice(first, first + len(moves)), self.coordinates
-        gains: list[list[Gain]] = [[] for _ in range(self.rest.shape[1])]
+        gains: list[list[Gain]] = [[] for _ in self.rest]
         for gain in self.gains:
             gains[gain.column].append(gain)
         for column, mine in enumerate(gains):
-            values = self.rest[some, column]
+            values = _some(self.rest[column], some)
             for gain in mine:
                 if gain.part >= 2 * k:
                     part = outputs[:, gain.part - 2 * k]
@@ -165,7 +166,7 @@ class MoveProgram:
                 conditions.on_moves[some], conditions.on_outputs[some], conditions.least[some]
             ),
             networks=tuple(replace(reading, at_rest=reading.at_rest[some]) for reading in self.networks),
-            rest=self.rest[some],
+            rest=tuple(_some(column, some) for column in self.rest),
             gains=tuple(replace(gain, amount=gain.of(some)) for gain in self.gains),
         )
 
@@ -182,6 +183,11 @@ class Spread:
         return np.broadcast_to(self.row, (self.count, *self.row.shape[1:]))
 
 
+def _some(numbers: FloatArray, which: IntArray | slice) -> FloatArray:
+    """Of some blocks, where they differ."""
+    return numbers if len(numbers) == 1 else numbers[which]
+
+
 def packed(array: FloatArray) -> FloatArray | Spread:
     """To be sent: pickles of arrays that numpy broadcasts would be as large as what they stand for."""
     same = array.ndim > 0 and len(array) > 1 and array.strides[0] == 0
@@ -194,5 +200,6 @@ def unpacked(sent: FloatArray | Spread) -> FloatArray:
 
 
 def one_row(array: FloatArray) -> FloatArray:
-    """The first row alone where all rows are the same."""
-    return array[:1] if len(array) > 1 and np.all(array == array[0]) else array
+    """The first row alone where all rows are the same; one that is only seen many times is not looked at."""
+    spread = array.strides[0] == 0
+    return array[:1] if len(array) > 1 and (spread or np.all(array == array[0])) else array

@@ -40,8 +40,12 @@ class TemplatePlan:
 
 
 def template_plan(context: SolveContext) -> TemplatePlan | None:
+    """Of the problem that is being solved (see `SolveContext.once`)."""
+    return plan_of(context.problem)
+
+
+def plan_of(problem: Problem) -> TemplatePlan | None:
     """Of a problem; None where it is of another kind."""
-    problem = context.problem
     if sum(block.samples for block in problem.blocks) < FEWEST_BLOCKS:
         return None
     if all(block.description.trees is not None for block in problem.blocks):

@@ -62,8 +62,8 @@ class Pool:
         priced = all_cost + all_use @ prices.to(use.dtype)
         order = torch.argsort(priced, dim=1)
         repeats = self._repeats(priced.gather(1, order), _taken(all_moves, order), unit)
-        order = order.gather(1, torch.argsort(repeats.to(torch.uint8), dim=1, stable=True))
-        repeated = repeats.sort(dim=1, stable=True).values
+        repeated, last = repeats.sort(dim=1, stable=True)
+        order = order.gather(1, last)
         kept = self.cost.shape[1] - 1
         order, repeated = order[:, :kept], repeated[:, :kept]
         self.moves[which, 1:] = _taken(all_moves, order)

@@ -16,8 +16,8 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.block_data import BlockData, Target, of
-from dovetail.methods.template_pricing.confirmed import confirmed, used
-from dovetail.methods.template_pricing.move_program import MoveProgram
+from dovetail.methods.template_pricing.confirmed import confirmed
+from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
 from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.methods.template_pricing.oracle import Oracle
 from dovetail.methods.template_pricing.pool import Pool
@@ -103,16 +103,17 @@ class Shard:
 
     def _begin(self) -> None:
         """First columns: every block at rest, if that meets its conditions."""
-        everyone = np.arange(self.count)
-        rest = np.clip(0.0, self.program.lower, self.program.upper)
-        holds, outputs = confirmed(self.program, self._blocks, everyone, rest, None)
+        program = self.program
+        rest = np.clip(0.0, one_row(program.lower), one_row(program.upper))
+        rest = np.broadcast_to(rest, program.lower.shape)
+        holds, outputs = confirmed(program, self._blocks, slice(None), rest, None)
         kept = np.flatnonzero(holds)
-        self._rests = holds
+        self._rests = self._tensor(holds)
         """(N,) whose first column is the point at rest, confirmed here for good."""
         self.pool.rest(self._tensor(kept), self._floats(rest[kept]), self._floats(outputs[kept]))
 
-    def _tensor(self, which: IntArray) -> Tensor:
-        return torch.as_tensor(which, device=self.data.device)
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return torch.as_tensor(array, device=self.data.device)
 
     def _floats(self, array: FloatArray) -> Tensor:
         return torch.as_tensor(array, dtype=self.data.dtype, device=self.data.device)
@@ -216,39 +217,41 @@ class Shard:
         moves[:, 1] = torch.where(self.data.whole, moves[:, 1], 0.0)
         return moves
 
-    def nth(self, place: int) -> IntArray:
+    @property
+    def everyone(self) -> Tensor:
+        """Numbers of all blocks."""
+        return torch.arange(self.count, device=self.data.device)
+
+    def nth(self, place: int) -> Tensor:
         """(N,) this place where a block has so many columns, else the first."""
         if place >= self.pool.cost.shape[1]:
-            return np.zeros(self.count, dtype=np.int64)
-        return np.where(torch.isfinite(self.pool.cost[:, place]).cpu().numpy(), place, 0)
+            return torch.zeros_like(self.everyone)
+        return torch.where(torch.isfinite(self.pool.cost[:, place]), place, 0)
 
-    def column(self, which: IntArray, place: IntArray) -> tuple[np.ndarray, np.ndarray]:
+    def column(self, which: Tensor, place: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Moves and claimed outputs of one column of each block, in the format of the search."""
-        at = (self._tensor(which), self._tensor(place))
-        return self.pool.moves[at].cpu().numpy(), self.pool.outputs[at].cpu().numpy()
+        return self.pool.moves[which, place].cpu().numpy(), self.pool.outputs[which, place].cpu().numpy()
 
-    def true_column(self, place: IntArray) -> tuple[np.ndarray, np.ndarray]:
+    def true_column(self, place: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Moves of one column of every block, and what the owners' predictors say of it; what was claimed
         where no other column follows from that, since whoever takes the point asks them in any case."""
-        everyone = np.arange(self.count)
-        moves, claimed = self.column(everyone, place)
+        moves, claimed = self.column(self.everyone, place)
         if not self.program.follows_outputs:
             return moves, claimed
-        return moves, confirmed(self.program, self._blocks, everyone, moves.astype(np.float64), None)[1]
+        return moves, confirmed(self.program, self._blocks, slice(None), moves.astype(np.float64), None)[1]
 
-    def confirm(self, which: IntArray, place: IntArray) -> tuple[np.ndarray, FloatArray]:
+    def confirm(self, which: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
         """(n,) whether columns hold by their owners' predictors, and (n, R) their use; others are struck."""
-        moves, claimed = (array.astype(np.float64) for array in self.column(which, place))
-        known = self._rests[which] & (place == 0) & bool(self.data.classifies.all())
-        holds, outputs = np.ones(len(which), dtype=bool), claimed  # a class is the same in any format
-        asked = np.flatnonzero(~known)
-        if asked.size:
-            holds[asked], outputs[asked] = confirmed(
-                self.program, self._blocks, which[asked], moves[asked], claimed[asked]
-            )
-        wrong = np.flatnonzero(~holds)
-        self.pool.cost[self._tensor(which[wrong]), self._tensor(place[wrong])] = torch.inf
-        return holds, used(self.program, which, moves, outputs)
+        moves, outputs = self.pool.moves[which, place].double(), self.pool.outputs[which, place].double()
+        holds = torch.ones_like(which, dtype=torch.bool)
+        known = self._rests[which] & (place == 0) & self.data.classifies.all()  # the same in any format
+        asked = (~known).nonzero().ravel()
+        if len(asked):
+            told = (of[asked].cpu().numpy() for of in (which, moves, outputs))
+            held, said = confirmed(self.program, self._blocks, *told)
+            holds[asked], outputs[asked] = self._tensor(held), self._tensor(said)
+            self.pool.cost[which[~holds], place[~holds]] = torch.inf
+        return holds, self.data.true_uses(which, self.data.parts(moves, outputs))
 
 
 def usual_spread(program: MoveProgram, blocks: list[Block]) -> FloatArray:

@@ -139,7 +139,8 @@ class Share:
     def nearest(self, prices: FloatArray, most: int) -> FloatArray:
         """The least margins between a block's two cheapest columns, `most` of them at most."""
         found = margins(self._shard, prices)
-        return np.sort(found[np.isfinite(found)])[:most]
+        least = found[torch.isfinite(found)]
+        return least.topk(min(most, len(least)), largest=False).values.cpu().numpy()
 
     def core(self, prices: FloatArray, border: float, most: int) -> CoreColumns:
         """Columns of blocks with a margin within the border."""
@@ -147,8 +148,9 @@ class Share:
 
     def put(self, blocks: IntArray, places: IntArray, uses: FloatArray) -> FloatArray:
         """Other columns for some blocks; what is used then."""
-        for block, place, use in zip(blocks, places, uses, strict=True):
-            self._choice.put(int(block), int(place), use)
+        self._choice.put(
+            *(torch.as_tensor(of, device=self._shard.data.device) for of in (blocks, places, uses))
+        )
         return self._choice.use
 
     def chosen(self) -> Column:
@@ -157,10 +159,7 @@ class Share:
 
     def nth(self, place: int) -> Column:
         """This column of every block, the first where it has no so many."""
-        return self._columns(self._shard.nth(place))
-
-    def _columns(self, place: IntArray) -> Column:
-        return self._shard.column(np.arange(self._shard.count), place)
+        return self._shard.column(self._shard.everyone, self._shard.nth(place))
 
 
 def make_share(

@@ -19,7 +19,7 @@ from dovetail.methods.template_pricing.core_columns import CoreColumns
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.prices import Smoothed
 from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
-from dovetail.methods.template_pricing.share import Column, Range, Sample, Usual, Which, make_share
+from dovetail.methods.template_pricing.share import Range, Sample, Usual, Which, make_share
 from dovetail.run.budget import Budget
 from dovetail.run.workers import Recipe, Workers
 
@@ -58,28 +58,32 @@ def recipes(
 class Shares:
     """See above; one method for each of `Share`."""
 
-    def __init__(self, workers: Workers, where: Sequence[Range], plan: TemplatePlan, budget: Budget) -> None:
-        self.workers, self._where, self._plan, self._budget = workers, where, plan, budget
+    def __init__(
+        self, workers: Workers, size: int, budget: Budget, *, patience: Budget | None = None
+    ) -> None:
+        """`size` of them; `patience` says how long answers are waited for, if not to the end of the time."""
+        self.workers, self._size, self._budget = workers, size, budget
+        self._patience = patience or budget
         self._usual: list[Usual] = self._same("usual")
         self.counts = [usual.count for usual in self._usual]
         self.places = max(usual.places for usual in self._usual)
 
     def _same(self, call: str, *arguments: object) -> list:  # type: ignore[type-arg]
         """The same question to all."""
-        return self.workers.ask(call, [arguments] * len(self._where), self._budget)
+        return self.workers.ask(call, [arguments] * self._size, self._patience)
 
     def _each(self, call: str, arguments: list[tuple[object, ...]]) -> list:  # type: ignore[type-arg]
-        return self.workers.ask(call, arguments, self._budget)
+        return self.workers.ask(call, arguments, self._patience)
 
     @property
     def stake(self) -> float:
         """Of a usual block."""
-        return sum(usual.count * usual.stake for usual in self._usual) / self._plan.count
+        return sum(usual.count * usual.stake for usual in self._usual) / sum(self.counts)
 
     @property
     def usual_use(self) -> FloatArray:
         """(R,) of a usual block."""
-        return np.asarray(np.sum([u.count * u.use for u in self._usual], axis=0) / self._plan.count)
+        return np.asarray(np.sum([u.count * u.use for u in self._usual], axis=0) / sum(self.counts))
 
     def price(self, which: Which, prices: FloatArray, noise: float, unit: float, seed: int) -> None:
         """New columns."""
@@ -90,7 +94,7 @@ class Shares:
         """A share that is lost and made again has no columns: it is priced at these prices first."""
         again = which if isinstance(which, Sample) else "all"
         asked = (again, prices, noise, unit, seed, self._budget)
-        self.workers.renew_by("price", [asked] * len(self._where))
+        self.workers.renew_by("price", [asked] * self._size)
 
     def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: Sample | None) -> Smoothed:
         """Summed over all blocks, or those of the sample."""
@@ -100,13 +104,6 @@ class Shares:
     def value(self, prices: FloatArray) -> float:
         """Of all blocks."""
         return float(sum(self._same("value", prices)))
-
-    def least_costs(self, prices: FloatArray) -> FloatArray:
-        """(C,) by component: what the cheapest column of each block costs at the prices."""
-        known = np.full(self._plan.count, np.inf)
-        for mine, costs in zip(self._where, self._same("least_costs", prices), strict=True):
-            known[self._plan.templates[mine.template].component[mine.first : mine.last]] = costs
-        return known
 
     def begin(self) -> list[FloatArray] | None:
         """Uses of first columns; None where a block has none."""
@@ -133,9 +130,9 @@ class Shares:
 
     def fill_one(self, number: int, room: FloatArray) -> FloatArray:
         """One alone."""
-        asked: list[tuple[object, ...] | None] = [None] * len(self._where)
+        asked: list[tuple[object, ...] | None] = [None] * self._size
         asked[number] = (room,)
-        answer: FloatArray = self.workers.ask("fill", asked, self._budget)[number]
+        answer: FloatArray = self.workers.ask("fill", asked, self._patience)[number]
         return answer
 
     def nearest(self, prices: FloatArray, most: int) -> FloatArray:
@@ -149,21 +146,3 @@ class Shares:
     def put(self, moved: list[tuple[IntArray, IntArray, FloatArray]]) -> None:
         """Other columns: blocks, places and uses for each share."""
         self._each("put", [tuple(of_one) for of_one in moved])
-
-    def point(self) -> FloatArray:
-        """The choice as a point of the host."""
-        return self._point(self._same("chosen"))
-
-    def nth_point(self, place: int) -> FloatArray:
-        """This column of every block."""
-        return self._point(self._same("nth", place))
-
-    def _point(self, columns: list[Column]) -> FloatArray:
-        """All columns of the host, outputs as they were found."""
-        z = self._plan.others.copy()
-        for mine, (moves, outputs) in zip(self._where, columns, strict=True):
-            program, places = self._plan.programs[mine.template], self._plan.templates[mine.template].places
-            values = program.columns(moves.astype(np.float64), outputs.astype(np.float64), mine.first)
-            for j, of_column in enumerate(values):
-                z[places.column(j, mine.first, mine.last)] = of_column
-        return z

@@ -1,0 +1,48 @@
+"""Shares of a problem that is here as a whole: what they chose as points of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.methods.template_pricing.plan import TemplatePlan
+from dovetail.methods.template_pricing.share import Column, Range
+from dovetail.methods.template_pricing.shares import Shares
+from dovetail.run.budget import Budget
+from dovetail.run.workers import Workers
+
+
+class PointShares(Shares):
+    """See above; `where` says which blocks each of them has."""
+
+    def __init__(self, workers: Workers, where: Sequence[Range], plan: TemplatePlan, budget: Budget) -> None:
+        super().__init__(workers, len(where), budget)
+        self._where, self._plan = where, plan
+
+    def least_costs(self, prices: FloatArray) -> FloatArray:
+        """(C,) by component: what the cheapest column of each block costs at the prices."""
+        known = np.full(self._plan.count, np.inf)
+        for mine, costs in zip(self._where, self._same("least_costs", prices), strict=True):
+            known[self._plan.templates[mine.template].component[mine.first : mine.last]] = costs
+        return known
+
+    def point(self) -> FloatArray:
+        """The choice as a point of the host."""
+        return point_of(self._plan, self._where, self._same("chosen"))
+
+    def nth_point(self, place: int) -> FloatArray:
+        """This column of every block."""
+        return point_of(self._plan, self._where, self._same("nth", place))
+
+
+def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Column]) -> FloatArray:
+    """All columns of the host, outputs as they were found."""
+    z = plan.others.copy()
+    for mine, (moves, outputs) in zip(where, columns, strict=True):
+        program, places = plan.programs[mine.template], plan.templates[mine.template].places
+        values = program.columns(moves.astype(np.float64), outputs.astype(np.float64), mine.first)
+        for j, of_column in enumerate(values):
+            z[places.column(j, mine.first, mine.last)] = of_column
+    return z

@@ -1,0 +1,164 @@
+"""A shard with data of its own: the blocks that its source states, and the share of them that a run asks.
+
+It is made when it is first asked, so that what is wrong with its data is an answer and not the loss of a
+worker; one that is lost is made again of its source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.check import Checker, Violation, check
+from dovetail.core.errors import ModelError
+from dovetail.core.file_writing import write_file
+from dovetail.core.problem import Problem
+from dovetail.core.row_part import CouplingRows
+from dovetail.methods.template_pricing.plan import FEWEST_BLOCKS, TemplatePlan, plan_of
+from dovetail.methods.template_pricing.points import point_of
+from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread
+from dovetail.methods.template_pricing.share import Range, Share, make_share
+from dovetail.sharding.shard_source import ShardSource
+
+
+@dataclass(frozen=True, eq=False)
+class ShardFacts:
+    """What shards must agree in, and what each takes of the rows before anything moves."""
+
+    name: str
+    blocks: int
+    stated: dict[str, str]
+    """What is said of it, in words that are the same for all: sense, families, rows, predictors."""
+    rows: tuple[str, ...]
+    """Names of the coupling rows."""
+    lower: FloatArray
+    """(rows,) sides of them, of all shards together."""
+    upper: FloatArray
+    sign: FloatArray
+    """(sides,) as `CouplingSides` has them."""
+    row: tuple[int, ...]
+    """(sides,) which of the rows each is a side of."""
+    limit: FloatArray
+    """(sides,) what data leave of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShardAnswer:
+    """What a shard says of its choice, checked by its own predictors."""
+
+    objective: float
+    activity: FloatArray
+    """(rows,) its part of the coupling rows."""
+    violation: Violation
+    """Of everything but these."""
+
+
+class OwnShare:
+    """See above; all that is not here is asked of the share itself."""
+
+    def __init__(self, source: ShardSource, options: PricingOptions, device: str) -> None:
+        self._source, self._options, self._device = source, options, device
+        self._point: FloatArray | None = None
+
+    def __getattr__(self, call: str) -> Any:
+        if call.startswith("_"):  # nothing of its own is missing, but for copies and pickles that ask
+            raise AttributeError(call)
+        return getattr(self._share, call)
+
+    @cached_property
+    def _problem(self) -> Problem:
+        problem, name = self._source.problem(), self._source.name
+        if problem.stated.host is not None or len(problem.templates) != 1:
+            has = f"{len(problem.templates)} templates" if problem.stated.host is None else "a Mip"
+            raise ModelError(
+                f'{name}: its problem has {has}; state one template in a dovetail.Problem(sense="...") and '
+                "nothing else."
+            )
+        return problem
+
+    @cached_property
+    def _plan(self) -> TemplatePlan:
+        plan = plan_of(self._problem)
+        if plan is None or len(plan.programs) != 1:
+            raise ModelError(
+                f"{self._source.name}: its blocks cannot be priced all at once; there must be at least "
+                f"{FEWEST_BLOCKS} of them, rows over all blocks, and networks over whole families, none of "
+                "which reads another's outputs."
+            )
+        return plan
+
+    @cached_property
+    def _where(self) -> Range:
+        count = self._plan.count
+        return Range(0, 0, count, count)
+
+    @cached_property
+    def _share(self) -> Share:
+        (program,), blocks = self._plan.programs, list(self._problem.blocks)
+        spread = usual_spread(program, blocks)
+        return make_share(program, self._where, blocks, self._options, self._device, spread)
+
+    @cached_property
+    def _coupling(self) -> list[CouplingRows]:
+        return [part for part in self._problem.stated.rows if isinstance(part, CouplingRows)]
+
+    def facts(self) -> ShardFacts:
+        """Read the data, state the blocks, and say what they are."""
+        problem, sides = self._problem, self._plan.sides
+        lower, upper = (
+            np.concatenate(
+                [np.broadcast_to(part.sides[k], (1, part.size)).ravel() for part in self._coupling]
+            )
+            for k in (0, 1)
+        )
+        first = problem.stated.n_rows - len(lower)  # they are the last rows of a template
+        return ShardFacts(
+            self._source.name, self._plan.count, _stated(problem),
+            tuple(problem.stated.row_name(first + k) for k in range(len(lower))),
+            lower, upper, sides.sign, tuple((sides.row - first).tolist()), sides.limit,
+        )  # fmt: skip
+
+    def answer(self) -> ShardAnswer:
+        """The choice as a point, its outputs as its own predictors say, and a check that asks them again."""
+        alone = self._problem.uncoupled()
+        point = point_of(self._plan, [self._where], [self._share.chosen()])
+        point, _ = Checker(alone).completed(alone.stated.clipped(point))
+        activity = np.concatenate([part.activity(point) for part in self._coupling])
+        self._point = point
+        return ShardAnswer(alone.stated.objective(point), activity, check(alone, point))
+
+    def write(self, path: Path) -> None:
+        """The values of the last answer, by family."""
+        assert self._point is not None
+        values = self._problem.templates[0].values(self._point)
+        letter = BytesIO()
+        with ZipFile(letter, "w") as file:  # as np.savez has it, which takes no family called "file"
+            for name, array in values.items():
+                with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.ascontiguousarray(array))
+        write_file(path, letter.getvalue())
+
+
+def _stated(problem: Problem) -> dict[str, str]:
+    """What is the same in all shards, by what it is about."""
+    template = problem.templates[0]
+    families = [
+        f"{f.label} ({f.width}{', integer' if f.integer else ''})" for f in template.families.values()
+    ]
+    said = {
+        "sense": problem.stated.sense,
+        "families": ", ".join(families),
+        "rows": ", ".join(f"{row.label} ({row.width})" for row in template.rows),
+        "coupling rows": ", ".join(f"{row.label} ({row.width})" for row in template.coupling),
+    }
+    for block in problem.blocks:
+        kind = f"classes from {block.threshold:g}" if block.classifies else "values"
+        said[f"predictor {block.name}"] = f"{block.inputs.shape[1]} -> {block.outputs.shape[1]}, {kind}"
+    return said

@@ -1,0 +1,149 @@
+"""Blocks in shards: the answer of the whole, checked where it is, and errors that name the shard."""
+
+import io
+import os
+import signal
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.sharding import solve_shards as module
+from dovetail.testing.problems import linear_net, offers_of
+from tests.conftest import FULL
+from tests.run.clusters import Pickled, Processes
+
+COUNT = 3
+
+
+def rows_of(number):
+    """As `offers_of` draws them."""
+    return np.random.default_rng(number).uniform(-1.0, 1.0, (60, 2))
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """All blocks in one problem."""
+    problem = offers_of(np.concatenate([rows_of(number) for number in range(COUNT)]))
+    return dt.solve(problem, TemplatePricing(), time_limit=60, log=False).objective
+
+
+def values_hold(result):
+    """The files against the network itself and the budget."""
+    objective, spent = 0.0, 0.0
+    for number in range(len(result.files)):
+        values = result.values(number)
+        problem = offers_of(values["about"])
+        x = np.concatenate([values[name].ravel() for name in ("offer", "about", "buys")])
+        assert dt.check(problem, x).within()
+        objective, spent = objective + values["buys"].sum(), spent + values["offer"].sum()
+    assert objective == pytest.approx(result.objective)
+    assert spent == pytest.approx(result.activity["budget"])
+    assert spent <= 20.0 + 1e-6
+
+
+def test_by_number_the_answer_is_that_of_the_whole(tmp_path, whole):
+    log = io.StringIO()
+    result = dt.solve_shards(offers_of, range(COUNT), out=tmp_path / "new" / "folder", log=log)
+    assert result.objective == pytest.approx(whole, rel=5e-3)
+    assert result.objective <= result.limit + 1e-6 * abs(result.limit)
+    assert result.violation.within()
+    assert result.blocks == 60 * COUNT
+    values_hold(result)
+    assert "checked by every shard's own predictor" in log.getvalue()
+    assert "objective" in repr(result)
+
+
+REAL = pytest.param(
+    Processes, marks=pytest.mark.skipif(not FULL, reason="volume: three processes that import torch")
+)
+
+
+@pytest.mark.parametrize("cluster", [Pickled, REAL])
+def test_files_in_other_processes_and_one_that_is_lost(cluster, tmp_path, whole, monkeypatch):
+    """Arrays stay on the disk; a process that is killed is replaced, its shards are read again."""
+    there = cluster()
+    monkeypatch.setattr(module, "opened", lambda asked, workers: nullcontext(there))
+    files = [tmp_path / f"part{number}.npy" for number in range(COUNT)]
+    for number, file in enumerate(files):
+        np.save(file, rows_of(number))
+    if cluster is Processes:
+        tell = module.Monitor.say
+
+        def kill(monitor, line):
+            tell(monitor, line)
+            if "round 1:" in line:
+                os.kill(there.hired.pids[0], signal.SIGKILL)
+
+        monkeypatch.setattr(module.Monitor, "say", kill)
+    result = dt.solve_shards(offers_of, files, out=tmp_path / "answers", n_jobs=2, log=False)
+    assert result.losses == (1 if cluster is Processes else 0)
+    assert result.objective == pytest.approx(whole, rel=1e-2)
+    assert 0 < result.step_bytes < 4000
+    values_hold(result)
+
+
+def shifted(number):
+    """The second shard has another limit for all."""
+    problem = dt.Problem(sense="max")
+    made = problem.add_template(
+        60,
+        {"offer": dt.Family(upper=1.0), "buys": dt.Family(lower=-np.inf, cost=1.0)},
+        coupling=[dt.FamilyRow({"offer": 1.0}, upper=20.0 + number, name="budget")],
+    )
+    problem.add_predictor(linear_net([[1.0]]), made["offer"], made["buys"])
+    return problem
+
+
+def wider(rows):
+    """As many inputs as the file has columns."""
+    problem = dt.Problem(sense="max")
+    made = problem.add_template(
+        len(rows),
+        {"about": dt.Family(fixed=rows), "offer": dt.Family(upper=1.0), "buys": dt.Family(lower=-np.inf)},
+        coupling=[dt.FamilyRow({"offer": 1.0}, upper=20.0, name="budget")],
+    )
+    net = linear_net(np.ones((1, rows.shape[1] + 1)))
+    problem.add_predictor(net, made["about", "offer"], made["buys"])
+    return problem
+
+
+def few(number):
+    return offers_of(rows_of(number)[:10])
+
+
+def no_problem(number):
+    return number
+
+
+def test_errors_name_the_shard_before_anything_is_solved(tmp_path):
+    whole, cut, empty, wide = (tmp_path / f"{name}.npy" for name in ("whole", "cut", "empty", "wide"))
+    np.save(whole, rows_of(0))
+    cut.write_bytes(whole.read_bytes()[:-100])
+    empty.touch()
+    np.save(wide, np.ones((60, 3)))
+    cases = [
+        (offers_of, [whole, tmp_path / "gone.npy"], r"shard 1 \(.*gone.npy\): the file cannot be read"),
+        (offers_of, [whole, cut], r"shard 1 \(.*cut.npy\): the file cannot be read"),
+        (offers_of, [whole, empty], r"empty.npy\): the file cannot be read \(it is empty\)"),
+        (wider, [whole, wide], r"shard 1 \(.*wide.npy\): its families is 'about \(3\)"),
+        (shifted, [0, 1], r"shard 1: its upper of row budget, .* is 21.0, and that of shard 0 is 20.0"),
+        (few, range(2), "shard 0: its blocks cannot be priced all at once; there must be at least 50"),
+        (no_problem, range(2), "shard 0: build returned int"),
+    ]
+    for build, shards, message in cases:
+        with pytest.raises(dt.ModelError, match=message):
+            dt.solve_shards(build, shards, out=tmp_path / "out", log=False)
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_bad_options(tmp_path):
+    for shards in ("part.npy", [], 3, [1.5]):
+        with pytest.raises(dt.OptionError, match="shards"):
+            dt.solve_shards(offers_of, shards, out=tmp_path, log=False)
+    with pytest.raises(dt.OptionError, match="build is 3"):
+        dt.solve_shards(3, range(2), out=tmp_path, log=False)
+    with pytest.raises(dt.OptionError, match="cannot be sent to other processes"):
+        dt.solve_shards(lambda number: offers_of(number), range(2), out=tmp_path, n_jobs=2, log=False)
