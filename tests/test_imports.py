@@ -3,9 +3,12 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.source_nodes import nodes
 
 ROOT = Path(__file__).parent.parent / "src" / "dovetail"
 
@@ -92,14 +95,17 @@ OPTIONAL = {
 """The only files that may import a library."""
 
 
+@cache
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Read once: a dozen tests ask for every file."""
+    found = []
+    for node in nodes(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
 
 
 @pytest.mark.parametrize("folder", ALLOWED)
