@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_nodes import nodes
+
 ROOT = Path(__file__).parent.parent / "src" / "dovetail"
 TESTS = Path(__file__).parent
 FILES = {
@@ -22,13 +24,9 @@ UNTESTED: dict[str, str] = {"run/incumbent_view.py": "a protocol: mypy sees that
 """Files of core and run that need no tests of their own, and why."""
 
 
-def trees():
-    return {name: ast.parse(path.read_text()) for name, path in FILES.items()}
-
-
-def imports(tree):
+def imports(path):
     """The modules of dovetail that a file imports: at the top, in functions, and for type checkers."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in FILES)
         elif isinstance(node, ast.ImportFrom) and node.module in FILES:
@@ -52,7 +50,7 @@ def a_circle(graph):
 
 
 def test_no_files_import_each_other_in_a_circle():
-    circle = a_circle({name: imports(tree) for name, tree in trees().items()})
+    circle = a_circle({name: imports(path) for name, path in FILES.items()})
     assert circle is None, " -> ".join(circle)
 
 
@@ -74,8 +72,8 @@ def test_files_are_short():
 def test_functions_can_be_read_at_a_glance():
     functions = (
         (f"{name}.{node.name}", node.end_lineno - node.lineno + 1)
-        for name, tree in trees().items()
-        for node in ast.walk(tree)
+        for name, path in FILES.items()
+        for node in nodes(path)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     )
     assert not {name: size for name, size in functions if size > MOST_LINES_OF_A_FUNCTION}

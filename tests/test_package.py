@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,18 @@ def test_the_wheel_runs_outside_the_clone(tmp_path):
     ]
     subprocess.run(build, check=True, cwd=tmp_path, capture_output=True)
     (wheel,) = wheels.glob("dovetail-*.whl")
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(wheel)]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-compile",
+        "--target",
+        str(site),
+        str(wheel),
+    ]
     subprocess.run(install, check=True, capture_output=True)
     program = f"""
 import sys
@@ -64,5 +76,6 @@ def test_the_page_on_installing_names_every_extra():
 
 
 def test_no_cuda_package_came_along():
-    done = subprocess.run([sys.executable, "-m", "pip", "list"], capture_output=True, text=True, check=True)
-    assert "nvidia" not in done.stdout.lower()
+    installed = {distribution.name.lower() for distribution in metadata.distributions()}
+    assert "torch" in installed
+    assert not [name for name in installed if "nvidia" in name]

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ from tests.conftest import FULL
 from tests.processes import hear_ctrl_c
 from tests.test_cli import ended, refused
 
-EPOCHS, ITERATIONS = (instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS) if FULL else (3, 8)
+EPOCHS, ITERATIONS = (instances.QUICK_EPOCHS, theorem1.QUICK_ITERATIONS) if FULL else (1, 8)
 """Networks that are barely trained: what is looked at here does not ask how well."""
 PROGRAM = (
     "from dovetail.experiments import bench, instances, theorem1; "
@@ -72,6 +72,7 @@ def here(arguments: Sequence[str], *, drawn: bool = False) -> None:
     threads = torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(instances, "QUICK_EPOCHS", EPOCHS)
+        patch.setattr(theorem1, "QUICK_ITERATIONS", ITERATIONS)
         if not drawn:
             patch.setattr(bench, "save", lambda *given: None)
         assert ended(*arguments) == 0
@@ -86,12 +87,18 @@ def rows_of(folder: Path) -> dict[str, dict]:
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """One whole quick bench, shared by the tests that look at it."""
+    """One whole quick bench, shared by the tests that look at it: in a process of its own only at full volume."""
     folder = tmp_path_factory.mktemp("bench")
-    limit = "2" if FULL else "0.1"
-    command = [*QUICK, "bench", "all", "--quick", "--time-limit", limit, "--out", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=900, check=False)
-    return folder, done
+    arguments = ("bench", "all", "--quick", "--time-limit", "2" if FULL else "0.1", "--out", str(folder))
+    if FULL:
+        command = [*QUICK, *arguments]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=ENVIRONMENT, timeout=900, check=False
+        )
+        return folder, done
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        here(arguments)
+    return folder, SimpleNamespace(returncode=0, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 class Quick:

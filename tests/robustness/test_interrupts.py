@@ -31,16 +31,16 @@ def test_any_moment_gives_an_answer(seed):
     if answer.report.get("early") or answer.seconds < 0.0:
         return  # the signal came before the solve had begun, or after it had ended: no case
     assert answer.code == 0, answer.stderr
-    assert answer.report["stop"] == "interrupt"
-    assert answer.report["status"] in ("feasible", "no_solution")
-    assert answer.report["verified"] == (answer.report["status"] == "feasible")
+    ends = {"interrupt": ("feasible", "no_solution"), "proved": ("optimal",)}  # proved in that very moment
+    assert answer.report["status"] in ends[answer.report["stop"]]
+    assert answer.report["verified"] == (answer.report["status"] != "no_solution")
     assert answer.seconds < LATEST
     assert answer.children == []
 
 
 @pytest.mark.parametrize("problem", ["large", "busy"] if FULL else ["busy"])
 def test_big_m_hears_while_it_writes_and_while_scip_searches(problem):
-    answer = interrupted(Case("big-m", False, problem, signal.SIGINT, 3.0))
+    answer = interrupted(Case("big-m", False, problem, signal.SIGINT, 3.0 if FULL else 1.5))
     print(f"{answer.seconds:.2f} s")
     assert answer.code == 0, answer.stderr
     assert answer.report["stop"] == "interrupt"

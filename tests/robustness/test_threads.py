@@ -3,9 +3,6 @@
 import importlib
 import random
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import warnings
 
@@ -158,17 +155,3 @@ def test_more_jobs_than_cores(capsys):
     result = dt.solve(knapsack(), n_jobs=10_000)
     assert result.status == "optimal"
     assert f"10000 threads were asked for; {cores()} are used" in capsys.readouterr().out
-
-
-def test_the_first_solve_does_not_count_its_imports():
-    """A limit shorter than the imports take: the search has it all the same."""
-    program = textwrap.dedent(
-        """
-        import dovetail as dt
-        result = dt.solve(dt.Problem(dt.Mip([1.0, 1.0], [[2.0, 3.0]], [4.0], [9.0], 0.0, 9.0, True)),
-                          time_limit=0.3, log=False)
-        print(result.status, result.seconds < 0.3)
-        """
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["optimal", "True"]

@@ -21,6 +21,8 @@ from dovetail.testing.problems import bowl, busy, knapsack, linear_net, random_m
 
 PAUSE = 0.05
 """Seconds from an iteration to the signal: it comes somewhere in those that follow."""
+SAMPLES = 20
+"""Of the problem in which a method is stopped: nobody has solved it after two or three iterations."""
 OPTIMA: list[tuple[Callable[[], Problem], float | None]] = [
     (knapsack, -4.0),  # by enumeration of its sixteen choices
     (lambda: knapsack("max"), 2.0),
@@ -111,12 +113,13 @@ class MethodSuite:
             if len(seen) == 3:
                 event.stop()
 
-        result = dt.solve(busy(40), self.method, callback=watch, log=False)
+        problem = busy(SAMPLES)
+        result = dt.solve(problem, self.method, callback=watch, log=False)
         assert seen == [1, 2, 3]
         assert result.stop_reason == "callback"
         assert result.iterations == 3
         assert result.x is not None
-        assert dt.check(busy(40), result.x).within()
+        assert dt.check(problem, result.x).within()
 
     def test_an_exception_in_the_callback_comes_out_with_the_best_point(self) -> None:
         """It is the user's own error, and costs nothing that was found."""
@@ -207,10 +210,11 @@ class MethodSuite:
             if event.row.iteration == 2:
                 finger.start()
 
+        problem = busy(SAMPLES)
         method, before = self.endless or self.method, signal.getsignal(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore Ctrl-C
         try:
-            result = dt.solve(busy(40), method, time_limit=120.0, callback=press, log=False)
+            result = dt.solve(problem, method, time_limit=120.0, callback=press, log=False)
         except KeyboardInterrupt:
             pytest.fail("Ctrl-C came out of the solve")
         finally:
@@ -218,7 +222,7 @@ class MethodSuite:
             signal.signal(signal.SIGINT, before)
         assert result.stop_reason == "interrupt"
         assert result.x is not None
-        assert dt.check(busy(40), result.x).within()
+        assert dt.check(problem, result.x).within()
 
     def test_it_runs_outside_the_main_thread(self) -> None:
         """Signals can be caught in the main thread only; a solve elsewhere goes without."""
