@@ -12,6 +12,12 @@ from dovetail.bounds.box import UNIT
 OUTWARD = 8.0 * UNIT
 """Relative: slopes and offsets of lines are computed in a few operations, and must not come out inside."""
 
+STEEP = 2.0
+"""The line below a ReLU rises where what is above 0 is so many times what is below. At 1 its triangle is the
+smallest, but a line that rises also carries on what is uncertain in the layers before, and with depth that
+counts (function 6x32: 12,400 boxes where 1 takes 16,800, 1.5 about as many; of some batches a fifth of the
+boxes is left open; networks of three layers hardly care)."""
+
 Between = tuple[Tensor, Tensor]
 """(N, size) bounds of a vector."""
 
@@ -29,14 +35,19 @@ class Relaxation:
     above_offset: Tensor
 
 
+def goes_on(lower: Tensor, upper: Tensor) -> Tensor:
+    """The lower slope of a ReLU whose sign is open: 1 where much more is above 0 than below, else 0."""
+    return (upper > -STEEP * lower).to(lower.dtype)
+
+
 def relu_lines(lower: Tensor, upper: Tensor) -> Relaxation:
-    """Above: the chord. Below: the side that is farther from 0 goes on, which leaves the smaller triangle."""
+    """Above: the chord. Below: one of the two sides goes on (see `goes_on`)."""
     crossing = (lower < 0.0) & (upper > 0.0)
     sure = (lower >= 0.0).to(lower.dtype)  # slopes where the sign is known
     chord = upper / torch.where(crossing, upper - lower, 1.0) * (1.0 + OUTWARD)
     nothing = torch.zeros_like(lower)
     return Relaxation(
-        (torch.where(crossing, (upper > -lower).to(lower.dtype), sure),),
+        (torch.where(crossing, goes_on(lower, upper), sure),),
         nothing,
         (torch.where(crossing, chord, sure),),
         torch.where(crossing, chord * -lower * (1.0 + OUTWARD), nothing),

@@ -1,9 +1,9 @@
 """Better lower slopes of ReLUs for one plane per set of inputs, by a few steps of Adam.
 
 Where the sign of what a ReLU reads is open, the line below it may have any slope between 0 and 1 (see
-`Choices`). The rule of the smaller triangle looks at one neuron; which slope helps a plane most depends on
-where the plane is least. Nothing here has to be sound: what comes out are numbers to choose, and whoever uses
-them proves the bound anew.
+`Choices`). The rule for planes without any choice looks at one neuron; which slope helps a plane most depends
+on where the plane is least. Nothing here has to be sound: what comes out are numbers to choose, and whoever
+uses them proves the bound anew.
 
 `relu_branching/ascent.py` does the same for slopes and multipliers of split neurons, by passes of its own
 that take only plain ReLU networks; here any graph will do, and torch records the gradient.
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
+from dovetail.bounds.planes.relaxation import goes_on
 from dovetail.core.graph import Elementwise, Graph
 
 RATE = 0.4
@@ -39,9 +40,8 @@ def open_places(graph: Graph) -> list[int]:
 
 
 def usual(graph: Graph, ranges: Ranges) -> Slopes:
-    """Those of the smaller triangle, which planes have without any choice."""
-    places = open_places(graph)
-    return {p: (ranges.upper[p] > -ranges.lower[p]).to(ranges.lower[p].dtype)[:, None] for p in places}
+    """Those that planes have without any choice."""
+    return {p: goes_on(ranges.lower[p], ranges.upper[p])[:, None] for p in open_places(graph)}
 
 
 def ascended(
