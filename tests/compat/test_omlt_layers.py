@@ -204,6 +204,12 @@ def test_layers_of_a_trained_network_of_pictures():
     definition = load_onnx_neural_network(model)
     assert through(definition.layers, picture) == pytest.approx(said[0], abs=1e-5)
     assert [layer.output_size for layer in definition.layers] == [[2, 5, 4], [1, 4, 2], [1, 2, 2], [2]]
+    seen = helper.make_graph(nodes[:2], "kernel", [x], [floats("b", 1, [None, 1, 4, 2])], weights[:2])
+    m = pyo.ConcreteModel()
+    m.nn = OmltBlock()
+    kernel = helper.make_model(seen, opset_imports=[helper.make_opsetid("", 17)])
+    m.nn.build_formulation(FullSpaceNNFormulation(load_onnx_neural_network(kernel)))
+    assert [*m.nn.outputs] == [*np.ndindex(1, 4, 2)]  # outputs are indexed as the last layer's are
     nodes[4] = helper.make_node("Gemm", ["d", "4.weight", "4.bias"], ["e"], transB=1, alpha=2.0)
     twice = helper.make_model(
         helper.make_graph(nodes, "cnn", [x], [y], weights), opset_imports=[helper.make_opsetid("", 17)]

@@ -184,6 +184,14 @@ class TrainedDefinition(Definition):
         return self._input_shape
 
     @property
+    def output_shape(self) -> Sequence[int] | None:
+        """Those of the last layer, where layers can be listed."""
+        try:
+            return tuple([*self.layers][-1].output_size)
+        except UnsupportedError:
+            return None
+
+    @property
     def n_inputs(self) -> int:
         """How many inputs there are."""
         return len([*indices(self._input_shape)])
