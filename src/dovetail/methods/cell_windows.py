@@ -37,8 +37,8 @@ with it (`python -m benchmarks.trees diet:30x5 --seeds 1 --solve-seeds 0 1 2 --n
 FIRST_FREE, MORE = 6, 1.5
 """Inputs that are free at first, and by how much that number grows or shrinks."""
 SECONDS, SHARE = 8.0, 0.6
-"""The longest of one window, and the part of the time left: small windows are solved in a fraction of a second
-and hold nothing new, the first that takes long is the one that pays (diet, as above)."""
+"""The longest of one window, and the part of the time left: small windows are solved in a fraction of a
+second and hold nothing new, the first that takes long is the one that pays (diet, as above)."""
 
 
 @dataclass(frozen=True)
