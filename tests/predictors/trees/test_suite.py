@@ -8,6 +8,7 @@ import numpy as np
 import dovetail as dt
 from dovetail.testing import PredictorCase, PredictorSuite
 from dovetail.testing.predictor_case import DOUBLE, SINGLE
+from tests.conftest import FULL
 from tests.predictors.trees import models
 from tests.predictors.trees import test_categories as categories
 
@@ -64,6 +65,9 @@ class CategoryCase(TreeCase):
         return [owner.booster_.model_to_string() if self.library == "LightGBM" else joblib.hash(owner)]
 
 
+HISTOGRAM = CategoryCase("histogram", called="HistGradientBoostingRegressor", is_float64=True, close=DOUBLE)
+
+
 class RuleCase(PredictorCase):
     """A rule list, with other values after a change."""
 
@@ -86,7 +90,7 @@ class RuleCase(PredictorCase):
 
 class TestTrees(PredictorSuite):
     cases = (
-        CategoryCase("histogram", called="HistGradientBoostingRegressor", is_float64=True, close=DOUBLE),
+        *((HISTOGRAM,) if FULL else ()),
         CategoryCase("LightGBM", called="LGBMRegressor", is_float64=True, close=DOUBLE),
         RuleCase("rule list", called="RuleList", features=2, is_float64=True, close=DOUBLE),
         TreeCase("sklearn", "RandomForestRegressor", "RandomForestRegressor", is_float64=True, close=DOUBLE),
