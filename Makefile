@@ -79,10 +79,12 @@ clean:
 	$(PIP) --no-build-isolation --editable .
 	touch $@
 
+# Torch's files are compiled by their first import, which takes many seconds: on one core while the other installs,
+# rather than by both workers of the first tests.
 .venv/.dev: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) "setuptools>=77" wheel "torch>=2.10,<2.14"
-	$(PIP) --no-build-isolation --editable ".[dev]"
+	$(BIN)/python -c "import torch._dynamo" 2> /dev/null & $(PIP) --no-build-isolation --editable ".[dev]" && wait
 	touch .venv/.core $@
 
 # Libraries that are too heavy for every run.

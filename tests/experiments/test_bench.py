@@ -87,7 +87,7 @@ def rows_of(folder: Path) -> dict[str, dict]:
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """One whole quick bench, shared by the tests that look at it: in a process of its own only at full volume."""
+    """One whole quick bench, shared by the tests that look at it; in a process of its own at full volume."""
     folder = tmp_path_factory.mktemp("bench")
     arguments = ("bench", "all", "--quick", "--time-limit", "2" if FULL else "0.1", "--out", str(folder))
     if FULL:

@@ -17,6 +17,8 @@ from tests.contexts import context_of
 from tests.small import random_mlp
 
 SEEDS = range(30 if FULL else 2)
+EQUALITIES = list(itertools.product(SEEDS, (False, True))) if FULL else [(0, False), (1, True)]
+"""Seeds, and whether the budget is an equation."""
 LEVELS = np.arange(0.0, 4.0)
 
 
@@ -69,8 +71,7 @@ def bounded(problem, seconds=20.0):
     return context.incumbent
 
 
-@pytest.mark.parametrize("equal", [False, True])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("seed", "equal"), EQUALITIES)
 def test_it_is_never_above_the_optimum(seed, equal):
     problem = coupled(seed, integer=True, equal=equal)
     least = truth(problem)
@@ -79,8 +80,7 @@ def test_it_is_never_above_the_optimum(seed, equal):
     assert incumbent.bound >= least - 0.2 * (1.0 + abs(least))
 
 
-@pytest.mark.parametrize("equal", [False, True])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("seed", "equal"), EQUALITIES)
 def test_by_signs_it_is_never_above_the_optimum(seed, equal, monkeypatch):
     monkeypatch.setattr(method, "MIP_NEURONS", -1)
     problem = coupled(seed, integer=True, equal=equal)

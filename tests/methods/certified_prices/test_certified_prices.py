@@ -15,6 +15,7 @@ from dovetail.methods.relu_branching.search import ReluSearch
 from dovetail.problems.training import Training
 from dovetail.problems.water import formulate
 from dovetail.run.budget import Budget
+from tests.conftest import FULL
 from tests.contexts import context_of
 
 TRAINED = Training(1.0, 0.5, 1.0, 1)
@@ -31,7 +32,7 @@ def small_water(seed, n=4, dtype=torch.float64):
     return formulate(samples, net, TRAINED).problem
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(4 if FULL else 2))
 def test_the_bound_holds_and_is_better_than_the_host_s(seed):
     problem = small_water(seed)
     exact = context_of(problem, 20.0)
@@ -55,7 +56,7 @@ def test_smooth_networks_have_bounds_too():
     assert -12.0 < context.incumbent.bound <= -context.incumbent.objective + 1e-9, outcome.message
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 if FULL else 2))
 def test_any_prices_prove_something_true(seed):
     problem = small_water(seed, n=3)
     exact = context_of(problem, 20.0)

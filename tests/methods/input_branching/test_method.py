@@ -18,7 +18,7 @@ from tests.differential.instances import make
 from tests.differential.judging import as_problem
 from tests.differential.truth import unbeatable
 
-SEEDS = range(300) if FULL else range(10)
+SEEDS = range(300) if FULL else range(6)
 CLOSE = 1e-5
 """Values are about 1: a bound holds for all that the check accepts, which is 1e-6 away from the problem."""
 HAIR = 1e-5

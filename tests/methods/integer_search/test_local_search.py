@@ -9,6 +9,7 @@ import torch
 import dovetail as dt
 from dovetail.linearised.scaled_problem import ScaledProblem
 from dovetail.methods.integer_search.local_search import LocalSearch
+from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.small import random_mlp
 
@@ -65,7 +66,7 @@ def enumerated(problem, groups, per):
     return best
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(4 if FULL else 2))
 def test_it_finds_the_best_configuration(seed):
     problem, groups, per = configurations(seed=seed)
     result = dt.solve(problem, dt.IntegerLocalSearch(rounds=3), log=False)

@@ -16,8 +16,10 @@ from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
+from tests.conftest import FULL
 
 KINDS = ("box", "simplex", "ball", "priced")
+SEEDS = range(4 if FULL else 1)
 
 
 class Instance:
@@ -105,7 +107,7 @@ class Instance:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("condition", [False, True])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_closed_search_is_the_optimum(kind, condition, seed):
     if kind == "simplex" and condition:
         kind = "ball"
@@ -126,7 +128,7 @@ def test_a_closed_search_is_the_optimum(kind, condition, seed):
 @pytest.mark.parametrize("condition", [False, True])
 @pytest.mark.parametrize("kind", ["box", "ball", "priced"])
 def test_cells_of_moves_close_in_on_the_optimum(kind, condition):
-    for seed in range(2):
+    for seed in SEEDS:
         instance = Instance(seed, kind, inputs=3, condition=condition)
         true = instance.optimum(0)
         search = MoveSearch(instance.targets(100.0), batch=128, tolerance=1e-3)
