@@ -49,7 +49,7 @@ def answers(peer, program):
 
     def solve(model):
         target = best + sense * room_of(program, best)
-        dt.solve(model, time_limit=20, target=target, log=False)
+        dt.solve(model, time_limit=60, target=target, log=False)
 
     ours, error = program(importlib.import_module(f"dovetail.compat.{peer}"), solve)
     return sense * best, sense * ours, error
