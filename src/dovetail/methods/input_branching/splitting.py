@@ -39,13 +39,13 @@ def scores(relaxation: Relaxation, relaxed: Relaxed, proof: Proved, points: Tens
     steep = (rows.abs() + GAP_WEIGHT * (rows + rows[:, r.partner]).abs()) * (width * r.is_input)[:, None, :]
     weight = _weights(r, proof)
     weight = weight + UNPRICED * weight.amax(1, keepdim=True) * (r.sensitivity[r.column] > 0.0)
-    share = weight * relaxed.apart.most(p).clamp(min=0.0) / steep.sum(2).clamp(min=1e-300)
-    of_inputs = (share[:, None, :] @ steep)[:, 0]
+    shares = steep / steep.sum(2, keepdim=True).clamp(min=1e-300)  # first, lest a quotient is infinite
+    of_inputs = ((weight * relaxed.apart.most(p).clamp(min=0.0))[:, None, :] @ shares)[:, 0]
     bends = torch.zeros_like(width)
     bends[:, r.inputs] = r.first_layer.shares(relaxed.ranges, width[:, r.inputs])
     bends = bends * r.is_input
-    whole = of_inputs.sum(1, keepdim=True) / bends.sum(1, keepdim=True).clamp(min=1e-300)
-    of_inputs = of_inputs + BENDS * whole * bends
+    bends = bends / bends.sum(1, keepdim=True).clamp(min=1e-300)
+    of_inputs = of_inputs + BENDS * of_inputs.sum(1, keepdim=True) * bends
     fractional = (points - torch.round(points)).abs() > FRACTION
     of_integers = p.cost.abs() + (proof.multipliers.abs()[:, None, :] @ p.rows.abs())[:, 0]
     of_integers = of_integers * width * torch.where(fractional, FIRST, 1.0)
@@ -104,7 +104,10 @@ def exact(
 
 
 def split(lower: Tensor, upper: Tensor, score: Tensor, integer: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Both halves of every box, cut at the middle of its best column; their scores."""
+    """Both halves of every box, cut at the middle of its best column; their scores.
+
+    A column that is a point then has no score: what was an infinite one would be chosen for ever.
+    """
     best = score.argmax(1, keepdim=True)
     low, high = lower.gather(1, best), upper.gather(1, best)
     middle = 0.5 * (low + high)
@@ -112,5 +115,8 @@ def split(lower: Tensor, upper: Tensor, score: Tensor, integer: Tensor) -> tuple
     left_end = torch.where(whole, torch.floor(middle), middle)
     right_start = torch.where(whole, torch.floor(middle) + 1.0, middle)
     left_upper, right_lower = upper.scatter(1, best, left_end), lower.scatter(1, best, right_start)
-    halved = score.scatter(1, best, 0.5 * score.gather(1, best))
-    return torch.cat([lower, right_lower]), torch.cat([left_upper, upper]), torch.cat([halved, halved])
+    left, right = (
+        score.scatter(1, best, torch.where(begin < end, 0.5 * score.gather(1, best), 0.0))
+        for begin, end in ((low, left_end), (right_start, high))
+    )
+    return torch.cat([lower, right_lower]), torch.cat([left_upper, upper]), torch.cat([left, right])
