@@ -9,6 +9,8 @@
 A sample whose network says something that no row can hold (infinity, NaN, or beyond what engines take) at
 any of its values stays a block: nothing is known then of what engines make of the others.
 
+An input is fixed by its bounds, or by equations that leave it one value (`analysis/equations.py`).
+
 A derivative with respect to a binary says nothing about its two values, so tables come first.
 
 The values are those of one batch, and a network may give other last digits in another (`spread.py`). Where
@@ -24,6 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.analysis.batch_spread import batch_spread
+from dovetail.analysis.equations import fixed_by_equations
 from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box
 from dovetail.core.amounts import several
@@ -68,14 +71,30 @@ class _Table:
 
 
 def may_have_tables(problem: Problem) -> bool:
-    """Whether some sample reads nothing but whole and fixed columns: known before any box is."""
+    """Whether some sample reads nothing but whole and fixed columns: known before any box is.
+
+    Templates are not written out for it.
+    """
     whole = np.zeros(problem.stated.n_columns, dtype=bool)
     for part in problem.stated.columns:
         part.of(whole)[:] = part.integer | (part.lower == part.upper)
     for block in problem.blocks:
         if block.classifies:
             whole[block.outputs] = True
+    if not problem.templates and not _some_sample(problem, whole):
+        whole[_fixed_inputs(problem)[0]] = True
+    return _some_sample(problem, whole)
+
+
+def _some_sample(problem: Problem, whole: BoolArray) -> bool:
     return any(bool(np.any(np.all(whole[block.inputs], axis=1))) for block in problem.blocks)
+
+
+def _fixed_inputs(problem: Problem) -> tuple[IntArray, FloatArray]:
+    """What equations fix, and where; no outputs: those are what a predictor says, not quite what rows do."""
+    columns, values = fixed_by_equations(problem.mip)
+    own = ~np.isin(columns, problem.outputs)
+    return columns[own], values[own]
 
 
 @dataclass(frozen=True)
@@ -99,6 +118,8 @@ class Tables:
     def _tabulated(self, problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block, ...]]:
         """The tables of a problem, with what its predictors say of them, and the blocks that are left."""
         lower, upper, integer = limits_within(problem, box.lower, box.upper)
+        fixed, values = _fixed_inputs(problem)
+        lower[fixed] = upper[fixed] = values
         kept: list[_Written] = []
         blocks = []
         planned = 0
