@@ -9,7 +9,9 @@
 A sample whose network says something that no row can hold (infinity, NaN, or beyond what engines take) at
 any of its values stays a block: nothing is known then of what engines make of the others.
 
-An input is fixed by its bounds, or by equations that leave it one value (`analysis/equations.py`).
+An input is fixed by its bounds; one of a plain function also by equations that leave it one value
+(`analysis/equations.py`). Of other predictors more is known than single answers, and their own methods allow
+for what the check accepts beside that value.
 
 A derivative with respect to a binary says nothing about its two values, so tables come first.
 
@@ -20,7 +22,7 @@ may move, the objective is lower by it, and a class that may come out either way
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,13 +83,17 @@ def may_have_tables(problem: Problem) -> bool:
     for block in problem.blocks:
         if block.classifies:
             whole[block.outputs] = True
-    if not problem.templates and not _some_sample(problem, whole):
-        whole[_fixed_inputs(problem)[0]] = True
-    return _some_sample(problem, whole)
+    if _some_sample(problem.blocks, whole):
+        return True
+    functions = [block for block in problem.blocks if block.description.is_black_box]
+    if problem.templates or not functions:
+        return False
+    whole[_fixed_inputs(problem)[0]] = True
+    return _some_sample(functions, whole)
 
 
-def _some_sample(problem: Problem, whole: BoolArray) -> bool:
-    return any(bool(np.any(np.all(whole[block.inputs], axis=1))) for block in problem.blocks)
+def _some_sample(blocks: Iterable[Block], whole: BoolArray) -> bool:
+    return any(bool(np.any(np.all(whole[block.inputs], axis=1))) for block in blocks)
 
 
 def _fixed_inputs(problem: Problem) -> tuple[IntArray, FloatArray]:
@@ -95,6 +101,15 @@ def _fixed_inputs(problem: Problem) -> tuple[IntArray, FloatArray]:
     columns, values = fixed_by_equations(problem.mip)
     own = ~np.isin(columns, problem.outputs)
     return columns[own], values[own]
+
+
+def _with_fixed(problem: Problem, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bounds with what equations fix, for plain functions."""
+    lower, upper = lower.copy(), upper.copy()
+    if any(block.description.is_black_box for block in problem.blocks):
+        columns, values = _fixed_inputs(problem)
+        lower[columns] = upper[columns] = values
+    return lower, upper
 
 
 @dataclass(frozen=True)
@@ -117,13 +132,13 @@ class Tables:
 
     def _tabulated(self, problem: Problem, box: Box) -> tuple[list[_Written], tuple[Block, ...]]:
         """The tables of a problem, with what its predictors say of them, and the blocks that are left."""
-        lower, upper, integer = limits_within(problem, box.lower, box.upper)
-        fixed, values = _fixed_inputs(problem)
-        lower[fixed] = upper[fixed] = values
+        *own, integer = limits_within(problem, box.lower, box.upper)
+        held = _with_fixed(problem, *own)
         kept: list[_Written] = []
         blocks = []
         planned = 0
         for block in problem.blocks:
+            lower, upper = held if block.description.is_black_box else own
             low, high = lower[block.inputs], upper[block.inputs]
             whole = (high <= low) | integer[block.inputs]
             few = np.flatnonzero(np.all(whole & np.isfinite(high - low), axis=1))
