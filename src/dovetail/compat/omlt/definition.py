@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from torch import nn
@@ -11,6 +12,7 @@ from torch import nn
 from dovetail.compat.omlt.by_index import by_index, indices
 from dovetail.compat.omlt.graph_layer import GNNLayer, GraphNetwork
 from dovetail.compat.omlt.layers import InputLayer, Layer
+from dovetail.compat.omlt.linear_tree_nodes import NOT_A_SUMMARY, LinearTreeNodes
 from dovetail.core.errors import OptionError, UnsupportedError
 from dovetail.predictors.onnx.file import metered, read_graph
 from dovetail.predictors.onnx.graph import Graph
@@ -209,7 +211,9 @@ class GradientBoostedTreeModel(TrainedDefinition):
 
 
 class LinearTreeDefinition(TrainedDefinition):
-    """A tree with a linear model in each leaf, asked by its `predict`."""
+    """A tree with a linear model in each leaf, asked by its `predict`; or the summary of one."""
+
+    n_outputs = 1
 
     def __init__(
         self,
@@ -218,12 +222,38 @@ class LinearTreeDefinition(TrainedDefinition):
         scaled_input_bounds: Bounds | None = None,
         unscaled_input_bounds: Bounds | None = None,
     ) -> None:
-        if not hasattr(lt_regressor, "predict"):
-            raise UnsupportedError(
-                "a summary of splits and leaves is not taken; give the linear tree itself, which has predict."
-            )
-        bounds = scaled_input_bounds, unscaled_input_bounds
-        super().__init__(lt_regressor.predict, (int(lt_regressor.n_features_in_),), scaling_object, *bounds)
+        scaled = scaling_object, scaled_input_bounds, unscaled_input_bounds
+        self.is_scaled = scaling_object is not None or scaled_input_bounds is not None
+        if hasattr(lt_regressor, "predict"):
+            super().__init__(lt_regressor.predict, (int(lt_regressor.n_features_in_),), *scaled)
+            self._summary = getattr(lt_regressor, "summary", None)
+            return
+        if not isinstance(lt_regressor, Mapping):
+            raise OptionError(f"{NOT_A_SUMMARY} This is a {type(lt_regressor).__name__}.")
+        nodes = LinearTreeNodes.of(lt_regressor, None)
+        super().__init__(nodes.predict, (nodes.features,), *scaled)
+        self._summary = lambda: lt_regressor
+
+    @cached_property
+    def _nodes(self) -> LinearTreeNodes:
+        if self._summary is None:
+            raise UnsupportedError("this tree has no summary() that would list its splits and leaves.")
+        return LinearTreeNodes.of(self._summary(), self.scaled_input_bounds)
+
+    @property
+    def splits(self) -> dict[int, dict[Any, Any]]:
+        """By number, below the number of the tree, which is 0."""
+        return {0: self._nodes.splits}
+
+    @property
+    def leaves(self) -> dict[int, dict[Any, Any]]:
+        """The same of leaves; `bounds` has the box of each."""
+        return {0: self._nodes.leaves}
+
+    @property
+    def thresholds(self) -> dict[int, dict[Any, Any]]:
+        """The same of the columns that are split: each split's threshold, least first."""
+        return {0: self._nodes.thresholds}
 
 
 def onnx_graph(model: Any) -> Graph:
