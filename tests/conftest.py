@@ -34,6 +34,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture(autouse=True)
+def one_dnn() -> None:
+    """torch switches it off for good where a bfloat16 product fails, which some tests let happen."""
+    torch._C._set_mkldnn_enabled(True)
+
+
 @pytest.fixture
 def tallied(request: pytest.FixtureRequest):
     """Call with a line of counts: all such lines are added up and printed as one table at the end."""

@@ -12,12 +12,6 @@ from dovetail.core.errors import UnsupportedError
 from tests.predictors.torch.networks import FEATURES, NETWORKS, network
 
 
-@pytest.fixture(autouse=True)
-def one_dnn():
-    """torch switches it off for good where a bfloat16 product fails, which other tests let happen."""
-    torch._C._set_mkldnn_enabled(True)
-
-
 def problem_of(predictor, outputs=1, **options):
     """One sample with six inputs between -1 and 1."""
     columns = FEATURES + outputs

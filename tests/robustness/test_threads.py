@@ -50,6 +50,7 @@ def seen():
         "threads": torch.get_num_threads(),
         "gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
         "cudnn": (torch.backends.cudnn.enabled, torch.backends.cudnn.allow_tf32),
+        "whole layers": (torch._C._get_mkldnn_enabled(), torch.backends.mha.get_fastpath_enabled()),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "torch's chance": torch.get_rng_state().numpy().tobytes(),
         "numpy's chance": np.random.get_state()[1].tobytes(),  # noqa: NPY002

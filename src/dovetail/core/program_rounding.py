@@ -182,10 +182,12 @@ def _shares(
     width = b.max(axis=2, keepdims=True) - a.min(axis=2, keepdims=True) + 2.0 * e
     own = (ULPS + count + width) * unit + arithmetic.smallest
     shape = (samples, rows, count)
+    near = (ULPS + count + width) * OURS  # what these sums are off themselves
+    least = np.fmax(a - np.logaddexp.reduce(b, axis=2, keepdims=True) - near, -width - np.log(count))
+    most = np.fmin(b - np.logaddexp.reduce(a, axis=2, keepdims=True) + near, 0.0)
     if one.logarithm:
-        least, most = -width - np.log(count), np.zeros(shape)
         off = 2.0 * e + 2.0 * own + ULPS * unit * (1.0 + width)
     else:
-        least, most, off = np.zeros(shape), np.ones(shape), 0.5 * e + own
+        least, most, off = np.exp(least) - near, np.minimum(np.exp(most) + near, 1.0), 0.5 * e + own
     found = [np.broadcast_to(part, shape).reshape(samples, -1) for part in (least, most, off)]
     return found[0], found[1], found[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
@@ -26,7 +27,8 @@ class Residual(nn.Module):
 class Recurrent(nn.Module):
     def __init__(self, kind):
         super().__init__()
-        self.cells, self.last = kind(2, 4, batch_first=True), nn.Linear(4, 1)
+        self.cells = kind(2, 4, batch_first=True)
+        self.last = nn.Linear(8 if self.cells.bidirectional else 4, 1)
 
     def forward(self, x):
         return self.last(self.cells(x.view(-1, 3, 2))[0][:, -1])
@@ -106,7 +108,12 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "lstm": lambda: Recurrent(nn.LSTM),
     "gru": lambda: Recurrent(nn.GRU),
     "rnn": lambda: Recurrent(nn.RNN),
+    "lstm_both_ways": lambda: Recurrent(partial(nn.LSTM, num_layers=2, bidirectional=True, bias=False)),
     "attention": Attention,
+    "transformer": lambda: nn.Sequential(
+        nn.Unflatten(1, (3, 2)), nn.Linear(2, 4), nn.TransformerEncoderLayer(4, 2, 8, batch_first=True),
+        nn.Flatten(), nn.Linear(12, 1),
+    ),
 }  # fmt: skip
 
 

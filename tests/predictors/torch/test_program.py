@@ -1,7 +1,6 @@
 """Modules as programs: the same values, a graph of the same, planes that hold, rounding that is bounded."""
 
 import copy
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,15 +13,8 @@ from dovetail.core.program_graph import graph_of
 from dovetail.core.program_rounding import program_errors
 from dovetail.core.rounding import FLOAT32
 from dovetail.predictors.torch.module import TorchPredictor
-from dovetail.predictors.torch.program import recorded_program
 from tests.bounds.planes.sampling import boxes, outside, points_of, violation
 from tests.predictors.torch.networks import FEATURES, NETWORKS, network
-
-
-@pytest.fixture(autouse=True)
-def one_dnn():
-    """torch switches it off for good where a bfloat16 product fails, which other tests let happen."""
-    torch._C._set_mkldnn_enabled(True)
 
 
 def program_of(module):
@@ -137,11 +129,19 @@ def test_hooks_and_patches_are_followed(kind):
     np.testing.assert_allclose(program.values(X), truth, atol=1e-6)
 
 
-def test_modules_are_left_as_they_were():
-    module = network("attention").train()
+def whole_layers():
+    """Switches of the whole process, which make layers one operation or many."""
+    return torch._C._get_mkldnn_enabled(), torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.mark.parametrize("name", ["attention", "transformer", "lstm", "lstm_both_ways", "gru"])
+def test_modules_and_torch_are_left_as_they_were(name):
+    """Within a recording, too: other threads might look."""
+    module, seen = network(name).train(), set()
+    module.register_forward_pre_hook(lambda *_: seen.add(whole_layers()))
     program_of(module)
-    assert module.training and torch.backends.mha.get_fastpath_enabled()
-    assert torch._C._get_mkldnn_enabled()
+    assert module.training
+    assert seen == {whole_layers()}
 
 
 def test_what_is_changed_in_place_is_changed_for_all_views():
@@ -154,15 +154,3 @@ def test_what_is_changed_in_place_is_changed_for_all_views():
 
     module, X = Following(forward), np.random.default_rng(0).normal(size=(20, FEATURES))
     np.testing.assert_allclose(program_of(module).values(X), TorchPredictor(module).predict(X), rtol=1e-5)
-
-
-def test_threads_that_record_at_once_leave_torch_as_it_was():
-    """Recurrent layers are asked for step by step, by a setting that is the whole process's."""
-    module = nn.LSTM(3, 4, batch_first=True).eval()
-
-    def record(_):
-        return recorded_program("lstm", lambda row: module(row[:, None])[0][:, -1], 3, torch.float32, "cpu")
-
-    with ThreadPoolExecutor(4) as pool:
-        assert len(list(pool.map(record, range(16)))) == 16
-    assert torch._C._get_mkldnn_enabled() and torch.backends.mha.get_fastpath_enabled()

@@ -7,9 +7,7 @@ One row is enough: rows that influence each other were refused when the predicto
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,32 +15,24 @@ from torch import Tensor
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.program import Program, Recording
-from dovetail.predictors.torch import traced_affine, traced_functions, traced_groups, traced_views
+from dovetail.predictors.torch import (
+    traced_affine,
+    traced_functions,
+    traced_groups,
+    traced_recurrent,
+    traced_views,
+)
 from dovetail.predictors.torch.table import as_table
 from dovetail.predictors.torch.traced import Constants, Traced, as_traced
 
-RULES = (traced_affine, traced_functions, traced_groups, traced_views)
+RULES = (traced_affine, traced_functions, traced_groups, traced_recurrent, traced_views)
 """Their handlers are entered as they are imported."""
 
 
 def recorded_program(
     name: str, run: Callable[[Tensor], Any], features: int, dtype: torch.dtype, device: str
 ) -> Program:
-    """What `run` does with one row; an `UnsupportedError` says what cannot be followed.
-
-    Attention and recurrent layers may be one operation of torch's, which says nothing of what is in it. Only
-    where that is so are they asked for step by step: that setting is the whole process's.
-    """
-    try:
-        return _recorded(name, run, features, dtype, device)
-    except UnsupportedError:
-        with _step_by_step():
-            return _recorded(name, run, features, dtype, device)
-
-
-def _recorded(
-    name: str, run: Callable[[Tensor], Any], features: int, dtype: torch.dtype, device: str
-) -> Program:
+    """What `run` does with one row; an `UnsupportedError` says what cannot be followed."""
     recording = Recording(features)
     row = Traced(torch.arange(features)[None], recording, dtype, torch.device(device))
     try:
@@ -55,21 +45,3 @@ def _recorded(
             f"{name} has no bound: it cannot be followed ({type(reason).__name__}: {reason})"
         ) from reason
     return recording.program(as_traced(outputs, row).flat.copy())
-
-
-_one_at_a_time = threading.Lock()
-"""Two threads that save and restore the same settings would leave them changed."""
-
-
-@contextmanager
-def _step_by_step() -> Iterator[None]:
-    """Within it torch carries attention and recurrent layers out step by step, not as one operation."""
-    with _one_at_a_time:
-        fast, one_dnn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
-        torch.backends.mha.set_fastpath_enabled(False)
-        torch._C._set_mkldnn_enabled(False)
-        try:
-            yield
-        finally:
-            torch.backends.mha.set_fastpath_enabled(fast)
-            torch._C._set_mkldnn_enabled(one_dnn)

@@ -26,7 +26,14 @@ class Traced(Tensor):
     places: Tensor
     """int64, on the CPU."""
     recording: Recording
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """As without it. That there is one keeps modules from handing attention on as one operation."""
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
 
     @staticmethod
     def __new__(
