@@ -47,7 +47,14 @@ class Shaken(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Every operation of torch comes through here, below autograd."""
+        """Every operation of torch comes through here, below autograd.
+
+        Modes above have seen it already, or never would: compiled code must stay out of their reach.
+        """
+        with torch._C.DisableTorchFunction():
+            return self._moved(func, args, kwargs)
+
+    def _moved(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         plain = not kwargs and all(type(a) in (Tensor, nn.Parameter) and a.is_floating_point() for a in args)
         if not plain:
             return func(*args, **(kwargs or {}))  # other forms of the same operations are left alone
