@@ -43,3 +43,14 @@ def test_what_travels_is_the_time_left():
     assert there.over is None  # nobody can stop it there
     assert pickle.loads(pickle.dumps(whole)).over is StopReason.TIME
     assert pickle.loads(pickle.dumps(Budget())).over is None
+
+
+def test_what_is_reserved_comes_after_the_work():
+    budget = Budget(100.0)
+    budget.reserve(10.0)
+    assert 80.0 < budget.left <= 90.0
+    assert -90.0 <= budget.late < -80.0
+    budget.reserve(1000.0)  # a search has half of the time in any case
+    assert 40.0 < budget.left <= 50.0
+    budget.reserve(0.5)  # it was measured again
+    assert 90.0 < budget.left <= 99.5

@@ -1,5 +1,7 @@
 """The incumbent: completes what can be completed, in the right order, and lets nothing else through."""
 
+from time import sleep
+
 import numpy as np
 import pytest
 import torch
@@ -230,3 +232,16 @@ def test_whoever_listens_hears_of_changes_and_of_nothing_else():
     incumbent.raise_bound(-9.0)
     incumbent.raise_bound(-10.0)  # says less
     assert heard == [-4.0, -4.0]
+
+
+def test_time_is_kept_back_for_the_last_check_of_a_slow_predictor():
+    def slow(X):
+        sleep(0.2)
+        return X.sum(axis=1, keepdims=True)
+
+    problem = dt.Problem(dt.Mip(cost=[0.0, 0.0, 1.0], lower=0.0, upper=9.0))
+    problem.add_predictor(slow, [0, 1], [2])
+    budget = Budget(100.0)
+    incumbent = Incumbent(problem, HighsEngine(), budget, Stopwatch())
+    incumbent.offer(np.array([1.0, 2.0, 0.0]), "x")
+    assert budget.seconds + budget.left < 99.9

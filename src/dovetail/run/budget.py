@@ -31,6 +31,10 @@ class StopReason(StrEnum):
     ERROR = "error"
 
 
+MOST_RESERVED = 0.5
+"""Of all the time: with slow predictors a short limit still has a search."""
+
+
 class OutOfTime(BaseException):
     """Raised deep inside work that must end now. No `Exception`: nobody may take it for trouble of theirs."""
 
@@ -58,8 +62,11 @@ class Budget:
         return Budget, (0.0 if self.over else self.left,)
 
     def reserve(self, seconds: float) -> None:
-        """Keep so much of the time back for what comes after the search: the last check of its point."""
-        self._reserve = seconds
+        """Keep so much of the time back for what comes after the search: the last check of its point.
+
+        It may be called again when more is known of how long that takes.
+        """
+        self._reserve = min(seconds, MOST_RESERVED * self._seconds)
 
     def part(self, seconds: float, *, memory: MemoryWatch | None = None) -> Budget:
         """A budget of at most `seconds`, and at most what is left here; `memory` ends it as well."""

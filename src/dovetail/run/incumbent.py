@@ -162,6 +162,7 @@ class Incumbent:
 
     def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
         """The same, returning the completed point, or None if it was refused."""
+        begin = perf_counter()
         with self._stopwatch.measure("check"):
             x, violation = self._complete(candidate)
             if not (violation.steady() if self._steady else violation.within()):
@@ -180,6 +181,7 @@ class Incumbent:
                 add_gain(self.incumbents, Gain(self._budget.seconds, objective, source))
                 self._reconcile()
         if better:
+            self._budget.reserve(perf_counter() - begin)  # its last check will take as long
             self.on_change()
         return x
 

@@ -41,8 +41,6 @@ from dovetail.version import __version__
 
 UNNOTICED = 1.0
 """Seconds. Where the last check took longer, nobody waits for predictors to be asked once more."""
-MOST_RESERVED = 0.5
-"""Of the time left when the search begins: with slow predictors a short limit still has a search."""
 
 
 def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Result:
@@ -133,7 +131,7 @@ class Job:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
         outcome, budget = MethodOutcome(StopReason.ERROR, 0), self.context.budget
         # the last check asks every predictor, and its copy, once more
-        budget.reserve(min(2.0 * self.snapshot.asking_seconds, MOST_RESERVED * budget.left))
+        budget.reserve(2.0 * self.snapshot.asking_seconds)
         try:
             outcome = self.ended or search(self.method, self.context, self.incumbent, self.host)
             if not self.host.asked and self.incumbent.x is None and not budget.over:
