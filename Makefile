@@ -39,9 +39,8 @@ ROUTES := tests/core tests/coupling tests/linearised tests/methods tests/nn test
 	tests/conformance/test_methods.py tests/conformance/test_nn_solvers.py tests/conformance/test_predictors.py \
 	tests/differential/test_row_by_row.py tests/problems tests/predictors/torch
 CORETYPE := $(if $(filter x86_64,$(MACHINE)),Haswell,ARMV8)
-# scripted code does not ask for float64 in the same way while it is shaken; unsteady predictors shake by themselves
-UNSHAKEN := --deselect tests/core/test_check.py::test_a_module_with_float32_in_its_code[True] \
-	--deselect tests/core/test_steadiness.py
+# unsteady predictors shake by themselves
+UNSHAKEN := --deselect tests/core/test_steadiness.py
 VARIATIONS := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(CORETYPE) DOVETAIL_TEST_THREADS=2 \
 	DOVETAIL_TEST_SHAKEN=1 DOVETAIL_TEST_SHAKEN=6 $(if $(filter x86_64,$(MACHINE)),ATEN_CPU_CAPABILITY=avx2)
 
