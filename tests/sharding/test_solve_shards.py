@@ -85,6 +85,32 @@ def test_files_in_other_processes_and_one_that_is_lost(cluster, tmp_path, whole,
     values_hold(result)
 
 
+def test_ctrl_c_ends_the_search_and_its_answer_holds(tmp_path):
+    """While the second shard is stated: one round is made over all blocks, and chosen from."""
+
+    def build(number):
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return offers_of(number)
+
+    result = dt.solve_shards(build, range(COUNT), out=tmp_path, log=False)
+    assert (result.stop_reason, result.rounds) == ("interrupt", 1)
+    values_hold(result)
+    again = dt.solve_shards(offers_of, range(COUNT), out=tmp_path, log=False)
+    assert again.stop_reason == "stalled"
+    assert again.objective >= result.objective
+
+
+def test_a_second_ctrl_c_leaves_at_once(tmp_path):
+    def build(number):
+        os.kill(os.getpid(), signal.SIGINT)
+        return offers_of(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        dt.solve_shards(build, range(COUNT), out=tmp_path, log=False)
+    assert not list(tmp_path.iterdir())
+
+
 def shifted(number):
     """The second shard has another limit for all."""
     problem = dt.Problem(sense="max")

@@ -9,6 +9,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
+from dovetail.run.budget import StopReason
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,6 +34,8 @@ class ShardedResult:
     """What the coupling rows come to, by name."""
     files: tuple[Path, ...]
     """Of the shards, in their order; none where there is no answer."""
+    stop_reason: StopReason
+    """Why the search ended: "stalled" where more rounds brought nothing, "time" or "interrupt"."""
     blocks: int
     rounds: int
     seconds: float

@@ -21,8 +21,8 @@ from dovetail.core.problem import Problem
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.rounds import Rounds
 from dovetail.methods.template_pricing.shares import Shares
-from dovetail.run.budget import Budget
-from dovetail.run.environment import gradients, threads
+from dovetail.run.budget import Budget, StopReason
+from dovetail.run.environment import Interrupts, gradients, threads
 from dovetail.run.monitor import Monitor
 from dovetail.run.process_workers import process_workers
 from dovetail.run.remote_workers import CannotTravel
@@ -58,8 +58,8 @@ def solve_shards(
     their sides are those of the whole. The shards are spread over `n_jobs` processes, or workers of
     `cluster` (see `dovetail.solve`), and stay there: prices go out, sums over blocks come back. Each shard
     is checked by its own predictor where it is, the coupling rows over all of them, and its values are
-    written to the folder `out`, in a file of its own. `time_limit` ends the search; the choice, its check
-    and the files come after it.
+    written to the folder `out`, in a file of its own. `time_limit`, Ctrl-C and SIGTERM end the search; the
+    choice, its check and the files come after it. A second Ctrl-C leaves at once.
 
     >>> import tempfile
     >>> import dovetail as dt
@@ -80,8 +80,9 @@ def solve_shards(
     require_cluster(cluster, method)
     folder = _folder(out)
     jobs = min(int(n_jobs), len(sources))
-    with opened(cluster, jobs) as there, threads(1), gradients(), torch.no_grad():
+    with Interrupts() as asked, opened(cluster, jobs) as there, threads(1), gradients(), torch.no_grad():
         budget = Budget(time_limit)
+        asked.stop(budget)
         recipes = [partial(OwnShare, source, method.pricing, device or "cpu") for source in sources]
         with _hired(recipes, jobs, there, device) as workers:
             monitor = Monitor(budget, log_stream(log))
@@ -115,6 +116,7 @@ class _Solve:
                 f"  round {done.number + 1}: no choice of the columns found is beyond "
                 f"{sign * done.value:.8g}; {self._budget.seconds:.1f} s"
             )
+        reason = self._budget.over or StopReason.STALLED
         answers = self._rounds.undisturbed(self._answers)
         violation = None if answers is None else self._agreed.violation(answers)
         objective, files = None, list[Path]()
@@ -125,7 +127,7 @@ class _Solve:
         self._monitor.say(_ending(objective, violation, folder))
         traffic, activity = self._workers.traffic, self._agreed.activity(answers or [])
         return ShardedResult(
-            objective, sign * done.value, violation, activity, tuple(files),
+            objective, sign * done.value, violation, activity, tuple(files), reason,
             self._rounds.count, done.number + 1, self._budget.seconds, self._workers.count,
             self._workers.losses, traffic.per_call("smoothed"), traffic.total,
         )  # fmt: skip
