@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,12 +45,15 @@ def check(
     ready = description.problem(trust=trust)
     require_same_columns(result, claimed, ready)
     holds = _point_holds(ready, claimed) & _objective_holds(ready, claimed)
+    against = _against(ready, claimed)
+    if against:
+        _tell(False, "bound", against)
     if certificate is not None:
         holds &= _bound_holds(ready, claimed, certificate)
-    elif claimed.bound is not None:
-        typer.echo(
-            f"  -   bound        {claimed.bound:.10g}, as the file says (--certificate looks at it again)"
-        )
+    elif claimed.bound is not None and not against:
+        said = f"{claimed.bound:.10g}, as the file says (--certificate looks at it again)"
+        _say("  - ", "bound", said)
+    holds &= not against
     typer.echo("Everything holds." if holds else "Something does NOT hold, or cannot be confirmed.")
     raise typer.Exit(ExitCode.FINE if holds else ExitCode.NOTHING_FOUND)
 
@@ -63,7 +68,7 @@ def _point_holds(problem: Problem, claimed: Result) -> bool:
         worst = getattr(violation, kind)
         _tell(worst.amount <= TOLERANCE, kind, f"worst {worst}")
     if not violation.steady() and violation.within():
-        typer.echo(f"  -   rounding     elsewhere {one_line(violation.rounding)} may be missed")
+        _say("  - ", "rounding", f"elsewhere {violation.rounding} may be missed")
     return violation.within()
 
 
@@ -80,6 +85,30 @@ def _objective_holds(problem: Problem, claimed: Result) -> bool:
     return holds
 
 
+def _against(problem: Problem, claimed: Result) -> str:
+    """Why the claims about the bound cannot all be true, whatever proved it; "" where they can."""
+    from dovetail.run.gap import explained, meets, optimality_gap
+    from dovetail.run.result import Status
+
+    assert claimed.x is not None
+    if claimed.objective is None:
+        return ""
+    mip, objective = problem.mip, problem.mip.objective(claimed.x)
+    if claimed.bound is None:
+        return "the file says optimal and has no bound" if claimed.status is Status.OPTIMAL else ""
+    beyond = mip.sign * (claimed.bound - objective)
+    missed = 0.0 if claimed.violation is None else claimed.violation.rows.amount
+    excused = explained(mip.sign * objective, mip.sign * claimed.bound, missed)
+    if beyond > optimality_gap(mip, objective) and not excused:
+        return (
+            f"the file says that no point is better than {claimed.bound:.10g}, but this one is: "
+            f"{objective:.10g}"
+        )
+    if claimed.status is Status.OPTIMAL and not meets(mip, objective, claimed.bound) and not excused:
+        return f"the file says optimal, but its bound {claimed.bound:.10g} does not meet {objective:.10g}"
+    return ""
+
+
 def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
     """The certificate proves what it says, and that is as good as the bound that is claimed."""
     import dovetail
@@ -94,9 +123,20 @@ def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
         short = problem.mip.sign * (claimed.bound - found.bound)
         holds = short <= TOLERANCE * max(1.0, abs(claimed.bound))
         text += "" if holds else f", but the file claims {claimed.bound:.10g}"
+        if not holds and short <= 10.0 * TOLERANCE * max(1.0, abs(claimed.bound)):
+            text += " (of rows as written, perhaps: a certificate is of rows as loose as the check)"
     _tell(holds, "bound", text)
     return holds
 
 
 def _tell(holds: bool, what: str, text: str) -> None:
-    typer.echo(f"  {'ok ' if holds else 'NO '} {what:<12} {one_line(text)}")
+    _say("  ok" if holds else "  NO", what, text)
+
+
+def _say(mark: str, what: str, text: str) -> None:
+    """One finding, in lines that the terminal has room for."""
+    from dovetail.report.log.width import width_of
+
+    first = f"{mark}  {what:<12} "
+    width = max(width_of(sys.stdout), len(first) + 1)
+    typer.echo(fill(one_line(text), width, initial_indent=first, subsequent_indent=" " * len(first)))
