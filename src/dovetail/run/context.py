@@ -94,6 +94,8 @@ class MethodOutcome:
     yielded: bool = False
     """Whether it left its time to others and would have more to do."""
     written: WrittenModel | None = None
+    infeasible: bool = False
+    """Whether it is proved that no point passes, what predictors say included."""
 
 
 class Method(Protocol):

@@ -27,6 +27,8 @@ def message(
 ) -> str:
     """What the status means, and what else there is to know."""
     parts = [MEANING[conclusion.status], outcome.message, conclusion.doubt]
+    if outcome.infeasible:
+        parts.remove(MEANING[Status.INFEASIBLE])  # the method says how it was proved
     if host.note and host.note != outcome.message:
         parts.append(host.note)
     nearest = context.incumbent.nearest
