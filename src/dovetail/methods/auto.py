@@ -50,6 +50,7 @@ class Auto(AutoOptions):
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Logits and tables first; what is left goes to the methods that suit it."""
+        _say_what_is_not_read(context)
         if context.cluster is None and self.exact and may_have_logits(context.problem):
             context = _by_logits(context)
         if context.cluster is None and may_have_tree_rows(context.problem):
@@ -70,6 +71,14 @@ class Auto(AutoOptions):
             outcome = ExactMip(reformulate(tables, (IndicatorProducts(),))).solve(context)
             part.note, part.stop_reason = outcome.message, outcome.stop_reason
         return replace(outcome, message=outcome.message or "all networks became tables; the MIP is exact")
+
+
+def _say_what_is_not_read(context: SolveContext) -> None:
+    """Why trees are searched like any function, and have no bound."""
+    for block in context.problem.blocks:
+        reason = block.description.why_no_trees
+        if reason:
+            context.monitor.fact("no trees", f"{block.name}: {reason} They are searched without a bound.")
 
 
 def _by_logits(context: SolveContext) -> SolveContext:
