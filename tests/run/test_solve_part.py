@@ -31,6 +31,12 @@ def test_gains(before, after, words):
     assert gain(before, after) == words
 
 
+def test_the_first_point_is_the_first():
+    assert gain(NOTHING, POINT, 80.5) == "first point 80.5, then 57"
+    assert gain(NOTHING, POINT, 57.0) == "first point 57"
+    assert gain(POINT, replace(POINT, incumbent=61.0), 80.5) == "incumbent 57 to 61"
+
+
 def test_a_part_that_brought_nothing_says_so():
     part = SolvePart("integer search", POINT, rounds=4)
     assert (

@@ -73,3 +73,15 @@ def test_a_contradicted_bound_is_dropped_with_a_word(monkeypatch):
     assert result.bound is None
     assert result.status == "feasible"
     assert "contradicted" in result.message
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_what_nothing_limits_is_named(forgotten):
+    mip = dt.Mip([0.0, 1.0, -1.0], lower=[0.0, -9.0, 0.0], upper=[1.0, 9.0, np.inf], names=["x", "y", "z"])
+    problem = dt.Problem(mip)
+    if not forgotten:
+        problem.add_predictor(lambda X: X, ["x"], ["y"])
+    result = dt.solve(problem, log=False)
+    assert result.status == "unbounded"
+    assert "nothing limits z" in result.message
+    assert ("no predictor is in this model" in result.message) == forgotten

@@ -58,7 +58,7 @@ class Finding:
 
 def hints(found: Finding) -> tuple[str, ...]:
     """All that apply."""
-    kinds = (_infeasible, _nearly_feasible, _longer, _another_method, _margin, _bounds, _training_data)
+    kinds = (_infeasible, _nearly_feasible, _bounds, _longer, _another_method, _margin, _training_data)
     return tuple(hint for kind in kinds for hint in kind(found))
 
 
@@ -196,8 +196,8 @@ def _training_data(found: Finding) -> Iterator[str]:
     outside = notable(found.extrapolations)
     if outside:
         yield (
-            f"bounds that keep to the training data: {several(len(outside), 'input')} left it "
-            f"(farthest: {outside[0]})"
+            f"bounds that keep to the training data: {several(len(outside), 'input')} left it, as "
+            "result.extrapolations has them"
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dovetail.core.amounts import several
-from dovetail.core.extrapolation import notable
+from dovetail.core.extrapolation import nearly_inside, notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.log.layout import LABEL, fact, wrapped
 from dovetail.report.log.table import percent
@@ -97,6 +97,10 @@ def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[st
     if outside:
         amount = several(len(outside), "input")
         yield from fact("", f"note: {amount} outside the training data; farthest: {outside[0]}", width)
+    near = nearly_inside(result.extrapolations)
+    if near:
+        amount = several(len(near), "input")
+        yield from fact("", f"note: {amount} up to 1 % of a range outside the training data", width)
 
 
 def _effort(result: Result, width: int) -> Iterator[str]:
