@@ -255,6 +255,7 @@ PHASES = (
         EARLY_SHARE,
         lambda options: ExactMip(),
         "{unstable} neurons may change sign: few enough to be written out, early",
+        of_rows_as_written=True,
     ),
     Phase(
         "first integer search",
@@ -324,6 +325,7 @@ PHASES = (
         LATE_SHARE,
         lambda options: ExactMip(),
         "{unstable} neurons may change sign: written out for a proof, late",
+        of_rows_as_written=True,
     ),
     Phase(
         "last integer search",

@@ -19,8 +19,8 @@ def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
     >>> trees = HistGradientBoostingRegressor(categorical_features="from_dtype")
     >>> trees = trees.fit(frame, np.tile([2.0, 1.0], 30))
     >>> names = dt.categories_of(trees)[0]
-    >>> names[1]  # what a column that is 1 stands for
-    'oak'
+    >>> print(names[1])  # what a column that is 1 stands for
+    oak
     """
     kind = PREDICTORS.recognised(predictor)
     if kind == "scikit-learn searches":
