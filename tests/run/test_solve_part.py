@@ -24,6 +24,7 @@ PROVED = replace(POINT, bound=75.0)
         (POINT, POINT, ""),
         (POINT, ROWS, ""),
         (ROWS, PROVED, "bound 75"),
+        (PROVED, replace(PROVED, bound=75.0 - 1e-9), "bound 75, better in digits that are not shown"),
         (PROVED, replace(PROVED, bound=70.0, incumbent=60.0), "incumbent 57 to 60, bound 75 to 70"),
     ],
 )

@@ -74,4 +74,6 @@ def gain(before: State, now: State, first: float = math.nan) -> str:
 def _step(what: str, first: str, before: float | None, now: float) -> str:
     if before is None or math.isnan(before):
         return f"{first} {number(now)}"
+    if number(before) == number(now):
+        return f"{what} {number(now)}, better in digits that are not shown"
     return f"{what} {number(before)} to {number(now)}"

@@ -195,10 +195,7 @@ def _training_data(found: Finding) -> Iterator[str]:
     """The answer lies beyond what networks saw."""
     outside = notable(found.extrapolations)
     if outside:
-        yield (
-            f"bounds that keep to the training data: {several(len(outside), 'input')} left it, as "
-            "result.extrapolations has them"
-        )
+        yield f"bounds that keep to the training data: {several(len(outside), 'input')} left it"
 
 
 def _changes(widened: tuple[Widening, ...]) -> str:
