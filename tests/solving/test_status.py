@@ -1,5 +1,7 @@
 """The one place that decides what an answer is called."""
 
+import io
+
 import numpy as np
 import pytest
 
@@ -81,7 +83,9 @@ def test_what_nothing_limits_is_named(forgotten):
     problem = dt.Problem(mip)
     if not forgotten:
         problem.add_predictor(lambda X: X, ["x"], ["y"])
-    result = dt.solve(problem, log=False)
+    lines = io.StringIO()
+    result = dt.solve(problem, log=lines)
     assert result.status == "unbounded"
     assert "nothing limits z" in result.message
+    assert "nothing limits z" in " ".join(lines.getvalue().split())
     assert ("no predictor is in this model" in result.message) == forgotten

@@ -188,7 +188,7 @@ class _Plan:
         begins = text.split(":")[0]
         if not any(note.startswith(begins) for note in self._notes):
             self._notes.append(text)
-            self._context.monitor.say(f"  {text}")
+            self._context.monitor.say(f"   {text}")
 
     def _solved(self, phase: Phase, share: float, again: bool) -> MethodOutcome:
         """One phase, with a share of the time left."""

@@ -238,7 +238,7 @@ PHASES = (
         lambda facts: facts.joint_inputs > 0,
         BRANCHING_SHARE,
         lambda options: InputBranching(),
-        "{joint_inputs} inputs are all that the networks read: branch and bound over them",
+        "{joint_inputs} inputs of all networks together: branch and bound over them",
     ),
     Phase(
         "ReLU branching",

@@ -15,7 +15,7 @@ MEANING = {
     Status.OPTIMAL: "a proven bound meets the verified objective",
     Status.FEASIBLE: "the point is verified, better ones are not excluded",
     Status.INFEASIBLE: "proved without any network",
-    Status.UNBOUNDED: "the point is feasible, and columns outside the networks improve it for ever",
+    Status.UNBOUNDED: "the point is feasible, and columns that no predictor ties improve it for ever",
     Status.NO_SOLUTION: "no candidate passed the check, and nothing is proved",
     Status.ERROR: "a sub-solver failed before any candidate passed the check",
 }

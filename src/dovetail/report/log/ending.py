@@ -33,7 +33,7 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
     yield ""
     meaning, *details = result.message.split("; ")
     yield from fact("status", f"{result.status.value}: {meaning}", width)
-    if result.x is None or result.stop_reason.value == "error":
+    if result.x is None or result.status.value == "unbounded" or result.stop_reason.value == "error":
         for detail in details:
             yield from wrapped(detail, width, " " * LABEL, " " * LABEL)
     ended = ENDED[result.stop_reason.value]
