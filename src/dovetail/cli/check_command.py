@@ -14,6 +14,7 @@ from dovetail.cli.one_line import one_line
 from dovetail.cli.solve_command import PredictorOption, ProblemPath, TrustOption
 
 if TYPE_CHECKING:
+    from dovetail.core.check import Violation
     from dovetail.core.problem import Problem
     from dovetail.run.result import Result
 
@@ -44,8 +45,9 @@ def check(
         raise typer.Exit(ExitCode.NOTHING_FOUND)
     ready = description.problem(trust=trust)
     require_same_columns(result, claimed, ready)
-    holds = _point_holds(ready, claimed) & _objective_holds(ready, claimed)
-    against = _against(ready, claimed)
+    violation = _point(ready, claimed)
+    holds = violation.within() & _objective_holds(ready, claimed)
+    against = _against(ready, claimed, violation)
     if against:
         _tell(False, "bound", against)
     if certificate is not None:
@@ -58,7 +60,8 @@ def check(
     raise typer.Exit(ExitCode.FINE if holds else ExitCode.NOTHING_FOUND)
 
 
-def _point_holds(problem: Problem, claimed: Result) -> bool:
+def _point(problem: Problem, claimed: Result) -> Violation:
+    """By how much the point misses what it should meet, and that told."""
     import dovetail
     from dovetail.core.mip import TOLERANCE
 
@@ -69,7 +72,7 @@ def _point_holds(problem: Problem, claimed: Result) -> bool:
         _tell(worst.amount <= TOLERANCE, kind, f"worst {worst}")
     if not violation.steady() and violation.within():
         _say("  - ", "rounding", f"elsewhere {violation.rounding} may be missed")
-    return violation.within()
+    return violation
 
 
 def _objective_holds(problem: Problem, claimed: Result) -> bool:
@@ -85,7 +88,7 @@ def _objective_holds(problem: Problem, claimed: Result) -> bool:
     return holds
 
 
-def _against(problem: Problem, claimed: Result) -> str:
+def _against(problem: Problem, claimed: Result, violation: Violation) -> str:
     """Why the claims about the bound cannot all be true, whatever proved it; "" where they can."""
     from dovetail.run.gap import explained, meets, optimality_gap
     from dovetail.run.result import Status
@@ -97,8 +100,7 @@ def _against(problem: Problem, claimed: Result) -> str:
     if claimed.bound is None:
         return "the file says optimal and has no bound" if claimed.status is Status.OPTIMAL else ""
     beyond = mip.sign * (claimed.bound - objective)
-    missed = 0.0 if claimed.violation is None else claimed.violation.rows.amount
-    excused = explained(mip.sign * objective, mip.sign * claimed.bound, missed)
+    excused = explained(mip.sign * objective, mip.sign * claimed.bound, violation.worst.amount)
     if beyond > optimality_gap(mip, objective) and not excused:
         return (
             f"the file says that no point is better than {claimed.bound:.10g}, but this one is: "
