@@ -70,3 +70,15 @@ def test_without_the_second_word_nothing_is_proved(monkeypatch):
     result = dt.solve(switches(FLOOR), time_limit=10.0, log=False)
     assert result.status == "no_solution"
     assert "which is no proof" in result.message
+
+
+def test_a_number_that_only_the_check_lets_through_is_not_forgotten():
+    """0.1 x <= 0.2999995 leaves 2 to the table, and the check takes 3."""
+    mip = dt.Mip(
+        cost=[0.0, 1.0], A=[[0.1, 0.0], [0.0, 1.0]], row_lower=[-np.inf, 8.5], row_upper=[0.2999995, np.inf],
+        upper=[5.0, 99.0], integer=[True, False],
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: X**2, [0], [1])
+    assert dt.check(problem, [3.0, 9.0]).within()
+    assert dt.solve(problem, time_limit=5.0, log=False).status != "infeasible"

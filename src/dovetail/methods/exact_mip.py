@@ -18,11 +18,12 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from dovetail.analysis.boxes import tight_box
+from dovetail.analysis.boxes import tight_box, tightened_box
 from dovetail.analysis.elastic import nearest_point
 from dovetail.bounds.confirmed import EngineSettings, has_no_point, stands
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
+from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.mip import engine_for
 from dovetail.reformulations.reformulated import Reformulated, reformulate
@@ -171,7 +172,7 @@ class _Run:
         if listed:
             settings, mip = EngineSettings(context.seed, context.threads), written.problem.mip.minimised()
             with context.stopwatch.measure("engine"):
-                self.refuted = has_no_point(mip, settings, budget)
+                self.refuted = _all_are_listed(context) and has_no_point(mip, settings, budget)
                 x = nearest_point(mip, host.mip.n_rows, host.outputs, budget, seed=context.seed)
             if x is not None:
                 context.incumbent.offer(written.restrict(x), self.source)
@@ -235,6 +236,20 @@ class _Run:
                 return session.solve(objective, budget=budget, start=start, gap=GAP, cutoff=cutoff), ""
             except EngineError as trouble:
                 return None, f"the MIP of the whole problem failed: {trouble}"
+
+
+def _all_are_listed(context: SolveContext) -> bool:
+    """Whether tables hold every combination that the check may accept: they were made of the rows as written,
+    and a whole number that misses one by less than the tolerance may not be among them."""
+    problem, listed = context.problem, context.once(tight_box)
+    loose = tightened_box(
+        problem.derived(problem.mip.loosened(), problem.blocks), context.budget,
+        seed=context.seed, threads=context.threads,
+    )  # fmt: skip
+    read = np.setdiff1d(problem.inputs, problem.outputs)
+    read = read[problem.mip.integer[read]]
+    least, most = np.ceil(loose.lower[read] - TOLERANCE), np.floor(loose.upper[read] + TOLERANCE)
+    return bool(np.all(least >= listed.lower[read]) and np.all(most <= listed.upper[read]))
 
 
 def _better(highs: MipAnswer | None, scip: MipAnswer | None) -> MipAnswer | None:
