@@ -172,8 +172,8 @@ class Result:
         """What the bound rests on, for `dovetail.check` to look at again; made when it is first asked for.
 
         It may prove less than `bound`, and says so; it is None where nothing can be written down (a network
-        that is not known operation by operation, say, or more than 100 MB). Making one takes
-        two to four times as long as the proof did, at most a minute.
+        that is not known operation by operation, say, or more than 100 MB). Making one may
+        take longer than the proof did, at most a minute.
         """
         return None if self.certifying is None else self.certifying()
 
