@@ -55,6 +55,7 @@ _PUBLIC = {
     "UnsupportedError": "dovetail.core.errors",
     "Violation": "dovetail.core.check",
     "add_predictor_constr": "dovetail.modelling.add_predictor_constr",
+    "categories_of": "dovetail.predictors.names",
     "check": "dovetail.modelling.snapshot",
     "compare": "dovetail.report.page.compare_page",
     "load_predictor": "dovetail.predictors.files",
@@ -129,6 +130,7 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.predictors.ensemble import Ensemble as Ensemble
     from dovetail.predictors.files import load_predictor as load_predictor
     from dovetail.predictors.function import Function as Function
+    from dovetail.predictors.names import categories_of as categories_of
     from dovetail.predictors.product import Product as Product
     from dovetail.predictors.rule_list import RuleList as RuleList
     from dovetail.predictors.square import Square as Square

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 from dovetail.core.amounts import several
@@ -73,7 +74,7 @@ def _explain(console: Console, instance: Water, result: Result) -> None:
     console.print(f"\n{several(len(touched), 'sample is', 'samples are')} treated. The largest treatments:")
     for i in touched[np.argsort(-np.abs(moves[touched]).sum(axis=1))][:3]:
         parts = [f"{f} {m:+.2f}" for f, m in zip(FEATURES, moves[i], strict=True) if abs(m) > SEEN]
-        console.print(f"  sample {i}: {', '.join(parts)}")
+        console.print(Padding(f"sample {i}: {', '.join(parts)}", (0, 0, 0, 2)))
     violation = check(instance.problem, result.x)
     verdict = "verified" if violation.within() else "NOT VERIFIED"
     console.print(

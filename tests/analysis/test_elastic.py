@@ -1,11 +1,13 @@
 """The smallest relaxation of an infeasible host: it helps, and nothing smaller does."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import dovetail as dt
 from dovetail.analysis import elastic
-from dovetail.analysis.elastic import smallest_relaxation
+from dovetail.analysis.elastic import nearest_point, smallest_relaxation
 from dovetail.run.budget import Budget
 from tests.contexts import by_scipy
 from tests.small import linear_net
@@ -70,3 +72,21 @@ def test_without_rows_or_time_there_is_no_advice(monkeypatch):
     assert smallest_relaxation(dt.Problem(mix(10.0)), Budget(0.0)) == ()
     monkeypatch.setattr(elastic, "least_seconds", lambda mip: 100.0)
     assert smallest_relaxation(dt.Problem(mix(10.0)), Budget(10.0)) == ()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_nearest_point_misses_by_least(seed):
+    """Of all points of a small grid; the last row is kept, as those of a table are."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-3, 4, (3, 4)).astype(float)
+    row_lower = np.array([9.0, 14.0, -2.0])
+    mip = dt.Mip(np.zeros(4), A, row_lower, [20.0, 20.0, 2.0], lower=0.0, upper=[2, 2, 2, 0.5], integer=True)
+    grid = np.array([*itertools.product(range(3), range(3), range(3), range(-2, 4))], dtype=float)
+    rows = grid @ A.T
+    kept = (rows[:, 2] >= -2.0) & (rows[:, 2] <= 2.0)
+    missed = np.maximum(row_lower[:2] - rows[:, :2], rows[:, :2] - 20.0).max(axis=1)
+    beyond = np.maximum(-grid[:, 3], grid[:, 3] - 0.5)  # the bounds of the last column give way as well
+    worst = np.maximum(np.maximum(missed, beyond), 0.0)[kept]
+    x = nearest_point(mip, 2, np.array([3]), Budget(20.0))
+    missing = np.maximum(row_lower[:2] - A[:2] @ x, A[:2] @ x - 20.0).max()
+    assert max(missing, -x[3], x[3] - 0.5, 0.0) == pytest.approx(worst.min(), abs=1e-6)

@@ -67,7 +67,44 @@ def test_claims_that_were_changed_do_not(solved, tmp_path, record):
         solved, tmp_path, record | {"bound": record["bound"] + 0.01}, "--certificate", solved / "c.npz"
     )
     assert ran.code == 1
-    assert "but the file claims 0.1099" in ran.out
+    assert "but the file claims 0.1099" in " ".join(ran.out.split())
+    assert "this one is: 0.1" in " ".join(ran.out.split())
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ({"bound": 0.2}, "that no point is better than 0.2, but this one is: 0.1"),
+        ({"bound": -3.0}, "optimal, but its bound -3 does not meet 0.1"),
+        ({"bound": None, "bound_kind": "none"}, "optimal and has no bound"),
+    ],
+)
+def test_a_bound_against_its_own_point_is_named(solved, tmp_path, record, claims, said):
+    ran = checked(solved, tmp_path, record | claims)
+    assert ran.code == 1
+    assert f"NO bound the file says {said}" in " ".join(ran.out.split())
+    assert "Everything holds" not in ran.out
+
+
+def test_a_bound_that_leaves_a_gap_contradicts_nothing(solved, tmp_path, record):
+    ran = checked(solved, tmp_path, record | {"bound": -3.0, "status": "feasible"})
+    assert ran.code == 0, ran
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_lines_fit_the_terminal(solved, columns):
+    ran = dovetail(
+        "check", solved / "p.toml", solved / "s.json", "--certificate", solved / "c.npz", columns=columns
+    )
+    assert max(map(len, ran.out.splitlines())) < columns
+    assert "the bound 0.0999" in " ".join(ran.out.split())
+
+
+def test_a_certificate_that_falls_short_is_said_to_by_the_solve(solved, tmp_path, monkeypatch):
+    monkeypatch.setattr("dovetail.solving.packing.CERTIFYING_SECONDS", 0.0)
+    ran = dovetail("solve", solved / "p.toml", "--certificate", tmp_path / "c.npz")
+    assert ran.code == 0, ran
+    assert "only, not the bound 0.099" in " ".join(ran.out.split()) + ran.err
 
 
 def test_a_certificate_of_another_problem_proves_nothing(solved, tmp_path, record):
@@ -97,12 +134,12 @@ def test_results_of_other_problems_are_refused(solved, tmp_path, record):
 
 
 BAD = [
-    (b"", "not a result written by to_json"),
+    (b"", "not a result as --solution"),
     (b"\x80\x81", "no text in UTF-8"),
     (b"[1, 2]", "not a result"),
     (b'{"format": 2}', "result format 2 is not known"),
     (b'{"a": ' * 100_000, "not a result"),
-    ("truncated", "not a result"),
+    ("truncated", "the result ends in the middle, after 500 characters"),
 ]
 
 

@@ -221,7 +221,7 @@ def unsolved(monkeypatch):
         (["--report", "strength.onnx"], "one of the files that are read"),
         (["--solution", "a", "--report", "./a"], "it is asked for twice"),
         (["--start", "s.json"], "there is no file s.json"),
-        (["--start", "plan.mps"], "plan.mps: this is not a result written by to_json"),
+        (["--start", "plan.mps"], "plan.mps: this is not a result as --solution"),
         (["--gap", "-1"], "gap (relative) is -1.0"),
         (["--method", "magic"], "method 'magic' is not known"),
         (["-p", "strength.onnx:cement,ash->strenght"], "no column 'strenght'; did you mean 'strength'?"),

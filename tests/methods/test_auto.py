@@ -11,9 +11,13 @@ import torch
 from torch import nn
 
 import dovetail as dt
+from dovetail.methods import auto as auto_file
 from dovetail.methods.auto import Auto
+from dovetail.methods.phase import Phase
 from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome
 from tests.conftest import FULL
 from tests.contexts import best_of, choices
 from tests.small import linear_net, random_mlp
@@ -385,7 +389,7 @@ def test_an_output_that_cannot_be_reached_is_no_solution_with_the_nearest_miss(n
     problem = dt.Problem(mip)
     problem.add_predictor(net, [0, 1], [2])
     result = dt.solve(problem, Auto(effort=2), log=False, time_limit=5.0)
-    assert result.status == "no_solution"
+    assert result.status == ("infeasible" if integer else "no_solution")  # nine points, all in a table
     assert result.x is None
     assert "the nearest candidate misses row enough by" in result.message
 
@@ -479,3 +483,61 @@ def test_searches_that_left_their_time_go_on_once_and_end():
     assert result.objective == pytest.approx(-1.25, abs=1e-5)
     assert result.stop_reason in ("stalled", "proved")
     assert log.getvalue().count("-- first integer search") <= 2
+
+
+class Closing:
+    """A proof that ends with a bound so far from the best point."""
+
+    name = "closing"
+
+    def __init__(self, apart):
+        self._apart = apart
+
+    def solve(self, context):
+        context.incumbent.offer(np.array([0.0, 0.0]), "here")
+        context.incumbent.raise_bound(context.incumbent.objective - self._apart, "boxes")
+        return MethodOutcome(StopReason.STALLED, 1, closed=True)
+
+
+class Ran:
+    """Says that it ran."""
+
+    name = "ran"
+
+    def __init__(self, heard, called):
+        self._heard, self._called = heard, called
+
+    def solve(self, context):
+        self._heard.append(self._called)
+        return MethodOutcome(StopReason.STALLED, 1)
+
+
+def run_with(monkeypatch, apart, **phase):
+    """The phases that a plan of three runs after a proof that is closed."""
+    heard = []
+
+    def made(method, **more):
+        return Phase(method.name, "always", lambda facts: True, 0.5, lambda options: method, "why", **more)
+
+    searches = [made(Ran(heard, "exact"), of_rows_as_written=True), made(Ran(heard, "search"), **phase)]
+    monkeypatch.setattr(auto_file, "planned", lambda facts: [made(Closing(apart)), *searches])
+    problem = dt.Problem(dt.Mip([0.5, 1.0], lower=[-1.0, -9.0], upper=[1.0, 9.0], offset=1.0))
+    problem.add_predictor(lambda X: np.abs(np.sin(X)), [0], [1])
+    return heard, dt.solve(problem, time_limit=10.0, log=False)
+
+
+def test_what_a_closed_proof_leaves_to_tolerances_is_not_searched(monkeypatch):
+    heard, result = run_with(monkeypatch, 6e-6)
+    assert heard == ["exact"]
+    assert (result.status, result.stop_reason) == ("feasible", "stalled")
+    assert "the gap of 6.0e-06 that is left" in result.message
+    heard, result = run_with(monkeypatch, 1e-3)
+    assert heard == ["exact", "search"]
+    assert "the gap of" not in result.message
+
+
+def test_a_phase_without_the_time_for_it_is_named_and_the_time_was_not_over(monkeypatch):
+    heard, result = run_with(monkeypatch, 1e-3, least_seconds=20.0)
+    assert heard == ["exact"]
+    assert result.stop_reason == "stalled"
+    assert "ran left out: it takes 20 s or more" in result.message

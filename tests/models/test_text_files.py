@@ -337,3 +337,13 @@ def test_a_bomb_is_defused_before_it_is_in_memory(tmp_path):
     path.write_bytes(gzip.compress(b" " * (1 << 20)) * 1000)
     done = subprocess.run([sys.executable, "-c", BOMB, path], capture_output=True, text=True, check=False)
     assert "the limit is 134,217,728 bytes" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"), [("5 <= x <= 2", "at least 5 and at most 2"), ("x <= -1", "at most -1")]
+)
+def test_a_column_that_can_be_no_number_is_named(bounds, said, tmp_path):
+    file = tmp_path / "model.lp"
+    file.write_text(f"minimize\n o: x + y\nsubject to\n r: x + y >= 1\nbounds\n {bounds}\n y <= 9\nend\n")
+    with pytest.raises(dt.ModelError, match=f"model.lp: column 'x' is bounded .*{said}"):
+        dt.read(file)

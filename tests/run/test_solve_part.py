@@ -24,11 +24,18 @@ PROVED = replace(POINT, bound=75.0)
         (POINT, POINT, ""),
         (POINT, ROWS, ""),
         (ROWS, PROVED, "bound 75"),
+        (PROVED, replace(PROVED, bound=75.0 - 1e-9), "bound 75, better in digits that are not shown"),
         (PROVED, replace(PROVED, bound=70.0, incumbent=60.0), "incumbent 57 to 60, bound 75 to 70"),
     ],
 )
 def test_gains(before, after, words):
     assert gain(before, after) == words
+
+
+def test_the_first_point_is_the_first():
+    assert gain(NOTHING, POINT, 80.5) == "first point 80.5, then 57"
+    assert gain(NOTHING, POINT, 57.0) == "first point 57"
+    assert gain(POINT, replace(POINT, incumbent=61.0), 80.5) == "incumbent 57 to 61"
 
 
 def test_a_part_that_brought_nothing_says_so():

@@ -38,5 +38,5 @@ def test_a_result_from_before_there_was_one_is_read(solved):
 def test_what_it_cannot_be_is_refused(solved, field, value):
     record = json.loads(replace(solved, written=FULL).to_json())
     record["written"][field] = value
-    with pytest.raises(dt.OptionError, match="not a result written by to_json"):
+    with pytest.raises(dt.OptionError, match="not a result as --solution"):
         dt.Result.from_json(json.dumps(record))

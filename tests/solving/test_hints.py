@@ -221,12 +221,31 @@ def test_a_hair_beyond_the_training_data_is_no_hint():
     assert result.extrapolations and result.hints == ()
 
 
+def test_what_is_nearly_inside_is_noted_all_the_same(capsys, tmp_path):
+    seen = np.array([[0.01, 0.01], [5.0, 5.0]])
+    result = dt.solve(strong(0.5, data=seen))
+    assert result.extrapolations and result.hints == ()
+    told = " ".join(capsys.readouterr().out.split())
+    assert "up to 1 % of a range outside the training data" in told
+    page = result.report(tmp_path / "page.html").read_text()
+    assert "outside the training data, by no more than 1 % of its range" in page
+
+
 def test_what_left_the_training_data():
     seen = np.array([[0.0, 0.0], [0.5, 0.5]])
     result = dt.solve(strong(1.5, data=seen), log=False)
     (hint,) = result.hints
     assert ("training data" in hint and "2 inputs left it" in hint) or "1 input left it" in hint
+    assert str(result.extrapolations[0]) not in hint  # which the log's checks and the page have already
     assert not said(dt.solve(strong(0.5, data=seen), log=False), "training data")
+
+
+def test_bounds_come_before_a_longer_time():
+    mip = dt.Mip([1.0, 0.0], upper=[INF, INF], lower=[0.0, -INF], integer=[True, False], sense="max")
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: np.sin(X), [0], [1])
+    result = dt.solve(problem, time_limit=0.3, log=False)
+    assert result.hints[0].startswith("bounds for ")
 
 
 def test_the_log_warns_before_the_search(capsys):

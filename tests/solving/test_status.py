@@ -1,5 +1,7 @@
 """The one place that decides what an answer is called."""
 
+import io
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,17 @@ def test_a_contradicted_bound_is_dropped_with_a_word(monkeypatch):
     assert result.bound is None
     assert result.status == "feasible"
     assert "contradicted" in result.message
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_what_nothing_limits_is_named(forgotten):
+    mip = dt.Mip([0.0, 1.0, -1.0], lower=[0.0, -9.0, 0.0], upper=[1.0, 9.0, np.inf], names=["x", "y", "z"])
+    problem = dt.Problem(mip)
+    if not forgotten:
+        problem.add_predictor(lambda X: X, ["x"], ["y"])
+    lines = io.StringIO()
+    result = dt.solve(problem, log=lines)
+    assert result.status == "unbounded"
+    assert "nothing limits z" in result.message
+    assert "nothing limits z" in " ".join(lines.getvalue().split())
+    assert ("no predictor is in this model" in result.message) == forgotten

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.analysis.host import class_limits
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import DovetailError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
@@ -43,6 +43,45 @@ def smallest_relaxation(
     x = _point(elastic, part, seed, threads)
     missed = () if x is None else widenings(host, x[: host.n_columns])
     return tuple(one for one in missed if one.kind == "row")
+
+
+def nearest_point(
+    mip: Mip, rows: int, columns: IntArray, budget: Budget, *, seed: int = 0
+) -> FloatArray | None:
+    """The point that misses the first `rows` rows, and the bounds of `columns`, by least; all others hold.
+
+        min t   s.t.   lower - t <= A x <= upper + t
+
+    It is a suggestion as well; None where none is found in time.
+    """
+    part = budget.part(min(SECONDS, SHARE * budget.left))
+    unit = sp.eye_array(mip.n_columns, format="csr")[columns]
+    given = np.concatenate([np.arange(rows), mip.n_rows + np.arange(columns.size)])
+    A = sp.vstack([mip.A, unit], format="csr")
+    row_lower = np.concatenate([mip.row_lower, mip.lower[columns]])
+    row_upper = np.concatenate([mip.row_upper, mip.upper[columns]])
+    lower, upper = mip.lower.copy(), mip.upper.copy()
+    lower[columns], upper[columns] = -np.inf, np.inf
+    none = np.full(given.size, np.inf)
+    gives = sp.csr_array((np.ones(given.size), (given, np.zeros(given.size, dtype=int))), (A.shape[0], 1))
+    kept_above = row_upper.copy()
+    kept_above[given] = np.inf  # in rows of their own, below
+    elastic = Mip(
+        cost=np.append(np.zeros(mip.n_columns), 1.0),
+        A=sp.vstack(
+            [sp.hstack([A, gives]), sp.hstack([A[given], sp.csr_array(-np.ones((given.size, 1)))])],
+            format="csr",
+        ),
+        row_lower=np.concatenate([row_lower, -none]),
+        row_upper=np.concatenate([kept_above, row_upper[given]]),
+        lower=np.append(lower, 0.0),
+        upper=np.append(upper, np.inf),
+        integer=np.append(mip.integer, False),
+    )
+    if 2.0 * least_seconds(elastic) > part.left:
+        return None
+    x = _point(elastic, part, seed, 1)
+    return None if x is None else x[: mip.n_columns]
 
 
 def _elastic(host: Mip) -> Mip:

@@ -42,6 +42,8 @@ class HostRelaxation:
     infeasible: bool = False
     ray: bool = False
     """Some direction outside the blocks improves the objective for ever: feasible means unbounded."""
+    endless: tuple[int, ...] = ()
+    """The columns that move along it."""
     bound: float = -np.inf
     x: FloatArray | None = None
     """A point of the host, the cheapest found."""
@@ -91,7 +93,8 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_
     if not found.unbounded:
         return HostRelaxation(bound=found.bound, x=found.x, note=found.note)
     # an output may be what falls for ever, which says nothing: its network decides how far it goes
-    ray = _has_ray(problem, known, part, settings)
+    endless = _ray(problem, known, part, settings)
+    ray = bool(endless)
     nothing = np.zeros(mip.n_columns)
     for cost in (nothing,) if ray else (_cost_without_outputs(problem, known), nothing):
         found = confirmed(replace(known, cost=cost), settings, part)
@@ -99,7 +102,7 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_
             return HostRelaxation(infeasible=True, note=NO_POINT)
         if found.x is not None:
             break
-    return HostRelaxation(ray=ray, x=found.x, note=found.note)
+    return HostRelaxation(ray=ray, endless=endless, x=found.x, note=found.note)
 
 
 def _no_whole_number(problem: Problem, j: int) -> str:
@@ -142,8 +145,8 @@ def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:
     return cost
 
 
-def _has_ray(problem: Problem, mip: Mip, budget: Budget, settings: EngineSettings) -> bool:
-    """Whether the cost falls for ever along a direction that leaves all inputs and outputs alone.
+def _ray(problem: Problem, mip: Mip, budget: Budget, settings: EngineSettings) -> tuple[int, ...]:
+    """The columns of a direction along which the cost falls for ever, all inputs and outputs left alone.
 
     HiGHS looks for one over rows scaled to entries of size 1; it is then judged on the rows as they are.
     """
@@ -166,4 +169,6 @@ def _has_ray(problem: Problem, mip: Mip, budget: Budget, settings: EngineSetting
         offset=0.0,
     )
     direction = SafeLp(cone, seed=settings.seed, threads=settings.threads).minimise(mip.cost, 0.0, budget).x
-    return direction is not None and improving_ray(mip, np.where(tied, 0.0, direction))
+    if direction is None or not improving_ray(mip, np.where(tied, 0.0, direction)):
+        return ()
+    return tuple(np.flatnonzero(np.where(tied, 0.0, direction)).tolist())

@@ -117,14 +117,23 @@ def _tree(
     )
 
 
-def _infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed:
-    """Somebody said that there is no point. Is that so?"""
-    nothing = np.zeros(mip.n_columns)
-    loose = replace(mip.loosened(), cost=nothing, offset=0.0)
+def has_no_point(mip: Mip, settings: EngineSettings, budget: Budget) -> bool:
+    """Whether it is proved that `mip` has no point, not even as far out as the check accepts."""
+    return _refuted(mip, settings, budget)[0]
+
+
+def _refuted(mip: Mip, settings: EngineSettings, budget: Budget) -> tuple[bool, Proof]:
+    loose = replace(mip.loosened(), cost=np.zeros(mip.n_columns), offset=0.0)
     proof = _tree(loose, settings, budget)
     if proof.bound == math.inf:
-        return Confirmed(infeasible=True)
-    if proof.x is None and _all_say_infeasible(loose, settings, budget):
+        return True, proof
+    return proof.x is None and _all_say_infeasible(loose, settings, budget), proof
+
+
+def _infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed:
+    """Somebody said that there is no point. Is that so?"""
+    refuted, proof = _refuted(mip, settings, budget)
+    if refuted:
         return Confirmed(infeasible=True)
     own = _tree(mip.as_checked(), settings, budget)
     note = "HiGHS called the host infeasible, which a closer look did not confirm"

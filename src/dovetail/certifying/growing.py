@@ -1,6 +1,7 @@
 """A tree for a bound that is known: boxes are halved until the checker sees that it holds on each of them.
 
-    a box keeps its parent's multipliers; where they do not do, it gets those of its own LP; else it is halved
+    a box keeps its parent's multipliers; where they do not do, what single rows exclude is cut off; where
+    that is little, it gets the multipliers of its own LP, and what they exclude is cut off, or it is halved
 
 It needs nothing of how the bound was proved, and may take longer than that did.
 """
@@ -8,14 +9,17 @@ It needs nothing of how the bound was proved, and may take longer than that did.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import fields, replace
 
 import numpy as np
 
 from dovetail.certificates.checker.boxes import Boxes
-from dovetail.certificates.checker.leaf_values import PartValues, Values, take
+from dovetail.certificates.checker.leaf_values import PartValues, Prepared, Values, take
+from dovetail.certificates.checker.verification import what_is_proved
 from dovetail.certificates.proof import Leaves, Tree
-from dovetail.certifying.leaf_multipliers import leaf_multipliers
+from dovetail.certifying.leaf_multipliers import leaf_multipliers, leaf_programs
+from dovetail.certifying.open_boxes import GrownTree, OpenBoxes, joined_leaves
+from dovetail.certifying.trimming import Cut, Pieces, cuts_by_multipliers, cuts_by_rows
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 BATCH = 256
@@ -27,78 +31,13 @@ EXACT = 1e-8
 GAP_WEIGHT = 0.5
 """Of how planes part, beside their slopes, where to halve a box."""
 
-Hook = tuple[int, int]
-"""Where a box hangs in the tree: a split, and which of its children."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Open:
-    """Boxes to look at, and the multipliers to begin with."""
-
-    boxes: Boxes
-    leaves: Leaves
-    hooks: list[Hook]
-    value: FloatArray
-    """What is known of each from its parent: the lowest is looked at first."""
-
-    def take(self, chosen: IntArray) -> _Open:
-        """Some of them."""
-        hooks = [self.hooks[k] for k in chosen]
-        return _Open(self.boxes.take(chosen), take(self.leaves, chosen), hooks, self.value[chosen])
-
-    def joined(self, other: _Open) -> _Open:
-        """Both together."""
-        pairs = (
-            (getattr(self.boxes, name), getattr(other.boxes, name)) for name in ("lower", "upper", "signs")
-        )
-        return _Open(
-            Boxes(*(np.concatenate(pair) for pair in pairs)),
-            _joined([self.leaves, other.leaves]),
-            self.hooks + other.hooks,
-            np.concatenate([self.value, other.value]),
-        )
-
-
-@dataclass
-class _Grown:
-    """The tree so far; splits are appended after their parents."""
-
-    variable: list[int] = field(default_factory=list)
-    at: list[float] = field(default_factory=list)
-    children: list[list[int]] = field(default_factory=list)
-    leaves: list[Leaves] = field(default_factory=list)
-    count: int = 0
-    value: float = np.inf
-
-    def hang(self, hook: Hook, child: int) -> None:
-        """Put a split or a leaf where its box hangs."""
-        split, side = hook
-        if split >= 0:
-            self.children[split][side] = child
-
-    def split(self, hook: Hook, variable: int, at: float) -> int:
-        """One more split; its number."""
-        number = len(self.variable)
-        self.hang(hook, number)
-        self.variable.append(variable)
-        self.at.append(at)
-        self.children.append([0, 0])
-        return number
-
-    def tree(self) -> Tree:
-        """As a certificate has it."""
-        children = np.array(self.children, dtype=np.int64).reshape(-1, 2)
-        return Tree(
-            np.array(self.variable, np.int64), np.array(self.at, float), children, _joined(self.leaves)
-        )
-
 
 def grow(
     values: PartValues, target: float, over: Callable[[], object], most_leaves: int
 ) -> tuple[Tree, float]:
     """A tree whose leaves all reach the target, and what they reach; less where it is `over` before."""
     growth = _Growth(values, target)
-    pool = _Open(values.root, _plain(values), [(-1, 0)], np.full(1, -np.inf))
+    pool = OpenBoxes(values.root, _plain(values), [(-1, 0)], np.full(1, -np.inf), np.ones(1, dtype=bool))
     while pool.hooks:
         stop = bool(over()) or growth.grown.count + len(pool.hooks) > most_leaves
         taken = np.arange(len(pool.hooks)) if stop else np.argsort(pool.value, kind="stable")[:BATCH]
@@ -111,33 +50,78 @@ def grow(
 class _Growth:
     def __init__(self, values: PartValues, target: float) -> None:
         self._values, self._target = values, target
-        self.grown = _Grown()
+        self.grown = GrownTree()
 
-    def step(self, batch: _Open, *, stop: bool) -> _Open:
+    def step(self, batch: OpenBoxes, *, stop: bool) -> OpenBoxes:
         """Close what can be closed; the halves of the rest."""
         if stop:  # a box may be all there is time for: it has what its parent had
             return self._ended(batch)
         prepared = self._values.prepared(batch.boxes)
         leaves = batch.leaves
-        found = self._values.values_of(prepared, leaves, both=True)
+        found = self._looked_at(prepared, leaves)
+        cuts: list[list[Cut]] = [[] for _ in batch.hooks]
         short = np.flatnonzero(found.value < self._target)
         if short.size:
             some = prepared.take(short)
-            own = leaf_multipliers(self._values.plane_rows(some))
-            leaves, found = _better(leaves, own, found, self._values.values_of(some, own, both=True), short)
+            programs = leaf_programs(self._values.plane_rows(some))
+            cut = cuts_by_rows(programs, self._values.integer, self._target)
+            kept = np.array([not (cut[i] and batch.whole[k]) for i, k in enumerate(short)], dtype=bool)
+            for i in np.flatnonzero(~kept):
+                cuts[short[i]] = cut[i]
+            if kept.any():
+                own = leaf_multipliers(programs.take(np.flatnonzero(kept)))
+                looked = self._looked_at(some.take(kept), own)
+                leaves, found = _better(leaves, own, found, looked, short[kept])
         score = self._scores(batch.boxes, found)
+        trimmed = np.array([bool(cut) for cut in cuts])
         ends = (found.value >= self._target) | (score.max(axis=1, initial=0.0) <= 0.0)
         ends |= self._exact(batch.boxes, found)
+        ends &= ~trimmed
         self._close(batch, leaves, found.value, np.flatnonzero(ends))
-        return self._halved(batch, leaves, score, found.value, np.flatnonzero(~ends))
+        self._cut_by_multipliers(batch, leaves, found, ends, cuts)
+        trimmed = np.array([bool(cut) for cut in cuts])
+        halves = self._halved(batch, leaves, score, found.value, np.flatnonzero(~ends & ~trimmed))
+        return self._trimmed(batch, leaves, found.value, cuts).joined(halves)
 
-    def _ended(self, batch: _Open) -> _Open:
+    def _looked_at(self, prepared: Prepared, leaves: Leaves) -> Values:
+        found = self._values.values_of(prepared, leaves, both=True)
+        return replace(found, value=what_is_proved(leaves, found.value))
+
+    def _cut_by_multipliers(
+        self, batch: OpenBoxes, leaves: Leaves, found: Values, ends: BoolArray, cuts: list[list[Cut]]
+    ) -> None:
+        """What the multipliers of boxes that stay open exclude of them."""
+        v = self._values
+        bare = np.array([not cut for cut in cuts])
+        which = np.flatnonzero(~ends & bare & batch.whole & np.isfinite(found.value))
+        more = cuts_by_multipliers(
+            batch.boxes.take(which), v.variables, found.reduced[which], found.value[which],
+            take(leaves, which), v.integer, self._target,
+        )  # fmt: skip
+        for k, cut in zip(which.tolist(), more, strict=True):
+            cuts[k] = cut
+
+    def _trimmed(
+        self, batch: OpenBoxes, leaves: Leaves, value: FloatArray, cuts: list[list[Cut]]
+    ) -> OpenBoxes:
+        """The pieces, and what is left of the boxes."""
+        pieces = Pieces(self.grown, self._values.columns, self._values.integer)
+        for k, cut in enumerate(cuts):
+            if cut:
+                one = np.array([k])
+                pieces.add(batch.boxes.take(one), take(leaves, one), batch.hooks[k], float(value[k]), cut)
+        return pieces.open_boxes(batch)
+
+    def _ended(self, batch: OpenBoxes) -> OpenBoxes:
         """All leaves, whatever they prove."""
         every = np.arange(len(batch.hooks))
         for first in range(0, every.size, BATCH):
             some = batch.take(every[first : first + BATCH])
-            found = self._values.values(some.boxes, some.leaves)
-            self._close(some, some.leaves, found.value, np.arange(len(some.hooks)))
+            prepared, plain = self._values.prepared(some.boxes), _plain(self._values, len(some.hooks))
+            found, least = (self._looked_at(prepared, leaves) for leaves in (some.leaves, plain))
+            every_one = np.arange(len(some.hooks))
+            leaves, found = _better(some.leaves, plain, found, least, every_one)
+            self._close(some, leaves, found.value, every_one)
         return batch.take(every[:0])
 
     def _exact(self, boxes: Boxes, found: Values) -> BoolArray:
@@ -158,17 +142,18 @@ class _Growth:
         relative = np.where(wide, width / np.where(root > 0.0, root, 1.0), 0.0)
         return np.where(wide, score + 1e-9 * relative * (1.0 + score.max(axis=1, keepdims=True)), 0.0)
 
-    def _close(self, batch: _Open, leaves: Leaves, value: FloatArray, which: IntArray) -> None:
+    def _close(self, batch: OpenBoxes, leaves: Leaves, value: FloatArray, which: IntArray) -> None:
         for k in which.tolist():
             self.grown.hang(batch.hooks[k], -1 - self.grown.count)
             self.grown.count += 1
         if which.size:
             self.grown.leaves.append(take(leaves, which))
             self.grown.value = min(self.grown.value, float(value[which].min()))
+            self._target = min(self._target, self.grown.value)  # no other leaf has to prove more
 
     def _halved(
-        self, batch: _Open, leaves: Leaves, score: FloatArray, value: FloatArray, which: IntArray
-    ) -> _Open:
+        self, batch: OpenBoxes, leaves: Leaves, score: FloatArray, value: FloatArray, which: IntArray
+    ) -> OpenBoxes:
         v = self._values
         boxes, part, rows = batch.boxes.take(which), take(leaves, which), np.arange(which.size)
         column = v.variables[np.argmax(score[which], axis=1)]
@@ -187,15 +172,21 @@ class _Growth:
             np.zeros((2 * which.size, 0)),
         )
         hooks = [(k, side) for side in (0, 1) for k in splits]
-        return _Open(halves, _joined([part, part]), hooks, np.tile(value[which], 2))
+        return OpenBoxes(
+            halves,
+            joined_leaves([part, part]),
+            hooks,
+            np.tile(value[which], 2),
+            np.ones(2 * which.size, dtype=bool),
+        )
 
 
-def _plain(values: PartValues) -> Leaves:
-    """The first box: no multipliers at all."""
+def _plain(values: PartValues, count: int = 1) -> Leaves:
+    """No multipliers at all, as the first box has them."""
     joint = values.joint
     sizes = (values.rows.size, joint.regression.size, joint.classes.size)
-    rows, bounds, conditions = (np.zeros((1, size)) for size in sizes)
-    return Leaves(np.ones(1), rows, bounds, conditions)
+    rows, bounds, conditions = (np.zeros((count, size)) for size in sizes)
+    return Leaves(np.ones(count), rows, bounds, conditions)
 
 
 def _better(
@@ -214,17 +205,6 @@ def _better(
     value, slopes, apart = found.value.copy(), found.slopes.copy(), found.apart.copy()
     value[places] = own_found.value[better]
     slopes[places], apart[places] = own_found.slopes[better], own_found.apart[better]
-    gap = found.gap.copy()
-    gap[places] = own_found.gap[better]
-    return Leaves(**arrays), Values(value, slopes, apart, gap)
-
-
-def _joined(parts: list[Leaves]) -> Leaves:
-    parts = [part for part in parts if len(part)] or parts[:1]
-    arrays = {place.name: [getattr(part, place.name) for part in parts] for place in fields(Leaves)}
-    return Leaves(
-        **{
-            name: values[0] if values[0].shape == (0, 0) else np.concatenate(values)
-            for name, values in arrays.items()
-        }
-    )
+    gap, reduced = found.gap.copy(), found.reduced.copy()
+    gap[places], reduced[places] = own_found.gap[better], own_found.reduced[better]
+    return Leaves(**arrays), Values(value, slopes, apart, gap, reduced)

@@ -5,6 +5,8 @@ Where they come from does not matter, a checker takes any; nothing here has to b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 
@@ -12,34 +14,65 @@ from dovetail.bounds.lp_batch.interior_point import multipliers
 from dovetail.bounds.lp_batch.linear_programs import LinearPrograms
 from dovetail.certificates.checker.leaf_values import PlaneRows
 from dovetail.certificates.proof import Leaves
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 
 FAR = 1e6
 """Where a column without a bound is taken to end: for finding multipliers only."""
 
 
-def leaf_multipliers(planes: PlaneRows) -> Leaves:
+@dataclass(frozen=True, eq=False)
+class LeafPrograms:
+    """The LPs of N boxes: over columns and unknowns; rows of the host, planes of outputs, fixed classes."""
+
+    cost: FloatArray
+    rows: FloatArray
+    """(N, rows, columns and unknowns)."""
+    low: FloatArray
+    high: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    host: int
+    """So many rows are the host's."""
+    regression: IntArray
+
+    def take(self, chosen: IntArray) -> LeafPrograms:
+        """Of some of the boxes."""
+        rows, low, high = self.rows[chosen], self.low[chosen], self.high[chosen]
+        lower, upper = self.lower[chosen], self.upper[chosen]
+        return LeafPrograms(self.cost, rows, low, high, lower, upper, self.host, self.regression)
+
+    def linear_programs(self) -> LinearPrograms:
+        """For those who work on all of them at a time."""
+        arrays = (self.rows, self.low, self.high, self.lower, self.upper)
+        tensors = (torch.from_numpy(np.ascontiguousarray(array)) for array in arrays)
+        return LinearPrograms(torch.from_numpy(self.cost), 0.0, *tensors)
+
+    def leaves(self, weight: FloatArray, y: FloatArray) -> Leaves:
+        """What a certificate keeps of multipliers (N, rows), the objective having these weights."""
+        y = np.where((y > 0.0) & np.isneginf(self.low), 0.0, y)
+        y = np.where((y < 0.0) & np.isposinf(self.high), 0.0, y)
+        reduced = weight[:, None] * self.cost - (y[:, None, :] @ self.rows)[:, 0]
+        planes = self.host + 2 * self.regression.size
+        return Leaves(weight, y[:, : self.host], reduced[:, self.regression], np.abs(y[:, planes:]))
+
+
+def leaf_multipliers(programs: LeafPrograms) -> Leaves:
     """Of every box, with the objective."""
+    with torch.inference_mode():
+        y, _ = multipliers(programs.linear_programs())
+    found = np.nan_to_num(y.numpy(), nan=0.0, posinf=0.0, neginf=0.0)
+    return programs.leaves(np.ones(len(found)), found)
+
+
+def leaf_programs(planes: PlaneRows) -> LeafPrograms:
+    """With the planes as rows."""
     p = planes
-    count, m, q = len(p.lower), len(p.A), p.regression.size
-    rows, low, high = _rows(p)
+    count = len(p.lower)
     lower, upper = np.clip(p.lower, -FAR, FAR), np.clip(p.upper, -FAR, FAR)
     unknown = np.broadcast_to(p.unknowns, (count, p.unknowns.size))
     cost = np.concatenate([p.cost, np.zeros(p.unknowns.size)])
     lower, upper = np.hstack([lower, -unknown]), np.hstack([upper, unknown])
-    tensors = (torch.from_numpy(np.ascontiguousarray(array)) for array in (rows, low, high, lower, upper))
-    with torch.inference_mode():
-        y, _ = multipliers(LinearPrograms(torch.from_numpy(cost), 0.0, *tensors))
-    found = np.nan_to_num(y.numpy(), nan=0.0, posinf=0.0, neginf=0.0)
-    found = np.where((found > 0.0) & np.isneginf(low), 0.0, found)
-    found = np.where((found < 0.0) & np.isposinf(high), 0.0, found)
-    reduced = cost - (found[:, None, :] @ rows)[:, 0]
-    return Leaves(
-        np.ones(count),
-        found[:, :m],
-        reduced[:, p.regression],
-        np.abs(found[:, m + 2 * q :]),
-    )
+    return LeafPrograms(cost, *_rows(p), lower, upper, len(p.A), p.regression)
 
 
 def _rows(p: PlaneRows) -> tuple[FloatArray, FloatArray, FloatArray]:

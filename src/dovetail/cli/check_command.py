@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +14,7 @@ from dovetail.cli.one_line import one_line
 from dovetail.cli.solve_command import PredictorOption, ProblemPath, TrustOption
 
 if TYPE_CHECKING:
+    from dovetail.core.check import Violation
     from dovetail.core.problem import Problem
     from dovetail.run.result import Result
 
@@ -42,18 +45,23 @@ def check(
         raise typer.Exit(ExitCode.NOTHING_FOUND)
     ready = description.problem(trust=trust)
     require_same_columns(result, claimed, ready)
-    holds = _point_holds(ready, claimed) & _objective_holds(ready, claimed)
+    violation = _point(ready, claimed)
+    holds = violation.within() & _objective_holds(ready, claimed)
+    against = _against(ready, claimed, violation)
+    if against:
+        _tell(False, "bound", against)
     if certificate is not None:
         holds &= _bound_holds(ready, claimed, certificate)
-    elif claimed.bound is not None:
-        typer.echo(
-            f"  -   bound        {claimed.bound:.10g}, as the file says (--certificate looks at it again)"
-        )
+    elif claimed.bound is not None and not against:
+        said = f"{claimed.bound:.10g}, as the file says (--certificate looks at it again)"
+        _say("  - ", "bound", said)
+    holds &= not against
     typer.echo("Everything holds." if holds else "Something does NOT hold, or cannot be confirmed.")
     raise typer.Exit(ExitCode.FINE if holds else ExitCode.NOTHING_FOUND)
 
 
-def _point_holds(problem: Problem, claimed: Result) -> bool:
+def _point(problem: Problem, claimed: Result) -> Violation:
+    """By how much the point misses what it should meet, and that told."""
     import dovetail
     from dovetail.core.mip import TOLERANCE
 
@@ -63,8 +71,8 @@ def _point_holds(problem: Problem, claimed: Result) -> bool:
         worst = getattr(violation, kind)
         _tell(worst.amount <= TOLERANCE, kind, f"worst {worst}")
     if not violation.steady() and violation.within():
-        typer.echo(f"  -   rounding     elsewhere {one_line(violation.rounding)} may be missed")
-    return violation.within()
+        _say("  - ", "rounding", f"elsewhere {violation.rounding} may be missed")
+    return violation
 
 
 def _objective_holds(problem: Problem, claimed: Result) -> bool:
@@ -78,6 +86,29 @@ def _objective_holds(problem: Problem, claimed: Result) -> bool:
     holds = abs(objective - claimed.objective) <= TOLERANCE * max(1.0, abs(objective))
     _tell(holds, "objective", f"{objective:.10g}" + ("" if holds else f", not {claimed.objective:.10g}"))
     return holds
+
+
+def _against(problem: Problem, claimed: Result, violation: Violation) -> str:
+    """Why the claims about the bound cannot all be true, whatever proved it; "" where they can."""
+    from dovetail.run.gap import explained, meets, optimality_gap
+    from dovetail.run.result import Status
+
+    assert claimed.x is not None
+    if claimed.objective is None:
+        return ""
+    mip, objective = problem.mip, problem.mip.objective(claimed.x)
+    if claimed.bound is None:
+        return "the file says optimal and has no bound" if claimed.status is Status.OPTIMAL else ""
+    beyond = mip.sign * (claimed.bound - objective)
+    excused = explained(mip.sign * objective, mip.sign * claimed.bound, violation.worst.amount)
+    if beyond > optimality_gap(mip, objective) and not excused:
+        return (
+            f"the file says that no point is better than {claimed.bound:.10g}, but this one is: "
+            f"{objective:.10g}"
+        )
+    if claimed.status is Status.OPTIMAL and not meets(mip, objective, claimed.bound) and not excused:
+        return f"the file says optimal, but its bound {claimed.bound:.10g} does not meet {objective:.10g}"
+    return ""
 
 
 def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
@@ -94,9 +125,20 @@ def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
         short = problem.mip.sign * (claimed.bound - found.bound)
         holds = short <= TOLERANCE * max(1.0, abs(claimed.bound))
         text += "" if holds else f", but the file claims {claimed.bound:.10g}"
+        if not holds and short <= 10.0 * TOLERANCE * max(1.0, abs(claimed.bound)):
+            text += " (of rows as written, perhaps: a certificate is of rows as loose as the check)"
     _tell(holds, "bound", text)
     return holds
 
 
 def _tell(holds: bool, what: str, text: str) -> None:
-    typer.echo(f"  {'ok ' if holds else 'NO '} {what:<12} {one_line(text)}")
+    _say("  ok" if holds else "  NO", what, text)
+
+
+def _say(mark: str, what: str, text: str) -> None:
+    """One finding, in lines that the terminal has room for."""
+    from dovetail.report.log.width import width_of
+
+    first = f"{mark}  {what:<12} "
+    width = max(width_of(sys.stdout), len(first) + 1)
+    typer.echo(fill(one_line(text), width, initial_indent=first, subsequent_indent=" " * len(first)))

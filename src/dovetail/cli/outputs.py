@@ -12,6 +12,7 @@ from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.file_writing import require_writable, write_file
 
 if TYPE_CHECKING:
+    from dovetail.certificates.certificate import Certificate
     from dovetail.run.result import Result
 
 
@@ -65,4 +66,19 @@ def _certificate(result: Result, path: Path) -> str:
     certificate = None if result.stop_reason.value == "interrupt" else result.certificate
     if certificate is None:
         return f"certificate none: there is nothing to write to {path}"
-    return f"certificate {certificate.save(path)}"
+    return f"certificate {certificate.save(path)}{_falls_short(result, certificate)}"
+
+
+def _falls_short(result: Result, certificate: Certificate) -> str:
+    """What the file does not prove of the bound, so that nobody hears of it from `dovetail check` first."""
+    from dovetail.certificates.proof import CertificateKind
+    from dovetail.core.mip import TOLERANCE
+
+    bound, sign = result.bound, -1.0 if result.facts is not None and result.facts.sense == "max" else 1.0
+    assert bound is not None
+    if certificate.kind is CertificateKind.SOLVER:
+        return f": the word of {certificate.source}, which `dovetail check` cannot look at again"
+    proved = sign * certificate.bound
+    if abs(proved - bound) <= TOLERANCE * max(1.0, abs(bound)):
+        return ""
+    return f": it proves {proved:.10g} only, not the bound {bound:.10g}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dovetail.problem_file.description import Description
     from dovetail.run.result import Result
 
-ProblemPath = Annotated[Path, typer.Argument(help="A problem.toml, or a model: .mps, .mps.gz, .lp.")]
+ProblemPath = Annotated[Path, typer.Argument(help="A problem.toml, or a model: .mps, .lp, also as .gz.")]
 PredictorOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -84,6 +84,8 @@ class Description:
     trees: Callable[[], TreeEnsemble] | None = field(default=None, compare=False)
     """Its trees in the flat form, for methods that know cells. Called when they are needed, and true of that
     moment; a `PredictorError` says what cannot be read."""
+    why_no_trees: str = ""
+    """What keeps trees inside it from being read, where it is nothing but trees behind something else."""
 
     @property
     def is_float64(self) -> bool:

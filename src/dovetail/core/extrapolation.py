@@ -80,6 +80,15 @@ def extrapolations(problem: Problem, x: FloatArray) -> tuple[Extrapolation, ...]
     return tuple(where for _, where in sorted(found, key=lambda pair: pair[0]))
 
 
+def nearly_inside(found: Iterable[Extrapolation]) -> tuple[Extrapolation, ...]:
+    """Those that are beyond the training data by more than rounding, and by less than is worth a warning."""
+    return tuple(
+        where
+        for where in found
+        if not where.notable and where.amount > TOLERANCE * max(1.0, abs(where.value))
+    )
+
+
 def notable(found: Iterable[Extrapolation]) -> tuple[Extrapolation, ...]:
     """Those that people should be told of, in the same order."""
     return tuple(where for where in found if where.notable)

@@ -18,10 +18,12 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from dovetail.analysis.boxes import tight_box
-from dovetail.bounds.confirmed import EngineSettings, stands
+from dovetail.analysis.boxes import tight_box, tightened_box
+from dovetail.analysis.elastic import nearest_point
+from dovetail.bounds.confirmed import EngineSettings, has_no_point, stands
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
+from dovetail.core.mip import TOLERANCE
 from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.mip import engine_for
 from dovetail.reformulations.reformulated import Reformulated, reformulate
@@ -48,6 +50,10 @@ NO_PROOF = "the networks' own rounding has no bound: nothing is proved from thei
 NO_POINT = (
     "most likely there is no solution: HiGHS finds none of the problem with its predictors written out, "
     "within its tolerances, which is no proof"
+)
+EVERY_COMBINATION = (
+    "proved with every combination of the predictors' inputs in a table: whatever is chosen, some row or "
+    "bound is missed"
 )
 DECIDED = (MipStatus.OPTIMAL, MipStatus.INFEASIBLE)
 
@@ -80,26 +86,22 @@ class ExactMip:
             return MethodOutcome(StopReason.STALLED, 0, "not all networks can be written as rows")
         if not run.written.proves:
             run.points(context.budget)
-            return _ended(context, NO_PROOF)
+            return run.ended(NO_PROOF)
         # what a bound must allow for may let a point through that misses a row: good for a bound only
         apart, half = run.written.relaxed is not None, POINTS_SHARE * context.budget.left
         if apart and context.incumbent.x is None:
             run.points(context.budget.part(half))
-            return _ended(context, run.bound(context.budget))
+            return run.ended(run.bound(context.budget))
         trouble = run.bound(context.budget.part(half) if apart else context.budget)
         if apart and not context.over:
             known = context.incumbent.x
             run.points(context.budget)
             if context.incumbent.x is not known:
                 trouble = run.bound(context.budget)
-        return _ended(context, trouble)
+        return run.ended(trouble)
 
 
-def _ended(context: SolveContext, message: str) -> MethodOutcome:
-    return MethodOutcome(context.over or StopReason.STALLED, len(context.monitor.trace), message)
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Run:
     """One problem, written once."""
 
@@ -109,6 +111,8 @@ class _Run:
     """How the networks are written; None: the MIP was known."""
     source: str = "exact"
     met: Callable[[FloatArray], None] | None = None
+    refuted: bool = False
+    """Whether it is proved that there is no point."""
 
     @classmethod
     def of(cls, context: SolveContext, method: ExactMip) -> _Run | None:
@@ -120,6 +124,12 @@ class _Run:
             return None
         given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
         return cls(context, reformulate(given, (ReluBigM(plan),)), plan)
+
+    def ended(self, message: str) -> MethodOutcome:
+        """What is left to say."""
+        context = self.context
+        reason = StopReason.PROVED if self.refuted else context.over or StopReason.STALLED
+        return MethodOutcome(reason, len(context.monitor.trace), message, infeasible=self.refuted)
 
     @property
     def _cutoff(self) -> float:
@@ -152,9 +162,22 @@ class _Run:
         context.incumbent.raise_bound(found.bound, self.source)
         self._record(answer, None if apart else found.x, written)
         if answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
-            context.budget.stop(StopReason.STALLED)
-            return NO_POINT
+            return self._without_a_point(budget)
         return ""
+
+    def _without_a_point(self, budget: Budget) -> str:
+        """An engine finds none: offer what comes nearest, and where tables hold all there is, prove it."""
+        context, written = self.context, self.written.for_bounds
+        host, listed = context.problem, self.source == "tables"
+        if listed:
+            settings, mip = EngineSettings(context.seed, context.threads), written.problem.mip.minimised()
+            with context.stopwatch.measure("engine"):
+                self.refuted = _all_are_listed(context) and has_no_point(mip, settings, budget)
+                x = nearest_point(mip, host.mip.n_rows, host.outputs, budget, seed=context.seed)
+            if x is not None:
+                context.incumbent.offer(written.restrict(x), self.source)
+        context.budget.stop(StopReason.STALLED)
+        return EVERY_COMBINATION if self.refuted else NO_POINT
 
     def _tightened(self, cutoff: float, budget: Budget) -> Reformulated:
         """What bounds are proved of, for points up to the cutoff."""
@@ -213,6 +236,20 @@ class _Run:
                 return session.solve(objective, budget=budget, start=start, gap=GAP, cutoff=cutoff), ""
             except EngineError as trouble:
                 return None, f"the MIP of the whole problem failed: {trouble}"
+
+
+def _all_are_listed(context: SolveContext) -> bool:
+    """Whether tables hold every combination that the check may accept: they were made of the rows as written,
+    and a whole number that misses one by less than the tolerance may not be among them."""
+    problem, listed = context.problem, context.once(tight_box)
+    loose = tightened_box(
+        problem.derived(problem.mip.loosened(), problem.blocks), context.budget,
+        seed=context.seed, threads=context.threads,
+    )  # fmt: skip
+    read = np.setdiff1d(problem.inputs, problem.outputs)
+    read = read[problem.mip.integer[read]]
+    least, most = np.ceil(loose.lower[read] - TOLERANCE), np.floor(loose.upper[read] + TOLERANCE)
+    return bool(np.all(least >= listed.lower[read]) and np.all(most <= listed.upper[read]))
 
 
 def _better(highs: MipAnswer | None, scip: MipAnswer | None) -> MipAnswer | None:

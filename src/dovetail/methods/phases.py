@@ -238,7 +238,7 @@ PHASES = (
         lambda facts: facts.joint_inputs > 0,
         BRANCHING_SHARE,
         lambda options: InputBranching(),
-        "{joint_inputs} inputs are all that the networks read: branch and bound over them",
+        "{joint_inputs} inputs of all networks together: branch and bound over them",
     ),
     Phase(
         "ReLU branching",
@@ -255,6 +255,7 @@ PHASES = (
         EARLY_SHARE,
         lambda options: ExactMip(),
         "{unstable} neurons may change sign: few enough to be written out, early",
+        of_rows_as_written=True,
     ),
     Phase(
         "first integer search",
@@ -324,6 +325,7 @@ PHASES = (
         LATE_SHARE,
         lambda options: ExactMip(),
         "{unstable} neurons may change sign: written out for a proof, late",
+        of_rows_as_written=True,
     ),
     Phase(
         "last integer search",

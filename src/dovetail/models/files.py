@@ -11,8 +11,9 @@ from dovetail.core.mip import Mip
 from dovetail.models.highs import read_by_highs
 from dovetail.models.lp.brackets import with_brackets, without_brackets
 from dovetail.models.lp.parser import parse_lp
+from dovetail.models.lp.program import LpProgram
 from dovetail.models.mps import outline
-from dovetail.models.text import unpacked
+from dovetail.models.text import shown, unpacked
 
 SUFFIXES = (".mps", ".mps.gz", ".lp", ".lp.gz")
 LIMITS = FileLimits(bytes=1 << 29, elements=1 << 26, seconds=120.0)
@@ -51,6 +52,7 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
             agrees = found.agrees(mip)
         else:
             text = parse_lp(plain, meter)
+            _require_possible(path.name, text)
             with without_brackets(plain, text, meter) as readable:
                 mip = with_brackets(read_by_highs(readable, meter), text)
             agrees = text.agrees(mip)
@@ -60,3 +62,14 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
             "say); write the file again with other names, or in the other format (.mps, .lp)."
         )
     return mip
+
+
+def _require_possible(file: str, text: LpProgram) -> None:
+    """Name a column that can be no number: HiGHS says of such a file only that it does not take it."""
+    for column in text.columns:
+        low, high = text.limits(column)
+        if low > high:
+            raise ModelError(
+                f"{file}: column {shown(column)} is bounded to at least {low:g} and at most {high:g}, which "
+                "no number is; a column without a lower bound of its own is at least 0."
+            )

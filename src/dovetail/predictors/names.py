@@ -8,7 +8,20 @@ from dovetail.predictors import PREDICTORS
 
 
 def categories_of(predictor: Any) -> dict[int, tuple[Any, ...]]:
-    """By feature, the names of its categories in the order of their numbers; of most predictors none."""
+    """By feature, the names of its categories in the order of their numbers; of most predictors none.
+
+    A column of such a feature holds a number: the place of the category in this list, which libraries may
+    have sorted. This is the way back.
+
+    >>> import numpy as np, pandas as pd, dovetail as dt
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> frame = pd.DataFrame({"wood": pd.Categorical(["oak", "ash"] * 30, categories=["oak", "ash"])})
+    >>> trees = HistGradientBoostingRegressor(categorical_features="from_dtype")
+    >>> trees = trees.fit(frame, np.tile([2.0, 1.0], 30))
+    >>> names = dt.categories_of(trees)[0]
+    >>> print(names[1])  # what a column that is 1 stands for
+    oak
+    """
     kind = PREDICTORS.recognised(predictor)
     if kind == "scikit-learn searches":
         return categories_of(getattr(predictor, "best_estimator_", None))

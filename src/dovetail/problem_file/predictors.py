@@ -53,7 +53,8 @@ def _loaded(file: Path, activation: str | None, *, trust: bool) -> Any:
     if file.suffix.lower() in WEIGHTS and not trust:
         raise PredictorError(
             f"{file} holds weights, not the network they belong to; if it is a chain of dense layers, say "
-            'what is between them (activation = "relu"), else export it to ONNX.'
+            'what is between them in a problem.toml (activation = "relu"; `dovetail init` writes one to '
+            "start from), else export it to ONNX."
         )
     try:
         return load_predictor(file, trust=trust)

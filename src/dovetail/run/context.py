@@ -94,6 +94,10 @@ class MethodOutcome:
     yielded: bool = False
     """Whether it left its time to others and would have more to do."""
     written: WrittenModel | None = None
+    closed: bool = False
+    """Whether its proof has come to its end: what is left of a gap, no more of it would take away."""
+    infeasible: bool = False
+    """Whether it is proved that no point passes, what predictors say included."""
 
 
 class Method(Protocol):

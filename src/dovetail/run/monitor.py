@@ -166,7 +166,9 @@ class Monitor:
             with self._lock:
                 self._catch_up()
                 self._parts.pop()
-            self._journal.say(part.summary(self._state(), len(self.trace)), SECTION, UNDER, "section")
+            came = self.trace.incumbents
+            first = came[0].value if came else math.nan
+            self._journal.say(part.summary(self._state(), len(self.trace), first), SECTION, UNDER, "section")
 
     # ---- rows
 

@@ -6,6 +6,7 @@ A file may have been cut, edited or made up, so every part is looked at before i
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, overload
 
@@ -17,6 +18,23 @@ from dovetail.core.extrapolation import Extrapolation
 from dovetail.report.gains import Gain
 from dovetail.run.trace import Residual, Row
 from dovetail.run.written_model import ModelEnd, WrittenModel
+
+LONGEST_REASON = 200
+"""Characters of a reason that a message repeats: it may quote a whole file."""
+
+
+def unreadable(text: str | bytes, reason: Exception) -> str:
+    """Why the text of a result could not be read: most often it is there in part only."""
+    said = text.decode(errors="replace") if isinstance(text, bytes) else text
+    said = said.strip()
+    fails_at = reason.pos if isinstance(reason, json.JSONDecodeError) and said.startswith("{") else -1
+    if fails_at >= 0 and (not said.endswith("}") or fails_at >= len(said)):
+        return (
+            f"the result ends in the middle, after {len(said):,} characters: it was not written or "
+            "copied to its end; write or copy it again."
+        )
+    what = "it is empty" if not said else f"{type(reason).__name__}: {reason}"[:LONGEST_REASON]
+    return f"this is not a result as --solution and Result.to_json write it ({what}); give one of those."
 
 
 def sayable(value: Any) -> Any:

@@ -35,6 +35,7 @@ from dovetail.run.record import (
     sayable,
     texts,
     trace_row,
+    unreadable,
     violation,
     written_model,
 )
@@ -48,8 +49,6 @@ IN_ONE_LINE, IN_A_TABLE = 3, 20
 """Values of the decision that a result shows of itself; `values` has them all, and `report` a page."""
 GAINS = ("incumbents", "bounds")
 """The two lists of gains in a file."""
-LONGEST_REASON = 200
-"""Characters of a reason that a message repeats: it may quote a whole file."""
 
 
 class Status(StrEnum):
@@ -173,8 +172,8 @@ class Result:
         """What the bound rests on, for `dovetail.check` to look at again; made when it is first asked for.
 
         It may prove less than `bound`, and says so; it is None where nothing can be written down (a network
-        that is not known operation by operation, say, or more than 100 MB). Making one takes
-        two to four times as long as the proof did, at most a minute.
+        that is not known operation by operation, say, or more than 100 MB). Making one may
+        take longer than the proof did, at most a minute.
         """
         return None if self.certifying is None else self.certifying()
 
@@ -298,10 +297,7 @@ class Result:
         except OptionError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as reason:
-            said = f"{type(reason).__name__}: {reason}"[:LONGEST_REASON]
-            raise OptionError(
-                f"this is not a result written by to_json ({said}); write it again with Result.to_json()."
-            ) from reason
+            raise OptionError(unreadable(text, reason)) from reason
 
     def report(self, path: str | Path) -> Path:
         """Write the result as one page of HTML that needs nothing else: no file, no network, no program."""

@@ -37,9 +37,9 @@ class SolvePart:
     """What the method says of itself at its end."""
     stop_reason: StopReason | None = None
 
-    def summary(self, now: State, rounds: int) -> str:
-        """What it brought."""
-        said = [several(rounds - self.rounds, "round"), *_brought(self.began, now)]
+    def summary(self, now: State, rounds: int, first: float = math.nan) -> str:
+        """What it brought; `first` is the objective of the first point of all."""
+        said = [several(rounds - self.rounds, "round"), *_brought(self.began, now, first)]
         if self.stop_reason in ENDS:
             said.append(ENDS[self.stop_reason])
         note = self.note.removeprefix(f"{self.name}: ")
@@ -48,19 +48,23 @@ class SolvePart:
         )
 
 
-def _brought(before: State, now: State) -> list[str]:
+def _brought(before: State, now: State, first: float) -> list[str]:
     """What a part brought; that there is no point yet counts for more than that it gained nothing."""
-    better = gain(before, now)
+    better = gain(before, now, first)
     if math.isnan(now.incumbent):
         return [*([better] if better else []), "no point yet"]
     return [better or "no gain"]
 
 
-def gain(before: State, now: State) -> str:
+def gain(before: State, now: State, first: float = math.nan) -> str:
     """What became better, "" where nothing did."""
     better = []
     if not math.isnan(now.incumbent) and now.incumbent != before.incumbent:
-        better.append(_step("incumbent", "first point", before.incumbent, now.incumbent))
+        several_came = math.isnan(before.incumbent) and number(first) != number(now.incumbent)
+        if several_came and not math.isnan(first):
+            better.append(f"first point {number(first)}, then {number(now.incumbent)}")
+        else:
+            better.append(_step("incumbent", "first point", before.incumbent, now.incumbent))
     if now.bound is not None and not now.rows_only and (now.bound != before.bound or before.rows_only):
         known = before.bound is not None and not before.rows_only
         better.append(_step("bound", "bound", before.bound if known else None, now.bound))
@@ -70,4 +74,6 @@ def gain(before: State, now: State) -> str:
 def _step(what: str, first: str, before: float | None, now: float) -> str:
     if before is None or math.isnan(before):
         return f"{first} {number(now)}"
+    if number(before) == number(now):
+        return f"{what} {number(now)}, better in digits that are not shown"
     return f"{what} {number(before)} to {number(now)}"

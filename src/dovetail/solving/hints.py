@@ -58,7 +58,7 @@ class Finding:
 
 def hints(found: Finding) -> tuple[str, ...]:
     """All that apply."""
-    kinds = (_infeasible, _nearly_feasible, _longer, _another_method, _margin, _bounds, _training_data)
+    kinds = (_infeasible, _nearly_feasible, _bounds, _longer, _another_method, _margin, _training_data)
     return tuple(hint for kind in kinds for hint in kind(found))
 
 
@@ -72,7 +72,7 @@ def warning(open_inputs: Sequence[OpenInput]) -> str:
 
 def _infeasible(found: Finding) -> Iterator[str]:
     """The host alone has no point: what would have to give way."""
-    if found.conclusion.status is not Status.INFEASIBLE:
+    if found.conclusion.status is not Status.INFEASIBLE or not found.host.infeasible:
         return
     if found.host.note and found.host.note != NO_POINT:
         yield f"{found.host.note}: widen them"
@@ -86,7 +86,8 @@ def _infeasible(found: Finding) -> Iterator[str]:
 def _nearly_feasible(found: Finding) -> Iterator[str]:
     """No candidate passed: what the nearest one would have needed."""
     incumbent = found.context.incumbent
-    if found.conclusion.status is not Status.NO_SOLUTION or incumbent.nearest_x is None:
+    without = found.conclusion.status in (Status.NO_SOLUTION, Status.INFEASIBLE)
+    if not without or found.host.infeasible or incumbent.nearest_x is None:
         return
     missed = widenings(found.problem.mip, incumbent.nearest_x)
     if missed and _only_limits_are_missed(incumbent.nearest):
@@ -194,10 +195,7 @@ def _training_data(found: Finding) -> Iterator[str]:
     """The answer lies beyond what networks saw."""
     outside = notable(found.extrapolations)
     if outside:
-        yield (
-            f"bounds that keep to the training data: {several(len(outside), 'input')} left it "
-            f"(farthest: {outside[0]})"
-        )
+        yield f"bounds that keep to the training data: {several(len(outside), 'input')} left it"
 
 
 def _changes(widened: tuple[Widening, ...]) -> str:

@@ -8,11 +8,14 @@ from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.result import Status
 from dovetail.solving.status import Conclusion
 
+NAMED = 3
+"""Columns that a message names."""
+
 MEANING = {
     Status.OPTIMAL: "a proven bound meets the verified objective",
     Status.FEASIBLE: "the point is verified, better ones are not excluded",
     Status.INFEASIBLE: "proved without any network",
-    Status.UNBOUNDED: "the point is feasible, and columns outside the networks improve it for ever",
+    Status.UNBOUNDED: "the point is feasible, and columns that no predictor ties improve it for ever",
     Status.NO_SOLUTION: "no candidate passed the check, and nothing is proved",
     Status.ERROR: "a sub-solver failed before any candidate passed the check",
 }
@@ -27,6 +30,10 @@ def message(
 ) -> str:
     """What the status means, and what else there is to know."""
     parts = [MEANING[conclusion.status], outcome.message, conclusion.doubt]
+    if outcome.infeasible:
+        parts.remove(MEANING[Status.INFEASIBLE])  # the method says how it was proved
+    if conclusion.status is Status.UNBOUNDED:
+        parts.append(_without_limit(context, host))
     if host.note and host.note != outcome.message:
         parts.append(host.note)
     nearest = context.incumbent.nearest
@@ -38,6 +45,14 @@ def message(
             f"by {violation.rounding.amount:.1e}: the predictors' own rounding"
         )
     return "; ".join(part for part in parts if part)
+
+
+def _without_limit(context: SolveContext, host: HostRelaxation) -> str:
+    """Which columns go on for ever; mostly an output whose predictor was forgotten."""
+    names = [context.problem.stated.column_name(j) for j in host.endless]
+    listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    forgotten = "; no predictor is in this model" if not context.problem.blocks else ""
+    return f"nothing limits {listed}{forgotten}"
 
 
 def _within_rounding(nearest: Violation) -> str:

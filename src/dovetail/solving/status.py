@@ -43,7 +43,7 @@ def conclude(
     x = context.incumbent.x
     objective = None if x is None or host.ray else program.objective(x)
     bound, doubt = _bound(program, objective, context.incumbent.bound)
-    if host.infeasible:
+    if host.infeasible or (outcome.infeasible and x is None):
         status = Status.INFEASIBLE
     elif x is None:
         status = Status.ERROR if outcome.stop_reason is StopReason.ERROR else Status.NO_SOLUTION

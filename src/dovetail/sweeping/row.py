@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from dovetail.core.errors import DovetailError, OptionError
-from dovetail.run.result import LONGEST_REASON, Result
+from dovetail.run.record import LONGEST_REASON
+from dovetail.run.result import Result
 from dovetail.sweeping.cases import Case, said
 from dovetail.version import __version__
 

@@ -53,6 +53,8 @@ class Values:
     """(N, variables) how fast the planes below and above the outputs part."""
     gap: FloatArray
     """(N,) how far those planes, and bounds of outputs, are apart: what halving a box can gain."""
+    reduced: FloatArray
+    """(N, variables) of the linear function whose least is the value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +176,8 @@ class PartValues:
             region = self._finite(variables)
             gap = -region.least(slopes.sum(axis=1, keepdims=True), offset.sum(axis=1, keepdims=True))[:, 0]
             gap = gap + self._spread(leaves, ranges)
-        return Values(value, np.where(self.read, slopes[:, 0, :n], total[:, :n]), apart, gap)
+        steep = np.where(self.read, slopes[:, 0, :n], total[:, :n])
+        return Values(value, steep, apart, gap, total[:, :n])
 
     def _spread(self, leaves: Leaves, ranges: Ranges) -> FloatArray:
         """(N,) what the ranges of outputs, times their multipliers, leave open."""

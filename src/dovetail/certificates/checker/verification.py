@@ -153,7 +153,7 @@ def looked_at(
 ) -> FloatArray:
     """(N,) what each leaf proves; those that fall short of the target are halved and looked at again."""
     found = values.values(boxes, leaves)
-    proved = np.where(leaves.objective == 1.0, found.value, np.where(found.value > 0.0, np.inf, -np.inf))
+    proved = what_is_proved(leaves, found.value)
     if not np.all((leaves.objective == 1.0) | (leaves.objective == 0.0)):
         raise _Failure("the objective of a leaf has a weight that is neither 0 nor 1")
     short = np.flatnonzero(proved < target - CLOSE * (1.0 + abs(target)))
@@ -168,6 +168,11 @@ def looked_at(
     halves = [looked_at(values, half, part, target, depth - 1) for half in (one, other)]
     proved[short] = np.maximum(proved[short], np.minimum(*halves))
     return proved
+
+
+def what_is_proved(leaves: Leaves, value: FloatArray) -> FloatArray:
+    """(N,) of the objective: of a leaf where it has no weight, that nothing is there, or nothing at all."""
+    return np.where(leaves.objective == 1.0, value, np.where(value > 0.0, np.inf, -np.inf))
 
 
 def _halves(values: PartValues, boxes: Boxes, column: np.ndarray) -> tuple[Boxes, Boxes]:

@@ -136,7 +136,8 @@ class _Tree:
             self._raise()
         limit = "closed" if not len(pool) else f"{len(pool):,} open"
         message = f"input branching: {several(self.boxes, 'box', 'boxes')}, {limit}"
-        return MethodOutcome(context.over or StopReason.STALLED, self._progress.done, message)
+        reason = context.over or StopReason.STALLED
+        return MethodOutcome(reason, self._progress.done, message, closed=not len(pool))
 
     # ---- what is to be reached
 

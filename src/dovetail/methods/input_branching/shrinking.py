@@ -20,6 +20,12 @@ Box = tuple[Tensor, Tensor]
 
 def by_rows(programs: LinearPrograms, integer: Tensor, most: float) -> Box:
     """By every row and by cost z + offset <= most, each on its own; empty boxes have crossed bounds."""
+    below, above = row_limits(programs, most)
+    return tidied(programs.lower, programs.upper, below.amax(1), above.amin(1), integer)
+
+
+def row_limits(programs: LinearPrograms, most: float) -> Box:
+    """(N, rows and one, columns) where each row on its own lets a column be; last the cost."""
     p = programs
     count = len(p.lower)
     cost = p.cost.expand(count, 1, -1)
@@ -44,7 +50,7 @@ def by_rows(programs: LinearPrograms, integer: Tensor, most: float) -> Box:
     below = torch.where(usable, torch.where(positive, down, up), -torch.inf)
     above = torch.nan_to_num(above, nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
     below = torch.nan_to_num(below, nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
-    return tidied(p.lower, p.upper, below.amax(1), above.amin(1), integer)
+    return below, above
 
 
 def by_reduced_costs(programs: LinearPrograms, proof: Proved, integer: Tensor, most: float) -> Box:

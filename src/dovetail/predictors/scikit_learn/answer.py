@@ -39,6 +39,14 @@ def own_answer(estimator: Any, X: FloatArray) -> np.ndarray[Any, Any]:
     return answer
 
 
+def as_read(estimator: Any, X: FloatArray) -> Any:
+    """The rows as the estimator's first step takes them; what is no category is taken for some."""
+    X = np.array(X, dtype=np.float64)
+    known = categories_read(estimator)
+    X, _, named = _as_categories(X, known) if known else (X, None, {})
+    return _table(estimator, X, named)
+
+
 def finds_the_nearest(estimator: Any, X: FloatArray, scores: FloatArray) -> bool:
     """Whether the largest score is at the centre that the estimator finds nearest, where that is clear."""
     first_two = np.sort(scores, axis=1)[:, -2:]
@@ -49,11 +57,8 @@ def finds_the_nearest(estimator: Any, X: FloatArray, scores: FloatArray) -> bool
 
 def nearest_number(estimator: Any, X: FloatArray) -> IntArray:
     """(n,) the number of the centre that the estimator itself finds nearest."""
-    X = np.array(X, dtype=np.float64)
-    known = categories_read(estimator)
-    X, _, named = _as_categories(X, known) if known else (X, None, {})
     with silenced(NAMES):
-        return nearest_by_itself(estimator, _table(estimator, X, named))
+        return nearest_by_itself(estimator, as_read(estimator, X))
 
 
 def _as_categories(X: FloatArray, known: Categories) -> tuple[FloatArray, Any, dict[int, Any]]:

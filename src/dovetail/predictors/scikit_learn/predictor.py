@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,14 @@ from dovetail.predictors.scikit_learn.estimator import (
 )
 from dovetail.predictors.scikit_learn.nearest_number import NearestNumber
 from dovetail.predictors.scikit_learn.network import modules_of
-from dovetail.predictors.scikit_learn.trees_inside import adds_up_in_float32, is_sum_of_trees, sum_of_trees
+from dovetail.predictors.scikit_learn.trees_inside import (
+    adds_up_in_float32,
+    ends_in_trees,
+    is_sum_of_trees,
+    sum_of_trees,
+)
 from dovetail.predictors.torch.module import TorchPredictor
+from dovetail.predictors.trees.predictor import TreePredictor
 
 AGREEMENT = 1e-6
 """Largest difference between an estimator and the network made of it, relative to max(1, |value|)."""
@@ -93,6 +100,8 @@ class ScikitLearnPredictor:
             self._require_nearest(X, answer)
         gives_logits = means_logits(self._estimator)
         gives_shares = not gives_logits and answering_method(self._estimator) in ("predict_proba", "classes")
+        reason = self._why_no_trees()
+        stepped = self._behind_steps is not None and not reason  # a step function: it has no layers
         return replace(
             seen,
             name=self.name,
@@ -104,18 +113,40 @@ class ScikitLearnPredictor:
             is_classifier=is_classifier(self._estimator) and not gives_logits,
             is_multilabel=is_multilabel(self._estimator),
             other_forms=tuple(self._other_forms()),
-            layers=self.layers,
-            computation=self.computation,
-            program=self.program,
-            trees=self.trees if is_sum_of_trees(self._estimator) else None,
+            layers=None if stepped else self.layers,
+            computation=None if stepped else self.computation,
+            program=None if stepped else self.program,
+            trees=self.trees if stepped or is_sum_of_trees(self._estimator) else None,
+            why_no_trees=reason,
         )
 
     def trees(self) -> TreeEnsemble:
-        """The estimator as it is now as one tree ensemble, where it is a sum of them."""
+        """The estimator as it is now as one tree ensemble, where it is a sum of them, or a pipeline with one
+        behind steps that can be read."""
+        if self._behind_steps is not None:
+            return self._behind_steps.trees()
         reason = changed_itself(self._estimator)  # trees are compared, cut by cut
         if reason:
             raise PredictorError(f"{self.name} cannot be read as trees: {reason}.")
         return sum_of_trees(self._estimator, both_classes=self._both_classes)
+
+    def _why_no_trees(self) -> str:
+        """What keeps trees behind other steps from being read, if there are some."""
+        try:
+            if self._behind_steps is not None:
+                self._behind_steps.trees()
+        except PredictorError as reason:
+            return str(reason.__cause__ or reason)  # without the advice on what to pass instead
+        return ""
+
+    @cached_property
+    def _behind_steps(self) -> TreePredictor | None:
+        """A pipeline that ends in trees."""
+        if not ends_in_trees(self._estimator):
+            return None
+        from dovetail.predictors.trees.pipeline import PipelineTrees  # reads encoders, as this file does
+
+        return TreePredictor(PipelineTrees(self._estimator), both_classes=self._both_classes)
 
     def network(self) -> nn.Sequential:
         """The estimator as it is now, as a float64 network."""

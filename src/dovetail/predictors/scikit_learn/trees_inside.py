@@ -18,7 +18,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.predictor import as_predictor
 from dovetail.core.tree_ensemble import TreeEnsemble
 from dovetail.predictors import PREDICTORS
-from dovetail.predictors.scikit_learn.estimator import all_parts, is_a, is_classifier
+from dovetail.predictors.scikit_learn.estimator import all_parts, is_a, is_classifier, last_step
 from dovetail.predictors.scikit_learn.modules import Steps
 from dovetail.predictors.trees.combination import combined
 from dovetail.predictors.trees.predictor import TreePredictor
@@ -34,6 +34,11 @@ library's estimators can be hashed.)"""
 def is_trees(estimator: Any) -> bool:
     """Whether an estimator is a tree ensemble of any library that is known."""
     return any(_is_of(library, estimator) for library in LIBRARIES)
+
+
+def ends_in_trees(estimator: Any) -> bool:
+    """Whether a pipeline's last step is a tree ensemble."""
+    return is_a(estimator, "Pipeline") and is_trees(last_step(estimator))
 
 
 def adds_up_in_float32(estimator: Any) -> bool:

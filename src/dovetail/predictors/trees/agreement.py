@@ -23,23 +23,29 @@ RANDOM = 256
 
 
 Answer = Callable[[FloatArray], FloatArray]
+Answerable = Callable[[FloatArray], FloatArray]
+"""Of any rows, rows near them that have an answer."""
 
 
-def agreeing(name: str, ensemble: TreeEnsemble, answer: Answer) -> TreeEnsemble:
+def agreeing(
+    name: str, ensemble: TreeEnsemble, answer: Answer, answerable: Answerable = lambda rows: rows
+) -> TreeEnsemble:
     """The reading, if it says the same as `answer`; in which order a library adds up may be another."""
     if ensemble.in_order:
         try:
-            _require_agreement(name, ensemble, answer)
+            _require_agreement(name, ensemble, answer, answerable)
         except UnsupportedError:
             ensemble = replace(ensemble, in_order=False)
     if not ensemble.in_order:
-        _require_agreement(name, ensemble, answer)
+        _require_agreement(name, ensemble, answer, answerable)
     return ensemble
 
 
-def _require_agreement(name: str, ensemble: TreeEnsemble, answer: Answer, seed: int = 0) -> None:
+def _require_agreement(
+    name: str, ensemble: TreeEnsemble, answer: Answer, answerable: Answerable, seed: int = 0
+) -> None:
     """Refuse a reading that says otherwise than `answer` somewhere, by more than the library rounds."""
-    for rows in probe_rows(ensemble, np.random.default_rng(seed)):
+    for rows in map(answerable, probe_rows(ensemble, np.random.default_rng(seed))):
         scores = ensemble.scores(rows)
         least, most = ensemble.output_range(scores, scores)
         said = answer(rows)

@@ -1,25 +1,29 @@
-"""Scalers before trees: each threshold is moved back through them, by asking the scalers themselves.
+"""Pipelines that end in trees: each split is moved back through the steps before, by asking those themselves.
 
-A scaler rises with each feature, so that what goes left behind it is again all numbers up to a largest one,
-which is found by bisection on the live scalers (`thresholds.py`): no formula of theirs is repeated here, and
-their rounding is theirs.
+Behind scalers what goes left is again all numbers up to a largest one, which is found by bisection on the
+live scalers (`thresholds.py`). Behind an encoder it is a set of categories: each of them is asked about.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors import SCALERS
-from dovetail.predictors.scikit_learn.estimator import changed, is_a, steps_of
+from dovetail.predictors.scikit_learn.answer import as_read, own_answer
+from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
+from dovetail.predictors.scikit_learn.estimator import features_of, steps_of
 from dovetail.predictors.silence import NAMES, silenced
+from dovetail.predictors.trees.assembly import Tree, assembled
 from dovetail.predictors.trees.catboost_model import CatboostTrees
+from dovetail.predictors.trees.front import Kind, Source, sources_through
 from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
+from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
 from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
 from dovetail.predictors.trees.thresholds import largest_going_left
@@ -34,37 +38,183 @@ def pipeline_trees(pipeline: Any) -> TreePredictor:
 class PipelineTrees(ScikitLearnTrees):
     """Asked as a whole, read step by step."""
 
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        self._found: FloatArray = np.empty(0)
+        """Where the cuts were when they were last moved back: where they still are is quickly seen."""
+
+    def answer(self, X: FloatArray) -> FloatArray:
+        """The pipeline's own; a row that holds no category has none."""
+        if not categories_read(self._estimator):
+            return super().answer(X)
+        return np.asarray(own_answer(self._estimator, X), dtype=np.float64)
+
+    def answerable(self, X: FloatArray) -> FloatArray:
+        """With the nearest category for a number that is none, where that is an error."""
+        X = X.copy()
+        for feature, (categories, strict) in categories_read(self._estimator).items():
+            if strict:
+                numbers = np.sort(_numbers(categories))
+                X[:, feature] = numbers[np.abs(X[:, [feature]] - numbers).argmin(axis=1)]
+        return X
+
     def read(self) -> TreeEnsemble:
         """The trees of the last step, over what the first step reads."""
-        *scalers, last = steps_of(self._estimator)
-        for scaler in scalers:
-            if not is_a(scaler, *SCALERS) or changed(scaler):
-                raise UnsupportedError(
-                    f"{self.name}: {type(scaler).__name__} before trees cannot be read; "
-                    f"{', '.join(SCALERS)} can."
-                )
+        *steps, last = steps_of(self._estimator)
         ensemble = _live(last).read()
-        if scalers and ensemble.categories:
+        features = features_of(self._estimator)
+        sources = sources_through(steps, features)
+        if len(sources) != ensemble.features:
             raise UnsupportedError(
-                f"{self.name}: feature {ensemble.categories[0]} is a category to its trees, and scaled "
+                f"{self.name}: its trees read {ensemble.features} columns, of which {len(sources)} are known."
+            )
+        self._require_unscaled(ensemble, sources)
+        moved = _Moved(self._estimator, steps, ensemble, sources, features, self._found)
+        read = moved.ensemble()
+        self._found = moved.found
+        return read
+
+    def _require_unscaled(self, ensemble: TreeEnsemble, sources: list[Source]) -> None:
+        scaled = [k for k in ensemble.categories if sources[k].kind is Kind.RISING]
+        if scaled:
+            raise UnsupportedError(
+                f"{self.name}: feature {sources[scaled[0]].feature} is a category to its trees, and scaled "
                 "before them; let it pass (a ColumnTransformer with remainder='passthrough')."
             )
-        splits = np.flatnonzero(~ensemble.is_leaf & np.isfinite(ensemble.threshold))
-        feature, cut = ensemble.feature[splits], ensemble.threshold[splits]
-        cuts, which = np.unique(np.stack([feature.astype(np.float64), cut]), axis=1, return_inverse=True)
-        place, limit = (np.arange(cuts.shape[1]), cuts[0].astype(np.int64)), cuts[1]
+
+
+class _Moved:
+    """The splits of an ensemble as splits of what the pipeline reads."""
+
+    def __init__(
+        self, pipeline: Any, steps: list[Any], ensemble: TreeEnsemble, sources: list[Source], features: int,
+        found: FloatArray,
+    ) -> None:  # fmt: skip
+        self.found = found
+        """The cuts behind scalers, moved back: as they were, then as they are."""
+        self._pipeline, self._steps, self._ensemble, self._features = pipeline, steps, ensemble, features
+        self._feature = np.array([one.feature for one in sources], dtype=np.int64)
+        self._encoded = np.array([one.kind is Kind.CATEGORY for one in sources], dtype=bool)
+        self._known = categories_read(pipeline)
+        passed = {int(self._feature[k]) for k in ensemble.categories}
+        self._categories = {*passed, *self._feature[self._encoded].tolist()}
+        missing = self._categories - passed - set(self._known)
+        if missing:
+            raise UnsupportedError(f"feature {missing.pop()} is encoded behind a step that is not known")
+
+    def ensemble(self) -> TreeEnsemble:
+        """Over the pipeline's features."""
+        given = self._ensemble
+        splits = np.flatnonzero(~given.is_leaf & np.isfinite(given.threshold))
+        keys = np.stack([given.feature[splits].astype(np.float64), given.threshold[splits]])
+        cuts, which = np.unique(keys, axis=1, return_inverse=True)
+        column, limit = cuts[0].astype(np.int64), cuts[1]
+        rising = ~self._encoded[column]
+        threshold = given.threshold.copy()
+        moved = np.full(limit.size, np.nan)
+        moved[rising] = self._moved_back(column[rising], limit[rising])
+        threshold[splits] = moved[which]
+        feature = np.where(given.is_leaf, 0, self._feature[given.feature])
+        categories = tuple(sorted(self._categories))
+        if rising.all():
+            return replace(
+                given, features=self._features, feature=feature, threshold=threshold, categories=categories
+            )
+        pieces = dict(enumerate(self._category_pieces(column, limit)))
+        by_node = {int(n): pieces[k] for n, k in zip(splits, which.tolist(), strict=True) if k in pieces}
+        return assembled(
+            _trees(replace(given, features=self._features, feature=feature), threshold, by_node),
+            features=self._features, base=given.base, link=given.link, dtype=given.dtype,
+            in_order=given.in_order, categories=categories,
+        )  # fmt: skip
+
+    def _moved_back(self, column: IntArray, limit: FloatArray) -> FloatArray:
+        """The largest number of its feature that is sent left, for cuts behind scalers."""
+        place = np.arange(column.size)
 
         def goes_left(x: FloatArray) -> BoolArray:
-            rows = np.zeros((x.size, ensemble.features))
-            rows[place] = x
-            with silenced(NAMES):  # the first one may have been trained on a frame
-                for scaler in scalers:
-                    rows = np.asarray(scaler.transform(rows), dtype=np.float64)
-            return np.asarray(rows[place] <= limit)
+            rows = self._neutral(x.size)
+            rows[place, self._feature[column]] = x
+            return np.asarray(self._through(rows)[place, column] <= limit)
 
-        threshold = ensemble.threshold.copy()
-        threshold[splits] = largest_going_left(goes_left, limit.size)[which]
-        return replace(ensemble, threshold=threshold)
+        if not limit.size:
+            return np.empty(0)
+        if not self._still(goes_left, limit.size):
+            self.found = largest_going_left(goes_left, limit.size)
+        return self.found
+
+    def _still(self, goes_left: Callable[[FloatArray], BoolArray], count: int) -> bool:
+        """Whether the cuts are where they were: two questions each, where bisection takes 64."""
+        if self.found.size != count or not np.all(np.isfinite(self.found)):
+            return False
+        return bool(goes_left(self.found).all() and not goes_left(np.nextafter(self.found, np.inf)).any())
+
+    def _category_pieces(self, column: IntArray, limit: FloatArray) -> Iterator[Pieces]:
+        """Of every cut; of one that is no category's, an ordinary split at infinity, which is not used."""
+        values: dict[int, tuple[FloatArray, FloatArray]] = {}
+        for k, cut in zip(column.tolist(), limit.tolist(), strict=True):
+            if not self._encoded[k]:
+                yield threshold_piece(np.inf)
+                continue
+            feature = int(self._feature[k])
+            if feature not in values:
+                numbers = self._numbers(feature)
+                rows = self._neutral(numbers.size)
+                rows[:, feature] = numbers
+                values[feature] = numbers, self._through(rows)
+            numbers, behind = values[feature]
+            left = behind[:, k] <= cut
+            others_left = bool(left[-1])  # the last is no category: where all others go
+            yield category_pieces(numbers[left != others_left].tolist(), goes_left=not others_left)
+
+    def _numbers(self, feature: int) -> FloatArray:
+        """Those of the categories; last one that is none, or, where that is an error, the last one again."""
+        categories, strict = self._known[feature]
+        numbers = _numbers(categories)
+        return np.append(numbers, numbers[-1] if strict else numbers.max() + 1.0)
+
+    def _neutral(self, count: int) -> FloatArray:
+        """Rows that every step takes: zeros, and the first category of each encoded feature."""
+        rows = np.zeros((count, self._features))
+        for feature in self._known:
+            rows[:, feature] = self._numbers(feature)[0]
+        return rows
+
+    def _through(self, rows: FloatArray) -> FloatArray:
+        """What the trees are given."""
+        with silenced(NAMES):  # the first one may have been trained on a frame
+            table = as_read(self._pipeline, rows)
+            for step in self._steps:
+                table = step.transform(table)
+        dense = table.toarray() if hasattr(table, "toarray") else table
+        return np.asarray(dense, dtype=np.float64)
+
+
+def _numbers(categories: Any) -> FloatArray:
+    """What stands for a feature's categories: they themselves, or their places."""
+    if is_numeric(categories):
+        return np.asarray(categories, dtype=np.float64)
+    return np.arange(float(len(categories)))
+
+
+def _trees(ensemble: TreeEnsemble, threshold: FloatArray, pieces: dict[int, Pieces]) -> Iterator[Tree]:
+    """One by one, each with its root first."""
+    for number, root in enumerate(ensemble.roots.tolist()):
+        nodes = np.flatnonzero(ensemble.tree_of == number)
+        nodes = np.concatenate([[root], nodes[nodes != root]])
+        place = np.zeros(len(ensemble.feature), dtype=np.int64)
+        place[nodes] = np.arange(nodes.size)
+        leaf = ensemble.is_leaf[nodes]
+        own = {int(place[node]): pieces[node] for node in nodes.tolist() if node in pieces}
+        asked = {at: one for at, one in own.items() if one.are_categories}
+        yield Tree(
+            ensemble.feature[nodes],
+            threshold[nodes],
+            np.where(leaf, -1, place[ensemble.left[nodes]]),
+            np.where(leaf, -1, place[ensemble.right[nodes]]),
+            ensemble.value[nodes],
+            asked,
+        )
 
 
 def _live(model: Any) -> LiveTrees:

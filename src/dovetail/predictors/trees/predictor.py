@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -46,6 +46,15 @@ class LiveTrees(Protocol):
 
     def read(self) -> TreeEnsemble:
         """The trees as they are now; of two classes both, or the score of the second."""
+        ...
+
+
+@runtime_checkable
+class KnowsCategories(Protocol):
+    """A model that has no answer for a number that is no category."""
+
+    def answerable(self, X: FloatArray) -> FloatArray:
+        """Rows near these that have one."""
         ...
 
 
@@ -96,7 +105,10 @@ class TreePredictor:
         try:
             ensemble = self._form(self._live.read())
             if self.agreed is None or not _same(ensemble, self.agreed):
-                self.agreed = agreeing(self.name, ensemble, lambda X: self._columns(self._live.answer(X)))
+                asked = (self._live.answerable,) if isinstance(self._live, KnowsCategories) else ()
+                self.agreed = agreeing(
+                    self.name, ensemble, lambda X: self._columns(self._live.answer(X)), *asked
+                )
         except UnsupportedError as reason:
             raise PredictorError(f"{reason} {self._way_out}") from reason
         except (KeyError, ValueError, IndexError, AttributeError, TypeError) as reason:

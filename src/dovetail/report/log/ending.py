@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dovetail.core.amounts import several
-from dovetail.core.extrapolation import notable
+from dovetail.core.extrapolation import nearly_inside, notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.log.layout import LABEL, fact, wrapped
 from dovetail.report.log.table import percent
@@ -33,7 +33,7 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
     yield ""
     meaning, *details = result.message.split("; ")
     yield from fact("status", f"{result.status.value}: {meaning}", width)
-    if result.x is None or result.stop_reason.value == "error":
+    if result.x is None or result.status.value == "unbounded" or result.stop_reason.value == "error":
         for detail in details:
             yield from wrapped(detail, width, " " * LABEL, " " * LABEL)
     ended = ENDED[result.stop_reason.value]
@@ -97,6 +97,10 @@ def _checks(result: Result, width: int, passed: str, missed: str) -> Iterator[st
     if outside:
         amount = several(len(outside), "input")
         yield from fact("", f"note: {amount} outside the training data; farthest: {outside[0]}", width)
+    near = nearly_inside(result.extrapolations)
+    if near:
+        amount = several(len(near), "input")
+        yield from fact("", f"note: {amount} up to 1 % of a range outside the training data", width)
 
 
 def _effort(result: Result, width: int) -> Iterator[str]:

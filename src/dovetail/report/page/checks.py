@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dovetail.core.amounts import several
-from dovetail.core.extrapolation import notable
+from dovetail.core.extrapolation import nearly_inside, notable
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.page.visible_text import visible
 
@@ -76,6 +76,10 @@ def warnings(result: Any) -> list[str]:
             f"{several(len(outside), 'input lies', 'inputs lie')} outside the training data, "
             "where nothing stands behind what the predictors say."
         )
+    near = nearly_inside(result.extrapolations)
+    if near:
+        lie = several(len(near), "input lies", "inputs lie")
+        words.append(f"{lie} outside the training data, by no more than 1 % of its range.")
     return words
 
 
