@@ -95,9 +95,11 @@ def reading(rows: Rows) -> str:
             short = f"gap {gap(points, reachable)} %" if looked else NO_REFERENCE if points else "no point"
             stuck = sum(map(never_improved, cell))
             never = f", {stuck} never improved on the start" if stuck else ""
+            mine = distinct(cell, "network")
+            only = f", on {', '.join(mine)} only" if len(mine) < len(distinct(rows, "network")) else ""
             parts.append(
                 f"- *{method}*: {text(step)} s a MIP step, {short} (a point in {len(points)} of {len(cell)} "
-                f"runs{never})."
+                f"runs{never}{only})."
             )
     if not parts:
         return ""
