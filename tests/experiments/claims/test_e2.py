@@ -167,3 +167,11 @@ def test_growth_is_told_machine_by_machine():
     assert "NVIDIA H200, x86_64, 16 cores: 0.3 over 2x16, 4x32, 64x512" in said
     residual = [{**each, "init": "residual"} for each in grows(0.3)]
     assert judged(E2, residual, "E2 time per iteration").word is UNTESTABLE
+
+
+def test_beyond_6x128_a_residual_network_is_not_the_papers_and_a_refusal_has_its_reason():
+    wide = big_m("refused", network="64x512", message="neurons are too wide for SCIP; use the other form")
+    other = {**big_m("refused", network="64x512", message="layer Residual; no"), "init": "residual"}
+    said = judged(E2, [big_m("time"), wide, other], "E2 big-M beyond 6x128").ours
+    assert said.startswith("of 2 runs 1 searched to the limit, 1 refused; ")
+    assert said.endswith("; refused: neurons are too wide for SCIP (64x512)")

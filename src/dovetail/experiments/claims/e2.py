@@ -7,7 +7,7 @@ import math
 from dovetail.experiments.claims.adam import floor
 from dovetail.experiments.claims.duration import all_solved, crowd, judged_time, said
 from dovetail.experiments.claims.quality import Quality
-from dovetail.experiments.ends import End, done, end, put_to_the_test, spent, tally
+from dovetail.experiments.ends import End, done, end, put_to_the_test, refusals, spent, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.paper import (
     BEYOND,
@@ -55,7 +55,8 @@ def per_iteration(row: Record) -> float:
 def verdicts(rows: Rows) -> list[Verdict]:
     """Robustness, scalability and efficiency of DD; then big-M."""
     mine = where(rows, n=E2_SAMPLES)
-    loop, scip = where(mine, method="paper"), where(mine, method="big-m")
+    loop = where(mine, method="paper")
+    scip = [row for row in where(mine, method="big-m") if row["init"] != OTHER]
     near = floor(loop)
     return [
         _success("E2 success of 2x16 within 50 iterations", where(loop, network="2x16"), 0.4, near),
@@ -165,7 +166,7 @@ def _beyond(rows: Rows) -> Verdict:
         f"of {len(rows)} runs {tally(rows) or 'none'}; of the {len(mine)} in which SCIP searched or memory "
         f"ran out ({', '.join(reached) or 'no network'}; {sum(map(constant, mine))} on constant networks) "
         f"{len(failed)} failed, {sum(map(found, failed))} of these with a point of their own; memory: "
-        f"{_limits(rows)}",
+        f"{_limits(rows)}{f'; refused: {why}' if (why := refusals(rows)) else ''}",
         holds=len(failed) == len(mine) and len(reached) == len(BEYOND) and not small if mine else None,
         in_part=bool(failed),
         rule="every run in which SCIP searched or memory ran out ends at the limit or out of a whole "
