@@ -175,3 +175,14 @@ def test_beyond_6x128_a_residual_network_is_not_the_papers_and_a_refusal_has_its
     said = judged(E2, [big_m("time"), wide, other], "E2 big-M beyond 6x128").ours
     assert said.startswith("of 2 runs 1 searched to the limit, 1 refused; ")
     assert said.endswith("; refused: neurons are too wide for SCIP (64x512)")
+
+
+def test_a_model_that_was_never_written_is_said_to_be():
+    rows = [big_m("memory", network="64x512", n=n, solving_seconds=None) for n in (100, 500)]
+    rows += [big_m("memory"), big_m("proved", network="8x64")]
+    said = judged(E2, rows, "Memory of big-M").ours
+    assert said.startswith(
+        "out of memory in 2 of 2 runs beyond 6x128, 1 of these while the model was still being"
+    )
+    assert "8x64 3.5, 16x128 3.5, 64x512 3.5" in said
+    assert "1 s of writing, SCIP never began" in judged(E2, rows, "Introduction: SCIP times out").ours

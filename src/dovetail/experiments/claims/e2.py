@@ -9,6 +9,7 @@ from dovetail.experiments.claims.duration import all_solved, crowd, judged_time,
 from dovetail.experiments.claims.quality import Quality
 from dovetail.experiments.ends import End, done, end, put_to_the_test, refusals, spent, tally
 from dovetail.experiments.experiment import Rows
+from dovetail.experiments.origin import order
 from dovetail.experiments.paper import (
     BEYOND,
     DD_VARIABLES,
@@ -181,14 +182,14 @@ def _memory(rows: Rows) -> Verdict:
     reached = [w for w in BEYOND if any(put_to_the_test(row) for row in where(deep, network=w))]
     peaks = {
         w: max(known(where(rows, network=w), "memory_gb"), default=math.nan)
-        for w in distinct(rows, "network")
+        for w in sorted(distinct(rows, "network"), key=order)
     }
     listed = ", ".join(f"{w} {text(peak)}" for w, peak in peaks.items() if math.isfinite(peak))
     return judged(
         "Memory of big-M grows until deep networks exceed it (E2)",
         "deeper nets exceed memory limits (or time out)",
-        f"out of memory in {len(out)} of {len(deep)} runs beyond 6x128; peak GB of the process: "
-        f"{listed or 'not recorded'}; {_limits(rows)}",
+        f"out of memory in {len(out)} of {len(deep)} runs beyond 6x128{_unwritten(out)}; peak GB of the "
+        f"process: {listed or 'not recorded'}; {_limits(rows)}",
         holds=any(map(_whole_machine, out)) if any(put_to_the_test(row) for row in deep) else None,
         in_part=bool(out),
         open_end=not out and len(reached) < len(BEYOND),
@@ -196,6 +197,12 @@ def _memory(rows: Rows) -> Verdict:
         "refuted only if every such network was searched without",
         rows=rows,
     )
+
+
+def _unwritten(out: Rows) -> str:
+    """How many of the runs that ran out of memory had not even written the model."""
+    count = sum(not known([row], "solving_seconds") for row in out)
+    return f", {count} of these while the model was still being written" if count else ""
 
 
 def _whole_machine(row: Record) -> bool:
@@ -219,7 +226,12 @@ def _introduction(rows: Rows) -> Verdict:
     timed = [row for row in rows if end(row) is End.TIME]
     enough = spent(timed, "seconds", INTRODUCTION_SECONDS)
     seconds = ", ".join(
-        f"{text(row.get('writing_seconds'))} s of writing, {text(row.get('solving_seconds'))} s of SCIP"
+        f"{text(row.get('writing_seconds'))} s of writing, "
+        + (
+            f"{text(row['solving_seconds'])} s of SCIP"
+            if known([row], "solving_seconds")
+            else "SCIP never began"
+        )
         for row in rows
     )
     return judged(
