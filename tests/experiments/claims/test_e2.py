@@ -186,3 +186,14 @@ def test_a_model_that_was_never_written_is_said_to_be():
     )
     assert "8x64 3.5, 16x128 3.5, 64x512 3.5" in said
     assert "1 s of writing, SCIP never began" in judged(E2, rows, "Introduction: SCIP times out").ours
+
+
+def test_writing_that_was_not_finished_on_a_crowded_machine_is_said_to_be_so():
+    claim = "E2 big-M beyond 6x128"
+    alone = judged(E2, [big_m("writing"), big_m("time")], claim).ours
+    assert "never finished writing" in alone
+    assert "more runs at a time than cores" not in alone
+    crowded = big_m("writing", machine="aarch64, 2 cores", shared=5)
+    assert judged(E2, [crowded, big_m("time")], claim).ours.endswith(
+        "; of those that never finished writing 1 of them with more runs at a time than cores"
+    )

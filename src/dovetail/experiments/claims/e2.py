@@ -167,7 +167,7 @@ def _beyond(rows: Rows) -> Verdict:
         f"of {len(rows)} runs {tally(rows) or 'none'}; of the {len(mine)} in which SCIP searched or memory "
         f"ran out ({', '.join(reached) or 'no network'}; {sum(map(constant, mine))} on constant networks) "
         f"{len(failed)} failed, {sum(map(found, failed))} of these with a point of their own; memory: "
-        f"{_limits(rows)}{f'; refused: {why}' if (why := refusals(rows)) else ''}",
+        f"{_limits(rows)}{f'; refused: {why}' if (why := refusals(rows)) else ''}{_hurried(rows)}",
         holds=len(failed) == len(mine) and len(reached) == len(BEYOND) and not small if mine else None,
         in_part=bool(failed),
         rule="every run in which SCIP searched or memory ran out ends at the limit or out of a whole "
@@ -197,6 +197,12 @@ def _memory(rows: Rows) -> Verdict:
         "refuted only if every such network was searched without",
         rows=rows,
     )
+
+
+def _hurried(rows: Rows) -> str:
+    """Runs that never finished writing where they had less than a core: alone they might have."""
+    crowded = crowd([row for row in rows if end(row) is End.WRITING])
+    return f"; of those that never finished writing {crowded}" if crowded else ""
 
 
 def _unwritten(out: Rows) -> str:
