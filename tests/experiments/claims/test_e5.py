@@ -135,3 +135,9 @@ def test_an_objective_stands_beside_the_proven_optimum():
         "10 (1 proved)",
         "20",
     )
+
+
+def test_another_network_of_the_same_seed_is_another_instance():
+    rows = on("paper") + on("auto", status="optimal") + big_m("time", spread=1.1)
+    assert "is proved optimal in 3 of 6 instances" in E5.reading(rows)
+    assert judged(E5, rows, "E5 speed-up of projected gradient").word is UNTESTABLE
