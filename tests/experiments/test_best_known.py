@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.experiments.best_known import BestKnown, Reachable, pairs
+from dovetail.experiments.best_known import BestKnown, Reachable, divided, pairs
 from tests.experiments.made_up import row, scip
 
 CELL = {"network": "2x16", "n": 20, "budgets": "total"}
@@ -72,3 +72,15 @@ def test_a_contestants_own_point_is_no_sound_reference():
     assert not Reachable([mine, level]).sound(mine)
     assert Reachable([mine, ahead]).sound(mine)
     assert Reachable([mine, {**level, "status": "optimal"}]).sound(mine)
+
+
+def test_one_seed_may_make_two_networks_and_their_runs_are_not_compared():
+    mine, theirs = run("paper", 8, spread=1.0807), run("auto", 10, spread=1.0796)
+    assert Reachable([mine, theirs]).of(mine) is None
+    assert pairs([mine, theirs], "paper", "auto") == []
+    same = run("auto", 10, spread=1.0807 + 1e-7)  # the same network, summed in another order
+    assert Reachable([mine, same]).shares([mine]) == [0.8]
+    dead = [run("paper", 0, spread=0.0, seed=7), run("big-m", 0, spread=1e-9, seed=7)]
+    assert len(pairs(dead, "paper", "big-m")) == 1
+    assert divided([mine, theirs, same, *dead, {**mine, "spread": None}]) == 1
+    assert divided([mine, same]) == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dovetail.experiments.ends import End, done, end, put_to_the_test, searched, tally
+from dovetail.experiments.ends import End, done, end, put_to_the_test, refusals, searched, tally
 from tests.experiments.made_up import row, scip
 
 
@@ -56,3 +56,16 @@ def test_a_tally_has_every_row():
     assert tally(rows) == "2 searched to the limit, 1 never finished writing, 1 out of memory (at 12.3 GB)"
     assert tally([]) == ""
     assert tally([scip("e1", "memory", memory_gb=None)]) == "1 out of memory"
+
+
+def test_a_refusal_is_named_with_its_networks_and_without_its_advice():
+    wide = "bounds of neurons grow to 1e+50; use the other form"
+    rows = [scip("e2", "refused", network=w, message=wide) for w in ("32x256", "64x512", "64x512")]
+    rows += [
+        scip("e2", "refused", network="lstm", message="layer LSTM cannot be written out; only others can")
+    ]
+    rows += [scip("e2", "time", network="2x16", message="something")]
+    assert refusals(rows) == (
+        "bounds of neurons grow to 1e+50 (32x256, 64x512); layer LSTM cannot be written out (lstm)"
+    )
+    assert refusals(rows[-1:]) == ""

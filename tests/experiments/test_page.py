@@ -91,7 +91,9 @@ def reachable(rows, value):
 
 
 def instance(each):
-    return tuple(each.get(name) for name in ("network", "n", "budgets", "init", "grid", "seed"))
+    """What was chosen, and which network came of it: the same seed made others on other machines."""
+    chosen = tuple(each.get(name) for name in ("network", "n", "budgets", "init", "grid", "seed"))
+    return (*chosen, f"{each['spread']:.4f}" if each.get("spread") is not None else "")
 
 
 def test_every_line_of_e1s_table(shown):
@@ -297,3 +299,10 @@ def test_every_figure_lies_beside_it():
     for name in EXPERIMENTS:
         for kind in ("png", "svg"):
             assert (DOCS / "figures" / f"{name}.{kind}").stat().st_size > 5_000
+
+
+def test_how_many_instances_are_two_networks_is_said(tmp_path):
+    cell = {"network": "2x16", "n": 60}
+    rows = [row("e4", "paper", spread=1.0, **cell), row("e4", "auto", spread=1.1, **cell)]
+    assert "So it is with 1 of the instances here" in page_of(tmp_path / "two", rows)
+    assert "So it is with" not in page_of(tmp_path / "one", [rows[0], {**rows[1], "spread": 1.0}])

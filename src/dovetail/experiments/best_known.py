@@ -25,9 +25,27 @@ SAME = 1e-6
 """Objectives within this part of each other are the same: the tolerance of the check."""
 
 
+DIGITS = 4
+"""Of a network's spread, by which networks are told apart: training from one seed on two kinds of machine
+gave spreads that differ by 1e-7 of them where the network is the same to rounding, by 1e-3 where not."""
+
+
 def instance(row: Record) -> tuple[Any, ...]:
-    """Which problem a row is about."""
+    """Which problem a row is about: the fields that choose it, and the network that came of training."""
+    spread = row.get("spread")
+    return (*_chosen(row), None if spread is None else round(spread, DIGITS))
+
+
+def _chosen(row: Record) -> tuple[Any, ...]:
     return tuple(row.get(field) for field in INSTANCE)
+
+
+def divided(rows: Iterable[Record]) -> int:
+    """How many instances came out with several networks: their runs cannot all be compared."""
+    networks: dict[tuple[Any, ...], set[Any]] = {}
+    for row in rows:
+        networks.setdefault(_chosen(row), set()).add(instance(row)[-1])
+    return sum(len(each - {None}) > 1 for each in networks.values())
 
 
 Pairs = list[tuple[Record, Record]]

@@ -93,3 +93,12 @@ def _at(how: End, rows: Sequence[Record]) -> str:
         if peaks
         else ""
     )
+
+
+def refusals(rows: Sequence[Record]) -> str:
+    """Why runs were refused, in the words of the refusal up to its advice, and on which networks."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if end(row) is End.REFUSED and row.get("message"):
+            reasons.setdefault(str(row["message"]).partition(";")[0], []).append(str(row.get("network")))
+    return "; ".join(f"{reason} ({', '.join(dict.fromkeys(reasons[reason]))})" for reason in reasons)

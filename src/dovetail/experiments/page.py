@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dovetail as dt
+from dovetail.experiments.best_known import DIGITS as SPREAD_DIGITS
+from dovetail.experiments.best_known import divided
 from dovetail.experiments.claims.adam import converging
 from dovetail.experiments.contestants import AUTO, BASELINES
 from dovetail.experiments.experiment import Experiment
@@ -33,7 +35,9 @@ TRACE = (
     "the last column, by the fields and values that choose them; a field that is not named may have any "
     "value. Where it says a of b lines, such as 36 of 38, the fields choose b, and of these those count "
     "whose instance has a row of both methods that are compared. *Best known* is the best verified point of "
-    "any method on the same experiment, network, n, budgets, initialisation, grid and seed."
+    "any method on the same experiment, network, n, budgets, initialisation, grid and seed, and on a network "
+    f"that training came out with alike (the field `spread`, to {SPREAD_DIGITS} digits after the point): "
+    "another kind of machine may make another network of the same seed."
 )
 
 
@@ -62,10 +66,16 @@ def _introduction(ledger: Ledger) -> str:
             "",
             _limits(ledger) + BUDGETS,
             "",
-            TRACE,
+            TRACE + _divided(ledger),
             "",
         ]
     )
+
+
+def _divided(ledger: Ledger) -> str:
+    """Instances whose runs are not all compared."""
+    count = divided(ledger.records)
+    return f" So it is with {count} of the instances here: runs on one network are compared." if count else ""
 
 
 def _cuts(ledger: Ledger) -> str:

@@ -167,3 +167,33 @@ def test_growth_is_told_machine_by_machine():
     assert "NVIDIA H200, x86_64, 16 cores: 0.3 over 2x16, 4x32, 64x512" in said
     residual = [{**each, "init": "residual"} for each in grows(0.3)]
     assert judged(E2, residual, "E2 time per iteration").word is UNTESTABLE
+
+
+def test_beyond_6x128_a_residual_network_is_not_the_papers_and_a_refusal_has_its_reason():
+    wide = big_m("refused", network="64x512", message="neurons are too wide for SCIP; use the other form")
+    other = {**big_m("refused", network="64x512", message="layer Residual; no"), "init": "residual"}
+    said = judged(E2, [big_m("time"), wide, other], "E2 big-M beyond 6x128").ours
+    assert said.startswith("of 2 runs 1 searched to the limit, 1 refused; ")
+    assert said.endswith("; refused: neurons are too wide for SCIP (64x512)")
+
+
+def test_a_model_that_was_never_written_is_said_to_be():
+    rows = [big_m("memory", network="64x512", n=n, solving_seconds=None) for n in (100, 500)]
+    rows += [big_m("memory"), big_m("proved", network="8x64")]
+    said = judged(E2, rows, "Memory of big-M").ours
+    assert said.startswith(
+        "out of memory in 2 of 2 runs beyond 6x128, 1 of these while the model was still being"
+    )
+    assert "8x64 3.5, 16x128 3.5, 64x512 3.5" in said
+    assert "1 s of writing, SCIP never began" in judged(E2, rows, "Introduction: SCIP times out").ours
+
+
+def test_writing_that_was_not_finished_on_a_crowded_machine_is_said_to_be_so():
+    claim = "E2 big-M beyond 6x128"
+    alone = judged(E2, [big_m("writing"), big_m("time")], claim).ours
+    assert "never finished writing" in alone
+    assert "more runs at a time than cores" not in alone
+    crowded = big_m("writing", machine="aarch64, 2 cores", shared=5)
+    assert judged(E2, [crowded, big_m("time")], claim).ours.endswith(
+        "; of those that never finished writing 1 of them with more runs at a time than cores"
+    )

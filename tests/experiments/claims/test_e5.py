@@ -28,6 +28,11 @@ def swapped(ratio, objective=10.0, network_ratio=1.0, stop="agreed"):
     return on("paper", seconds=2.0, nn_seconds=1.0, stop=stop) + slow
 
 
+def stuck(rows):
+    """The barrier's runs have no point but the start's."""
+    return [{**each, "best_at": None} if each["method"] == "paper-barrier" else each for each in rows]
+
+
 def rising(*seconds):
     return [{**each, "seconds": s} for each, s in zip(big_m("proved"), seconds, strict=True)]
 
@@ -38,7 +43,9 @@ CASES = [
     ("E5 seconds of SCIP", IN_PART, rising(120.0, 900.0, 800.0)),  # it does not rise
     ("E5 seconds of SCIP", IN_PART, rising(400.0, 500.0, 800.0)),  # more than twice the paper's
     ("E5 seconds of SCIP", IN_PART, big_m("time", seconds=900.0)),
+    ("E5 seconds of SCIP", UNTESTABLE, big_m("time", seconds=900.0)[:1] + big_m("infeasible")[1:]),
     ("E5 seconds of SCIP", NOT, rising(50.0, 300.0, 800.0)),
+    ("E5 seconds of SCIP", NOT, rising(50.0, 300.0, 800.0)[:1] + big_m("memory")[1:]),  # refuted by one
     ("E5 seconds of SCIP", NOT, big_m("proved", seconds=60.0)),
     ("E5 seconds of SCIP", UNTESTABLE, big_m("infeasible")),
     ("E5 seconds of SCIP", UNTESTABLE, big_m("writing")),
@@ -64,6 +71,7 @@ CASES = [
     ("Swapping", IN_PART, swapped(1.5, objective=9.0)),
     ("Swapping", IN_PART, swapped(1.0, stop="time")),  # both met the limit: their times are not known
     ("Swapping", NOT, swapped(9.0, objective=9.0)),
+    ("Swapping", NOT, stuck(swapped(1.5, objective=9.0))),  # soon done with nothing
     ("Swapping", UNTESTABLE, on(GRADIENT)),
     ("E5 barrier over", HOLDS, swapped(10.0)),
     ("E5 barrier over", IN_PART, swapped(3.0)),
@@ -72,6 +80,8 @@ CASES = [
     ("E5 barrier over", UNTESTABLE, swapped(1.0, network_ratio=12.0, stop="time")),
     ("Barrier is better", HOLDS, swapped(1.0, objective=11.0, network_ratio=0.5)),
     ("Barrier is better", IN_PART, swapped(1.0, objective=11.0, network_ratio=2.0)),
+    ("Barrier is better", IN_PART, swapped(1.0, objective=9.0, network_ratio=0.5)),
+    ("Barrier is better", NOT, stuck(swapped(1.0, objective=9.0, network_ratio=0.5))),
     ("Barrier is better", NOT, swapped(1.0, objective=9.0, network_ratio=2.0)),
     ("Barrier is better", UNTESTABLE, on(GRADIENT)),
 ]
@@ -104,6 +114,18 @@ def test_a_loop_that_never_improved_on_the_start_is_said_to():
     assert line["improved on the start"] == "0 of 1"
 
 
+def test_the_barriers_standing_still_is_said_beside_its_seconds():
+    rows = stuck(swapped(1.0, objective=9.0))
+    for claim in ("Swapping", "E5 barrier over", "Barrier is better"):
+        assert "; the barrier never improved on the start in 3 of 3" in judged(E5, rows, claim).ours
+
+
+def test_a_mean_over_some_networks_names_them():
+    said = E5.reading(on("paper") + on("paper-barrier", E5_NETWORKS[:1]))
+    assert "- *paper*: 0.02 s a MIP step, no reference yet (a point in 3 of 3 runs)." in said
+    assert "(a point in 1 of 1 runs, on 8x32 only)." in said
+
+
 def test_an_objective_stands_beside_the_proven_optimum():
     rows = on("paper", objective=8.0) + on("auto", objective=10.0, status="optimal")
     table = E5.tables(rows)[0]
@@ -113,3 +135,9 @@ def test_an_objective_stands_beside_the_proven_optimum():
         "10 (1 proved)",
         "20",
     )
+
+
+def test_another_network_of_the_same_seed_is_another_instance():
+    rows = on("paper") + on("auto", status="optimal") + big_m("time", spread=1.1)
+    assert "is proved optimal in 3 of 6 instances" in E5.reading(rows)
+    assert judged(E5, rows, "E5 speed-up of projected gradient").word is UNTESTABLE

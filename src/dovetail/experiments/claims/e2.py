@@ -7,8 +7,9 @@ import math
 from dovetail.experiments.claims.adam import floor
 from dovetail.experiments.claims.duration import all_solved, crowd, judged_time, said
 from dovetail.experiments.claims.quality import Quality
-from dovetail.experiments.ends import End, done, end, put_to_the_test, spent, tally
+from dovetail.experiments.ends import End, done, end, put_to_the_test, refusals, spent, tally
 from dovetail.experiments.experiment import Rows
+from dovetail.experiments.origin import order
 from dovetail.experiments.paper import (
     BEYOND,
     DD_VARIABLES,
@@ -55,7 +56,8 @@ def per_iteration(row: Record) -> float:
 def verdicts(rows: Rows) -> list[Verdict]:
     """Robustness, scalability and efficiency of DD; then big-M."""
     mine = where(rows, n=E2_SAMPLES)
-    loop, scip = where(mine, method="paper"), where(mine, method="big-m")
+    loop = where(mine, method="paper")
+    scip = [row for row in where(mine, method="big-m") if row["init"] != OTHER]
     near = floor(loop)
     return [
         _success("E2 success of 2x16 within 50 iterations", where(loop, network="2x16"), 0.4, near),
@@ -165,7 +167,7 @@ def _beyond(rows: Rows) -> Verdict:
         f"of {len(rows)} runs {tally(rows) or 'none'}; of the {len(mine)} in which SCIP searched or memory "
         f"ran out ({', '.join(reached) or 'no network'}; {sum(map(constant, mine))} on constant networks) "
         f"{len(failed)} failed, {sum(map(found, failed))} of these with a point of their own; memory: "
-        f"{_limits(rows)}",
+        f"{_limits(rows)}{f'; refused: {why}' if (why := refusals(rows)) else ''}{_hurried(rows)}",
         holds=len(failed) == len(mine) and len(reached) == len(BEYOND) and not small if mine else None,
         in_part=bool(failed),
         rule="every run in which SCIP searched or memory ran out ends at the limit or out of a whole "
@@ -180,14 +182,14 @@ def _memory(rows: Rows) -> Verdict:
     reached = [w for w in BEYOND if any(put_to_the_test(row) for row in where(deep, network=w))]
     peaks = {
         w: max(known(where(rows, network=w), "memory_gb"), default=math.nan)
-        for w in distinct(rows, "network")
+        for w in sorted(distinct(rows, "network"), key=order)
     }
     listed = ", ".join(f"{w} {text(peak)}" for w, peak in peaks.items() if math.isfinite(peak))
     return judged(
         "Memory of big-M grows until deep networks exceed it (E2)",
         "deeper nets exceed memory limits (or time out)",
-        f"out of memory in {len(out)} of {len(deep)} runs beyond 6x128; peak GB of the process: "
-        f"{listed or 'not recorded'}; {_limits(rows)}",
+        f"out of memory in {len(out)} of {len(deep)} runs beyond 6x128{_unwritten(out)}; peak GB of the "
+        f"process: {listed or 'not recorded'}; {_limits(rows)}",
         holds=any(map(_whole_machine, out)) if any(put_to_the_test(row) for row in deep) else None,
         in_part=bool(out),
         open_end=not out and len(reached) < len(BEYOND),
@@ -195,6 +197,18 @@ def _memory(rows: Rows) -> Verdict:
         "refuted only if every such network was searched without",
         rows=rows,
     )
+
+
+def _hurried(rows: Rows) -> str:
+    """Runs that never finished writing where they had less than a core: alone they might have."""
+    crowded = crowd([row for row in rows if end(row) is End.WRITING])
+    return f"; of those that never finished writing {crowded}" if crowded else ""
+
+
+def _unwritten(out: Rows) -> str:
+    """How many of the runs that ran out of memory had not even written the model."""
+    count = sum(not known([row], "solving_seconds") for row in out)
+    return f", {count} of these while the model was still being written" if count else ""
 
 
 def _whole_machine(row: Record) -> bool:
@@ -218,7 +232,12 @@ def _introduction(rows: Rows) -> Verdict:
     timed = [row for row in rows if end(row) is End.TIME]
     enough = spent(timed, "seconds", INTRODUCTION_SECONDS)
     seconds = ", ".join(
-        f"{text(row.get('writing_seconds'))} s of writing, {text(row.get('solving_seconds'))} s of SCIP"
+        f"{text(row.get('writing_seconds'))} s of writing, "
+        + (
+            f"{text(row['solving_seconds'])} s of SCIP"
+            if known([row], "solving_seconds")
+            else "SCIP never began"
+        )
         for row in rows
     )
     return judged(

@@ -51,6 +51,8 @@ from dovetail.experiments.verdict import Verdict, judged
 
 LOSES, KEEPS = 0.95, 0.98
 """Of the optimum: less than the first is a loss, at least the second is none."""
+LOSS_ROOM = 0.1
+"""One sample in ten, two of its smallest instance: what another network may do to a share."""
 ITERATIONS_ROOM = 10
 NO_REFERENCE = "not known which part"
 
@@ -148,10 +150,10 @@ def _without(rows: Rows, method: str, claim: str) -> Verdict:
         f"up to {100 * MOST_LOST:g} %",
         f"at most {text(100 * loss, 2)} % (at n = {worst}) of DD's potable samples are lost: over those of "
         f"DD {_listed(ratios)}; newly flipped ones {_listed(flips)}, over {len(matched)} pairs",
-        holds=loss >= MOST_LOST / 2 if ratios else None,
+        holds=loss >= MOST_LOST - LOSS_ROOM if ratios else None,
         in_part=loss > 1.0 - LOSES,
-        rule=f"at some size at least half of that {100 * MOST_LOST:g} % is lost; in part: more than "
-        f"{100 * (1.0 - LOSES):.0f} %",
+        rule=f"at some size that is lost, give or take {100 * LOSS_ROOM:g} of 100 samples; in part: more "
+        f"than {100 * (1.0 - LOSES):.0f}",
         rows=[row for pair in matched for row in pair],
     )
 

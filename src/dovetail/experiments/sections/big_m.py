@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.experiments.contestants import BASELINES
-from dovetail.experiments.ends import WORDS, End, end
+from dovetail.experiments.ends import WORDS, End, end, refusals
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.origin import order
 from dovetail.experiments.run import Record
@@ -27,8 +27,9 @@ READING = (
     "confirmed*: it says other and SCIP's last word is optimal, but the verified point does not meet its "
     "bound; *searched to the limit*: SCIP had all its seconds; *never finished writing*: it did not begin; "
     "*out of memory*: the process met its limit; *infeasible beside a verified point*: SCIP calls infeasible "
-    "what is not, and is not believed; *refused*: a layer that cannot be written. *SCIP's own count* is what "
-    "SCIP thinks its best point is worth, before the network itself is asked."
+    "what is not, and is not believed; *refused*: a layer that cannot be written, or bounds of neurons that "
+    "SCIP cannot compute with. *SCIP's own count* is what SCIP thinks its best point is worth, before the "
+    "network itself is asked."
 )
 
 
@@ -45,7 +46,7 @@ def _table(name: str, title: str, mine: Rows, fields: Sequence[str]) -> Table:
         f"{name}-{method}",
         f"{title}: how {method} ended",
         header,
-        reading=READING + _silent(mine),
+        reading=READING + _silent(mine) + _refused(mine),
         records=mine,
     )
     cells: dict[tuple[object, ...], list[Record]] = {}
@@ -66,6 +67,11 @@ def _silent(rows: Rows) -> str:
         f" In {len(silent)} of {len(rows)} runs SCIP did not end when it was asked to: what it would have "
         "said is not known."
     )
+
+
+def _refused(rows: Rows) -> str:
+    why = refusals(rows)
+    return f" Refused: {why}." if why else ""
 
 
 def _name(value: object) -> str:
