@@ -81,7 +81,7 @@ OPTIONAL = {
     "highspy": {"mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},
-    "pyomo": {"models/pyomo_block.py", "compat/omlt/block.py"},
+    "pyomo": {"models/pyomo_block.py", "compat/omlt/block.py", "compat/omlt/ways.py"},
     "linopy": {"models/linopy_model.py"},
     "xarray": {"models/linopy_model.py"},
     "matplotlib": {"experiments/figures.py", "report/matplotlib_plot.py"},
