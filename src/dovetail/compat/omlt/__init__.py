@@ -18,6 +18,7 @@ from dovetail.compat.omlt.block import OmltBlock
 from dovetail.compat.omlt.by_index import by_index
 from dovetail.compat.omlt.formulations import FORMULATIONS, PyomoFormulation
 from dovetail.compat.omlt.graph_layer import GNNLayer
+from dovetail.compat.omlt.graph_reader import load_torch_geometric_sequential
 from dovetail.compat.omlt.layers import DenseLayer, IndexMapper, InputLayer, Layer
 from dovetail.compat.omlt.layers_2d import ConvLayer2D, Layer2D, PoolingLayer2D
 from dovetail.compat.omlt.network import NetworkDefinition
@@ -60,6 +61,11 @@ publish(
         "formulation": _FOR_OWN_FORMULATIONS,
         "io.onnx": _ONNX,
         "io.keras": {"load_keras_sequential": readers.load_keras_sequential},
+        "io.torch_geometric": {
+            "gnn_with_fixed_graph": block.gnn_with_fixed_graph,
+            "gnn_with_non_fixed_graph": block.gnn_with_non_fixed_graph,
+            "load_torch_geometric_sequential": load_torch_geometric_sequential,
+        },
         "io.input_bounds": {
             "load_input_bounds": readers.load_input_bounds,
             "write_input_bounds": readers.write_input_bounds,

@@ -11,6 +11,8 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import BlockData, declare_custom_block
 
 from dovetail.compat.omlt.definition import Bounds, Definition
+from dovetail.compat.omlt.formulations import Formulation
+from dovetail.compat.omlt.graph_reader import load_torch_geometric_sequential
 from dovetail.core.errors import OptionError
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
 
@@ -101,6 +103,32 @@ def _add_scaled(block: Any, scaler: Any) -> None:
     block.scale_outputs = pyo.Constraint(
         block.outputs_set, rule=lambda b, *k: b.outputs[k] == given[number_or_tuple(k)]
     )
+
+
+def gnn_with_fixed_graph(block: Any, nn: Any, N: int, A: Any, *args: Any, **options: Any) -> Any:
+    """Build a network of torch_geometric's over a graph that is known; `A` of the block is fixed to it."""
+    net = load_torch_geometric_sequential(nn, N, A, *args, **options)
+    _add_edges(block, N)
+    for (u, v), edge in block.A.items():
+        edge.fix(1 if u == v else int(bool(A[u][v])))
+    block.build_formulation(Formulation(net))
+    return block
+
+
+def gnn_with_non_fixed_graph(block: Any, nn: Any, N: int, *args: Any, **options: Any) -> Any:
+    """The same over a graph that is chosen: `A` of the block, the same both ways."""
+    net = load_torch_geometric_sequential(nn, N, None, *args, **options)
+    _add_edges(block, N)
+    for u in range(N):
+        block.A[u, u].fix(1)
+    pairs = [(u, v) for u in range(N) for v in range(u)]
+    block.same_both_ways = pyo.Constraint(pairs, rule=lambda b, u, v: b.A[u, v] == b.A[v, u])
+    block.build_formulation(Formulation(net))
+    return block
+
+
+def _add_edges(block: Any, N: int) -> None:
+    block.A = pyo.Var(range(N), range(N), domain=pyo.Binary, initialize=0)
 
 
 def _edges(block: Any, nodes: int) -> list[Any]:
