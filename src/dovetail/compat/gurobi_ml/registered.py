@@ -29,12 +29,13 @@ def add_predictor_constr(
 def register_predictor_constr(predictor: type | str, predictor_constr: Callable[..., Any]) -> None:
     """Let `predictor_constr(gp_model, predictor, input_vars, output_vars, **options)` take that class.
 
-    It may call any function of these modules, or add variables and rows to the model itself.
+    It may call any function of these modules, or add variables and rows to the model itself, as classes
+    derived from `AbstractPredictorConstr` do.
     """
     if isinstance(predictor_constr, type) and issubclass(predictor_constr, PredictorConstr):
         raise OptionError(
-            f"{predictor_constr.__name__} is a class that writes a predictor out; register a function that "
-            "adds its rows, or teach dovetail the predictor: dovetail.register_predictor(class, build)."
+            f"{predictor_constr.__name__} is what these modules' functions give back; register one of the "
+            "functions, or a class derived from AbstractPredictorConstr that adds its rows itself."
         )
     _users[predictor] = predictor_constr
 
