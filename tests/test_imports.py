@@ -37,7 +37,7 @@ ALLOWED = {
         "predictors",
         "certificates",
     },
-    "compat": {"core", "modelling", "predictors"},
+    "compat": {"core", "modelling", "models", "predictors"},
     "migration": {"core", "compat"},
     "linearised": {"core", "run", "mip", "bounds", "analysis"},
     "methods": {"core", "run", "mip", "nn", "coupling", "bounds", "analysis", "reformulations", "linearised"},
