@@ -60,11 +60,13 @@ publish(
         },
         "formulation": _FOR_OWN_FORMULATIONS,
         "io.onnx": _ONNX,
-        "io.keras": {"load_keras_sequential": readers.load_keras_sequential},
-        "io.torch_geometric": {
+        "io.keras.keras_reader": {"load_keras_sequential": readers.load_keras_sequential},
+        "io.torch_geometric.build_gnn_formulation": {
             "gnn_with_fixed_graph": block.gnn_with_fixed_graph,
             "gnn_with_non_fixed_graph": block.gnn_with_non_fixed_graph,
-            "load_torch_geometric_sequential": load_torch_geometric_sequential,
+        },
+        "io.torch_geometric.torch_geometric_reader": {
+            "load_torch_geometric_sequential": load_torch_geometric_sequential
         },
         "io.input_bounds": {
             "load_input_bounds": readers.load_input_bounds,
