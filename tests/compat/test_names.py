@@ -9,6 +9,8 @@ import os
 
 import numpy as np
 import pytest
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -103,8 +105,98 @@ def test_registered_functions_are_asked_first(capsys):
         assert model.ObjVal == -2.0 and x.X.tolist() == [0.0, 1.0]
         constr.print_stats(abbrev=True)
         assert "PredictorConstr" in capsys.readouterr().out
-        with pytest.raises(dt.OptionError, match="register a function"):
+        with pytest.raises(dt.OptionError, match="register one of the functions"):
             gurobi_ml.register_predictor_constr(Weights, type(constr))
+    finally:
+        gurobi_ml.register_user_predictor.user_predictors().clear()
+
+
+class Slopes:
+    """A predictor that only its owner knows."""
+
+    def __init__(self, *values):
+        self.values = np.array(values)
+
+
+class SlopesConstr(gurobi_ml.modeling.AbstractPredictorConstr):
+    """Rows of its own: one for each sample."""
+
+    def __init__(self, gp_model, predictor, input_vars, output_vars=None, **options):
+        self.predictor, self._input_shape = predictor, len(predictor.values)
+        super().__init__(gp_model, input_vars, output_vars, **options)
+
+    def _mip_model(self, plus=0.0):
+        self.gp_model.addConstr(self.output[:, 0] == self.input @ self.predictor.values + plus)
+
+    def get_error(self, eps=None):
+        return np.abs(self.output_values[:, 0] - self.input_values @ self.predictor.values)
+
+
+def test_a_registered_class_writes_its_own_rows(capsys):
+    gurobi_ml.register_predictor_constr(Slopes, SlopesConstr)
+    try:
+        model = in_gurobi()
+        x, z = model.addMVar((2, 2), ub=1.0), model.addMVar(2, lb=-9.0)
+        own = gurobi_ml.add_predictor_constr(model, Slopes(1.0, -2.0), x, name="slopes")
+        net = gurobi_ml.add_predictor_constr(model, times(1.0), own.output[:1], z[:1])
+        model.setObjective(own.output.sum() + z[0])
+        solve(model)
+        assert isinstance(own, SlopesConstr) and isinstance(net, gurobi_ml.modeling.AbstractPredictorConstr)
+        assert model.ObjVal == -6.0 and x.X.tolist() == [[0.0, 1.0]] * 2 and own.get_error().max() <= 1e-9
+        assert own.output_values.tolist() == [[-2.0], [-2.0]] and (len(own.vars), len(own.constrs)) == (2, 2)
+        own.print_stats()
+        assert "2 variables and 2 rows" in capsys.readouterr().out
+        with pytest.raises(ValueError, match="2 inputs for each sample; it has 3"):
+            gurobi_ml.add_predictor_constr(model, Slopes(1.0, 1.0, 1.0), x)
+        shifted = gurobi_ml.add_predictor_constr(model, Slopes(0.0, 0.0), x[:1], z[1:], plus=3.0)
+        solve(model)
+        assert z.X[1] == 3.0 and shifted.vars == []
+        net.remove()
+        own.remove()
+        assert (model.NumVars, model.NumConstrs) == (6, 1)
+    finally:
+        gurobi_ml.register_user_predictor.user_predictors().clear()
+
+
+class Halves(TransformerMixin, BaseEstimator):
+    """A transformer that only its owner knows."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.asarray(X) / 2
+
+
+def test_a_pipeline_with_a_step_that_was_registered(capsys):
+    """Every step by its own function, the errors by the pipeline; and nothing is left where a step fails."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    pipeline = make_pipeline(Halves(), StandardScaler(), Ridge()).fit(X, X[:, 0] - 2 * X[:, 1])
+
+    def add_halves(gp_model, halves, input_vars, **options):
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False, dtype=torch.float64))
+        net[0].weight.data = torch.eye(2, dtype=torch.float64) / 2
+        return gurobi_ml.torch.add_sequential_constr(gp_model, net, input_vars, **options)
+
+    gurobi_ml.register_predictor_constr(Halves, add_halves)
+    try:
+        model = in_gurobi()
+        x = model.addMVar((1, 2), ub=1.0)
+        y = model.addMVar((1, 1), lb=-9.0)
+        constr = gurobi_ml.add_predictor_constr(model, pipeline, x, y)
+        model.setObjective(y.sum())
+        solve(model)
+        corners = pipeline.predict([[0, 0], [0, 1], [1, 0], [1, 1]])
+        assert model.ObjVal == pytest.approx(corners.min(), abs=1e-5) and constr.get_error().max() <= 1e-5
+        assert len(constr) == 3 and [*constr][-1] is constr[2]
+        assert constr.input.shape == (1, 2) and constr.output_values.shape == (1, 1)
+        constr.print_stats()
+        assert "Ridge" in capsys.readouterr().out
+        constr.remove()
+        assert model.NumVars == 3
+        with pytest.raises(dt.DovetailError):
+            gurobi_ml.add_predictor_constr(model, make_pipeline(Halves(), Ridge()), x, y)  # not fitted
+        assert model.NumVars == 3
     finally:
         gurobi_ml.register_user_predictor.user_predictors().clear()
 

@@ -89,6 +89,16 @@ def test_dense_layers_go_along_the_last_axis_and_mappers_change_shapes_alone():
         layer.eval_single_layer(np.zeros(5))
 
 
+def test_biases_of_each_row():
+    """As OMLT's page on building networks has them: (rows, 1), and (1, 1) for a single number."""
+    x, weights = rng.normal(size=(2, 2)), np.array([[1.0], [-0.5]])
+    by_row = DenseLayer([2, 2], [2, 1], weights, [[0.1], [0.25]], activation="relu")
+    wanted = np.maximum(x @ weights + [[0.1], [0.25]], 0.0)
+    assert by_row.eval_single_layer(x) == pytest.approx(wanted)
+    last = DenseLayer([2], [1], [[2.0], [-1.0]], [[0.5]], input_index_mapper=IndexMapper([2, 1], [2]))
+    assert last.eval_single_layer(wanted) == pytest.approx(wanted.ravel() @ [2.0, -1.0] + 0.5)
+
+
 def test_a_network_of_pictures():
     """The smallest of a few: what is under two kernels, the largest of it, weighed."""
     size = [1, 3, 3]

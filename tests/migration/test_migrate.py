@@ -111,6 +111,35 @@ def test_the_programs_of_the_peers_need_no_hand(name):
     compile(done.text, name, "exec")
 
 
+NOTEBOOK = """import pyomo.environ as pyo
+from omlt import OmltBlock
+
+status = pyo.SolverFactory("cbc").solve(m)
+other = {"Solver": 1}
+print(status["Solver"][0]["Time"], other["Solver"], status["Problem"][0]["Upper bound"])
+
+import numpy as np
+"""
+
+
+def test_a_notebook_imports_all_along_and_looks_results_up():
+    done = migrate(NOTEBOOK)
+    lines = done.text.splitlines()
+    assert lines.index("import dovetail") < lines.index("status = dovetail.solve(m, log=False)")
+    assert 'print(status.seconds, other["Solver"], status["Problem"][0]["Upper bound"])' in lines
+    assert [str(each) for each in done.left] == [
+        'line 6: status["Problem"][0]["Upper bound"] -> result.status, .objective, .bound, .seconds'
+    ]
+
+
+def test_a_program_in_the_peers_own_repository():
+    done = migrate("from src.pyscipopt_ml.add_predictor import add_predictor_constr\nimport src.omlt as o\n")
+    assert done.text.splitlines() == [
+        "from dovetail.compat.pyscipopt_ml.add_predictor import add_predictor_constr",
+        "import dovetail.compat.omlt as o",
+    ]
+
+
 def test_what_is_not_there_is_said():
     with pytest.raises(dt.OptionError, match="imports none of gurobi_ml"):
         migrate("x = 1\n")

@@ -15,8 +15,13 @@ PLACE = "dovetail.compat"
 
 def peer_of(module: str | None) -> str | None:
     """The peer that a module belongs to."""
-    root = (module or "").split(".")[0]
+    root = _installed(module).split(".")[0]
     return root if root in PEERS else None
+
+
+def _installed(module: str | None) -> str:
+    """The module's name where the peer is installed: programs in its own repository import src.peer."""
+    return (module or "").removeprefix("src.")
 
 
 def import_edits(source: Source, node: ast.Import | ast.ImportFrom) -> Iterator[Edit]:
@@ -24,7 +29,7 @@ def import_edits(source: Source, node: ast.Import | ast.ImportFrom) -> Iterator[
     if isinstance(node, ast.ImportFrom):
         if peer_of(node.module) and node.level == 0:
             listed = ", ".join(map(_as_written, node.names))
-            yield source.replaced(node, f"from {PLACE}.{node.module} import {listed}")
+            yield source.replaced(node, f"from {PLACE}.{_installed(node.module)} import {listed}")
         return
     if any(peer_of(alias.name) for alias in node.names):
         yield source.replaced(node, "; ".join(dict.fromkeys(map(_one_import, node.names))))
@@ -36,7 +41,7 @@ def _one_import(alias: ast.alias) -> str:
     if peer is None:
         return f"import {_as_written(alias)}"
     if alias.asname is not None:
-        return f"import {PLACE}.{alias.name} as {alias.asname}"
+        return f"import {PLACE}.{_installed(alias.name)} as {alias.asname}"
     return f"import {PLACE}.{peer} as {peer}"
 
 
@@ -51,10 +56,10 @@ def unknown_names(node: ast.ImportFrom) -> Iterator[Left]:
     except ImportError:
         return
     try:
-        module = importlib.import_module(f"{PLACE}.{node.module}")
+        module = importlib.import_module(f"{PLACE}.{_installed(node.module)}")
     except ImportError:
         yield Left(node.lineno, f"the module {node.module}", "there is none; see docs/migration.md")
         return
     for alias in node.names:
         if alias.name != "*" and not hasattr(module, alias.name):
-            yield Left(node.lineno, alias.name, f"{PLACE}.{node.module} has none; see docs/migration.md")
+            yield Left(node.lineno, alias.name, f"{module.__name__} has none; see docs/migration.md")

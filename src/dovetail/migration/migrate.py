@@ -46,11 +46,11 @@ def migrate(text: str, name: str = "the program") -> Migration:
     called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     solves = [edit for node in called for edit in calls.edits(node)]
     ends = Terminations(source, tree, calls.results(tree))
-    ended = [edit for node in called for edit in ends.edits(node)]
+    ended = [*(edit for node in called for edit in ends.edits(node)), *ends.readings(tree)]
     left = [*calls.left, *ends.left, *_unknown(imports), *_read(source, tree, calls.solved)]
     if not solves:
         left.append(Left(1, "no solve call was found", "result = dovetail.solve(model)"))
-    added = [_import_of_dovetail(source, tree)] if solves and not _imports_dovetail(tree) else []
+    added = [_import_of_dovetail(source, tree, solves)] if solves and not _imports_dovetail(tree) else []
     whole = source.edited([*changed, *solves, *ended, *added])
     return Migration(whole, len(changed), len(solves), tuple(sorted(left, key=lambda each: each.line)))
 
@@ -74,10 +74,12 @@ def _imports_dovetail(tree: ast.Module) -> bool:
     return any(alias.name == "dovetail" and alias.asname is None for alias in names)
 
 
-def _import_of_dovetail(source: Source, tree: ast.Module) -> Edit:
-    """Behind the last import at the top of the file."""
+def _import_of_dovetail(source: Source, tree: ast.Module, solves: list[Edit]) -> Edit:
+    """Behind the last import at the top of the file before the first solve: notebooks have them all along."""
     top = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return source.line_after(top[-1] if top else tree.body[0], "import dovetail")
+    first = min(edit.start for edit in solves)
+    before = [node for node in top if source.span(node)[1] <= first]
+    return source.line_after((before or top or tree.body)[-1 if before else 0], "import dovetail")
 
 
 def _unknown(imports: list[ast.Import | ast.ImportFrom]) -> Iterator[Left]:

@@ -1,4 +1,4 @@
-"""Pyomo's functions that say whether a solve ended well, rewritten for results of `dovetail.solve`."""
+"""What Pyomo says of how a solve ended, and how long it took, rewritten for results of `dovetail.solve`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dovetail.migration.edits import Edit, Source
 from dovetail.migration.left import Left
 
+TIMES = {"Time", "User time", "Wallclock time"}
+"""What Pyomo's results call seconds, below ["Solver"][0]."""
 ASSERTS, CHECKS = "assert_optimal_termination", "check_optimal_termination"
 
 
@@ -33,3 +35,29 @@ class Terminations:
             yield self._source.replaced(call, f'assert {result}.status == "optimal", {result}.message')
         else:
             yield self._source.replaced(call, f'({result}.status == "optimal")')
+
+    def readings(self, tree: ast.AST) -> Iterator[Edit]:
+        """The edits of what is looked up in results as in dictionaries; what has no other name is listed."""
+        inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Subscript) or id(node) in inner:
+                continue
+            result, keys = _looked_up(node)
+            name = self._source.text(result)
+            if name not in self._results:
+                continue
+            if keys[0] == "Solver" and keys[-1] in TIMES:
+                yield self._source.replaced(node, f"{name}.seconds")
+            else:
+                told = "result.status, .objective, .bound, .seconds"
+                self.left.append(Left(node.lineno, self._source.text(node), told))
+
+
+def _looked_up(node: ast.Subscript) -> tuple[ast.expr, list[object]]:
+    """What is looked into, and the keys from the first to the last; None for one that is computed."""
+    keys: list[object] = []
+    at: ast.expr = node
+    while isinstance(at, ast.Subscript):
+        keys.append(at.slice.value if isinstance(at.slice, ast.Constant) else None)
+        at = at.value
+    return at, keys[::-1]

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
-from dovetail.methods.cell_descent import CellDescent
+from dovetail.analysis import host
+from dovetail.methods.cell_descent import CellDescent, method
 from tests.predictors.trees import models
 from tests.tree_problems import enumerated, random_problem
 
@@ -38,6 +40,27 @@ def test_a_row_that_the_first_point_misses_is_met_in_the_end():
     problem.add_predictor(model, [0, 1, 2], [3])
     result = dt.solve(problem, CellDescent(rounds=3), log=False, time_limit=20.0)
     assert result.x is not None and dt.check(problem, result.x).within()
+
+
+def test_integers_that_no_mip_in_the_cells_can_choose_in_time(monkeypatch):
+    """2 i + 3 j + 5 k = 17 x + 1 with x in a cell of its own: the host alone has a point, and it is taken."""
+    monkeypatch.setattr(method, "MIP_SECONDS", 0.0)
+    monkeypatch.setattr(host, "MOST_SECONDS", 0.0)  # of the question before the search
+    tree = DecisionTreeRegressor().fit(np.arange(4.0)[:, None], [3.0, 1.0, 2.0, 0.5])
+    mip = dt.Mip(
+        cost=[0.0, 0.0, 0.0, 0.01, 1.0],
+        A=[[2.0, 3.0, 5.0, -17.0, 0.0]],
+        row_lower=[1.0],
+        row_upper=[1.0],
+        lower=[0.0, 0.0, 0.0, 0.3, -9.0],
+        upper=[9.0, 9.0, 9.0, 3.0, 9.0],
+        integer=[True, True, True, False, False],
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(tree, [3], [4])
+    result = dt.solve(problem, CellDescent(rounds=3, kicks=0), log=False, time_limit=20.0)
+    assert result.x is not None and dt.check(problem, result.x).within()
+    assert result.source == "host"
 
 
 def test_networks_are_left_to_others():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail.compat.gurobi_ml.constr import GurobiPredictorConstr
+from dovetail.compat.gurobi_ml.own_constr import AbstractPredictorConstr
 from dovetail.compat.gurobi_ml.registered import (
     add_predictor_constr,
     register_predictor_constr,
@@ -42,7 +42,7 @@ publish(
         },
         "sklearn.predictors_list": {"sklearn_predictors": sklearn_predictors},
         "sklearn.preprocessing": {"sklearn_transformers": sklearn_transformers},
-        "modeling.base_predictor_constr": {"AbstractPredictorConstr": GurobiPredictorConstr},
+        "modeling.base_predictor_constr": {"AbstractPredictorConstr": AbstractPredictorConstr},
         "exceptions": EXCEPTIONS,
     },
 )

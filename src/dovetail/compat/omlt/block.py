@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.base.block import BlockData, declare_custom_block
 
-from dovetail.compat.omlt.by_index import indices
-from dovetail.compat.omlt.definition import Definition
+from dovetail.compat.omlt.definition import Bounds, Definition
 from dovetail.compat.omlt.formulations import Formulation
+from dovetail.compat.omlt.graph_reader import load_torch_geometric_sequential
 from dovetail.core.errors import OptionError
-from dovetail.core.predictor import as_predictor
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
 
 
@@ -21,19 +21,38 @@ from dovetail.modelling.add_predictor_constr import add_predictor_constr
 class OmltBlockData(BlockData):  # type: ignore[misc]
     """`inputs` and `outputs` of a network, and what is between them and its own where it is scaled."""
 
-    def build_formulation(self, formulation: Formulation) -> None:
-        """Make the variables and tie the network to them."""
-        definition = formulation.definition
-        truth = as_predictor(definition.predictor)
-        self.inputs_set = pyo.Set(initialize=[*indices(definition.input_shape)])
-        self.outputs_set = pyo.Set(initialize=[*indices(_output_shape(definition, truth))])
+    def __init__(self, component: Any) -> None:
+        super().__init__(component)
+        self.__formulation: Any = None
+
+    def build_formulation(self, formulation: Any) -> None:
+        """Make the variables, and let the formulation fill the block.
+
+        It may be one of your own: whatever has `input_indexes`, `output_indexes`, `_set_block` and
+        `_build_formulation`.
+        """
+        for what in ("input", "output"):
+            if not [*getattr(formulation, f"{what}_indexes")]:
+                raise OptionError(f"{formulation} has no {what}s; a block needs one at least.")
+        self._setup_inputs_outputs(
+            input_indexes=formulation.input_indexes, output_indexes=formulation.output_indexes
+        )
+        self.__formulation = formulation  # which knows the block but does not keep it
+        formulation._set_block(self)
+        formulation._build_formulation()
+
+    def _setup_inputs_outputs(self, *, input_indexes: Iterable[Any], output_indexes: Iterable[Any]) -> None:
+        self.inputs_set = pyo.Set(initialize=[*input_indexes])
+        self.outputs_set = pyo.Set(initialize=[*output_indexes])
         self.inputs = pyo.Var(self.inputs_set, initialize=0)
         self.outputs = pyo.Var(self.outputs_set, initialize=0)
-        _add_own_variables(self, definition)
-        _set_bounds(self, definition)
+
+    def tie(self, definition: Definition) -> None:
+        """Tie the predictor to the block's variables, through its scaling."""
+        set_up_scaled(self, definition.scaling_object, definition.scaled_input_bounds)
         add_predictor_constr(
             self,
-            truth,
+            definition.predictor,
             [[*(self.scaled_inputs[k] for k in self.inputs_set), *_edges(self, definition.nodes)]],
             [[self.scaled_outputs[k] for k in self.outputs_set]],
             unique_naming_prefix=self.local_name,
@@ -41,6 +60,75 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
 
 
 OmltBlock: Any = getattr(sys.modules[__name__], "OmltBlock")  # noqa: B009  made by the decorator
+
+
+def set_up_scaled(block: Any, scaler: Any = None, scaled_input_bounds: Bounds | None = None) -> None:
+    """The network's own inputs and outputs: the block's where nothing is scaled, else tied by rows."""
+    if scaler is None:
+        block.scaled_inputs = pyo.Reference(block.inputs)
+        block.scaled_outputs = pyo.Reference(block.outputs)
+    else:
+        _add_scaled(block, scaler)
+    bounds = dict(scaled_input_bounds or {})
+    inputs = [*block.inputs_set]
+    if bounds and not set(bounds) <= set(inputs):  # in a row, of inputs that have several axes
+        bounds = dict(zip(inputs, bounds.values(), strict=True))
+    for k, (low, high) in bounds.items():
+        block.scaled_inputs[k].setlb(low)
+        block.scaled_inputs[k].setub(high)
+    undo = getattr(scaler, "get_unscaled_input_expressions", None)
+    for side, place in enumerate(("setlb", "setub")):
+        limits = undo({k: pair[side] for k, pair in bounds.items()}) if undo and bounds else {}
+        for k, limit in limits.items():
+            getattr(block.inputs[k], place)(limit)
+
+
+def add_formulation_to_block(
+    block: Any, model_definition: Definition, input_vars: Any, output_vars: Any
+) -> None:
+    """Tie trees to variables that are there already, anywhere in the model that the block is in."""
+    pairs = ([variables[k] for k in variables] for variables in (input_vars, output_vars))
+    inputs, outputs = ([row] for row in pairs)
+    add_predictor_constr(block.model(), model_definition.predictor, inputs, outputs)
+
+
+def _add_scaled(block: Any, scaler: Any) -> None:
+    block.scaled_inputs = pyo.Var(block.inputs_set, initialize=0)
+    block.scaled_outputs = pyo.Var(block.outputs_set, initialize=0)
+    seen = scaler.get_scaled_input_expressions(dict(block.inputs.items()))
+    given = scaler.get_unscaled_output_expressions(dict(block.scaled_outputs.items()))
+    block.scale_inputs = pyo.Constraint(
+        block.inputs_set, rule=lambda b, *k: b.scaled_inputs[k] == seen[number_or_tuple(k)]
+    )
+    block.scale_outputs = pyo.Constraint(
+        block.outputs_set, rule=lambda b, *k: b.outputs[k] == given[number_or_tuple(k)]
+    )
+
+
+def gnn_with_fixed_graph(block: Any, nn: Any, N: int, A: Any, *args: Any, **options: Any) -> Any:
+    """Build a network of torch_geometric's over a graph that is known; `A` of the block is fixed to it."""
+    net = load_torch_geometric_sequential(nn, N, A, *args, **options)
+    _add_edges(block, N)
+    for (u, v), edge in block.A.items():
+        edge.fix(1 if u == v else int(bool(A[u][v])))
+    block.build_formulation(Formulation(net))
+    return block
+
+
+def gnn_with_non_fixed_graph(block: Any, nn: Any, N: int, *args: Any, **options: Any) -> Any:
+    """The same over a graph that is chosen: `A` of the block, the same both ways."""
+    net = load_torch_geometric_sequential(nn, N, None, *args, **options)
+    _add_edges(block, N)
+    for u in range(N):
+        block.A[u, u].fix(1)
+    pairs = [(u, v) for u in range(N) for v in range(u)]
+    block.same_both_ways = pyo.Constraint(pairs, rule=lambda b, u, v: b.A[u, v] == b.A[v, u])
+    block.build_formulation(Formulation(net))
+    return block
+
+
+def _add_edges(block: Any, N: int) -> None:
+    block.A = pyo.Var(range(N), range(N), domain=pyo.Binary, initialize=0)
 
 
 def _edges(block: Any, nodes: int) -> list[Any]:
@@ -53,47 +141,6 @@ def _edges(block: Any, nodes: int) -> list[Any]:
     return [block.A[u, v] for u, v in np.ndindex(nodes, nodes)]
 
 
-def _output_shape(definition: Definition, truth: Any) -> tuple[int, ...]:
-    """As it is declared; else as many as the predictor gives, after a 0 where the inputs have it."""
-    if definition.output_shape is not None:
-        return tuple(definition.output_shape)
-    shape = tuple(definition.input_shape)
-    count = int(truth.predict(np.zeros((1, int(np.prod(shape))))).shape[1])
-    return (1, count) if len(shape) > 1 and shape[0] == 1 else (count,)
-
-
-def _add_own_variables(block: Any, definition: Definition) -> None:
-    """The network's own inputs and outputs: the block's where nothing is scaled, else tied by rows."""
-    scaling = definition.scaling_object
-    if scaling is None:
-        block.scaled_inputs = pyo.Reference(block.inputs)
-        block.scaled_outputs = pyo.Reference(block.outputs)
-        return
-    block.scaled_inputs = pyo.Var(block.inputs_set, initialize=0)
-    block.scaled_outputs = pyo.Var(block.outputs_set, initialize=0)
-    seen = scaling.get_scaled_input_expressions(dict(block.inputs.items()))
-    given = scaling.get_unscaled_output_expressions(dict(block.scaled_outputs.items()))
-    block.scale_inputs = pyo.Constraint(
-        block.inputs_set, rule=lambda b, *k: b.scaled_inputs[k] == seen[_key(k)]
-    )
-    block.scale_outputs = pyo.Constraint(block.outputs_set, rule=lambda b, *k: b.outputs[k] == given[_key(k)])
-
-
-def _set_bounds(block: Any, definition: Definition) -> None:
-    """Those of the network's own inputs, and those of the block's where the scaling can be undone."""
-    bounds = definition.scaled_input_bounds or {}
-    inputs = [*block.inputs_set]
-    if bounds and not set(bounds) <= set(inputs):  # in a row, of inputs that have several axes
-        bounds = dict(zip(inputs, bounds.values(), strict=True))
-    for k, (low, high) in bounds.items():
-        block.scaled_inputs[k].setlb(low)
-        block.scaled_inputs[k].setub(high)
-    undo = getattr(definition.scaling_object, "get_unscaled_input_expressions", None)
-    for side, place in enumerate(("setlb", "setub")):
-        limits = undo({k: pair[side] for k, pair in bounds.items()}) if undo and bounds else {}
-        for k, limit in limits.items():
-            getattr(block.inputs[k], place)(limit)
-
-
-def _key(index: tuple[Any, ...]) -> Any:
+def number_or_tuple(index: tuple[Any, ...]) -> Any:
+    """An index of one axis by itself."""
     return index[0] if len(index) == 1 else index

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from torch import nn
+import numpy as np
 
-from dovetail.compat.omlt.by_index import by_index, indices
-from dovetail.compat.omlt.graph_layer import GNNLayer, GraphNetwork
-from dovetail.compat.omlt.layers import InputLayer, Layer
+from dovetail.compat.omlt.by_index import by_index
 from dovetail.compat.omlt.linear_tree_nodes import NOT_A_SUMMARY, LinearTreeNodes
 from dovetail.core.errors import OptionError, UnsupportedError
+from dovetail.core.predictor import as_predictor
 from dovetail.predictors.onnx.file import metered, read_graph
 from dovetail.predictors.onnx.graph import Graph
 
@@ -56,9 +55,9 @@ class Definition(ABC):
         """How its inputs are indexed."""
 
     @property
-    def output_shape(self) -> Sequence[int] | None:
-        """How its outputs are indexed; None where only the predictor's answer tells how many there are."""
-        return None
+    @abstractmethod
+    def output_shape(self) -> Sequence[int]:
+        """How its outputs are indexed."""
 
     @property
     def nodes(self) -> int:
@@ -66,114 +65,17 @@ class Definition(ABC):
         return 0
 
 
-class NetworkDefinition(Definition):
-    """A network put together by hand, layer after layer, in a chain."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._layers: list[Layer] = []
-        self._edges: list[tuple[Layer, Layer]] = []
-
-    def add_layer(self, layer: Layer) -> None:
-        """One more; `add_edge` says what comes before it."""
-        if not isinstance(layer, Layer):
-            raise UnsupportedError(
-                f"a layer of class {type(layer).__name__} is not taken, only those of "
-                "dovetail.compat.omlt.neuralnet.layer; give the network as an ONNX model "
-                "(load_onnx_neural_network)."
-            )
-        self._layers.append(layer)
-
-    def add_edge(self, from_layer: Layer, to_layer: Layer) -> None:
-        """`to_layer` reads what `from_layer` gives, and nothing else."""
-        for layer in (from_layer, to_layer):
-            if not any(layer is own for own in self._layers):
-                raise OptionError(f"{layer!r} is no layer of this network; call add_layer with it first.")
-        self._edges.append((from_layer, to_layer))
-
-    @property
-    def predictor(self) -> nn.Module:
-        """The chain in float64, as its weights are given."""
-        layers = self._chain()[1:]
-        if self.nodes:
-            return GraphNetwork(layers, self.nodes)
-        return nn.Sequential(*(module for layer in layers for module in layer.modules()))
-
-    @property
-    def nodes(self) -> int:
-        """Those of the graph that layers read."""
-        return next((layer.N for layer in self._layers if isinstance(layer, GNNLayer)), 0)
-
-    @property
-    def input_shape(self) -> Sequence[int]:
-        """Those of the input layer."""
-        return tuple(self._chain()[0].output_size)
-
-    @property
-    def output_shape(self) -> Sequence[int]:
-        """Those of the last layer."""
-        return tuple(self._chain()[-1].output_size)
-
-    @property
-    def layers(self) -> Iterator[Layer]:
-        """From the first to the last."""
-        return iter(self._chain())
-
-    @property
-    def input_layers(self) -> Iterator[Layer]:
-        """Those that no layer is before."""
-        return (layer for layer in self._layers if not any(self.predecessors(layer)))
-
-    @property
-    def output_layers(self) -> Iterator[Layer]:
-        """Those that no layer is behind."""
-        return (layer for layer in self._layers if not any(self.successors(layer)))
-
-    def predecessors(self, layer: Layer) -> Iterator[Layer]:
-        """Those right before a layer."""
-        return (before for before, after in self._edges if after is layer)
-
-    def successors(self, layer: Layer) -> Iterator[Layer]:
-        """Those right behind a layer."""
-        return (after for before, after in self._edges if before is layer)
-
-    def _chain(self) -> list[Layer]:
-        """The layers in their order; an `OptionError` where they are no chain."""
-        chain = [*self.input_layers][:1]
-        while chain and len(chain) <= len(self._layers):
-            behind = [*self.successors(chain[-1])]
-            if len(behind) != 1:
-                break
-            chain += behind
-        if len(chain) != len(self._layers) or len(self._edges) != len(chain) - 1 or len(chain) < 2:
-            raise OptionError(
-                f"{len(self._layers)} layers with {len(self._edges)} edges are no chain: the network needs "
-                "one InputLayer, add_edge from each layer to the next, and one last layer."
-            )
-        if not isinstance(chain[0], InputLayer):
-            raise OptionError(f"the first layer is {chain[0]!r}; the network needs one InputLayer.")
-        return chain
-
-
 class TrainedDefinition(Definition):
     """A predictor that was trained elsewhere and stays what it is."""
 
-    def __init__(
-        self,
-        predictor: Any,
-        input_shape: Sequence[int],
-        *args: Any,
-        list_layers: Callable[[], list[Layer]] | None = None,
-    ) -> None:
+    def __init__(self, predictor: Any, input_shape: Sequence[int], *args: Any) -> None:
         super().__init__(*args)
-        self._predictor, self._input_shape, self._list_layers = predictor, input_shape, list_layers
+        self._predictor, self._input_shape = predictor, input_shape
 
     @property
-    def layers(self) -> Iterator[Layer]:
-        """From the first to the last; an `UnsupportedError` where they are others than OMLT's."""
-        if self._list_layers is None:
-            raise UnsupportedError("trees have no layers; the tree itself is what is solved.")
-        return iter(self._list_layers())
+    def layers(self) -> Iterator[Any]:
+        """An `UnsupportedError`: what is no network has none."""
+        raise UnsupportedError("trees have no layers; the tree itself is what is solved.")
 
     @property
     def predictor(self) -> Any:
@@ -185,18 +87,20 @@ class TrainedDefinition(Definition):
         """All axes of its input but an open one for samples, as OMLT counts them."""
         return self._input_shape
 
-    @property
-    def output_shape(self) -> Sequence[int] | None:
-        """Those of the last layer, where layers can be listed."""
-        try:
-            return tuple([*self.layers][-1].output_size)
-        except UnsupportedError:
-            return None
+    @cached_property
+    def output_shape(self) -> Sequence[int]:
+        """As many as the predictor gives."""
+        return answered_shape(self._predictor, self._input_shape)
 
     @property
     def n_inputs(self) -> int:
         """How many inputs there are."""
-        return len([*indices(self._input_shape)])
+        return int(np.prod(self._input_shape))
+
+    @property
+    def n_outputs(self) -> int:
+        """How many outputs there are."""
+        return int(np.prod(self.output_shape))
 
 
 class GradientBoostedTreeModel(TrainedDefinition):
@@ -212,8 +116,6 @@ class GradientBoostedTreeModel(TrainedDefinition):
 
 class LinearTreeDefinition(TrainedDefinition):
     """A tree with a linear model in each leaf, asked by its `predict`; or the summary of one."""
-
-    n_outputs = 1
 
     def __init__(
         self,
@@ -254,6 +156,12 @@ class LinearTreeDefinition(TrainedDefinition):
     def thresholds(self) -> dict[int, dict[Any, Any]]:
         """The same of the columns that are split: each split's threshold, least first."""
         return {0: self._nodes.thresholds}
+
+
+def answered_shape(predictor: Any, input_shape: Sequence[int]) -> tuple[int, ...]:
+    """As many outputs as the predictor gives, after a 0 where the inputs have it."""
+    count = int(as_predictor(predictor).predict(np.zeros((1, int(np.prod(input_shape))))).shape[1])
+    return (1, count) if len(input_shape) > 1 and input_shape[0] == 1 else (count,)
 
 
 def onnx_graph(model: Any) -> Graph:

@@ -2,78 +2,157 @@
 
 from __future__ import annotations
 
+import weakref
+from abc import ABC, abstractmethod
 from typing import Any
 
 from dovetail.compat.omlt.by_index import indices
 from dovetail.compat.omlt.definition import Definition
+from dovetail.compat.omlt.ways import Way
 from dovetail.core.errors import UnsupportedError
 
-NAMES = {
-    "neuralnet": (
-        "FullSpaceNNFormulation",
-        "FullSpaceSmoothNNFormulation",
-        "ReducedSpaceNNFormulation",
-        "ReducedSpaceSmoothNNFormulation",
-        "ReluBigMFormulation",
-        "ReluComplementarityFormulation",
-        "ReluPartitionFormulation",
-    ),
-    "gbt": ("GBTBigMFormulation",),
-    "linear_tree": ("LinearTreeGDPFormulation", "LinearTreeHybridBigMFormulation"),
-}
+NETWORKS = (
+    "FullSpaceNNFormulation",
+    "FullSpaceSmoothNNFormulation",
+    "ReluBigMFormulation",
+    "ReluComplementarityFormulation",
+    "ReducedSpaceNNFormulation",
+    "ReducedSpaceSmoothNNFormulation",
+    "ReluPartitionFormulation",
+)
 
-_OWN_FUNCTIONS = ("layer_constraints", "activation_constraints", "activation_functions")
-"""Options that would change what a network computes."""
+TRANSFORMATIONS = ("bigm", "hull", "mbigm", "custom")
+"""What OMLT calls the ways to write a disjunction of leaves out."""
 
 
-class Way:
-    """How OMLT writes an activation out; there are several for one and the same function."""
+class PyomoFormulation(ABC):
+    """What a block asks of a formulation: indices, and to fill the block.
 
-    def __init__(self, **options: Any) -> None:
-        """What is said of it says how to write it, too."""
+    One of your own derives from it and adds rows of Pyomo's to `self.block`, over its `inputs` and `outputs`.
+    """
+
+    def __init__(self) -> None:
+        self._held: Any = None
+
+    def _set_block(self, block: Any) -> None:
+        self._held = weakref.ref(block)
+
+    @property
+    def block(self) -> Any:
+        """The block that was built with it; None before."""
+        return None if self._held is None else self._held()
+
+    @property
+    @abstractmethod
+    def input_indexes(self) -> list[Any]:
+        """How the block's inputs are indexed."""
+
+    @property
+    @abstractmethod
+    def output_indexes(self) -> list[Any]:
+        """How its outputs are."""
+
+    @abstractmethod
+    def _build_formulation(self) -> None:
+        """Fill the block, which has its inputs and outputs."""
 
 
-ACTIVATIONS: dict[str, Any] = {
-    "ComplementarityReLUActivation": Way,
-    "bigm_relu_activation_constraint": Way(),
-    "linear_activation_constraint": Way(),
-    "sigmoid_activation_constraint": Way(),
-    "softplus_activation_constraint": Way(),
-    "tanh_activation_constraint": Way(),
-    "sigmoid_activation_function": Way(),
-    "softplus_activation_function": Way(),
-    "tanh_activation_function": Way(),
-}
-"""OMLT's own: each is the function that its name says, which the network computes."""
+class Formulation(PyomoFormulation):
+    """A definition on its way into a block."""
 
-
-class Formulation:
-    """A definition on its way into a block; what else is said of it says how to write it out."""
-
-    def __init__(self, network_structure: Definition, *ways: Any, **named_ways: Any) -> None:
-        if not isinstance(network_structure, Definition):
+    def __init__(self, definition: Definition) -> None:
+        super().__init__()
+        if not isinstance(definition, Definition):
             raise UnsupportedError(
-                f"{type(network_structure).__name__} is no network definition of dovetail.compat.omlt; load "
+                f"{type(definition).__name__} is no network definition of dovetail.compat.omlt; load "
                 "it with dovetail.compat.omlt.io."
             )
-        for option in _OWN_FUNCTIONS:
-            given = named_ways.get(option) or {}
-            if not all(isinstance(way, Way) for way in given.values()):
-                raise UnsupportedError(
-                    f"{option}= is not taken: the network is evaluated as it is. Give a network (ONNX, or "
-                    "torch by dovetail.add_predictor_constr) that computes it."
-                )
-        self.definition = network_structure
+        self.model_definition = definition
         _ = self.input_indexes  # layers that are no network are refused where they are passed
 
     @property
     def input_indexes(self) -> list[Any]:
         """How the block's inputs are indexed."""
-        return [*indices(self.definition.input_shape)]
+        return [*indices(self.model_definition.input_shape)]
+
+    @property
+    def output_indexes(self) -> list[Any]:
+        """How its outputs are."""
+        return [*indices(self.model_definition.output_shape)]
+
+    def _build_formulation(self) -> None:
+        self.block.tie(self.model_definition)
+
+
+class NetworkFormulation(Formulation):
+    """A network; what else is said of it says how to write it out."""
+
+    def __init__(
+        self,
+        network_structure: Definition,
+        layer_constraints: Any = None,
+        activation_constraints: Any = None,
+        *,
+        activation_functions: Any = None,
+        split_func: Any = None,
+    ) -> None:
+        super().__init__(network_structure)
+        own = {
+            "layer_constraints": layer_constraints,
+            "activation_constraints": activation_constraints,
+            "activation_functions": activation_functions,
+        }
+        for option, given in own.items():
+            if not all(isinstance(way, Way) for way in (given or {}).values()):
+                raise UnsupportedError(
+                    f"{option}= is not taken: the network is evaluated as it is. Give a network (ONNX, or "
+                    "torch by dovetail.add_predictor_constr) that computes it."
+                )
+
+
+class GBTBigMFormulation(Formulation):
+    """An ensemble of trees."""
+
+    def __init__(self, gbt_model: Definition) -> None:
+        super().__init__(gbt_model)
+
+
+class LinearTreeGDPFormulation(Formulation):
+    """A linear tree; its splits are where they are, whatever `epsilon` is."""
+
+    def __init__(self, lt_definition: Definition, transformation: str = "bigm", epsilon: float = 0.0) -> None:
+        super().__init__(lt_definition)
+        if transformation not in TRANSFORMATIONS:
+            raise UnknownTransformationError(
+                f"the transformation {transformation!r} is not known; give one of "
+                f"{', '.join(TRANSFORMATIONS)}, all of which mean the tree as it is."
+            )
+        self.transformation, self.epsilon = transformation, epsilon
+
+
+class LinearTreeHybridBigMFormulation(Formulation):
+    """The same without a choice."""
+
+    def __init__(self, lt_definition: Definition, epsilon: float = 0.0) -> None:
+        super().__init__(lt_definition)
+        self.epsilon = epsilon
+
+
+class UnknownTransformationError(UnsupportedError, NotImplementedError):
+    """Which OMLT's users catch as the built-in that OMLT raises."""
+
+
+def _network_formulations() -> dict[str, type[Formulation]]:
+    told = {"__doc__": NetworkFormulation.__doc__}
+    return {name: type(name, (NetworkFormulation,), told) for name in NETWORKS}
 
 
 FORMULATIONS: dict[str, dict[str, type[Formulation]]] = {
-    module: {name: type(name, (Formulation,), {"__doc__": "The network as it is."}) for name in names}
-    for module, names in NAMES.items()
+    "neuralnet": _network_formulations(),
+    "gbt": {"GBTBigMFormulation": GBTBigMFormulation},
+    "linear_tree": {
+        "LinearTreeGDPFormulation": LinearTreeGDPFormulation,
+        "LinearTreeHybridBigMFormulation": LinearTreeHybridBigMFormulation,
+    },
 }
 """By the module that OMLT has them in."""

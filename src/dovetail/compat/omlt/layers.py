@@ -127,7 +127,14 @@ class DenseLayer(Layer):
         self.biases = np.asarray(biases, dtype=np.float64)
 
     def before_activation(self) -> list[nn.Module]:
-        """A linear layer; one for each row where the inputs have several."""
-        linear = as_linear(self.weights.T, self.biases)
+        """A linear layer, the same for each row where the inputs have several; biases may differ by row."""
+        shared = self.biases.size == self.weights.shape[1]
+        linear = as_linear(self.weights.T, self.biases.ravel() if shared else np.zeros(self.weights.shape[1]))
         rows = int(np.prod(self.input_size)) // linear.in_features
-        return [linear] if rows == 1 else [nn.Unflatten(1, (rows, -1)), linear, nn.Flatten()]
+        over_rows: list[nn.Module] = (
+            [linear] if rows == 1 else [nn.Unflatten(1, (rows, -1)), linear, nn.Flatten()]
+        )
+        if shared:
+            return over_rows
+        offsets = np.broadcast_to(self.biases, self.output_size).ravel()
+        return [*over_rows, as_linear(np.eye(offsets.size), offsets)]

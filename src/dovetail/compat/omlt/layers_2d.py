@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,23 @@ class Layer2D(Layer):
         """How many layers of the picture it goes over at once."""
         raise NotImplementedError
 
+    def kernel_index_with_input_indexes(
+        self, out_d: int, out_r: int, out_c: int
+    ) -> Iterator[tuple[Any, Any]]:
+        """Each place in the kernel and the number of the picture under it, for one output of any depth."""
+        start = (0, out_r * self.strides[0], out_c * self.strides[1])
+        for place in np.ndindex(self.kernel_depth, *self.kernel_shape):
+            under = tuple(first + step for first, step in zip(start, place, strict=True))
+            if all(index < size for index, size in zip(under, self.input_size, strict=True)):
+                yield place, under  # else it stands out at the end
+
+    def get_input_index(self, out_index: Any, kernel_index: Any) -> tuple[int, ...]:
+        """The number of the picture that is under one place in the kernel, for one output."""
+        found = dict(self.kernel_index_with_input_indexes(*out_index)).get(tuple(kernel_index))
+        if found is None:
+            raise OptionError(f"{self!r}: nothing is under {kernel_index} of the kernel for {out_index}.")
+        return tuple(found)
+
     def before_activation(self) -> list[nn.Module]:
         """The kernel over a picture, and rows again."""
         return [nn.Unflatten(1, tuple(self.input_size)), self.kernel_module(), nn.Flatten()]
@@ -89,6 +107,11 @@ class ConvLayer2D(Layer2D):
     def kernel_depth(self) -> int:
         """How many layers of the picture it goes over at once."""
         return int(self.kernel.shape[1])
+
+    def kernel_with_input_indexes(self, out_d: int, out_r: int, out_c: int) -> Iterator[tuple[float, Any]]:
+        """Each weight of the kernel and the number of the picture under it, for one output."""
+        for place, under in self.kernel_index_with_input_indexes(out_d, out_r, out_c):
+            yield float(self.kernel[(out_d, *place)]), under
 
     def kernel_module(self) -> nn.Module:
         """A convolution; on the device that holds nothing first, so that no random numbers are drawn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,19 @@ from dovetail.core.errors import OptionError
 Numbers = Mapping[Any, float] | Iterable[float]
 
 
-class OffsetScaling:
+class ScalingInterface(ABC):
+    """What a block asks of a scaling; one of your own derives from it."""
+
+    @abstractmethod
+    def get_scaled_input_expressions(self, input_vars: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Inputs of the model as the network sees them."""
+
+    @abstractmethod
+    def get_unscaled_output_expressions(self, scaled_output_vars: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Outputs of the network as the model has them."""
+
+
+class OffsetScaling(ScalingInterface):
     """What a network was trained on: inputs and outputs shifted and divided; values by index or in a row."""
 
     def __init__(

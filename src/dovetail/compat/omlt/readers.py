@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.compat.omlt.by_index import by_index
-from dovetail.compat.omlt.definition import Bounds, TrainedDefinition, input_shape_of, onnx_graph
+from dovetail.compat.omlt.definition import Bounds, input_shape_of, onnx_graph
+from dovetail.compat.omlt.network import LoadedNetwork
 from dovetail.compat.omlt.trained_layers import keras_layers, onnx_layers
 
 
 def load_onnx_neural_network(
     onnx: Any, scaling_object: Any = None, input_bounds: Bounds | None = None
-) -> TrainedDefinition:
+) -> LoadedNetwork:
     """An ONNX model; the bounds are those of the network's own (scaled) inputs."""
     graph = onnx_graph(onnx)
     shape = input_shape_of(graph)
-    listed = partial(onnx_layers, graph, shape)
-    return TrainedDefinition(onnx, shape, scaling_object, input_bounds, list_layers=listed)
+    return LoadedNetwork(onnx, shape, partial(onnx_layers, graph, shape), scaling_object, input_bounds)
 
 
-def load_onnx_neural_network_with_bounds(filename: str | Path) -> TrainedDefinition:
+def load_onnx_neural_network_with_bounds(filename: str | Path) -> LoadedNetwork:
     """An ONNX file, and the bounds in the file beside it that `write_onnx_model_with_bounds` wrote."""
     beside = Path(f"{filename}.bounds.json")
     return load_onnx_neural_network(
@@ -35,11 +35,11 @@ def load_keras_sequential(
     scaling_object: Any = None,
     scaled_input_bounds: Bounds | None = None,
     unscaled_input_bounds: Bounds | None = None,
-) -> TrainedDefinition:
+) -> LoadedNetwork:
     """A Keras model, on its torch backend."""
     shape = tuple(int(size) for size in nn.input_shape[1:])
     bounds = scaled_input_bounds, unscaled_input_bounds
-    return TrainedDefinition(nn, shape, scaling_object, *bounds, list_layers=partial(keras_layers, nn, shape))
+    return LoadedNetwork(nn, shape, partial(keras_layers, nn, shape), scaling_object, *bounds)
 
 
 def write_onnx_model_with_bounds(

@@ -75,16 +75,27 @@ def _convolution(graph: Graph, node: Node, before: list[int]) -> Layer:
     if not plain or node.integer("group", 1) != 1 or kernel.ndim != 4:
         raise _not_listed(f"{node}, with pads, dilations or groups,")
     biases = _constant(graph, node, 2) if len(node.inputs) > 2 else None
-    size = [len(kernel), *steps(before, kernel.shape[2:], strides)]
-    return ConvLayer2D(before, size, strides, kernel, biases=biases)
+    picture = _picture(before)
+    size = [len(kernel), *steps(picture, kernel.shape[2:], strides)]
+    return ConvLayer2D(picture, size, strides, kernel, biases=biases)
 
 
 def _pooling(graph: Graph, node: Node, before: list[int]) -> Layer:
     shape, strides = node.integers("kernel_shape"), node.integers("strides", (1, 1))
+    picture = _picture(before)
+    if len(shape) == 3 and shape[0] == picture[0]:
+        shape = shape[
+            1:
+        ]  # a file that names the depth, too: OMLT lists it, though no runtime of ONNX's takes it
     if any(node.integers("pads", (0, 0, 0, 0))) or len(shape) != 2:
         raise _not_listed(f"{node}, with pads or other than two axes,")
-    size = [before[0], *steps(before, shape, strides, partial=bool(node.integer("ceil_mode", 0)))]
-    return PoolingLayer2D(before, size, strides, "max", shape, before[0])
+    size = [picture[0], *steps(picture, shape, strides, partial=bool(node.integer("ceil_mode", 0)))]
+    return PoolingLayer2D(picture, size, strides, "max", shape, picture[0])
+
+
+def _picture(size: list[int]) -> list[int]:
+    """Depth, rows and columns, without an axis of samples whose size the file has set to 1."""
+    return size[1:] if len(size) == 4 and size[0] == 1 else size
 
 
 _MAKERS: dict[str, Callable[[Graph, Node, list[int]], Layer]] = {

@@ -6,7 +6,8 @@
 
 Idea: trees are constant in cells, so that slopes say nothing and values everything; the exact profile gives
 those of all neighbours for the price of one. Advice: for hundreds of trees, where no MIP of them is solved.
-Weakness: one input at a time; integers outside the trees are left to a MIP in the cells; nothing is proved.
+Weakness: one input at a time; integers outside the trees are left to a MIP in the cells, or of the host alone
+while no point is known; nothing is proved.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from dovetail.analysis.tree_problem import TreeProblem, tree_problem
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
-from dovetail.core.mip import HAIR, TOLERANCE
+from dovetail.core.mip import HAIR, TOLERANCE, Mip
 from dovetail.core.options import require_count
 from dovetail.methods.cell_descent.cell_program import HELD, CellPoint
 from dovetail.methods.cell_descent.descent import Descent
@@ -32,6 +33,9 @@ RESTART = 20
 """Kicks of one local optimum that bring nothing, before another start is tried."""
 MIP_SECONDS, MIP_SHARE = 1.0, 0.1
 """The longest that integers are chosen by a MIP in the cells of one point, and the part of the time left."""
+HOST_SHARE = 0.5
+"""Of the time left, for the host's own MIP while no point is known: cells of integers that no MIP of a second
+can choose are no use (PySCIPOpt-ML's city manager, whose distances take HiGHS eight)."""
 NONE = "some predictor is no tree ensemble that can be read, or has inputs without a bound"
 
 
@@ -94,6 +98,8 @@ class CellSearch:
         self._settings = context.seed, context.threads
         self._best: CellPoint | None = None
         self._rounds = 0
+        self._host_seconds = 0.0
+        """The longest that the host's own MIP was given."""
 
     def round(self, kicks: int, context: SolveContext) -> float:
         """From one start, and so many kicks in a row that bring nothing; the best value met."""
@@ -127,6 +133,11 @@ class CellSearch:
         trees, number = self.trees, self._rounds
         self._rounds += 1
         known = context.incumbent.x
+        if number >= 1 and known is None and np.any(trees.host.integer):
+            x = self._cheapest_whole(context)
+            if x is not None:
+                context.incumbent.offer(x, "host")
+                return trees.cells.of_point(x)
         if number == 0 and (context.start.x is not None or known is not None):
             return trees.cells.of_point(known if known is not None else np.asarray(context.start.x))
         if number <= 1:
@@ -142,15 +153,25 @@ class CellSearch:
 
     def _cheapest(self, context: SolveContext) -> FloatArray | None:
         """The relaxed host's best point, outputs free of cost."""
-        host = self.trees.host
+        return self._cheapest_of(self.trees.host.relaxed(), context, context.budget)
+
+    def _cheapest_whole(self, context: SolveContext) -> FloatArray | None:
+        """The same with integers whole; asked again only with twice the time, since it failed with less."""
+        seconds = HOST_SHARE * context.budget.left
+        if seconds < 2.0 * self._host_seconds:
+            return None
+        self._host_seconds = seconds
+        with context.stopwatch.measure("engine"):
+            return self._cheapest_of(self.trees.host, context, context.budget.part(seconds))
+
+    def _cheapest_of(self, host: Mip, context: SolveContext, budget: Budget) -> FloatArray | None:
         cost = host.cost.copy()
         cost[context.problem.outputs] = 0.0
         nothing = np.empty(0, dtype=np.int64)
         seed, threads = self._settings
         try:
-            relaxed = host.relaxed()
-            session = engine_for("highs", relaxed, nothing).load(relaxed, nothing, seed=seed, threads=threads)
-            return session.solve(Quadratic.linear(cost), budget=context.budget).x
+            session = engine_for("highs", host, nothing).load(host, nothing, seed=seed, threads=threads)
+            return session.solve(Quadratic.linear(cost), budget=budget).x
         except EngineError:
             return None
 
