@@ -1,7 +1,7 @@
 """The comparison of tree ensembles: an instance that both sides solve comes out the same."""
 
 import pytest
-from benchmarks.trees import Asked, answered
+from benchmarks.tree_runs import Asked, answered
 
 
 def test_both_sides_say_the_same():
