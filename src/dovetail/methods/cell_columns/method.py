@@ -228,10 +228,17 @@ class _Run:
         return priced.status
 
     def _leave_out(self) -> None:
-        """A bound at the prices (weak duality); and boxes that nothing better than the best point uses."""
-        keys = [frontier.keys(self._prices) for frontier in self.frontiers]
+        """Boxes that nothing better than the best point uses, by any prices: where no row is scarce for the
+        LP, those of the choice that fills rows least still tell what does not fit."""
+        self._leave_out_at(self._prices)
+        if self._guide is not self._prices and not self._lacks_boxes:
+            self._leave_out_at(self._guide)
+
+    def _leave_out_at(self, prices: FloatArray) -> None:
+        """By weak duality, which is a bound, too."""
+        keys = [frontier.keys(prices) for frontier in self.frontiers]
         constant = lagrangian_constant(
-            self._host, *self._coupling, self._prices, self._parts.shared, self._box, self._size
+            self._host, *self._coupling, prices, self._parts.shared, self._box, self._size
         )
         terms = np.array([constant, *(key.min() for key in keys)])
         bound = float(terms.sum() - 8.0 * UNIT * terms.size * np.abs(terms).sum())
