@@ -79,10 +79,10 @@ def _value(
 
 def _reduced_costs(mip: Mip, cost: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Limits of cost - A'y: sums of n products are off by at most n roundings of their sizes."""
-    transposed = sp.csr_array(mip.A.T)
-    reduced = cost - transposed @ y
-    entries = np.diff(transposed.indptr) + 2
-    noise = 2.0 * UNIT * entries * (np.abs(cost) + abs(transposed) @ np.abs(y))
+    turned, sizes = mip.turned
+    reduced = cost - turned @ y
+    entries = np.diff(turned.indptr) + 2
+    noise = 2.0 * UNIT * entries * (np.abs(cost) + sizes @ np.abs(y))
     return reduced - noise, reduced + noise
 
 
