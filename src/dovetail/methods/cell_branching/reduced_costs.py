@@ -18,8 +18,8 @@ SAFE = 1e-9
 off by."""
 
 
-def tighten_cells(cells: InputCells, node: Node, reduced: FloatArray, noise: FloatArray, room: float) -> None:
-    """Leave out cells in which every point costs more than the bound of the box and `room`; in place.
+def tighten_cells(cells: InputCells, node: Node, reduced: FloatArray, noise: FloatArray, room: float) -> bool:
+    """Leave out cells in which every point costs more than the bound of the box and `room`; whether any was.
 
     `noise` (columns,) are the sizes of what reduced costs are the sums of.
     """
