@@ -5,7 +5,9 @@ from scipy.optimize import linprog
 
 from dovetail.analysis.input_cells import InputCells
 from dovetail.methods.cell_branching.node import Node
-from dovetail.methods.cell_branching.reduced_costs import tighten_cells
+from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
+
+NONE = np.empty(0, dtype=np.int64)
 
 
 def test_what_is_left_out_costs_more():
@@ -23,7 +25,7 @@ def test_what_is_left_out_costs_more():
         reduced, noise = cost - multipliers @ A, np.abs(cost) + np.abs(multipliers) @ np.abs(A)
         node = Node(answer.fun, 0, np.zeros(3, dtype=np.int64), cells.counts - 1, lower, upper)
         room = rng.uniform(0.0, 2.0)
-        tighten_cells(cells, node, reduced, noise, room)
+        tighten(cells, NONE, node, Prices(reduced, noise, room))
         for k in range(3):
             for cell in range(cells.counts[k]):
                 bounds = np.column_stack([lower, upper])
@@ -40,9 +42,9 @@ def test_without_a_best_point_nothing_is_left_out():
         np.arange(1), [np.array([0.0])], np.array([-1.0]), np.array([1.0]), np.array([False])
     )
     node = Node(0.0, 0, np.array([0]), np.array([1]), np.array([-1.0]), np.array([1.0]))
-    tighten_cells(cells, node, np.array([1.0]), np.array([1.0]), np.inf)
+    tighten(cells, NONE, node, Prices(np.array([1.0]), np.array([1.0]), np.inf))
     assert (node.low[0], node.high[0]) == (0, 1)
-    tighten_cells(cells, node, np.array([1.0]), np.array([1.0]), 0.5)
+    tighten(cells, NONE, node, Prices(np.array([1.0]), np.array([1.0]), 0.5))
     assert (node.low[0], node.high[0]) == (0, 0)
 
 
@@ -51,5 +53,5 @@ def test_a_price_that_is_rounding_says_nothing():
         np.arange(1), [np.array([0.0])], np.array([-1.0]), np.array([1.0]), np.array([False])
     )
     node = Node(0.0, 0, np.array([0]), np.array([1]), np.array([-1.0]), np.array([1.0]))
-    tighten_cells(cells, node, np.array([1e-12]), np.array([1.0]), 1e-15)
+    tighten(cells, NONE, node, Prices(np.array([1e-12]), np.array([1.0]), 1e-15))
     assert (node.low[0], node.high[0]) == (0, 1)

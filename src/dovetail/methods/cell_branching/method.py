@@ -26,7 +26,7 @@ from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.cell_branching.node import Node
 from dovetail.methods.cell_branching.ranges import OutputRanges
-from dovetail.methods.cell_branching.reduced_costs import tighten_cells
+from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
 from dovetail.methods.cell_branching.splitting import split_of, widest
 from dovetail.methods.cell_descent.method import NONE, CellSearch, cell_search
 from dovetail.run.budget import StopReason
@@ -170,7 +170,8 @@ class _Tree:
         else:
             reduced = self._trees.host.cost - self._columns @ answer.multipliers
             noise = np.abs(self._trees.host.cost) + self._sizes @ np.abs(answer.multipliers)
-            smaller = tighten_cells(self._trees.cells, node, reduced, noise, self._target - answer.bound)
+            prices = Prices(reduced, noise, self._target - answer.bound)
+            smaller = tighten(self._trees.cells, self._ranges.sums, node, prices)
             node.split = split_of(self._trees, node, answer.x, reduced)
             if smaller and node.split is None:  # what it is closed on has to be what its last cells say
                 self._ranges.tighten([node], [None])
