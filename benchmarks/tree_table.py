@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.tree_runs import Answer, Asked, Steps
 from dovetail.experiments.table import NOTHING, Table
+from dovetail.report.gains import relative_gap
 from dovetail.run.record import number, sayable
 
 MOMENTS = (5.0, 30.0, 60.0)
@@ -98,6 +99,59 @@ def table(runs: Runs) -> Table:
     return shown
 
 
+def summary(runs: Runs) -> Table:
+    """One row for each size: medians over seeds, ours / SCIP's, and how many seeds they are of."""
+    shown = Table(
+        "trees_summary",
+        "Tree ensembles, over seeds",
+        ["instance", "first point s", "within 1 % s", "proved s", "gap at the end", "behind SCIP"],
+        reading="Ours / SCIP's: medians over the seeds that have one, and of how many seeds (in brackets).",
+    )
+    sizes = dict.fromkeys((asked.family, asked.trees, asked.depth) for asked in sorted(runs, key=_order))
+    for size in sizes:
+        pairs = _pairs({one: answer for one, answer in runs.items() if one.instance[:3] == size})
+        cells = [
+            " / ".join(_median([figure(answer, best) for answer, best in side], tell) for side in pairs)
+            for figure, tell in (
+                (lambda answer, _: answer.points[0][0] if answer.points else math.nan, "{:.1f}"),
+                (_near, "{:.1f}"),
+                (lambda answer, _: answer.seconds if answer.proved else math.nan, "{:.1f}"),
+                (lambda answer, _: relative_gap(answer.objective, answer.bound), "{:.2%}"),
+            )
+        ]
+        late = sum(bool(behind(ours, theirs)) for (ours, _), (theirs, _) in zip(*pairs, strict=True))
+        shown.rows.append(
+            [f"{size[0]}, {size[1]} trees of depth {size[2]}", *cells, f"{late} of {len(pairs[0])}"]
+        )
+    return shown
+
+
+def _order(asked: Asked) -> tuple[str, int, int, int]:
+    return asked.instance
+
+
+def _pairs(runs: Runs) -> tuple[list[tuple[Answer, float]], list[tuple[Answer, float]]]:
+    """Ours and the peer's of all seeds that both have, each with the best that either found."""
+    ours, theirs = list[tuple[Answer, float]](), list[tuple[Answer, float]]()
+    for instance in sorted({asked.instance for asked in runs}):
+        sides = {one.solve_seed is None: answer for one, answer in runs.items() if one.instance == instance}
+        if len(sides) == 2:
+            best = _best(sides.values())
+            ours.append((sides[False], best))
+            theirs.append((sides[True], best))
+    return ours, theirs
+
+
+def _near(answer: Answer, best: float) -> float:
+    sign = 1.0 if answer.sense == "min" else -1.0
+    return seconds_to(answer.points, sign, best + sign * NEAR * abs(best))
+
+
+def _median(values: list[float], tell: str) -> str:
+    known = [value for value in values if math.isfinite(value) and value < NO_BOUND]
+    return f"{tell.format(float(np.median(known)))} ({len(known)})" if known else NOTHING
+
+
 def _best(answers: Iterable[Answer]) -> float:
     found = [answer.objective for answer in answers if not math.isnan(answer.objective)]
     maximised = any(answer.sense == "max" for answer in answers)
@@ -105,8 +159,6 @@ def _best(answers: Iterable[Answer]) -> float:
 
 
 def _row(asked: Asked, answer: Answer, best: float, late: list[float]) -> list[str]:
-    sign = 1.0 if answer.sense == "min" else -1.0
-    near = best + sign * NEAR * abs(best)
     first = answer.points[0][0] if answer.points else math.nan
     notes = [answer.note] if answer.note else []
     notes += [f"behind at {', '.join(f'{moment:g}' for moment in late)} s"] if late else []
@@ -114,7 +166,7 @@ def _row(asked: Asked, answer: Answer, best: float, late: list[float]) -> list[s
         f"{asked.family} {asked.trees}x{asked.depth}, seed {asked.seed}",
         "SCIP" if asked.solve_seed is None else f"auto, seed {asked.solve_seed}",
         _said(first),
-        _said(seconds_to(answer.points, sign, near)),
+        _said(_near(answer, best)),
         _said(answer.seconds if answer.proved else math.nan),
         *(_said(value_at(answer.points, moment), 7) for moment in MOMENTS),
         _said(answer.bound, 6),

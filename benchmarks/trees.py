@@ -20,7 +20,7 @@ from rich.console import Console
 
 from benchmarks.parallel import ended
 from benchmarks.tree_runs import Answer, Asked, answered
-from benchmarks.tree_table import Runs, read, table, written
+from benchmarks.tree_table import Runs, read, summary, table, written
 
 GRID = (
     *(f"{family}:{size}" for size in ("500x8", "300x7", "100x8", "30x8") for family in ("plant", "diet")),
@@ -74,7 +74,8 @@ def main() -> None:
     parser.add_argument("--table", type=Path, help="run nothing: the table of such a file, as Markdown")
     options = parser.parse_args()
     if options.table is not None:
-        print(table(read(options.table)).markdown(level=1))
+        runs = read(options.table)
+        print(table(runs).markdown(level=1), summary(runs).markdown(), sep="\n")
         return
     names = [*options.instances, *(GRID if options.grid else [])]
     asked = asked_for(names, options.seeds, options.seconds, options.solve_seeds, not options.no_peer)
