@@ -51,7 +51,7 @@ class LeafBounds:
         """
         parts = [
             self._left(reach[few], low[few], high[few], lower[few], upper[few])
-            for few in some_at_a_time(len(reach), self._boxes.leaf.size + self._boxes.value.size)
+            for few in some_at_a_time(max(len(reach), 1), self._boxes.leaf.size + self._boxes.value.size)
         ]
         leaves, lows, highs = (np.concatenate(part) for part in zip(*parts, strict=True))
         return leaves, lows, highs
