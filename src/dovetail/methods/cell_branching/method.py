@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_problem
+from dovetail.bounds.dual_value import usable
 from dovetail.bounds.safe_lp import LpAnswer, SafeLp
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
@@ -168,11 +169,9 @@ class _Tree:
         if answer.x is None or answer.multipliers is None:
             node.split = widest(self._trees, node)
         else:
-            reduced = self._trees.host.cost - self._columns @ answer.multipliers
-            noise = np.abs(self._trees.host.cost) + self._sizes @ np.abs(answer.multipliers)
-            prices = Prices(reduced, noise, self._target - answer.bound)
+            prices = self._prices(node, answer.bound, answer.multipliers)
             smaller = tighten(self._trees.cells, self._ranges.sums, node, prices)
-            node.split = split_of(self._trees, node, answer.x, reduced)
+            node.split = split_of(self._trees, node, answer.x, prices.reduced)
             if smaller and node.split is None:  # what it is closed on has to be what its last cells say
                 self._ranges.tighten([node], [None])
                 self._look_at([node])
@@ -180,6 +179,14 @@ class _Tree:
             self._points(node, answer.x)
         if node.bound < self._target:
             self._keep(node)
+
+    def _prices(self, node: Node, bound: float, multipliers: FloatArray) -> Prices:
+        """Of a box's LP; where a column has no end, other multipliers may have proved its bound: nothing is cut."""
+        y = usable(self._trees.host, multipliers)
+        cost = self._trees.host.cost
+        ends = np.all(np.isfinite(node.lower) & np.isfinite(node.upper))
+        room = self._target - bound if ends else math.inf
+        return Prices(cost - self._columns @ y, np.abs(cost) + self._sizes @ np.abs(y), room)
 
     def _keep(self, node: Node) -> None:
         node.reach.clear()
