@@ -181,7 +181,7 @@ class _Tree:
             self._keep(node)
 
     def _prices(self, node: Node, bound: float, multipliers: FloatArray) -> Prices:
-        """Of a box's LP; where a column has no end, other multipliers may have proved its bound: nothing is cut."""
+        """Of a box's LP. Where a column has no end, others may have proved the bound: nothing is cut."""
         y = usable(self._trees.host, multipliers)
         cost = self._trees.host.cost
         ends = np.all(np.isfinite(node.lower) & np.isfinite(node.upper))
