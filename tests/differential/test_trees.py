@@ -7,6 +7,7 @@ that a hundred random points do not solve.
 import warnings
 
 import numpy as np
+import pytest
 
 import dovetail as dt
 from tests.conftest import FULL
@@ -125,6 +126,7 @@ def solved_by_chance(problem, best, room):
     return False
 
 
+@pytest.mark.timeout(7200)
 def test_no_status_or_bound_is_wrong_and_optima_are_found(record_property):
     hard = found = proved = 0
     for seed in range(COUNT):

@@ -48,8 +48,9 @@ def names_of(**facts):
             [
                 "cell descent",
                 "first cell branching",
-                "cell windows",
+                "first cell windows",
                 "cell branching",
+                "cell windows",
                 "split MIP",
                 "last cell descent",
             ],

@@ -11,10 +11,11 @@ looked for a margin above the cut, where engines' tolerances do not matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 MARGIN = 1e-7
 """Of points above a cut, relative to max(1, |cut|), but no more than half a cell: a hundred times what
@@ -72,11 +73,25 @@ class InputCells:
 
     def of_point(self, x: FloatArray) -> IntArray:
         """(J,) the cell of each column at a point of the problem."""
-        found = np.empty(self.columns.size, dtype=np.int64)
-        for k, j in enumerate(self.columns):
-            ends = self.high[self.first[k] : self.first[k + 1] - 1]
-            found[k] = np.searchsorted(ends, x[j], side="left")
-        return found
+        return np.minimum(self.first_up_to(x[self.columns]), self.counts - 1)
+
+    def first_up_to(self, values: FloatArray) -> IntArray:
+        """(J,) the first cell of each column that does not end below a value: how many do."""
+        return self._count(self.high < values[self._owner])
+
+    def last_from(self, values: FloatArray) -> IntArray:
+        """(J,) the last cell of each column that does not begin, closed, above a value."""
+        return self._count(self.low <= values[self._owner]) - 1
+
+    def _count(self, which: BoolArray) -> IntArray:
+        if self.columns.size == 0:
+            return np.zeros(0, dtype=np.int64)
+        return np.add.reduceat(which, self.first[:-1], dtype=np.int64)
+
+    @cached_property
+    def _owner(self) -> IntArray:
+        """(cells,) the place of each one's column."""
+        return np.repeat(np.arange(self.columns.size), self.counts)
 
     def moved_into(self, x: FloatArray, cells: IntArray) -> FloatArray:
         """A point of the problem with its inputs in these cells, where points may be."""

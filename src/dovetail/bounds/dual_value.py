@@ -38,7 +38,7 @@ def dual_value(
     """The best bound on cost'x + offset that `y`, or `y` rounded, proves for x between these bounds."""
     if not np.all(np.isfinite(y)):
         return -math.inf
-    y = _usable(mip, y)
+    y = usable(mip, y)
     value = _value(mip, cost, offset, y, lower, upper)
     if value == -math.inf:
         value = corrected_value(mip, cost, offset, y, lower, upper)
@@ -55,7 +55,7 @@ def _rounded(y: FloatArray, digits: float) -> FloatArray:
     return np.asarray(np.round(y / step) * step)
 
 
-def _usable(mip: Mip, y: FloatArray) -> FloatArray:
+def usable(mip: Mip, y: FloatArray) -> FloatArray:
     """Multipliers of limits that are not there are dropped."""
     missing = ((y > 0) & np.isneginf(mip.row_lower)) | ((y < 0) & np.isposinf(mip.row_upper))
     return np.where(missing, 0.0, y)
@@ -79,10 +79,10 @@ def _value(
 
 def _reduced_costs(mip: Mip, cost: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Limits of cost - A'y: sums of n products are off by at most n roundings of their sizes."""
-    transposed = sp.csr_array(mip.A.T)
-    reduced = cost - transposed @ y
-    entries = np.diff(transposed.indptr) + 2
-    noise = 2.0 * UNIT * entries * (np.abs(cost) + abs(transposed) @ np.abs(y))
+    turned, sizes = mip.turned
+    reduced = cost - turned @ y
+    entries = np.diff(turned.indptr) + 2
+    noise = 2.0 * UNIT * entries * (np.abs(cost) + sizes @ np.abs(y))
     return reduced - noise, reduced + noise
 
 

@@ -216,6 +216,12 @@ class Mip:
         return resolve(what, references, self.n_columns, lambda: self._index)
 
     @cached_property
+    def turned(self) -> tuple[sp.csr_array, sp.csr_array]:
+        """A' and the sizes of its entries, made once: bounds from multipliers ask for them often."""
+        turned = sp.csr_array(self.A.T)
+        return turned, sp.csr_array(abs(turned))
+
+    @cached_property
     def _index(self) -> dict[str, int] | None:
         """Columns by name, if they have names."""
         return None if self.names is None else {name: j for j, name in enumerate(self.names)}

@@ -61,13 +61,20 @@ class CellWindows:
         trees = context.once(tree_problem)
         if trees is None or not all(map(writable, trees.samples)):
             return MethodOutcome(StopReason.STALLED, 0, f"cell windows: {NONE}")
-        run, progress = _Run(context, trees), Progress(context, self.rounds, self.patience)
+        run, progress = context.once(_run), Progress(context, self.rounds, self.patience)
         while context.incumbent.x is not None:
-            value = run.window(context.incumbent.x)
+            value = run.window(context.incumbent.x, context)
             outcome = progress.record(value, context.incumbent.objective)
             if outcome is not None:
                 return outcome
         return MethodOutcome(StopReason.STALLED, 0, "cell windows: there is no point to begin with")
+
+
+def _run(context: SolveContext) -> _Run:
+    """That of a solve: a phase that was cut short goes on with windows of the size it had come to."""
+    trees = context.once(tree_problem)
+    assert trees is not None
+    return _Run(context, trees)
 
 
 class _Run:
@@ -79,9 +86,9 @@ class _Run:
         self._movable = np.flatnonzero(trees.cells.counts > 1)
         self._free = float(FIRST_FREE)
 
-    def window(self, x: FloatArray) -> float:
+    def window(self, x: FloatArray, context: SolveContext) -> float:
         """The best point in one window, in minimisation form; infinity where none is better."""
-        context, problem = self._context, self._context.problem
+        self._context, problem = context, context.problem
         count = min(self._movable.size, round(self._free))
         box = self._box(x, self._rng.choice(self._movable, count, replace=False))
         ensembles = context.once(tree_ensembles)

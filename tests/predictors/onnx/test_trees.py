@@ -5,6 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import dovetail as dt
 from dovetail.core.errors import DovetailError
 from dovetail.core.predictor import as_predictor
 from dovetail.predictors.trees.agreement import probe_rows
@@ -77,7 +78,17 @@ def classifier(rng, classes, ids, **attributes):
 
 RNG = np.random.default_rng(0)
 MODELS = {
-    **{mode: regressor(RNG, mode=mode) for mode in ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT")},
+    **{
+        mode: regressor(RNG, mode=mode)
+        for mode in (
+            "BRANCH_LEQ",
+            "BRANCH_LT",
+            "BRANCH_GTE",
+            "BRANCH_GT",
+            "BRANCH_EQ",
+            "BRANCH_NEQ",
+        )
+    },
     "average": regressor(RNG, mode="BRANCH_LEQ", aggregate_function="AVERAGE", post_transform="NONE"),
     "three classes": classifier(RNG, 3, (0, 1, 2), post_transform="SOFTMAX"),
     "two classes": classifier(RNG, 2, (0, 1)),
@@ -129,14 +140,99 @@ def test_the_newer_operator():
     assert np.array_equal(predictor.predict(rows), session_answer(model, rows))
 
 
+def newer(modes, splits, members=None, element=TensorProto.FLOAT):
+    """One tree: a chain of splits over the three features in turn, then a tree of one leaf."""
+    count = len(modes)
+    attributes = {} if members is None else {
+        "membership_values": helper.make_tensor("b", element, [len(members)], members)
+    }  # fmt: skip
+    node = helper.make_node(
+        "TreeEnsemble", ["X"], ["Y"], domain="ai.onnx.ml", n_targets=1, aggregate_function=1,
+        post_transform=0, tree_roots=[0, count],
+        nodes_featureids=[*(k % 3 for k in range(count)), 0],
+        nodes_truenodeids=[*range(count), count + 1],
+        nodes_trueleafs=[1] * count + [1],
+        nodes_falsenodeids=[*range(1, count), count, count + 1],
+        nodes_falseleafs=[0] * (count - 1) + [1, 1],
+        nodes_splits=helper.make_tensor("s", element, [count + 1], [*splits, 0.0]),
+        nodes_modes=helper.make_tensor("m", TensorProto.UINT8, [count + 1], [*modes, 0]),
+        leaf_targetids=[0] * (count + 2),
+        leaf_weights=helper.make_tensor("w", element, [count + 2], [2.0**k for k in range(count + 2)]),
+        **attributes,
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [node],
+        "trees",
+        [helper.make_tensor_value_info("X", element, [None, 3])],
+        [helper.make_tensor_value_info("Y", element, [None, 1])],
+    )
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 5)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+def written_down(modes, splits, sets, X, dtype):
+    """What `newer` says, by the words of the operator's documentation."""
+    answer, open_rows = np.zeros(len(X)), np.ones(len(X), dtype=bool)
+    for k, (mode, split) in enumerate(zip(modes, splits, strict=True)):
+        x = X[:, k % 3].astype(dtype)
+        split = dtype(split)
+        true = [x <= split, x < split, x >= split, x > split, x == split, x != split,
+                np.isin(x, np.array(sets.get(k, ()), dtype=dtype))][mode]  # fmt: skip
+        answer[open_rows & true] = 2.0**k
+        open_rows &= ~true
+    answer[open_rows] = 2.0 ** len(modes)
+    return answer + 2.0 ** (len(modes) + 1)
+
+
+@pytest.mark.parametrize(
+    ("element", "dtype"), [(TensorProto.FLOAT, np.float32), (TensorProto.DOUBLE, np.float64)]
+)
+def test_splits_by_numbers_and_sets_of_them(element, dtype):
+    """Beside thresholds, in one tree; on every such number and one float64 to each side."""
+    modes, splits = [4, 6, 0, 6, 5, 6], [1.0, np.nan, 0.1, np.nan, 0.0, np.nan]
+    sets = {1: [2.0, 0.1, 3.0], 3: [-1.5], 5: [0.0, 4.0]}
+    members = [number for k in sorted(sets) for number in [*sets[k], np.nan]]
+    for listed in (members, members[:-1]):  # with and without a NaN after the last set
+        ensemble = as_predictor(newer(modes, splits, listed, element)).trees()
+        rows = np.concatenate([*probe_rows(ensemble, np.random.default_rng(1))])
+        whole = np.random.default_rng(2).integers(-2, 6, (300, 3)).astype(float)
+        X = np.concatenate([rows, whole])
+        assert np.array_equal(ensemble.values(X)[:, 0], written_down(modes, splits, sets, X, dtype))
+
+
+def test_sets_of_numbers_as_the_runtime_has_them():
+    """The runtime takes one mode for a tree, and whole numbers as members."""
+    sets = {0: [1.0, 3.0], 1: [2.0], 2: [1.0, 2.0, 5.0]}
+    members = [number for k in sorted(sets) for number in [*sets[k], np.nan]]
+    model = newer([6, 6, 6], [0.0, 0.0, 0.0], members)
+    X = np.random.default_rng(0).integers(0, 7, (200, 3)).astype(float)
+    assert np.array_equal(as_predictor(model).predict(X), session_answer(model, X))
+
+
+def test_an_optimum_at_a_number_that_is_asked_for():
+    """A continuous column, and one point of it that pays."""
+    model = newer([4, 4], [1.25, 2.0])  # the first feature is 1.25: 1; else the second is 2: 2; else 4; and 8
+    problem = dt.Problem(dt.Mip([0.0, 0.0, 0.0, 1.0], lower=[0, 0, 0, -9], upper=[3, 3, 3, 99]))
+    problem.add_predictor(model, [0, 1, 2], [3])
+    result = dt.solve(problem, time_limit=20.0, log=False)
+    assert result.status == "optimal" and result.x[0] == 1.25 and result.objective == 9.0
+
+
+def test_sets_that_do_not_fit_the_splits_are_refused():
+    with pytest.raises(DovetailError, match="3 sets of members for 1 splits"):
+        as_predictor(newer([6], [0.0], [1.0, np.nan, 2.0, np.nan, 3.0, np.nan]))
+    with pytest.raises(DovetailError, match="infinite"):
+        as_predictor(newer([4], [np.inf]))
+
+
 def test_a_file_is_read_as_trees(tmp_path):
     onnx.save(MODELS["BRANCH_LEQ"], tmp_path / "trees.onnx")
     assert as_predictor(tmp_path / "trees.onnx").trees().trees == 3
 
 
 def test_other_splits_and_sums_are_refused_by_name():
-    with pytest.raises(DovetailError, match="BRANCH_EQ"):
-        as_predictor(regressor(np.random.default_rng(0), mode="BRANCH_EQ"))
+    with pytest.raises(DovetailError, match="BRANCH_MEMBER"):  # the older operator has no sets
+        as_predictor(regressor(np.random.default_rng(0), mode="BRANCH_MEMBER"))
     with pytest.raises(DovetailError, match="MAX"):
         as_predictor(regressor(np.random.default_rng(0), mode="BRANCH_LEQ", aggregate_function="MAX"))
 

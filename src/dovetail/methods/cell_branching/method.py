@@ -4,6 +4,7 @@
             of each tree the least and the largest leaf that a half can reach: a range of every output
             the host's plain LP, inputs in the half, outputs in their ranges: a bound, by its multipliers
             where the LP's outputs are what the trees say at its point, the half is closed
+            cells that its reduced costs put beyond the best point are left out of it
 
 Idea: a box of cells is a bound on every tree at once, for the price of a look at its leaves (Veritas), and
 the host's LP says what that is worth. Weakness: boxes are many where many inputs matter, or many samples.
@@ -18,14 +19,15 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_problem
+from dovetail.bounds.dual_value import usable
 from dovetail.bounds.safe_lp import LpAnswer, SafeLp
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.cell_branching.node import Node
 from dovetail.methods.cell_branching.ranges import OutputRanges
+from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
 from dovetail.methods.cell_branching.splitting import split_of, widest
 from dovetail.methods.cell_descent.method import NONE, CellSearch, cell_search
 from dovetail.run.budget import StopReason
@@ -38,8 +40,9 @@ BATCH = 32
 """Boxes that are cut together: larger batches waste boxes that the first ones would have made needless."""
 HALF = 0.5
 """Of the gap that counts as closed: boxes are closed within it, so that what is proved in the end is."""
-DESCENTS = 128
-"""Boxes between two descents from a box's point, at least; one takes about as long, or twice."""
+DESCENTS = 256
+"""Boxes between two descents from a box's point, at least, and twice as many after one that found nothing:
+one takes about as long as so many boxes, or twice."""
 MOST_BOXES = 500_000
 """Open boxes: beyond that memory is short and the end is not near."""
 REPORT = 0.5
@@ -83,7 +86,7 @@ class _Tree:
     def __init__(self, context: SolveContext, trees: TreeProblem, search: CellSearch) -> None:
         self._context, self._trees, self._search = context, trees, search
         self._lp = SafeLp(trees.host, seed=context.seed, threads=context.threads)
-        self._columns = sp.csr_array(trees.host.A.T)
+        self._columns, self._sizes = trees.host.turned
         self._ranges = OutputRanges(trees)
         self._closed = math.inf
         """The least bound of boxes that were closed on their own bound."""
@@ -91,7 +94,7 @@ class _Tree:
         self._number = 0
         self.boxes = 0
         self._reported = time.perf_counter()
-        self._next_descent = 1
+        self._next_descent, self._wait = 1, DESCENTS
         host, counts = trees.host, trees.cells.counts
         nothing = np.zeros(counts.size, dtype=np.int64)
         root = Node(-math.inf, 0, nothing, counts - 1, host.lower.copy(), host.upper.copy())
@@ -136,12 +139,14 @@ class _Tree:
 
     def _branch(self, batch: list[Node]) -> None:
         """Both halves of each box; where an integer was cut, outputs are as they were."""
-        halves = [half for node in batch for half in node.halves()]
-        cut = [node.split for node in batch for _ in range(2)]
-        changed = [
-            (half, split.place) for half, split in zip(halves, cut, strict=True) if split and split.by_cells
-        ]
-        self._ranges.tighten([half for half, _ in changed], [place for _, place in changed])
+        halves, changed, places = list[Node](), list[Node](), list[int]()
+        for node in batch:
+            assert node.split is not None
+            new = [half for half in node.halves() if not half.empty]
+            halves += new
+            changed += new if node.split.by_cells else []
+            places += [node.split.place] * len(new) if node.split.by_cells else []
+        self._ranges.tighten(changed, places)
         self._look_at(halves)
 
     def _look_at(self, nodes: list[Node]) -> None:
@@ -164,11 +169,24 @@ class _Tree:
         if answer.x is None or answer.multipliers is None:
             node.split = widest(self._trees, node)
         else:
-            reduced = self._trees.host.cost - self._columns @ answer.multipliers
-            node.split = split_of(self._trees, node, answer.x, reduced)
+            prices = self._prices(node, answer.bound, answer.multipliers)
+            smaller = tighten(self._trees.cells, self._ranges.sums, node, prices)
+            node.split = split_of(self._trees, node, answer.x, prices.reduced)
+            if smaller and node.split is None:  # what it is closed on has to be what its last cells say
+                self._ranges.tighten([node], [None])
+                self._look_at([node])
+                return
             self._points(node, answer.x)
         if node.bound < self._target:
             self._keep(node)
+
+    def _prices(self, node: Node, bound: float, multipliers: FloatArray) -> Prices:
+        """Of a box's LP. Where a column has no end, others may have proved the bound: nothing is cut."""
+        y = usable(self._trees.host, multipliers)
+        cost = self._trees.host.cost
+        ends = np.all(np.isfinite(node.lower) & np.isfinite(node.upper))
+        room = self._target - bound if ends else math.inf
+        return Prices(cost - self._columns @ y, np.abs(cost) + self._sizes @ np.abs(y), room)
 
     def _keep(self, node: Node) -> None:
         node.reach.clear()
@@ -195,10 +213,11 @@ class _Tree:
             return
         cells = self._trees.cells
         moved = cells.moved_into(x, np.clip(cells.of_point(x), node.low, node.high))
-        near = self._search.trees.cells.of_point(moved)
+        near, before = self._search.trees.cells.of_point(moved), self._context.incumbent.x
         self._search.look_at(near, self._context, descend=node.split is not None)
         if node.split is not None:
-            self._next_descent = self.boxes + max(DESCENTS, self.boxes // 4)
+            self._wait = DESCENTS if self._context.incumbent.x is not before else 2 * self._wait
+            self._next_descent = self.boxes + self._wait
 
     def _raise(self) -> None:
         bound = min([self._closed, self._target, *(node.bound for node in self._open[:1])])

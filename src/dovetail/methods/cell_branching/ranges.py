@@ -8,12 +8,11 @@ import numpy as np
 
 from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.methods.cell_branching.leaf_bounds import LeafBounds, some_at_a_time
 from dovetail.methods.cell_branching.node import Node
 
 OPEN = 1e-10
 """Relative to max(1, |value|): float64 rounds by less, and nobody's proof hangs on that."""
-CELLS = 2**21
-"""Boxes times nodes of trees times scores that are looked at together: two arrays of 16 MB."""
 
 
 class OutputRanges:
@@ -21,6 +20,10 @@ class OutputRanges:
 
     def __init__(self, trees: TreeProblem) -> None:
         self._trees = trees
+        self._leaves = [LeafBounds(sample) for sample in trees.samples]
+        sums = [s.outputs for s, one in zip(trees.samples, self._leaves, strict=True) if one.applies]
+        self.sums = np.concatenate([np.empty(0, dtype=np.int64), *sums])
+        """Outputs that are sums of leaves."""
         self._reading: list[list[int]] = [[] for _ in trees.cells.columns]
         for number, sample in enumerate(trees.samples):
             for place in np.unique(sample.boxes.column):
@@ -36,11 +39,20 @@ class OutputRanges:
             self._tighten(number, boxes)
 
     def _tighten(self, number: int, nodes: list[Node]) -> None:
-        sample = self._trees.samples[number]
+        sample, columns = self._trees.samples[number], self._trees.samples[number].outputs
         low, high = np.array([node.low for node in nodes]), np.array([node.high for node in nodes])
         reach, least, most = ranges_in(sample, low, high)
+        if self._leaves[number].applies:
+            lower, upper = (
+                np.array([getattr(node, side)[columns] for node in nodes]) for side in ("lower", "upper")
+            )
+            before = reach
+            reach, low, high = self._leaves[number].left(before, low, high, lower, upper)
+            fewer = np.any(reach != before, axis=1) & np.all(low <= high, axis=1)
+            if np.any(fewer):
+                least[fewer], most[fewer] = output_range(sample, reach[fewer], high[fewer])
         for k, node in enumerate(nodes):
-            columns = sample.outputs
+            node.low, node.high = low[k], high[k]
             node.lower[columns] = np.maximum(node.lower[columns], least[k])
             node.upper[columns] = np.minimum(node.upper[columns], most[k])
             node.reach[number] = reach[k]
@@ -52,10 +64,8 @@ def ranges_in(sample: TreeSample, low: IntArray, high: IntArray) -> tuple[BoolAr
     A few boxes at a time: of a million leaves a hundred boxes would be a gigabyte.
     """
     ensemble = sample.boxes.ensemble
-    some = max(1, CELLS // (ensemble.feature.size * ensemble.value.shape[1]))
     parts = []
-    for begin in range(0, max(len(low), 1), some):
-        few = slice(begin, begin + some)
+    for few in some_at_a_time(max(len(low), 1), ensemble.feature.size * ensemble.value.shape[1]):
         reach = sample.boxes.reachable(low[few], high[few])
         parts.append((reach, *output_range(sample, reach, high[few])))
     reach, least, most = (np.concatenate(part) for part in zip(*parts, strict=True))

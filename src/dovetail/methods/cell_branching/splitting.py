@@ -87,11 +87,12 @@ def _share(
 ) -> None:
     """Add what each tree is off by to the cuts between the point and its best leaf."""
     boxes = sample.boxes
-    worth = np.where(reach, boxes.value @ direction, np.inf)
+    every = boxes.value @ direction
+    worth = np.where(reach, every, np.inf)
     least = np.minimum.reduceat(worth, boxes.starts)
     best = np.flatnonzero(worth == least[boxes.tree])
     best = best[np.searchsorted(boxes.tree[best], np.arange(least.size))]  # the first of equal ones
-    gain = worth[boxes.active(cells)] - least
+    gain = every[boxes.active(cells)] - least  # the point may be at a leaf that nothing better has
     demands = boxes.demands_of(best[gain > 0.0])
     at, low, high = cells[boxes.column[demands]], boxes.low[demands], boxes.high[demands]
     out = (at < low) | (at > high)

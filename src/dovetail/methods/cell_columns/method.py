@@ -27,7 +27,7 @@ from dovetail.bounds.lagrangian import lagrangian_constant
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.bounds.whole_objective import next_step, objective_step
 from dovetail.core.amounts import several
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
 from dovetail.methods.cell_columns.choice import Choice, Priced
@@ -63,6 +63,8 @@ MOST_BOXES = 200_000
 """Of all components: a GB, and LPs of seconds."""
 LP_BOXES = 40
 """Of each component in the LP: those that are cheapest at the prices before. Any prices prove a bound."""
+LOADS = 3
+"""Times that such an LP is solved again with the boxes that its own prices make cheap."""
 STEP, HALF = 1.0 - 1e-6, 0.5
 """Of a step of the objective, and of the gap that counts as closed: what is better is better by that much."""
 GAP = 1e-9
@@ -208,12 +210,11 @@ class _Run:
 
     def _price(self) -> MipStatus:
         """Prices of the LP over the boxes that are cheapest at those before; how it ended."""
-        keys, context = [frontier.keys(self._guide) for frontier in self.frontiers], self._context
-        few = [np.argsort(key, kind="stable")[:LP_BOXES] for key in keys]
-        priced = Priced(MipStatus.INFEASIBLE)
+        context, priced = self._context, Priced(MipStatus.INFEASIBLE)
+        few = self._cheapest(self._guide)
         # the few may not fit, where all of them do
         for which in (few, [np.arange(frontier.size) for frontier in self.frontiers]):
-            choice = self._choice([f.use[some] for f, some in zip(self.frontiers, which, strict=True)])
+            choice = self._choice_among(which)
             if choice is None or priced.status is not MipStatus.INFEASIBLE:
                 continue
             with context.stopwatch.measure("engine"):
@@ -222,16 +223,42 @@ class _Run:
                     continue
                 self._prices = self._guide = priced.prices
                 if np.max(self._prices / self._even, initial=0.0) <= FREE * (1.0 + abs(priced.value)):
-                    cost = priced.value + FREE * (1.0 + abs(priced.value))
-                    loads = choice.load_prices(cost, context.budget, self._settings)
-                    self._guide = self._prices if loads is None else loads
+                    self._load(priced.value + FREE * (1.0 + abs(priced.value)), which)
         return priced.status
 
+    def _load(self, cost: float, which: list[IntArray]) -> None:
+        """Prices of the choice up to a cost that fills rows least; of all boxes, not only of `which`."""
+        for _ in range(LOADS):
+            choice = self._choice_among(which)
+            loads = None if choice is None else choice.load_prices(cost, self._context.budget, self._settings)
+            if loads is None:
+                return
+            self._guide = loads
+            cheaper = self._cheapest(loads)
+            wider = [np.union1d(some, more) for some, more in zip(which, cheaper, strict=True)]
+            if sum(map(len, wider)) == sum(map(len, which)):
+                return
+            which = wider
+
+    def _cheapest(self, prices: FloatArray) -> list[IntArray]:
+        """Of each component a few boxes that cost least."""
+        return [np.argsort(frontier.keys(prices), kind="stable")[:LP_BOXES] for frontier in self.frontiers]
+
+    def _choice_among(self, which: list[IntArray]) -> Choice | None:
+        return self._choice([f.use[some] for f, some in zip(self.frontiers, which, strict=True)])
+
     def _leave_out(self) -> None:
-        """A bound at the prices (weak duality); and boxes that nothing better than the best point uses."""
-        keys = [frontier.keys(self._prices) for frontier in self.frontiers]
+        """Boxes that nothing better than the best point uses, by any prices: where no row is scarce for the
+        LP, those of the choice that fills rows least still tell what does not fit."""
+        self._leave_out_at(self._prices)
+        if self._guide is not self._prices and not self._lacks_boxes:
+            self._leave_out_at(self._guide)
+
+    def _leave_out_at(self, prices: FloatArray) -> None:
+        """By weak duality, which is a bound, too."""
+        keys = [frontier.keys(prices) for frontier in self.frontiers]
         constant = lagrangian_constant(
-            self._host, *self._coupling, self._prices, self._parts.shared, self._box, self._size
+            self._host, *self._coupling, prices, self._parts.shared, self._box, self._size
         )
         terms = np.array([constant, *(key.min() for key in keys)])
         bound = float(terms.sum() - 8.0 * UNIT * terms.size * np.abs(terms).sum())

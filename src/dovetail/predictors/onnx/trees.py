@@ -2,12 +2,13 @@
 
 A graph that is such an operator and nothing else (but for names and casts after it) is a tree ensemble, which
 is how the converters of scikit-learn, XGBoost and LightGBM write them. The input is float32 (or float64), and
-so are the sums.
+so are the sums. A split that asks whether an input is a number, or one of several, sends those float64 to one
+side that are that number once they are cast: a piece of the line, so that any column may be asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -19,12 +20,24 @@ from dovetail.core.tree_ensemble import Link, TreeEnsemble
 from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.node import Node
 from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.pieces import Pieces
 from dovetail.predictors.trees.thresholds import largest_going_left
 
 OPERATORS = ("TreeEnsembleRegressor", "TreeEnsembleClassifier", "TreeEnsemble")
 FUNCTIONS: dict[str, Link] = {"NONE": "identity", "SOFTMAX": "softmax", "LOGISTIC": "sigmoid"}
-MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT")
+MODES = (
+    "BRANCH_LEQ",
+    "BRANCH_LT",
+    "BRANCH_GTE",
+    "BRANCH_GT",
+    "BRANCH_EQ",
+    "BRANCH_NEQ",
+    "BRANCH_MEMBER",
+)
 """How a split compares, in the order of the numbers that newer models have for them."""
+THRESHOLDS = MODES[:4]
+Members = dict[int, FloatArray]
+"""By node the numbers that it asks for, where it does not ask for a threshold."""
 
 
 def tree_node(graph: Graph) -> Node | None:
@@ -42,15 +55,9 @@ def onnx_ensemble(graph: Graph, node: Node) -> TreeEnsemble:
     if features is None:
         raise PredictorError(f"{graph.name}: its input does not say how many features it has; export it so.")
     dtype: Literal["float64", "float32"] = "float64" if graph.dtype == torch.float64 else "float32"
-    trees, base, link = _newer(node) if node.operator == "TreeEnsemble" else _older(node)
-    return assembled(
-        (tree for tree, _ in trees),
-        features=features,
-        base=base,
-        link=link,
-        dtype=dtype,
-        fold=lambda cuts: _folded(cuts, np.concatenate([strict for _, strict in trees]), np.dtype(dtype)),
-    )
+    own = np.dtype(dtype)
+    trees, base, link = _newer(node, own) if node.operator == "TreeEnsemble" else _older(node, own)
+    return assembled(trees, features=features, base=base, link=link, dtype=dtype)
 
 
 def is_classifier(node: Node) -> bool:
@@ -58,11 +65,13 @@ def is_classifier(node: Node) -> bool:
     return node.operator == "TreeEnsembleClassifier"
 
 
-Read = tuple[list[tuple[Tree, np.ndarray]], FloatArray, Link]
-"""Trees, each with what its splits compare by (True: <); the base; the link."""
+Read = tuple[list[Tree], FloatArray, Link]
+"""Trees, their thresholds folded; the base; the link."""
+Dtype = np.dtype[np.floating]
 
 
-def _folded(cuts: FloatArray, strict: np.ndarray, dtype: np.dtype[np.floating]) -> FloatArray:
+def _folded(cuts: FloatArray, strict: np.ndarray, dtype: Dtype) -> FloatArray:
+    """The largest float64 that each split sends left, `strict` where it compares by <."""
     own = cuts.astype(dtype)
     return largest_going_left(
         lambda x: np.where(strict, x.astype(dtype) < own, x.astype(dtype) <= own), cuts.size
@@ -72,7 +81,7 @@ def _folded(cuts: FloatArray, strict: np.ndarray, dtype: np.dtype[np.floating]) 
 # --- TreeEnsembleRegressor and TreeEnsembleClassifier -----------------------------------------------
 
 
-def _older(node: Node) -> Read:
+def _older(node: Node, dtype: Dtype) -> Read:
     """Nodes and leaves by numbers of their trees; a leaf's values are a list of their own."""
     classes = node.operator == "TreeEnsembleClassifier"
     part = "class" if classes else "target"
@@ -86,7 +95,7 @@ def _older(node: Node) -> Read:
     ids, weights = np.array(node.integers(f"{part}_ids"), dtype=np.int64), _numbers(node, f"{part}_weights")
     np.add.at(value, (rows, ids), weights)
     base = _numbers(node, "base_values") if _has(node, "base_values") else np.zeros(outputs)
-    trees = list(_older_trees(node, where[0], number, value))
+    trees = list(_older_trees(node, where[0], number, value, dtype))
     if node.has("aggregate_function"):
         trees = _aggregated(node, node.text("aggregate_function"), trees)
     link = _link(node, node.text("post_transform", "NONE"))
@@ -96,11 +105,11 @@ def _older(node: Node) -> Read:
 
 
 def _older_trees(
-    node: Node, tree: IntArray, number: dict[tuple[int, int], int], value: FloatArray
-) -> Iterator[tuple[Tree, np.ndarray]]:
+    node: Node, tree: IntArray, number: dict[tuple[int, int], int], value: FloatArray, dtype: Dtype
+) -> Iterator[Tree]:
     modes = np.array(node.texts("nodes_modes", ()))
     leaf = modes == "LEAF"
-    _require_modes(node, set(modes[~leaf].tolist()))
+    _require_modes(node, set(modes[~leaf].tolist()), MODES[:-1])
     feature, cut = np.array(node.integers("nodes_featureids")), _numbers(node, "nodes_values")
     yes, no = (np.array(node.integers(f"nodes_{side}nodeids")) for side in ("true", "false"))
     for t in np.unique(tree):
@@ -110,7 +119,9 @@ def _older_trees(
             np.array([-1 if leaf[i] else place[number[int(t), int(side[i])]] for i in own])
             for side in (yes, no)
         ]
-        yield _ordered(Tree(feature[own], cut[own], to[0], to[1], value[own]), modes[own], _root(to))
+        asked = {k: cut[[i]] for k, i in enumerate(own) if modes[i] in ("BRANCH_EQ", "BRANCH_NEQ")}
+        one = Tree(feature[own], cut[own], to[0], to[1], value[own])
+        yield _ordered(node, one, modes[own], asked, _root(to), dtype)
 
 
 def _root(sides: list[np.ndarray]) -> int:
@@ -129,60 +140,82 @@ def _class_count(node: Node) -> int:
     return len(labels)
 
 
-def _one_score(
-    node: Node, trees: list[tuple[Tree, np.ndarray]], base: FloatArray, k: int, link: Link
-) -> Read:
+def _one_score(node: Node, trees: list[Tree], base: FloatArray, k: int, link: Link) -> Read:
     """Two classes, of which the trees know one: the other has what is left."""
-    trees = [(tree._replace(value=tree.value[:, k : k + 1]), strict) for tree, strict in trees]
+    trees = [tree._replace(value=tree.value[:, k : k + 1]) for tree in trees]
     if link == "sigmoid":
         return trees, base[-1:] if base.size else np.zeros(1), link
-    positive = all(np.all(tree.value[tree.left < 0] >= 0.0) for tree, _ in trees)
+    positive = all(np.all(tree.value[tree.left < 0] >= 0.0) for tree in trees)
     if link != "identity" or not positive or np.any(base):
         raise node.refused("a class score of one class alone, but as a probability,")
     share = 1.0 / len(trees)
-    pairs = [(t._replace(value=np.column_stack([share - t.value, t.value])), strict) for t, strict in trees]
+    pairs = [tree._replace(value=np.column_stack([share - tree.value, tree.value])) for tree in trees]
     return pairs, np.zeros(2), "identity"
 
 
 # --- TreeEnsemble -----------------------------------------------------------------------------------
 
 
-def _newer(node: Node) -> Read:
+def _newer(node: Node, dtype: Dtype) -> Read:
     """Splits in one list, leaves in another; a child is a leaf where a flag says so."""
-    feature = np.array(node.integers("nodes_featureids"))
-    cut = node.tensor("nodes_splits").double().numpy()
-    modes = node.tensor("nodes_modes").numpy()
-    _require_modes(node, {MODES[m] if m < len(MODES) else f"mode {m}" for m in np.unique(modes)})
+    modes = np.array(node.tensor("nodes_modes").numpy(), dtype=np.int64)
+    _require_modes(node, {MODES[m] if m < len(MODES) else f"mode {m}" for m in np.unique(modes)}, MODES)
     node.passed_over("nodes_hitrates", "nodes_missing_value_tracks_true")
-    splits = feature.size
+    whole, asked = _newer_nodes(node, modes), _newer_members(node, modes)
+    leaves = whole.feature.size - modes.size
+    names = np.array([*MODES, "LEAF"])[np.concatenate([modes, np.full(leaves, len(MODES))])]
+    trees = [_ordered(node, whole, names, asked, root, dtype) for root in node.integers("tree_roots")]
+    trees = _aggregated(node, ("AVERAGE", "SUM", "MIN", "MAX")[node.integer("aggregate_function", 1)], trees)
+    after = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")[node.integer("post_transform", 0)]
+    return trees, np.zeros(whole.value.shape[1]), _link(node, after)
+
+
+def _newer_nodes(node: Node, modes: np.ndarray) -> Tree:
+    """All splits, then all leaves; a tree of one leaf is a split both sides of which are that leaf."""
+    splits, feature = modes.size, np.array(node.integers("nodes_featureids"))
     sides = [
         np.where(np.array(node.integers(f"nodes_{side}leafs")) != 0, splits, 0)
         + np.array(node.integers(f"nodes_{side}nodeids"))
         for side in ("true", "false")
     ]
     target, weight = np.array(node.integers("leaf_targetids")), node.tensor("leaf_weights").double().numpy()
-    outputs = node.integer("n_targets")
-    value = np.zeros((splits + target.size, outputs))
+    value = np.zeros((splits + target.size, node.integer("n_targets")))
     value[splits + np.arange(target.size), target] = weight
+    alone = np.flatnonzero((sides[0] == sides[1]) & (sides[0] >= splits) & (sides[0] < len(value)))
+    value[alone] = value[sides[0][alone]]
+    for side in sides:
+        side[alone] = -1
     none = np.full(target.size, -1)
-    whole = Tree(
+    return Tree(
         np.concatenate([feature, none * 0]),
-        np.concatenate([cut, np.zeros(target.size)]),
+        np.concatenate([node.tensor("nodes_splits").double().numpy(), np.zeros(target.size)]),
         np.concatenate([sides[0], none]),
         np.concatenate([sides[1], none]),
         value,
     )
-    names = np.array([*MODES, "LEAF"])[np.concatenate([modes, np.full(target.size, len(MODES))])]
-    trees = [_ordered(whole, names, root) for root in node.integers("tree_roots")]
-    trees = _aggregated(node, ("AVERAGE", "SUM", "MIN", "MAX")[node.integer("aggregate_function", 1)], trees)
-    after = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")[node.integer("post_transform", 0)]
-    return trees, np.zeros(outputs), _link(node, after)
+
+
+def _newer_members(node: Node, modes: np.ndarray) -> Members:
+    """Sets of numbers stand one after the other, NaN after each; the k-th is that of the k-th such split."""
+    splits = node.tensor("nodes_splits").double().numpy()
+    asked = {int(i): splits[[i]] for i in np.flatnonzero((modes == 4) | (modes == 5))}
+    owners = np.flatnonzero(modes == len(MODES) - 1)
+    if not owners.size:
+        node.passed_over("membership_values")
+        return asked
+    listed = node.tensor("membership_values").double().numpy()
+    sets = [part[~np.isnan(part)] for part in np.split(listed, np.flatnonzero(np.isnan(listed)) + 1)]
+    if len(sets) > owners.size and sets[-1].size == 0:  # after the last NaN
+        sets.pop()
+    if len(sets) != owners.size:
+        raise PredictorError(f"{node} has {len(sets)} sets of members for {owners.size} splits by them.")
+    return asked | {int(i): members for i, members in zip(owners, sets, strict=True)}
 
 
 # --- common to both ---------------------------------------------------------------------------------
 
 
-def _ordered(tree: Tree, modes: np.ndarray, root: int) -> tuple[Tree, np.ndarray]:
+def _ordered(node: Node, tree: Tree, modes: np.ndarray, asked: Members, root: int, dtype: Dtype) -> Tree:
     """What is reached from the root, which comes first; where a split asks for more, its sides change."""
     reached, level = [root], [root]
     while level:
@@ -194,16 +227,37 @@ def _ordered(tree: Tree, modes: np.ndarray, root: int) -> tuple[Tree, np.ndarray
     place = np.full(tree.feature.size, -1)
     place[kept] = np.arange(kept.size)
     left, right = (np.where(side[kept] < 0, -1, place[side[kept]]) for side in (tree.left, tree.right))
-    mode = modes[kept]
+    mode, cut = modes[kept], tree.threshold[kept].copy()
     more = (mode == "BRANCH_GTE") | (mode == "BRANCH_GT")
     left, right = np.where(more, right, left), np.where(more, left, right)
-    strict = ((mode == "BRANCH_LT") | (mode == "BRANCH_GTE"))[left >= 0]
-    return Tree(tree.feature[kept], tree.threshold[kept], left, right, tree.value[kept]), strict
+    compares = np.flatnonzero(np.isin(mode, THRESHOLDS) & (left >= 0))
+    if np.any(np.isnan(cut[compares])):
+        raise PredictorError("a tree has NaN for a threshold; train it again.")
+    strict = np.isin(mode[compares], ("BRANCH_LT", "BRANCH_GTE"))
+    cut[compares] = _folded(cut[compares], strict, dtype)
+    pieces = {
+        k: _pieces(node, asked[i], dtype).turned(mode[k] == "BRANCH_NEQ")
+        for k, i in enumerate(reached)
+        if i in asked and left[k] >= 0
+    }
+    cut[[*pieces]] = 0.0  # what stands there is not asked for, and may be NaN
+    return Tree(tree.feature[kept], cut, left, right, tree.value[kept], pieces)
 
 
-def _aggregated(node: Node, how: str, trees: list[tuple[Tree, np.ndarray]]) -> list[tuple[Tree, np.ndarray]]:
+def _pieces(node: Node, members: FloatArray, dtype: Dtype) -> Pieces:
+    """What goes left: all that is one of these numbers, once it is cast."""
+    if not np.all(np.isfinite(members)):
+        raise node.refused("a split by a number that is none, or infinite,")
+    found = Pieces(np.empty(0), np.zeros(1, dtype=bool))
+    below, upto = (_folded(members, np.full(members.size, strict), dtype) for strict in (True, False))
+    for low, high in zip(below, upto, strict=True):
+        found = found.but(low, high, goes_left=True)
+    return found
+
+
+def _aggregated(node: Node, how: str, trees: list[Tree]) -> list[Tree]:
     if how == "AVERAGE":
-        return [(tree.scaled(1.0 / len(trees)), strict) for tree, strict in trees]
+        return [tree.scaled(1.0 / len(trees)) for tree in trees]
     if how != "SUM":
         raise node.refused(f"the aggregation {how}, which is no sum,")
     return trees
@@ -215,9 +269,9 @@ def _link(node: Node, function: str) -> Link:
     return FUNCTIONS[function]
 
 
-def _require_modes(node: Node, modes: set[str]) -> None:
-    for mode in sorted(modes - set(MODES)):
-        raise node.refused(f"a split by {mode}, which is no threshold,")
+def _require_modes(node: Node, modes: set[str], known: Sequence[str]) -> None:
+    for mode in sorted(modes - set(known)):
+        raise node.refused(f"a split by {mode}")
 
 
 def _has(node: Node, name: str) -> bool:
