@@ -568,7 +568,7 @@ def of_json() -> Iterator[Case]:
         b"\xff\xfe",
         "\0",
     ]
-    yield from each("from_json.text", texts, dt.Result.from_json, "to_json")
+    yield from each("from_json.text", texts, dt.Result.from_json, "to_json", "ends in the middle")
 
 
 # --- templates and sweeps --------------------------------------------------------------------------
