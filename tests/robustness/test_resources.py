@@ -1,5 +1,6 @@
 """Time, memory, threads and files: a limit is kept, nothing grows, and no size ends the process."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -13,12 +14,16 @@ import pytest
 import dovetail as dt
 from dovetail.methods import METHODS
 from dovetail.mip import engine_for
+from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.own_thread import GRACE_SECONDS, OwnThread
 from dovetail.mip.scip import watched_model
 from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.context import SolveContext
 from dovetail.run.engine import Quadratic
 from dovetail.run.guard import BEGIN, Guard
+from dovetail.run.incumbent import Incumbent
 from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run.monitor import Monitor
 from dovetail.testing.problems import busy
 from tests.conftest import FULL
 from tests.small import random_mlp
@@ -69,8 +74,8 @@ def test_the_guard_refuses_what_cannot_end_in_time():
         return X[:, :1]
 
     clock = Clock()
-    guard = Guard(one_block(predict), clock)
-    predictor = guard.problem.blocks[0].predictor
+    guard = Guard(clock)
+    predictor = guard.guarded(one_block(predict)).blocks[0].predictor
     X = np.zeros((1, 2))
     predictor.predict(X)
     clock.late = BEGIN - 0.01
@@ -90,7 +95,7 @@ def test_the_guard_refuses_what_cannot_end_in_time():
 
 def test_a_guarded_predictor_is_what_it_was():
     problem = one_block(random_mlp(2, seed=3))
-    block = Guard(problem, Budget()).problem.blocks[0]
+    block = Guard(Budget()).guarded(problem).blocks[0]
     guarded, plain = block.predictor, problem.blocks[0].predictor
     X = np.random.default_rng(0).uniform(-1, 1, (5, 2))
     assert type(guarded) is type(plain)
@@ -271,6 +276,26 @@ def test_work_that_has_taken_all_memory_is_waited_for():
 
 
 # --- memory, threads, files --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["auto", "column-generation", "dual-decomposition"])
+def test_a_solve_s_problem_is_free_when_its_result_is(name):
+    """Without the collector of cycles, which may come only after hundreds of solves."""
+
+    def living():
+        kinds = (Guard, Incumbent, LoadedHighs, Monitor, SolveContext)
+        return {id(thing): thing for thing in gc.get_objects() if isinstance(thing, kinds)}
+
+    problem = busy(4)
+    gc.collect()
+    before = living()
+    gc.disable()
+    try:
+        dt.solve(problem, name, time_limit=0.3, log=False)
+        left = [thing for key, thing in living().items() if key not in before]
+    finally:
+        gc.enable()
+    assert not left
 
 
 @pytest.mark.parametrize("name", METHODS if FULL else ["auto"])

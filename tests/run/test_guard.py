@@ -27,26 +27,26 @@ class Late(Budget):
 
 def test_in_time_the_problem_is_the_same():
     problem = knapsack()
-    guarded = Guard(problem, Budget()).problem
+    guarded = Guard(Budget()).guarded(problem)
     assert guarded.predict(POINT).tolist() == problem.predict(POINT).tolist()
     assert guarded.blocks[0].predictor is not problem.blocks[0].predictor
 
 
 def test_a_call_may_begin_shortly_after_the_end_and_not_later():
-    assert Guard(knapsack(), Late(0.5 * BEGIN)).problem.predict(POINT)[4] == -5.0
+    assert Guard(Late(0.5 * BEGIN)).guarded(knapsack()).predict(POINT)[4] == -5.0
     with pytest.raises(OutOfTime):
-        Guard(knapsack(), Late(2.0 * BEGIN)).problem.predict(POINT)
+        Guard(Late(2.0 * BEGIN)).guarded(knapsack()).predict(POINT)
 
 
 def test_the_last_check_passes_whatever_the_time():
-    guard = Guard(knapsack(), Late(100.0))
+    guard = Guard(Late(100.0))
     guard.armed = False
-    assert guard.problem.predict(POINT)[4] == -5.0
+    assert guard.guarded(knapsack()).predict(POINT)[4] == -5.0
 
 
 def test_the_owner_s_predictor_is_not_guarded():
     problem = knapsack()
-    Guard(problem, Late(100.0))
+    Guard(Late(100.0)).guarded(problem)
     assert problem.predict(POINT)[4] == -5.0
 
 
@@ -54,7 +54,7 @@ def test_behind_the_guard_is_the_owner_s_predictor():
     """For other processes; one that is not guarded is its owner's already."""
     problem = knapsack()
     predictor = problem.blocks[0].predictor
-    assert unguarded(Guard(problem, Budget()).problem.blocks[0].predictor) is predictor
+    assert unguarded(Guard(Budget()).guarded(problem).blocks[0].predictor) is predictor
     assert unguarded(predictor) is predictor
 
 
@@ -63,18 +63,19 @@ def test_out_of_time_is_not_taken_for_somebody_s_trouble():
 
 
 def test_copies_are_made_once_for_a_solve():
-    predictor = Guard(knapsack(), Budget()).problem.blocks[0].predictor
+    predictor = Guard(Budget()).guarded(knapsack()).blocks[0].predictor
     assert predictor.snapshot("cpu") is predictor.snapshot("cpu")
 
 
 def test_every_sample_is_counted_whoever_asks():
     problem = knapsack()
-    guard = Guard(problem, Budget())
-    predictor = guard.problem.blocks[0].predictor
+    guard = Guard(Budget())
+    guarded = guard.guarded(problem)
+    predictor = guarded.blocks[0].predictor
     X = np.zeros((7, 4))
     predictor.predict(X)
     predictor.snapshot("cpu")(torch.zeros((5, 4), dtype=torch.float64))
-    guard.problem.predict(POINT)
+    guarded.predict(POINT)
     counter(predictor)(100)
     assert guard.evaluations == 7 + 5 + 1 + 100
     problem.predict(POINT)

@@ -78,6 +78,20 @@ def cost_unit(cost: FloatArray) -> float:
     return largest / LARGE_COST if largest > LARGE_COST else largest
 
 
+class _Ending:
+    """The request to stop, as HiGHS's callback sees it: apart, so that HiGHS does not hold what holds it."""
+
+    budget: Budget | None = None
+
+    def look(self, event: Any) -> None:
+        """Called by HiGHS now and then: Python handles waiting signals, and we look for a request to stop.
+
+        Not for the deadline, which HiGHS keeps itself: an interrupted object stays interrupted.
+        """
+        if self.budget is not None and self.budget.stopped:
+            event.interrupt()
+
+
 class LoadedHighs:
     """A program inside HiGHS, minimised again and again as its costs, bounds and rows change."""
 
@@ -95,7 +109,7 @@ class LoadedHighs:
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self.is_mip = bool(np.any(program.integer))
         self._columns = np.arange(program.lower.size, dtype=np.int32)
-        self._budget: Budget | None = None
+        self._ending = _Ending()
         self._unit = 1.0
         self._presolve = "choose"
         for option, value in (
@@ -111,8 +125,8 @@ class LoadedHighs:
             self._demand(self._highs.setOptionValue(option, value), f"option {option}")
         self._demand(_pass(self._highs, program), "the model")
         if self.is_mip or program.A.nnz > LONG_LP:
-            self._highs.cbMipInterrupt += self._check_interrupt
-            self._highs.cbSimplexInterrupt += self._check_interrupt
+            self._highs.cbMipInterrupt += self._ending.look
+            self._highs.cbSimplexInterrupt += self._ending.look
 
     def set_objective(self, cost: FloatArray, offset: float) -> None:
         """The objective of the next solves, scaled where its size is far from HiGHS's absolute tolerances."""
@@ -225,7 +239,7 @@ class LoadedHighs:
     def _status(self, budget: Budget) -> MipStatus | None:
         elapsed = 0.0 if self.is_mip else self._highs.getRunTime()
         self._highs.setOptionValue("time_limit", elapsed + max(0.0, min(budget.left, FOREVER)))
-        self._budget = budget
+        self._ending.budget = budget
         self._demand(self._highs.run(), "the solve")
         found = self._highs.getModelStatus()
         if found == _Status.kUnboundedOrInfeasible:
@@ -248,14 +262,6 @@ class LoadedHighs:
         if self.is_mip:
             return self._unit * float(info.mip_dual_bound)
         return self._unit * float(info.objective_function_value) if status is MipStatus.OPTIMAL else -np.inf
-
-    def _check_interrupt(self, event: Any) -> None:
-        """Called by HiGHS now and then: Python handles waiting signals, and we look for a request to stop.
-
-        Not for the deadline, which HiGHS keeps itself: an interrupted object stays interrupted.
-        """
-        if self._budget is not None and self._budget.stopped:
-            event.interrupt()
 
     @staticmethod
     def _demand(code: highspy.HighsStatus, what: str) -> None:

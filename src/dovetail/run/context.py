@@ -79,6 +79,10 @@ class SolveContext:
         """Let `once(work)` be this."""
         self._kept[work] = made
 
+    def close(self) -> None:
+        """The solve is over: what was made for it goes, some of which holds this context in turn."""
+        self._kept.clear()
+
 
 @dataclass(frozen=True)
 class MethodOutcome:

@@ -46,14 +46,21 @@ def _uncounted(rows: int) -> None:
 
 
 class Guard:
-    """Stands before the predictors of a problem."""
+    """Stands before the predictors of a problem; it does not hold the problem, which holds it.
 
-    def __init__(self, problem: Problem, budget: Budget) -> None:
+    So a solve's networks and rows are free when the last name of them goes, not when Python next looks for
+    cycles, which it may do after hundreds of solves.
+    """
+
+    def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self.armed = True
         """Without it everything passes: the last check is done whatever the time."""
         self.evaluations = 0
         """Samples that predictors and their copies were asked about in this process."""
+
+    def guarded(self, problem: Problem) -> Problem:
+        """The same problem, its predictors guarded."""
         copies = {id(block.predictor): self._guarded(block.predictor) for block in problem.blocks}
         blocks = tuple(
             replace(
@@ -63,15 +70,15 @@ class Guard:
             )
             for block in problem.blocks
         )
-        self.problem = problem.with_predictors(blocks)
-        """The same problem, its predictors guarded."""
+        return problem.with_predictors(blocks)
 
     def _guarded(self, predictor: Predictor) -> Predictor:
         """A shallow copy whose methods look at the clock; the predictor itself where it cannot be had."""
         try:
-            twin: Any = copy.copy(predictor)
-            snapshot = self._watched(twin.snapshot)
-            twin.predict = self._counted(self._watched(twin.predict))
+            asked: Any = copy.copy(predictor)
+            twin: Any = copy.copy(predictor)  # another one: it would hold its own methods, and so itself
+            snapshot = self._watched(asked.snapshot)
+            twin.predict = self._counted(self._watched(asked.predict))
             twin.snapshot = cache(lambda device: self._counted(self._watched(snapshot(device))))
             setattr(twin, BEHIND, predictor)
             setattr(twin, COUNT, self._count)

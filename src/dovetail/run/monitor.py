@@ -76,7 +76,7 @@ class Monitor:
         self.trace = Trace()
         self._budget, self._callback = budget, callback
         self._journal = opened(log, log_file)
-        self._ticker = Ticker(self._tick)
+        self._ticker: Ticker | None = None
         self._incumbent: Incumbent | None = None
         self._evaluations: Callable[[], int] = lambda: 0
         self._parts: list[SolvePart] = []
@@ -92,12 +92,18 @@ class Monitor:
 
     def __enter__(self) -> Monitor:
         if not self._journal.silent:
+            self._ticker = Ticker(self._tick)
             self._ticker.start()
         return self
 
     def __exit__(self, *trouble: object) -> None:
+        """Nothing that the solve leaves behind tells it any more, or it would hold what it tells of."""
+        if self._incumbent is not None:
+            self._incumbent.on_change = lambda: None
         try:
-            self._ticker.stop()
+            if self._ticker is not None:
+                self._ticker.stop()
+                self._ticker = None
         finally:  # a terminal gets its cursor back, whoever is in a hurry
             self._journal.close()
 

@@ -103,10 +103,11 @@ class Job:
         seed, threads = options.seed, options.threads
         with stopwatch.measure("engine"):
             host = analyse_host(problem, budget, seed=seed, threads=threads)
-        guard = Guard(_without_cost(problem) if host.ray else problem, budget)
+        guard = Guard(budget)
+        guarded = guard.guarded(_without_cost(problem) if host.ray else problem)
         try:
             incumbent = Incumbent(
-                guard.problem, engine, budget, stopwatch,
+                guarded, engine, budget, stopwatch,
                 seed=seed, threads=threads, gap=options.gap, target=options.target,
             )  # fmt: skip
         except OutOfTime:  # while predictors were copied: an incumbent that nothing is offered to
@@ -119,7 +120,7 @@ class Job:
         if unlimited:
             monitor.fact("warning", warning(unlimited), "warning")
         context = SolveContext(
-            guard.problem, incumbent, budget, monitor, stopwatch, start, seed, threads, options.device,
+            guarded, incumbent, budget, monitor, stopwatch, start, seed, threads, options.device,
             cluster,
         )  # fmt: skip
         require_blocks_for(context)
@@ -141,6 +142,8 @@ class Job:
             if self.incumbent.x is not None and not hasattr(failure, "result"):
                 failure.result = self._rescued(outcome, failure)  # type: ignore[attr-defined]
             raise
+        finally:
+            self.context.close()
 
     def _with_host_asked(self) -> Job:
         """A search that ended early without a point: there is time to ask whether the host has any."""

@@ -11,7 +11,7 @@ from tests.analysis.test_templates import treated
 
 
 def test_a_block_of_a_solve_can_be_pickled_and_says_the_same():
-    guarded = Guard(treated(30), Budget()).problem.blocks[0]
+    guarded = Guard(Budget()).guarded(treated(30)).blocks[0]
     letter = pickle.dumps(travelling(guarded))
     there = pickle.loads(letter)
     X = np.random.default_rng(0).standard_normal((9, 3))
