@@ -156,6 +156,7 @@ class _Plan:
                 outcome = self._solved(phase, share, again)
                 last = outcome.stop_reason
                 self._closed |= outcome.closed
+                context.hear()
                 if context.over:
                     break
                 cut_short += [phase] if last is StopReason.TIME or outcome.yielded else []

@@ -12,6 +12,7 @@ ROWS_ONLY = ("host", "box")
 FOUND = {
     "start": "the start that was given",
     "host": "the rows alone, outputs predicted afterwards",
+    "concurrent": "a concurrent solve with another seed",
     "x": "the method's own iterate",
     "u": "the networks' copies, rounded",
     "probe": "a probe around the middle of the boxes",

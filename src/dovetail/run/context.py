@@ -48,6 +48,8 @@ class SolveContext:
     device: str | None = None
     cluster: Cluster | None = None
     """Where blocks may live besides this process."""
+    hear: Callable[[], None] = lambda: None
+    """Take what concurrent solves have found: asked between two parts of a method."""
     relaxed: Problem | None = None
     """What bounds are proved of, over the same columns, if not of the problem itself (see `Reformulated`)."""
     archive: Archive | RestrictedArchive = field(default_factory=Archive)

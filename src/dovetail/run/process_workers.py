@@ -17,7 +17,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from dovetail.run.budget import Budget
-from dovetail.run.remote_workers import CannotTravel, Lost, RemoteWorkers, pickled
+from dovetail.run.remote_workers import CannotTravel, Line, Lost, RemoteWorkers, pickled
 from dovetail.run.workers import Recipe
 
 PROGRAM = "import sys; from dovetail.run.process_workers import serve; serve(int(sys.argv[1]))"
@@ -27,10 +27,22 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 def process_workers(recipes: Sequence[Sequence[Recipe]], budget: Budget) -> RemoteWorkers:
     """A process for each list of recipes."""
-    if os.name != "posix" or not sys.executable:
-        raise CannotTravel("processes inherit no pipes on this system")
+    _require_pipes()
     lines = [partial(_ProcessLine, list(mine)) for mine in recipes]
     return RemoteWorkers(lines, [len(mine) for mine in recipes], budget)
+
+
+def process_lines(recipes: Sequence[Sequence[Recipe]]) -> list[Line]:
+    """A new process for each list of recipes, which is told them by `begin`: nobody waits for it here."""
+    _require_pipes()
+    for mine in recipes:
+        pickled(mine, pickle.dumps)  # before anything is started
+    return [_ProcessLine(list(mine)) for mine in recipes]
+
+
+def _require_pipes() -> None:
+    if os.name != "posix" or not sys.executable:
+        raise CannotTravel("processes inherit no pipes on this system")
 
 
 class _ProcessLine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +20,7 @@ from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
 from dovetail.report.log.ending import ending
 from dovetail.report.log.heading import heading
 from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.guard import Guard
@@ -30,6 +32,7 @@ from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.workers import Cluster
 from dovetail.solving.cluster import opened, require_blocks_for
+from dovetail.solving.concurrent import concurrent_solves
 from dovetail.solving.hints import warning
 from dovetail.solving.loading import loaded
 from dovetail.solving.options import SolveOptions, open_log_file
@@ -56,7 +59,7 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
             gradients(),
         ):
             snapshot = take_snapshot(model, lambda: budget.over)
-            result = Job.prepared(snapshot, options, budget, monitor, cluster).run(interrupts)
+            result = Job.prepared(snapshot, options, budget, monitor, cluster).run(options, interrupts)
     return loaded(result) if options.load else result
 
 
@@ -128,13 +131,13 @@ class Job:
         settings = Settings.of(options.method, options.repeatable)
         return cls(snapshot, options.method, host, guard, incumbent, context, settings, unlimited, ended)
 
-    def run(self, interrupts: Interrupts) -> Result:
+    def run(self, options: SolveOptions, interrupts: Interrupts) -> Result:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
         outcome, budget = MethodOutcome(StopReason.ERROR, 0), self.context.budget
         # the last check asks every predictor, and its copy, once more
         budget.reserve(2.0 * self.snapshot.asking_seconds)
         try:
-            outcome = self.ended or search(self.method, self.context, self.incumbent, self.host)
+            outcome = self.ended or self._searched(options)
             if not self.host.asked and self.incumbent.x is None and not budget.over:
                 return self._with_host_asked()._concluded(outcome, interrupts)
             return self._concluded(outcome, interrupts)
@@ -144,6 +147,20 @@ class Job:
             raise
         finally:
             self.context.close()
+
+    def _searched(self, options: SolveOptions) -> MethodOutcome:
+        """Here, and in other processes where there are jobs for them."""
+        context = self.context
+        if self.host.infeasible or self.host.ray:
+            return search(self.method, context, self.incumbent, self.host)
+        problem, x = self.snapshot.problem, context.start.x
+        with concurrent_solves(problem, x, options, context.budget, context.monitor) as others:
+            if others is not None:
+                context = replace(context, threads=1, hear=partial(_offer_all, others, self.incumbent))
+            outcome = search(self.method, context, self.incumbent, self.host)
+            with suppress(OutOfTime):
+                context.hear()
+            return outcome
 
     def _with_host_asked(self) -> Job:
         """A search that ended early without a point: there is time to ask whether the host has any."""
@@ -220,3 +237,9 @@ class Job:
 def _without_cost(problem: Problem) -> Problem:
     """The same problem with nothing to optimise: any point will do."""
     return problem.derived(replace(problem.mip, cost=np.zeros(problem.mip.n_columns)), problem.blocks)
+
+
+def _offer_all(others: ConcurrentSolves, incumbent: Incumbent) -> None:
+    """What the others have found, through the same check as everything."""
+    for x in others.arrived(incumbent.objective):
+        incumbent.offer(x, "concurrent")

@@ -1,0 +1,82 @@
+"""`n_jobs=`: the same problem elsewhere with other seeds; problems that cannot go there stay here."""
+
+import io
+import math
+import pickle
+import time
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail.core.check import check
+from dovetail.methods.auto import _Plan
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome
+from dovetail.solving import concurrent
+from dovetail.solving.concurrent import ConcurrentSolve
+from dovetail.testing.problems import busy
+from tests.conftest import FULL
+from tests.small import knapsack
+
+
+def waited_for(solve, objective, seconds=30.0):
+    """The answer, as soon as there is one."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        x = solve.better_than(objective)
+        if x is not None:
+            return x
+        time.sleep(0.02)
+    raise AssertionError("no point")
+
+
+def test_the_far_side_says_what_is_better_and_nothing_else():
+    """Of a problem whose optimum is known by its proof here."""
+    problem = knapsack()
+    known = dt.solve(problem, log=False)
+    assert known.status.value == "optimal"
+    there = pickle.loads(pickle.dumps(problem))
+    solve = ConcurrentSolve(there, None, dt.Auto(), 1, 2, time.time() + 30.0)
+    x = waited_for(solve, math.nan)
+    assert check(problem, x).within()
+    sign = problem.mip.sign
+    best = waited_for(solve, known.objective + sign * 1e-3)
+    assert problem.mip.objective(best) == pytest.approx(known.objective)
+    assert solve.better_than(known.objective - sign * 1e-3) is None
+
+
+def test_what_a_predictor_raises_there_is_told_when_somebody_asks():
+    problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], upper=[3.0, 9.0]))
+    problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
+    solve = ConcurrentSolve(
+        problem, np.array([1.0]), dt.Auto(), 1, 2, time.time() + 30.0
+    )  # a start too short
+    with pytest.raises(dt.DovetailError, match="start"):
+        waited_for(solve, math.nan)
+
+
+def test_a_function_of_the_script_stays_here_and_the_log_says_so(monkeypatch):
+    monkeypatch.setattr(concurrent, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("dovetail.solving.options.cores", lambda: 2)
+    problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], upper=[3.0, 9.0], integer=[True, False]))
+    problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
+    log = io.StringIO()
+    result = dt.solve(problem, n_jobs=2, time_limit=5.0, log=log)
+    assert result.objective == 0.0
+    assert "other processes cannot have it" in " ".join(log.getvalue().split())
+
+
+@pytest.mark.skipif(not FULL, reason="seconds, for a process to start")
+def test_points_of_other_processes_come_through_the_check(monkeypatch):
+    """The solve here is kept from finding anything better than its start: what is better came from there."""
+    monkeypatch.setattr("dovetail.solving.options.cores", lambda: 2)
+    problem = busy(8)
+
+    def idle(self, phase, share, again):
+        time.sleep(2.0)
+        return MethodOutcome(StopReason.TIME, 0)
+
+    monkeypatch.setattr(_Plan, "_solved", idle)
+    result = dt.solve(problem, n_jobs=2, time_limit=15.0, log=False)
+    assert result.source == "concurrent" and check(problem, result.x).within()
