@@ -14,7 +14,7 @@ from dovetail.methods.auto import _Plan
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from dovetail.solving import concurrent
-from dovetail.solving.concurrent import ConcurrentSolve
+from dovetail.solving.concurrent_solve import ConcurrentSolve
 from dovetail.testing.problems import busy
 from tests.conftest import FULL
 from tests.small import knapsack

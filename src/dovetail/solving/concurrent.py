@@ -7,14 +7,13 @@ very many blocks the blocks are spread instead (`template_pricing.hiring`).
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import count
-from threading import Thread
+from importlib import import_module
+from typing import Any
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
@@ -23,10 +22,9 @@ from dovetail.methods.template_pricing.hiring import MANY_BLOCKS
 from dovetail.run.budget import Budget
 from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.environment import threads
-from dovetail.run.monitor import Event, Monitor
+from dovetail.run.monitor import Monitor
 from dovetail.run.process_workers import process_lines
 from dovetail.run.remote_workers import CannotTravel
-from dovetail.run.result import Result
 from dovetail.solving.options import SolveOptions
 
 LEAST_SECONDS = 5.0
@@ -70,7 +68,7 @@ def _begun(
     assert isinstance(method, Auto)
     recipes = [
         partial(
-            ConcurrentSolve, problem, start, replace(method, exact=method.exact and number % 2 == 0),
+            _far_side, problem, start, replace(method, exact=method.exact and number % 2 == 0),
             options.seed + number, jobs, deadline,
         )
         for number in range(1, jobs)
@@ -85,56 +83,6 @@ def _begun(
     return others
 
 
-class ConcurrentSolve:
-    """The far side: solves with one seed after the other until the time is over, and says what is best."""
-
-    def __init__(
-        self, problem: Problem, start: FloatArray | None, method: Auto, seed: int, step: int, deadline: float
-    ) -> None:
-        self._problem, self._start, self._method = problem, start, method
-        self._seeds, self._deadline = count(seed, step), deadline
-        self._best: tuple[float, FloatArray] | None = None
-        self._failure: Exception | None = None
-        Thread(target=self._run, daemon=True).start()  # a process that is ended does not wait for it
-
-    def better_than(self, objective: float) -> FloatArray | None:
-        """The best point, if it is better than that of whoever asks; NaN: they have none."""
-        if self._best is None:
-            if self._failure is not None:
-                raise self._failure
-            return None
-        mine, x = self._best
-        return x if math.isnan(objective) or self._gain(mine, objective) > 0.0 else None
-
-    def _run(self) -> None:
-        import dovetail as dt  # in its own process, and a user like any other
-
-        ended = False
-        while not ended and self._deadline > time.time():
-            try:
-                result = dt.solve(
-                    self._problem, self._method, time_limit=self._deadline - time.time(), start=self._start,
-                    seed=next(self._seeds), callback=self._see, log=False,
-                )  # fmt: skip
-            except Exception as failure:  # the predictor's own, mostly: told when somebody asks
-                self._failure, ended = failure, True
-            else:
-                self._keep(result.objective, result.x)
-                ended = _settled(result)
-
-    def _see(self, event: Event) -> None:
-        self._keep(event.objective, event.x)
-
-    def _keep(self, objective: float | None, x: FloatArray | None) -> None:
-        if x is None or objective is None:
-            return
-        if self._best is None or self._gain(objective, self._best[0]) > 0.0:
-            self._best = objective, x
-
-    def _gain(self, objective: float, over: float) -> float:
-        return self._problem.stated.sign * (over - objective)
-
-
-def _settled(result: Result) -> bool:
-    """Whether another seed would find nothing else."""
-    return result.status.value in ("optimal", "infeasible", "unbounded")
+def _far_side(*given: Any) -> object:
+    """Made over there, where `solve` is called; nothing here needs it."""
+    return import_module("dovetail.solving.concurrent_solve").ConcurrentSolve(*given)

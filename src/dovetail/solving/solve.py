@@ -38,9 +38,9 @@ def solve(
     `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
     predictors tied to it by `add_predictor_constr`, of which nothing is changed but, with `load`, the values.
     `method` is a name (see `dovetail list`) or a method object with options of its own. `start` is a
-    value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs`
-    solves run at once, with seeds and processes of their own, one per core at most (docs/cluster.md). `device="cuda"` moves the networks' gradients there; nothing
-    else moves, and answers are checked where the predictor lives. `cluster` spreads blocks that are the same
+    value for every column, or an earlier `Result`, whose multipliers are then used too. `n_jobs` solves run
+    at once, with seeds and processes of their own, one per core at most. `device="cuda"` moves the networks'
+    gradients there; answers are checked where the predictor lives. `cluster` spreads blocks that are the same
     up to their data over `n_jobs` workers of Ray (docs/cluster.md): "local" starts one here and ends it,
     "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
     sees an `Event` after each iteration and may call its `stop()`. `log=False` prints nothing; a stream gets
