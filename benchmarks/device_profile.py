@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -149,7 +148,7 @@ def _wait() -> None:
 
 def judge_of(kind: str, device: str) -> water.Judge:
     """A trained network that is no constant, on the device."""
-    layers, _, width = kind.partition("x")
+    layers = kind.partition("x")[0]
     if int(layers) < DEEP:
         judge = water.train(kind, allow_constant=True, epochs=20)
     else:
