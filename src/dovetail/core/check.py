@@ -138,7 +138,7 @@ class Checker:
         """
         problem, answers, begin = self._problem, None, perf_counter()
         if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
-            answers = [block.predictor.predict(x[block.inputs]) for block in problem.blocks]
+            answers = [block.predictor.predict(block.read(x)) for block in problem.blocks]
             for block, values in zip(problem.blocks, answers, strict=True):
                 x[block.outputs] = block.decode(values)
         else:
@@ -257,7 +257,7 @@ class Said:
     ) -> None:
         self.block, self._x = block, x
         self._evaluate = copy if copy is not None else block.predictor.predict
-        inputs = x[block.inputs]
+        inputs = block.read(x)
         self._values = block.predictor.predict(inputs) if answer is None else answer
         self._finite = bool(np.all(np.isfinite(self._values)))
         self.batch_rounding: FloatArray = np.zeros(self._values.shape)

@@ -111,27 +111,21 @@ class BlockData:
         y = np.zeros(q)
         y[list(classes)] = list(classes.values())
         numbers = ~self.classifies.cpu().numpy()
-        conditions = program.conditions
-        least = conditions.least - conditions.on_outputs @ y
+        on_outputs, given_moves = one_row(program.conditions.on_outputs), one_row(program.conditions.on_moves)
+        least = one_row(program.conditions.least) - on_outputs @ y
         least = least + FLOAT_ROOM * (1.0 + np.where(np.isfinite(least), np.abs(least), 0.0))
         decided = [row for group in self.class_groups for row in self._class_rows(group, classes, q)]
         room = [CLEARANCE * float(spread[int(np.argmax(np.abs(row)))]) for row in decided]
-        n, k, extra = self.count, self.coordinates, len(decided)
-        on_values = np.concatenate(
-            [
-                conditions.on_outputs * numbers,
-                np.broadcast_to(np.array(decided).reshape(1, extra, q), (n, extra, q)),
-            ],
-            axis=1,
-        )
-        on_moves = np.concatenate([conditions.on_moves, np.zeros((n, extra, k))], axis=1)
-        limits = np.concatenate(
-            [least, np.broadcast_to(np.array(room).reshape(1, extra), (n, extra))], axis=1
+        k, extra = self.coordinates, len(decided)
+        joined = (
+            (on_outputs * numbers, np.array(decided).reshape(1, extra, q)),
+            (given_moves, np.zeros((1, extra, k))),
+            (least, np.array(room).reshape(1, extra)),
         )
         return Target(
             torch.as_tensor(y, dtype=self.dtype, device=self.device),
-            self._tensor(on_values), self._tensor(on_moves), self._tensor(limits),
-        )  # fmt: skip
+            *(self._tensor(_beside(one, other)) for one, other in joined),
+        )
 
     def _class_rows(self, group: np.ndarray, classes: dict[int, float], q: int) -> list[np.ndarray]:
         """Combinations of decision values that must not be negative."""
@@ -152,6 +146,11 @@ class BlockData:
 def of(array: Tensor, which: Tensor) -> Tensor:
     """Rows of some blocks, or the one row that all have."""
     return array if len(array) == 1 else array[which]
+
+
+def _beside(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Conditions of blocks, and others that are the same for all."""
+    return np.concatenate([one, np.broadcast_to(other, (len(one), *other.shape[1:]))], axis=1)
 
 
 def _writable(array: FloatArray) -> FloatArray:

@@ -104,13 +104,14 @@ class Shard:
     def _begin(self) -> None:
         """First columns: every block at rest, if that meets its conditions."""
         program = self.program
-        rest = np.clip(0.0, one_row(program.lower), one_row(program.upper))
-        rest = np.broadcast_to(rest, program.lower.shape)
+        least = np.clip(0.0, one_row(program.lower), one_row(program.upper))
+        rest = np.broadcast_to(least, program.lower.shape)
         holds, outputs = confirmed(program, self._blocks, slice(None), rest, None)
-        kept = np.flatnonzero(holds)
         self._rests = self._tensor(holds)
         """(N,) whose first column is the point at rest, confirmed here for good."""
-        self.pool.rest(self._tensor(kept), self._floats(rest[kept]), self._floats(outputs[kept]))
+        kept, moves = self._rests.nonzero().ravel(), self._floats(least)
+        moves = moves.expand(len(kept), -1) if len(moves) == 1 else moves[kept]
+        self.pool.rest(kept, moves, self._floats(outputs)[kept])
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.as_tensor(array, device=self.data.device)
