@@ -32,6 +32,8 @@ class Target:
     """(N or 1, C, k)."""
     least: Tensor
     """(N or 1, C)."""
+    asks_moves: bool
+    """Whether any condition is one on moves."""
 
 
 class BlockData:
@@ -50,6 +52,7 @@ class BlockData:
         self.use_side = torch.as_tensor(program.use_side, device=device)
         self.use_part = torch.as_tensor(program.use_part, device=device)
         self.sides = program.sides.count
+        self._side_by_side = np.array_equal(program.use_side, np.arange(self.sides))
         self.scale = self._tensor(program.scale[None])[0]
         """(k,) what a move of usual size is, coordinate by coordinate."""
         self.classifies = torch.zeros(len(program.output_columns), dtype=torch.bool, device=device)
@@ -82,16 +85,17 @@ class BlockData:
 
     def uses(self, which: Tensor, parts: Tensor) -> Tensor:
         """(n, R) of the coupling rows."""
-        taken = of(self.use, which) * parts[:, self.use_part]
-        return torch.zeros((len(parts), self.sides), dtype=parts.dtype, device=parts.device).index_add_(
-            1, self.use_side, taken
-        )
+        return self._by_side(of(self.use, which) * parts[:, self.use_part])
+
+    def _by_side(self, taken: Tensor) -> Tensor:
+        """(n, R) of entries, added up; where each side has one, in order, there is nothing to add."""
+        if self._side_by_side:
+            return taken
+        return taken.new_zeros((len(taken), self.sides)).index_add_(1, self.use_side, taken)
 
     def true_uses(self, which: Tensor, parts: Tensor) -> Tensor:
         """The same in float64, of parts in float64."""
-        taken = of(self._true_use, which) * parts[:, self.use_part]
-        into = torch.nn.functional.one_hot(self.use_side, self.sides).to(taken)
-        return taken @ into
+        return self._by_side(of(self._true_use, which) * parts[:, self.use_part])
 
     def costs(self, which: Tensor, parts: Tensor) -> Tensor:
         """(n,) in minimisation form, without prices."""
@@ -122,10 +126,9 @@ class BlockData:
             (given_moves, np.zeros((1, extra, k))),
             (least, np.array(room).reshape(1, extra)),
         )
-        return Target(
-            torch.as_tensor(y, dtype=self.dtype, device=self.device),
-            *(self._tensor(_beside(one, other)) for one, other in joined),
-        )
+        on_values, on_moves, limits = (self._tensor(_beside(one, other)) for one, other in joined)
+        aims = torch.as_tensor(y, dtype=self.dtype, device=self.device)
+        return Target(aims, on_values, on_moves, limits, bool(np.any(given_moves)))
 
     def _class_rows(self, group: np.ndarray, classes: dict[int, float], q: int) -> list[np.ndarray]:
         """Combinations of decision values that must not be negative."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,17 +33,29 @@ class TemplateNetworks:
         self._readings = [_Reading(blocks[r.block], r, device, dtype) for r in program.networks]
         self._places = [torch.as_tensor(r.outputs, device=device) for r in program.networks]
         self._outputs, self._dtype = len(program.output_columns), dtype
+        self._alone = len(program.networks) == 1 and np.array_equal(
+            program.networks[0].outputs, np.arange(self._outputs)
+        )
+        """Whether there is one network, whose values are the outputs as they are."""
 
     def values(self, which: Tensor, moves: Tensor) -> Tensor:
         """(n, q) of blocks `which` at their moves."""
-        return self.linearised(which, moves, gradients=False)[0]
+        return self.linearised(self.rests(which), moves, gradients=False)[0]
 
-    def linearised(self, which: Tensor, moves: Tensor, *, gradients: bool = True) -> tuple[Tensor, Pull]:
+    def rests(self, which: Tensor) -> list[Tensor]:
+        """What each network reads of blocks at rest: (n, d) each, the same in all steps of a descent."""
+        return [reading.rest(which) for reading in self._readings]
+
+    def linearised(
+        self, rests: list[Tensor], moves: Tensor, *, gradients: bool = True
+    ) -> tuple[Tensor, Pull]:
         """Values (n, q), and what pulls weights of them back to moves (n, k)."""
+        if self._alone:
+            return self._readings[0].linearised(rests[0], moves, gradients)
         values = moves.new_empty((len(moves), self._outputs))
         pulls = []
-        for reading, places in zip(self._readings, self._places, strict=True):
-            values[:, places], pull = reading.linearised(which, moves, gradients)
+        for reading, places, rest in zip(self._readings, self._places, rests, strict=True):
+            values[:, places], pull = reading.linearised(rest, moves, gradients)
             pulls.append((places, pull))
 
         def pulled(weights: Tensor) -> Tensor:
@@ -63,10 +76,14 @@ class _Reading:
         self._layers = _dense_layers(block, device, dtype)
         self._forward: Forward | None = None if self._layers else block.predictor.snapshot(device)
 
-    def linearised(self, which: Tensor, moves: Tensor, gradients: bool) -> tuple[Tensor, Pull]:
+    def rest(self, which: Tensor) -> Tensor:
+        """What it reads of blocks at rest."""
+        return self._at_rest[which]
+
+    def linearised(self, rest: Tensor, moves: Tensor, gradients: bool) -> tuple[Tensor, Pull]:
         """Values of one network, and its pull."""
         moved = moves if self._by_moves is None else moves @ self._by_moves.T
-        u = self._at_rest[which] + moved
+        u = rest + moved
         values, pull = self._by_hand(u) if self._layers else self._by_autograd(u, gradients)
 
         def pulled(weights: Tensor) -> Tensor:

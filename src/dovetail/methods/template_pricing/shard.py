@@ -30,6 +30,8 @@ WARM, WARM_RADIUS = 4, 0.12
 ROWS, DEVICE_ROWS = 1 << 14, 1 << 22
 """Descents at a time: their arrays stay in a core's cache; a GPU is not busy with fewer, and its memory may
 ask for fewer (they are halved then)."""
+COMMON_ROWS = 4
+"""For each block, where descents go start by start: what all of them found is put together in the end."""
 HOPELESS = 1.0
 """In units of a usual column's cost: a block whose best other column costs so much more than its first is not
 asked again."""
@@ -144,7 +146,7 @@ class Shard:
         for target in self._targets:
             left = self._worth_asking(self._tensor(which), target)
             while len(left) and not budget.over:
-                size = max(1, self._rows // starts)
+                size = max(1, self._rows // self._rows_per_block(starts))
                 if self._priced(left[:size], target, self._floats(shaken), self._floats(prices), unit):
                     left = left[size:]
 
@@ -157,8 +159,17 @@ class Shard:
             if len(which) == 1:
                 raise
         torch.cuda.empty_cache()  # what the failed attempt held is free only now
-        self._rows = max(1, len(which) * len(shaken) // 2)
+        self._rows = max(1, len(which) * self._rows_per_block(len(shaken)) // 2)
         return False
+
+    def _rows_per_block(self, starts: int) -> int:
+        """Descents at once, and as much memory for what they find."""
+        return COMMON_ROWS if self._common_costs else starts
+
+    @property
+    def _common_costs(self) -> bool:
+        """Whether a move costs the same in all blocks: descents go start by start then, costs by the side."""
+        return len(self.data.cost) == 1 and len(self.data.use) == 1
 
     def _worth_asking(self, which: Tensor, target: Target) -> Tensor:
         """A block at rest costs least in its class, where only classes and moves cost."""
@@ -175,21 +186,29 @@ class Shard:
         radius = torch.tensor([*COLD, *[WARM_RADIUS] * WARM][:count], device=self.data.device)
         if len(radius) < count:
             radius = torch.ones(count, device=self.data.device)
-        part_costs = torch.stack(
-            [self.data.part_costs(which, p).expand(n, -1) for p in shaken[:count]], dim=1
+        costs = [self.data.part_costs(which, p) for p in shaken[:count]]
+        if self._common_costs:
+            found = [
+                self._oracle.descend(which, starts[:, s], radius[s].expand(n), costs[s], target)
+                for s in range(count)
+            ]
+        else:
+            part_costs = torch.stack([cost.expand(n, -1) for cost in costs], dim=1)
+            every = which.repeat_interleave(count)
+            found = [
+                self._oracle.descend(
+                    every, starts.flatten(0, 1), radius.repeat(n), part_costs.flatten(0, 1), target
+                )
+            ]
+        moves, outputs, cost = (
+            torch.stack(
+                [getattr(one, name).view(n, -1, *getattr(one, name).shape[1:]) for one in found], dim=1
+            )
+            for name in ("moves", "outputs", "cost")
         )
-        found = self._oracle.descend(
-            which.repeat_interleave(count),
-            starts.flatten(0, 1),
-            radius.repeat(n),
-            part_costs.flatten(0, 1),
-            target,
-        )
-        shape = (n, count, -1)
         self.pool.merge(
-            which, found.moves.view(shape), found.outputs.view(shape),
-            torch.isfinite(found.cost).view(n, count), prices, unit,
-        )  # fmt: skip
+            which, moves.flatten(1, 2), outputs.flatten(1, 2), torch.isfinite(cost).flatten(1), prices, unit
+        )
 
     def _starts(self, which: Tensor) -> Tensor:
         """(n, S, k) moves: at rest, and the best columns."""
