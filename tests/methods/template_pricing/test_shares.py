@@ -98,7 +98,7 @@ def test_blocks_that_do_not_fit_the_memory_are_asked_in_smaller_parts(monkeypatc
     monkeypatch.setattr(Oracle, "descend", short_of_memory)
     assert solved(PROBLEMS["classes"]()).objective == pytest.approx(alone.objective, rel=1e-6)
     assert max(asked) > 40  # more was tried, and then no more
-    assert max(asked[3:]) <= 240
+    assert max(asked[3:]) <= 40
 
 
 def test_ranges_share_every_template_out():

@@ -8,6 +8,7 @@ cheapest, and what the condition still lacks is bought coordinate by coordinate,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -100,25 +101,17 @@ class Oracle:
         """Whether outputs that are numbers cost anything, alone or by their use."""
         self._only_classes = bool(data.classifies.all())
         self._some_whole = bool(data.whole.any())
+        self._fused = None if self._some_whole else fused_step(data.device, data.coordinates)
 
     def descend(
         self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target
     ) -> Found:
         """From (n, k) starts, with (n,) radii in usual moves, at (n or 1, parts) costs."""
-        data, rows = self._data, self._rows(which, part_costs, target)
+        rows = self._rows(which, part_costs, target)
         begin = self._within(start, rows)
         state = self._look(rows, begin, target)
         for _ in range(self._steps):
-            size = radius[:, None] * data.scale
-            if self._some_whole:  # at last they stay, and the others go on
-                size = torch.where(data.whole, size.round(), size)
-            low = torch.maximum(rows.lower, state.moves - size)
-            high = torch.minimum(rows.upper, state.moves + size)
-            right, left = rows.right, rows.left
-            if state.slope is not None:
-                right, left = right + state.slope, left - state.slope
-            goal = _cheapest(low, high, right, left, state, some_free=rows.some_free)
-            new = self._look(rows, self._within(goal, rows), target)
+            new = self._look(rows, self._goal(rows, state, radius), target)
             kept = torch.where(
                 state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
             )
@@ -131,6 +124,29 @@ class Oracle:
             state.outputs.expand(len(start), -1),
             torch.where(met, state.cost, torch.inf),
         )
+
+    def _goal(self, rows: _Rows, state: _State, radius: Tensor) -> Tensor:
+        """Where rows go from here, within the trust region."""
+        right, left = rows.right, rows.left
+        if state.slope is not None:
+            right, left = right + state.slope, left - state.slope
+        if self._fused is not None:
+            try:
+                return self._fused(
+                    state.moves, state.gain, state.short, radius, (right, left), (rows.lower, rows.upper),
+                    self._data.scale, LEAST_SLOPE,
+                )  # fmt: skip
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:  # no compiler, or a card that it does not know: torch does the same, in passes
+                self._fused = None
+        size = radius[:, None] * self._data.scale
+        if self._some_whole:  # at last they stay, and the others go on
+            size = torch.where(self._data.whole, size.round(), size)
+        low = torch.maximum(rows.lower, state.moves - size)
+        high = torch.minimum(rows.upper, state.moves + size)
+        goal = _cheapest(low, high, right, left, state, some_free=rows.some_free)
+        return self._within(goal, rows)
 
     def _rows(self, which: Tensor, part_costs: Tensor, target: Target) -> _Rows:
         data, k = self._data, self._data.coordinates
@@ -171,6 +187,17 @@ class Oracle:
         lack = (-slack).clamp(min=0.0).sum(dim=1)
         short = -(slack if worst is None else slack.gather(1, worst))[:, 0]
         return _State(moves, outputs, cost, lack, short, gain, slope)
+
+
+def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
+    """The closed form in one kernel; None on a CPU, without Triton, or with too many coordinates."""
+    if torch.device(device).type != "cuda":
+        return None
+    try:
+        from dovetail.methods.template_pricing import triton_step
+    except ImportError:
+        return None
+    return triton_step.cheapest if coordinates <= triton_step.MOST_COORDINATES else None
 
 
 def _of_kept(conditions: Tensor, worst: Tensor | None, count: int) -> Tensor:

@@ -260,8 +260,9 @@ class Shard:
             return moves, claimed
         return moves, confirmed(self.program, self._blocks, slice(None), moves.astype(np.float64), None)[1]
 
-    def confirm(self, which: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) whether columns hold by their owners' predictors, and (n, R) their use; others are struck."""
+    def confirm(self, which: Tensor, place: Tensor, *, lasting: bool = True) -> tuple[Tensor, Tensor]:
+        """(n,) whether columns hold by their owners' predictors, and (n, R) their use; others are struck, if
+        that is to be `lasting`."""
         moves, outputs = self.pool.moves[which, place].double(), self.pool.outputs[which, place].double()
         holds = torch.ones_like(which, dtype=torch.bool)
         known = self._rests[which] & (place == 0) & self.data.classifies.all()  # the same in any format
@@ -270,16 +271,18 @@ class Shard:
             told = (of[asked].cpu().numpy() for of in (which, moves, outputs))
             held, said = confirmed(self.program, self._blocks, *told)
             holds[asked], outputs[asked] = self._tensor(held), self._tensor(said)
-            self.pool.cost[which[~holds], place[~holds]] = torch.inf
+            if lasting:
+                self.pool.cost[which[~holds], place[~holds]] = torch.inf
         return holds, self.data.true_uses(which, self.data.parts(moves, outputs))
 
 
-def usual_spread(program: MoveProgram, blocks: list[Block]) -> FloatArray:
+def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu") -> FloatArray:
     """(q,) how far apart values of blocks at rest are; some of them tell."""
     some = program.part(0, FEW)
-    networks = TemplateNetworks(some, blocks, "cpu", torch.float64)
-    rest = torch.zeros((some.count, some.coordinates), dtype=torch.float64)
-    spread = networks.values(torch.arange(some.count), rest).std(dim=0, correction=0).numpy()
+    networks = TemplateNetworks(some, blocks, device, torch.float64)
+    rest = torch.zeros((some.count, some.coordinates), dtype=torch.float64, device=device)
+    values = networks.values(torch.arange(some.count, device=device), rest)
+    spread = values.std(dim=0, correction=0).cpu().numpy()
     return np.where(spread > 0.0, spread, 1.0)
 
 
