@@ -15,12 +15,14 @@ import torch
 from torch import Tensor
 
 from dovetail.methods.template_pricing.block_data import BlockData, Target, of
-from dovetail.methods.template_pricing.networks import TemplateNetworks
+from dovetail.methods.template_pricing.networks import TemplateNetworks, rough_products
 
 GROW, SHRINK = 1.6, 0.35
 """Of the trust region after a step that was kept, or not."""
 WIDEST = 4.0
 """Of the trust region in usual moves: a free move has no size."""
+FINE_STEPS = 3
+"""Of a descent whose other steps are made with fewer digits: what was nearly met is met then, or given up."""
 LEAST_SLOPE = 1e-9
 """A condition does not depend on a coordinate whose slope is less."""
 
@@ -109,14 +111,13 @@ class Oracle:
         """From (n, k) starts, with (n,) radii in usual moves, at (n or 1, parts) costs."""
         rows = self._rows(which, part_costs, target)
         begin = self._within(start, rows)
-        state = self._look(rows, begin, target)
-        for _ in range(self._steps):
-            new = self._look(rows, self._goal(rows, state, radius), target)
-            kept = torch.where(
-                state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
-            )
-            radius = torch.where(kept, (radius * GROW).clamp(max=WIDEST), radius * SHRINK)
-            state.update(new, kept)
+        rough = max(0, self._steps - FINE_STEPS) if self._networks.gains_by_rough else 0
+        with rough_products(rough > 0):
+            state = self._look(rows, begin, target, last=self._steps == 0)
+            radius = self._stepped(rows, state, radius, target, range(rough))
+        if rough:  # as they are in all digits
+            state = self._look(rows, state.moves, target)
+        self._stepped(rows, state, radius, target, range(rough, self._steps))
         # once its conditions are met a row meets them for good, at less and less cost
         met = state.lack <= 0.0
         return Found(
@@ -124,6 +125,18 @@ class Oracle:
             state.outputs.expand(len(start), -1),
             torch.where(met, state.cost, torch.inf),
         )
+
+    def _stepped(self, rows: _Rows, state: _State, radius: Tensor, target: Target, steps: range) -> Tensor:
+        """The state some steps on; the trust regions then."""
+        for step in steps:
+            goal = self._goal(rows, state, radius)
+            new = self._look(rows, goal, target, last=step == self._steps - 1)
+            kept = torch.where(
+                state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
+            )
+            radius = torch.where(kept, (radius * GROW).clamp(max=WIDEST), radius * SHRINK)
+            state.update(new, kept)
+        return radius
 
     def _goal(self, rows: _Rows, state: _State, radius: Tensor) -> Tensor:
         """Where rows go from here, within the trust region."""
@@ -163,15 +176,16 @@ class Oracle:
             moves = torch.where(self._data.whole, moves.round(), moves)
         return torch.minimum(torch.maximum(moves, rows.lower), rows.upper)
 
-    def _look(self, rows: _Rows, moves: Tensor, target: Target) -> _State:
+    def _look(self, rows: _Rows, moves: Tensor, target: Target, *, last: bool = False) -> _State:
+        """What rows are at their moves; at the `last` ones no slope is asked for."""
         data = self._data
-        values, pull = self._networks.linearised(rows.rests, moves)
+        values, pull = self._networks.linearised(rows.rests, moves, gradients=not last)
         classes = target.classes[None]
         outputs = classes if self._only_classes else torch.where(data.classifies, classes, values)
         cost = (torch.where(moves > 0.0, rows.right, -rows.left) * moves).sum(dim=1)
         cost = cost + ((rows.of_outputs * outputs).sum(dim=1) + rows.constant)
         slope = None
-        if self.values_cost:
+        if self.values_cost and not last:
             slope = pull((rows.of_outputs * ~data.classifies).expand(len(moves), -1))
         on_values, on_moves = rows.on_values, rows.on_moves
         if on_values.shape[1] == 0:
@@ -181,8 +195,8 @@ class Oracle:
         if on_moves is not None:
             slack = slack + (on_moves * moves[:, None, :]).sum(dim=2)
         worst = slack.argmin(dim=1, keepdim=True) if slack.shape[1] > 1 else None
-        gain = pull(_of_kept(on_values, worst, len(moves)))
-        if on_moves is not None:
+        gain = moves if last else pull(_of_kept(on_values, worst, len(moves)))
+        if on_moves is not None and not last:
             gain = gain + _of_kept(on_moves, worst, len(moves))
         lack = (-slack).clamp(min=0.0).sum(dim=1)
         short = -(slack if worst is None else slack.gather(1, worst))[:, 0]
