@@ -1,26 +1,25 @@
 """Where a solve of many blocks spends its time, section by section, on a GPU or without one.
 
     python -m benchmarks.device_profile --device cuda --out figures
-    python -m benchmarks.device_profile --sizes 2x16:100000 --loops 2x16:100
+    python -m benchmarks.device_profile --cases 2x16:100000 dual-decomposition:2x16:100
 
 Every case is solved three times in one process: once to load what is loaded once, once as it is (the figure
-that counts), once with a stopwatch around sections, which waits for the GPU at their ends. `--calls` writes
-cProfile's tables of one more solve. Water stated as a template, and the paper's loop on 500 samples.
+that counts), once with a stopwatch around sections, which waits for the GPU at their ends; of ten million
+blocks, and of loops, only the first two. Water stated as a template, priced by `TemplatePricing` (`auto` goes
+on with proofs to the end of the time); and 50 iterations of a loop by its name, on plain water.
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
 import functools
 import importlib
 import json
-import pstats
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,17 @@ from torch import nn
 
 import dovetail as dt
 from benchmarks.many_blocks import stated
+from dovetail.methods import METHODS
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.problems import networks, water
 from dovetail.problems.training import train_classifier
 
-SIZES = ("2x16:1000000", "6x128:1000000", "64x512:10000")
-LOOPS = ("64x512:500",)
+CASES = (
+    "2x16:1000000", "6x128:1000000", "64x512:10000", "dual-decomposition:64x512:500", "2x16:10000000",
+    "paper:64x512:500",
+)  # fmt: skip
+MANY = 3_000_000
+"""Blocks beyond which nobody waits for a third solve."""
 ITERATIONS = 50
 """Of the paper's loop."""
 DEEP, DEEP_EPOCHS = 20, 8
@@ -168,17 +172,17 @@ def judge_of(kind: str, device: str) -> water.Judge:
     return judge
 
 
-def case(name: str, judge: water.Judge, n: int, device: str, out: Path, *, loop: bool, calls: bool) -> dict:  # type: ignore[type-arg]
-    """One size: seconds of the wall, and sections."""
+def case(name: str, judge: water.Judge, device: str) -> dict[str, Any]:
+    """One case: seconds of the wall, and sections."""
+    loop, _, n = _parts(name)
     begin = time.perf_counter()
     instance = judge.water(n) if loop else stated(n, judge)
-    said: dict[str, Any] = {
-        "case": name,
-        "training": str(judge.training),
-        "stating": time.perf_counter() - begin,
-    }
-    loops, prices = dt.DualDecomposition(iterations=ITERATIONS, patience=None), TemplatePricing()
-    method: Any = loops if loop else prices  # auto goes on with proofs, to the end of the time
+    told: dict[str, Any] = {"case": name, "training": str(judge.training)}
+    told["stating"] = time.perf_counter() - begin
+    method: Any = TemplatePricing()
+    if loop:
+        method = METHODS.make(loop)
+        method = replace(method, iterations=ITERATIONS, patience=None)
 
     def solved() -> dt.Result:
         return dt.solve(instance.problem, method, time_limit=LIMIT, device=device, log=False)
@@ -186,54 +190,50 @@ def case(name: str, judge: water.Judge, n: int, device: str, out: Path, *, loop:
     for which in ("first", "second"):
         begin = time.perf_counter()
         result = solved()
-        said[which] = time.perf_counter() - begin
+        told[which] = time.perf_counter() - begin
     counts = instance.counts(result)
-    said |= {
+    told |= {
         "untouched": counts.untouched, "potable": counts.potable, "status": result.status.value,
         "iterations": result.iterations, "message": result.message, "shares": result.profile.shares(),
+        "within": dt.check(instance.problem, result.x).within(),
     }  # fmt: skip
     if torch.cuda.is_available():
-        said["GPU GB"] = torch.cuda.max_memory_allocated() / 1e9
+        told["GPU GB"] = torch.cuda.max_memory_allocated() / 1e9
     watch = Watch()
-    with watch.everywhere():
-        begin = time.perf_counter()
-        solved()
-        said["watched"] = time.perf_counter() - begin
-    said["sections"] = watch.table()
-    if calls:
-        profile = cProfile.Profile()
-        profile.runcall(solved)
-        for order in ("cumulative", "tottime"):
-            with (out / f"{name.replace(':', '_')}.{order}.txt").open("w") as file:
-                pstats.Stats(profile, stream=file).sort_stats(order).print_stats(70)
-    return said
+    if not loop and n <= MANY:
+        with watch.everywhere():
+            begin = time.perf_counter()
+            solved()
+            told["watched"] = time.perf_counter() - begin
+    told["sections"] = watch.table()
+    return told
+
+
+def _parts(name: str) -> tuple[str, str, int]:
+    """A loop's name or "", a network, a number of samples."""
+    *loop, kind, n = name.split(":")
+    return "".join(loop), kind, int(n)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.device_profile", description=__doc__)
-    parser.add_argument("--sizes", nargs="*", default=list(SIZES), metavar="NETWORK:N")
-    parser.add_argument("--loops", nargs="*", default=list(LOOPS), metavar="NETWORK:N")
+    parser.add_argument("--cases", nargs="+", default=list(CASES), metavar="[LOOP:]NETWORK:N")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--calls", action="store_true", help="cProfile's tables as well")
-    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--out", type=Path, default=Path(), help="where profile.jsonl is written")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
     judges: dict[str, water.Judge] = {}
-    for names, loop in ((options.sizes, False), (options.loops, True)):
-        for name in names:
-            kind, _, n = name.partition(":")
-            if kind not in judges:
-                judges[kind] = judge_of(kind, options.device)
-            title = f"loop-{name}" if loop else name
-            said = case(
-                title, judges[kind], int(n), options.device, options.out, loop=loop, calls=options.calls
-            )
-            with (options.out / "profile.jsonl").open("a") as file:
-                file.write(json.dumps(said) + "\n")
-            print(json.dumps({key: value for key, value in said.items() if key != "sections"}, indent=1))
-            for row in said["sections"]:
-                print(*row, sep="\t", flush=True)
+    for name in options.cases:
+        _, kind, _ = _parts(name)
+        if kind not in judges:
+            judges[kind] = judge_of(kind, options.device)
+        told = case(name, judges[kind], options.device)
+        with (options.out / "profile.jsonl").open("a") as file:
+            file.write(json.dumps(told) + "\n")
+        print(json.dumps({key: value for key, value in told.items() if key != "sections"}, indent=1))
+        for row in told["sections"]:
+            print(*row, sep="\t", flush=True)
 
 
 if __name__ == "__main__":

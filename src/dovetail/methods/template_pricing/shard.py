@@ -32,6 +32,8 @@ ROWS, DEVICE_ROWS = 1 << 14, 1 << 22
 ask for fewer (they are halved then)."""
 COMMON_ROWS = 4
 """For each block, where descents go start by start: what all of them found is put together in the end."""
+TOGETHER, DEVICE_TOGETHER = 1 << 11, 1 << 15
+"""Blocks that are asked with all their starts at once: a start by itself would not busy a core, or a GPU."""
 HOPELESS = 1.0
 """In units of a usual column's cost: a block whose best other column costs so much more than its first is not
 asked again."""
@@ -70,7 +72,8 @@ class Shard:
         self._oracle = Oracle(self.data, networks, 0 if self.whole is not None else options.steps)
         places = options.places if self.whole is None else 1 + len(self.whole)
         self.pool = Pool(self.data, places, len(program.output_columns))
-        self._rows = ROWS if torch.device(device).type == "cpu" else DEVICE_ROWS
+        on_cpu = torch.device(device).type == "cpu"
+        self._rows, self._few = (ROWS, TOGETHER) if on_cpu else (DEVICE_ROWS, DEVICE_TOGETHER)
         self._random = torch.Generator().manual_seed(0)
         self._begin()
         self._spread = self._floats(spread)
@@ -187,7 +190,7 @@ class Shard:
         if len(radius) < count:
             radius = torch.ones(count, device=self.data.device)
         costs = [self.data.part_costs(which, p) for p in shaken[:count]]
-        if self._common_costs:
+        if self._common_costs and n > self._few:
             found = [
                 self._oracle.descend(which, starts[:, s], radius[s].expand(n), costs[s], target)
                 for s in range(count)
@@ -202,7 +205,7 @@ class Shard:
             ]
         moves, outputs, cost = (
             torch.stack(
-                [getattr(one, name).view(n, -1, *getattr(one, name).shape[1:]) for one in found], dim=1
+                [getattr(one, name).reshape(n, -1, *getattr(one, name).shape[1:]) for one in found], dim=1
             )
             for name in ("moves", "outputs", "cost")
         )
@@ -288,7 +291,7 @@ def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu")
 
 def _combinations(program: MoveProgram) -> FloatArray | None:
     """All steps from the lowest integers, where nothing else can move and they are few."""
-    width = program.upper - program.lower
+    width = one_row(program.upper) - one_row(program.lower)
     if not np.all(program.whole) or program.coordinates == 0 or not np.all(np.isfinite(width)):
         return None
     most = width.max(axis=0)
