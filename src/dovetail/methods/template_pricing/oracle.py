@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dovetail.methods.template_pricing.block_data import BlockData, Target, of
-from dovetail.methods.template_pricing.networks import TemplateNetworks, rough_products
+from dovetail.methods.template_pricing.networks import TemplateNetworks
 
 GROW, SHRINK = 1.6, 0.35
 """Of the trust region after a step that was kept, or not."""
@@ -112,11 +112,10 @@ class Oracle:
         rows = self._rows(which, part_costs, target)
         begin = self._within(start, rows)
         rough = max(0, self._steps - FINE_STEPS) if self._networks.gains_by_rough else 0
-        with rough_products(rough > 0):
-            state = self._look(rows, begin, target, last=self._steps == 0)
-            radius = self._stepped(rows, state, radius, target, range(rough))
-        if rough:  # as they are in all digits
-            state = self._look(rows, state.moves, target)
+        state = self._look(rows, begin, target, last=self._steps == 0, rough=rough > 0)
+        if rough:
+            radius = self._stepped(rows, state, radius, target, range(rough), rough=True)
+            state = self._look(rows, state.moves, target)  # as it is in all digits
         self._stepped(rows, state, radius, target, range(rough, self._steps))
         # once its conditions are met a row meets them for good, at less and less cost
         met = state.lack <= 0.0
@@ -126,11 +125,13 @@ class Oracle:
             torch.where(met, state.cost, torch.inf),
         )
 
-    def _stepped(self, rows: _Rows, state: _State, radius: Tensor, target: Target, steps: range) -> Tensor:
+    def _stepped(
+        self, rows: _Rows, state: _State, radius: Tensor, target: Target, steps: range, *, rough: bool = False
+    ) -> Tensor:
         """The state some steps on; the trust regions then."""
         for step in steps:
             goal = self._goal(rows, state, radius)
-            new = self._look(rows, goal, target, last=step == self._steps - 1)
+            new = self._look(rows, goal, target, last=step == self._steps - 1, rough=rough)
             kept = torch.where(
                 state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
             )
@@ -176,10 +177,12 @@ class Oracle:
             moves = torch.where(self._data.whole, moves.round(), moves)
         return torch.minimum(torch.maximum(moves, rows.lower), rows.upper)
 
-    def _look(self, rows: _Rows, moves: Tensor, target: Target, *, last: bool = False) -> _State:
+    def _look(
+        self, rows: _Rows, moves: Tensor, target: Target, *, last: bool = False, rough: bool = False
+    ) -> _State:
         """What rows are at their moves; at the `last` ones no slope is asked for."""
         data = self._data
-        values, pull = self._networks.linearised(rows.rests, moves, gradients=not last)
+        values, pull = self._networks.linearised(rows.rests, moves, gradients=not last, rough=rough)
         classes = target.classes[None]
         outputs = classes if self._only_classes else torch.where(data.classifies, classes, values)
         cost = (torch.where(moves > 0.0, rows.right, -rows.left) * moves).sum(dim=1)
