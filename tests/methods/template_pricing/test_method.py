@@ -11,6 +11,7 @@ import dovetail as dt
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.method import template_prices
+from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.testing.problems import busy
 from tests.analysis.test_templates import shuffled, treated
 
@@ -65,6 +66,28 @@ def test_no_worse_than_what_it_stands_in_for(problem):
     assert mine.x is not None
     assert dt.check(problem, mine.x).within()
     assert mine.objective >= other.objective - 0.1 * abs(other.objective)
+
+
+def test_an_early_point_leaves_no_trace(monkeypatch):
+    """Whether one is made depends on the clock, so that nothing else may depend on it."""
+    problem, found = treated(60, budget=0.02), []
+    for quick in (0.0, 1e9):
+        monkeypatch.setattr("dovetail.methods.template_pricing.method.QUICK", quick)
+        monkeypatch.setattr("dovetail.methods.template_pricing.method.QUICK_PART", quick)
+        found.append(dt.solve(problem, TemplatePricing(), log=False, time_limit=30.0))
+    assert len(found[0].trace.incumbents) >= len(found[1].trace.incumbents)
+    assert np.array_equal(found[0].x, found[1].x)
+    assert found[0].message == found[1].message
+
+
+def test_a_search_with_few_digits_ends_with_all(monkeypatch):
+    """As wide networks are priced on a GPU: no column counts that does not hold in float32."""
+    problem = treated(60, budget=0.02)
+    fine = dt.solve(problem, TemplatePricing(), log=False, time_limit=30.0)
+    monkeypatch.setattr(TemplateNetworks, "gains_by_rough", True)
+    rough = dt.solve(problem, TemplatePricing(), log=False, time_limit=30.0)
+    assert dt.check(problem, rough.x).within()
+    assert rough.objective >= 0.95 * fine.objective
 
 
 def test_other_problems_are_left_alone():

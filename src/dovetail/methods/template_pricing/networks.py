@@ -40,8 +40,12 @@ class TemplateNetworks:
             program.networks[0].outputs, np.arange(self._outputs)
         )
         """Whether there is one network, whose values are the outputs as they are."""
-        self.gains_by_rough = torch.device(device).type == "cuda" and all(r.wide for r in self._readings)
+        self._on_gpu = torch.device(device).type == "cuda"
+
+    @property
+    def gains_by_rough(self) -> bool:
         """Whether products of fewer digits make it faster: on GPUs, for wide layers."""
+        return self._on_gpu and all(reading.wide for reading in self._readings)
 
     def values(self, which: Tensor, moves: Tensor) -> Tensor:
         """(n, q) of blocks `which` at their moves."""
