@@ -74,7 +74,7 @@ def test_an_early_point_leaves_no_trace(monkeypatch):
     for quick in (0.0, 1e9):
         monkeypatch.setattr("dovetail.methods.template_pricing.method.QUICK", quick)
         monkeypatch.setattr("dovetail.methods.template_pricing.method.QUICK_PART", quick)
-        found.append(dt.solve(problem, TemplatePricing(), log=False, time_limit=30.0))
+        found.append(dt.solve(problem, TemplatePricing(rounds=3), log=False, time_limit=30.0))
     assert len(found[0].trace.incumbents) >= len(found[1].trace.incumbents)
     assert np.array_equal(found[0].x, found[1].x)
     assert found[0].message == found[1].message
@@ -83,9 +83,9 @@ def test_an_early_point_leaves_no_trace(monkeypatch):
 def test_a_search_with_few_digits_ends_with_all(monkeypatch):
     """As wide networks are priced on a GPU: no column counts that does not hold in float32."""
     problem = treated(60, budget=0.02)
-    fine = dt.solve(problem, TemplatePricing(), log=False, time_limit=30.0)
+    fine = dt.solve(problem, TemplatePricing(rounds=3), log=False, time_limit=30.0)
     monkeypatch.setattr(TemplateNetworks, "gains_by_rough", True)
-    rough = dt.solve(problem, TemplatePricing(), log=False, time_limit=30.0)
+    rough = dt.solve(problem, TemplatePricing(rounds=3), log=False, time_limit=30.0)
     assert dt.check(problem, rough.x).within()
     assert rough.objective >= 0.95 * fine.objective
 
