@@ -30,6 +30,7 @@ import dovetail as dt
 from benchmarks.many_blocks import stated
 from dovetail.methods import METHODS
 from dovetail.methods.template_pricing import TemplatePricing
+from dovetail.methods.template_pricing.oracle import fused_step
 from dovetail.problems import networks, water
 from dovetail.problems.training import train_classifier
 
@@ -209,6 +210,20 @@ def case(name: str, judge: water.Judge, device: str) -> dict[str, Any]:
     return told
 
 
+def kernel(device: str) -> str:
+    """Whether a pricing step is one kernel here, or why not."""
+    step = fused_step(device, 2)
+    if step is None:
+        return "no, none for this device"
+    row, one = torch.zeros((1, 2), device=device), torch.ones(1, device=device)
+    begin = time.perf_counter()
+    try:
+        step(row, row + 1.0, one, one, (row + 1.0, row + 1.0), (row - 1.0, row + 1.0), row[0] + 1.0, 1e-9)
+    except Exception as reason:
+        return f"no, {reason!r}"
+    return f"yes, compiled in {time.perf_counter() - begin:.1f} s"
+
+
 def _parts(name: str) -> tuple[str, str, int]:
     """A loop's name or "", a network, a number of samples."""
     *loop, kind, n = name.split(":")
@@ -223,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
+    print(f"one kernel for a step: {kernel(options.device)}", flush=True)
     judges: dict[str, water.Judge] = {}
     for name in options.cases:
         _, kind, _ = _parts(name)
