@@ -31,9 +31,8 @@ def test_values_slopes_and_their_slopes():
 
 
 def test_others_go_by_their_copies():
-    assert (
-        dense_forward(block_of(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)), "cpu") is None
-    )
+    tanh = block_of(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    assert dense_forward(tanh, "cpu") is None
     block = block_of(torch.nn.Linear(3, 1))
     u = torch.randn((5, 3), dtype=torch.float64)
     assert torch.equal(network_forward(block, "cpu")(u), block.predictor.snapshot("cpu")(u))

@@ -1,6 +1,6 @@
 """Dense networks of ReLUs for network steps on a GPU: forward and backward by hand, in float64.
 
-A step asks a few hundred rows, so that a deep network takes as long as its kernels take to be started; by hand
+A step asks a few hundred rows, so that a deep network takes as long as its kernels take to start; by hand
 they are fewer, and nobody writes down how they hang together.
 """
 
@@ -33,10 +33,7 @@ def dense_forward(block: Block, device: str) -> Forward | None:
     layers: Layers = []
     for layer in block.description.layers_if_known() or ():
         if isinstance(layer, Dense):
-            tensors = (
-                torch.as_tensor(of, dtype=torch.float64, device=device) for of in (layer.weight, layer.bias)
-            )
-            layers.append((*tensors, False))  # type: ignore[arg-type]
+            layers.append((_tensor(layer.weight, device), _tensor(layer.bias, device), False))
         elif isinstance(layer, Activation) and layer.kind == "relu" and layers and not layers[-1][2]:
             layers[-1] = (*layers[-1][:2], True)
         else:
@@ -51,6 +48,10 @@ def dense_forward(block: Block, device: str) -> Forward | None:
         return values
 
     return forward
+
+
+def _tensor(array: object, device: str) -> Tensor:
+    return torch.as_tensor(array, dtype=torch.float64, device=device)
 
 
 class _Network(torch.autograd.Function):
