@@ -15,6 +15,10 @@ from dovetail.run.budget import Budget
 from dovetail.run.workers import Workers
 
 
+MADE = 4
+"""Numbers that are near at hand of each block: columns are made one by one, those of a family side by side."""
+
+
 class PointShares(Shares):
     """See above; `where` says which blocks each of them has."""
 
@@ -43,7 +47,7 @@ def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Colum
     z = plan.others.copy()
     for mine, (moves, outputs) in zip(where, columns, strict=True):
         program, places = plan.programs[mine.template], plan.templates[mine.template].places
-        for some in pieces(len(moves), len(program.rest)):  # columns of a family lie side by side
+        for some in pieces(len(moves), MADE):
             first, last = mine.first + some.start, mine.first + some.stop
             values = program.columns(moves[some].astype(np.float64), outputs[some].astype(np.float64), first)
             for j, of_column in enumerate(values):
