@@ -14,9 +14,8 @@ from dovetail.methods.template_pricing.shares import Shares
 from dovetail.run.budget import Budget
 from dovetail.run.workers import Workers
 
-
 MADE = 4
-"""Numbers that are near at hand of each block: columns are made one by one, those of a family side by side."""
+"""Numbers of a block that are at hand at a time: columns are made one by one, a family's side by side."""
 
 
 class PointShares(Shares):
