@@ -5,7 +5,7 @@ import torch
 
 import dovetail as dt
 from dovetail.core import batch_rounding as module
-from dovetail.core.batch_rounding import DOUBLE, alone, batch_rounding, double_copy, nearby
+from dovetail.core.batch_rounding import DOUBLE, alone, batch_rounding, double_copy, nearby, rows_nearby
 from tests.small import random_mlp
 
 INPUTS = np.random.default_rng(0).uniform(-1.0, 1.0, (5, 3))
@@ -21,7 +21,7 @@ def test_float64_is_allowed_a_few_roundings_without_a_look():
     block = block_of(torch.float64)
     values = block.predictor.predict(INPUTS)
     assert double_copy(block.predictor, block.description) is None
-    assert not nearby(block, None, INPUTS).any()
+    assert not nearby(block, rows_nearby(block, INPUTS), None).any()
     allowed = batch_rounding(block, values, np.zeros_like(values), [])
     assert np.all(allowed <= DOUBLE * np.maximum(1.0, np.abs(values).max()))
 
@@ -30,7 +30,8 @@ def test_float32_is_allowed_more_than_what_was_seen():
     block = block_of(torch.float32)
     copy = double_copy(block.predictor, block.description)
     values = block.predictor.predict(INPUTS)
-    near = nearby(block, copy, INPUTS)
+    rows = rows_nearby(block, INPUTS)
+    near = nearby(block, rows, copy(rows))
     assert 0.0 < near.max() < 1e-4
     seen = np.maximum(near, np.abs(copy(INPUTS) - values))
     assert np.all(

@@ -1,7 +1,9 @@
 """Columns part by part: values, limits and costs of hosts and families."""
 
 import numpy as np
+import pytest
 
+from dovetail.core.pieces import NUMBERS
 from tests.analysis.stated_problems import campaign, treatments
 
 
@@ -13,7 +15,9 @@ def test_parts_are_all_columns_in_their_order():
         assert np.shares_memory(parts[-1].of(x), x)
 
 
-def test_the_farthest_column_of_a_part():
+@pytest.mark.parametrize("numbers", [NUMBERS, 2])
+def test_the_farthest_column_of_a_part(numbers, monkeypatch):
+    monkeypatch.setattr("dovetail.core.pieces.NUMBERS", numbers)
     part = campaign(5).stated.columns[2]  # discount, each block with a limit of its own
     x = np.zeros(campaign(5).stated.n_columns)
     part.of(x)[:, 0] = part.upper[:, 0] - 0.01
@@ -23,8 +27,10 @@ def test_the_farthest_column_of_a_part():
     amount, column = part.farthest(x)
     assert np.isclose(amount, 0.49) and column == part.first + 3
     assert np.isclose(part.outside(x).max(), amount)
+    part.of(x)[2] = -0.0
     part.clip(x)
     assert part.farthest(x)[0] <= 0.0
+    assert not np.signbit(part.of(x)).any()
 
 
 def test_a_part_without_limits_is_not_looked_at():

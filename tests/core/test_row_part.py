@@ -1,12 +1,16 @@
 """Rows part by part: what they come to, without a matrix."""
 
 import numpy as np
+import pytest
 
+from dovetail.core.pieces import NUMBERS
 from dovetail.core.row_part import CHUNK, column_sums
 from tests.analysis.stated_problems import campaign, floors, treatments
 
 
-def test_each_part_is_its_rows_of_the_matrix():
+@pytest.mark.parametrize("numbers", [NUMBERS, 4])
+def test_each_part_is_its_rows_of_the_matrix(numbers, monkeypatch):
+    monkeypatch.setattr("dovetail.core.pieces.NUMBERS", numbers)
     for problem in (treatments(5), campaign(5), floors(5)):
         A, first = problem.mip.A.toarray(), 0
         sides = problem.mip.row_lower, problem.mip.row_upper

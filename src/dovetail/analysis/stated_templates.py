@@ -197,10 +197,16 @@ class _Body:
             np.array([family.integer for family in families]),
             tuple(self._network(number, *families) for number, families in self.networks),
             self._pattern([(i, entries) for i, (_, _, entries) in enumerate(self._private)]),
-            self._beside([column_of(row.lower, k) for row, k, _ in self._private]),
-            self._beside([column_of(row.upper, k) for row, k, _ in self._private]),
+            *self._row_sides(),
             self._pattern(list(self._coupling_rows())),
         )
+
+    def _row_sides(self) -> tuple[FloatArray, FloatArray]:
+        """Of private rows; one array where they were given as equations."""
+        lower = self._beside([column_of(row.lower, k) for row, k, _ in self._private])
+        if all(_one_array(row.lower, row.upper) for row, _, _ in self._private):
+            return lower, lower
+        return lower, self._beside([column_of(row.upper, k) for row, k, _ in self._private])
 
     def _places(self, places: list[Place]) -> Strided:
         """Where local columns are among all."""
@@ -263,5 +269,12 @@ def _fixed(family: FamilyArrays, k: int, where: Callable[[BoolArray], object] = 
 
 def _one_kind(row: RowArrays, k: int) -> bool:
     """Whether a row is an equation in all blocks, or in none."""
+    if _one_array(row.lower, row.upper):
+        return True
     equal = column_of(row.lower, k) == column_of(row.upper, k)
     return bool(np.all(equal)) or not np.any(equal)
+
+
+def _one_array(one: FloatArray, other: FloatArray) -> bool:
+    """Whether both were given as the same array: nobody needs to compare its numbers."""
+    return bool(one.__array_interface__ == other.__array_interface__)

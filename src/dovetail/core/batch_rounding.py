@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.description import Description
 from dovetail.core.predictor import Predictor
@@ -92,23 +92,30 @@ def batch_rounding(
     return np.asarray(APART * np.maximum(apart, share * np.abs(values)))
 
 
-def nearby(block: Block, copy: Copy | None, inputs: FloatArray) -> FloatArray:
+def rows_nearby(block: Block, inputs: FloatArray) -> FloatArray:
+    """Rows a hair away from some of the inputs: those that `nearby` looks at."""
+    inputs = inputs[:0] if block.description.is_float64 else inputs[_looked_at(len(inputs))]
+    n, d = inputs.shape
+    times = -(-ROWS // max(1, n))
+    moves = HAIR * np.linspace(-1.0, 1.0, times * d).reshape(times, 1, d)
+    return np.asarray((inputs + moves * np.maximum(1.0, np.abs(inputs))).reshape(-1, d))
+
+
+def nearby(block: Block, rows: FloatArray, doubles: FloatArray | None) -> FloatArray:
     """(n, q) the most that rows a hair away differ from their float64 copies; 0 for those not looked at.
 
     A network that cannot be copied shows its rounding only by the size of its batches.
     """
-    if block.description.is_float64:
-        return np.zeros(block.outputs.shape)
-    if len(inputs) > MOST_NEAR:
-        some = np.linspace(0, len(inputs) - 1, MOST_NEAR).astype(np.int64)
-        seen = np.zeros(block.outputs.shape)
-        seen[some] = nearby(block, copy, inputs[some])
+    seen = np.zeros(block.outputs.shape)
+    if not len(rows):
         return seen
-    n, d = inputs.shape
-    times = -(-ROWS // n)
-    moves = HAIR * np.linspace(-1.0, 1.0, times * d).reshape(times, 1, d)
-    rows = (inputs + moves * np.maximum(1.0, np.abs(inputs))).reshape(-1, d)
-    predict = block.predictor.predict
-    other = copy(rows) if copy is not None else np.concatenate([predict(rows[:1]), predict(rows[1:])])
+    predict, some = block.predictor.predict, _looked_at(len(seen))
+    other = np.concatenate([predict(rows[:1]), predict(rows[1:])]) if doubles is None else doubles
     apart = np.nan_to_num(np.abs(predict(rows) - other), nan=0.0, posinf=0.0)
-    return np.asarray(apart.reshape(times, n, -1).max(axis=0))
+    seen[some] = apart.reshape(-1, len(some), apart.shape[1]).max(axis=0)
+    return seen
+
+
+def _looked_at(n: int) -> IntArray:
+    """Rows that stand for all."""
+    return np.linspace(0, n - 1, min(n, MOST_NEAR)).astype(np.int64)

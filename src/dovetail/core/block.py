@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
+from dovetail.core.pieces import pieces
 from dovetail.core.predictor import Predictor
 from dovetail.core.training_range import TrainingRange
 
@@ -53,6 +55,27 @@ class Block:
     def samples(self) -> int:
         """Number of samples evaluated as one batch."""
         return int(self.inputs.shape[0])
+
+    def read(self, x: FloatArray) -> FloatArray:
+        """(n, d) its inputs at a point, as an array of its own: a predictor may write into what it is given.
+
+        Families of a template are one piece of the point, and need not be picked one by one.
+        """
+        if not self._one_piece:
+            return np.asarray(x[self.inputs])
+        first = int(self.inputs.flat[0])
+        return x[first : first + self.inputs.size].reshape(self.inputs.shape).copy()
+
+    @cached_property
+    def _one_piece(self) -> bool:
+        """Whether its inputs are consecutive columns, in the order of its samples."""
+        flat = self.inputs.ravel()
+        if not flat.size or flat[-1] - flat[0] != flat.size - 1:
+            return False
+        return all(
+            np.array_equal(flat[some], np.arange(some.start, some.stop) + flat[0])
+            for some in pieces(flat.size, 1)
+        )
 
     def decode(self, values: FloatArray) -> FloatArray:
         """What the output columns must be, given the predictor's values."""

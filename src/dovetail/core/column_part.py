@@ -13,6 +13,7 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
+from dovetail.core.pieces import piece_of, pieces
 from dovetail.core.template import Template
 
 
@@ -57,17 +58,22 @@ class ColumnPart:
         for limit, sign in ((self.lower, -1.0), (self.upper, 1.0)):
             if np.all(limit == sign * np.inf):
                 continue
-            beyond = sign * (mine - limit)
-            most = int(np.argmax(beyond))
-            found = max(found, (float(beyond.flat[most]), self.first + most), key=lambda one: one[0])
+            for some in pieces(*self.shape):
+                beyond = sign * (mine[some] - piece_of(limit, some))
+                most = int(np.argmax(beyond))
+                at = self.first + some.start * self.shape[1] + most
+                found = max(found, (float(beyond.flat[most]), at), key=lambda one: one[0])
         return found
 
     def clip(self, x: FloatArray) -> None:
-        """Within bounds, in place, and integers whole."""
-        mine = self.of(x)
-        np.clip(mine, self.lower, self.upper, out=mine)
-        if self.whole:
-            np.copyto(mine, np.round(mine), where=self.integer)
+        """Within bounds, in place, and integers whole; never -0, which rounding makes and people read."""
+        mine, whole = self.of(x), self.whole
+        for some in pieces(*self.shape):
+            part = mine[some]
+            np.clip(part, piece_of(self.lower, some), piece_of(self.upper, some), out=part)
+            if whole:
+                np.copyto(part, np.round(part), where=piece_of(self.integer, some))
+            part += 0.0
 
 
 def column_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[ColumnPart]:

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray
 from dovetail.core.family_arrays import RowArrays
 from dovetail.core.mip import Mip
+from dovetail.core.pieces import piece_of, pieces
 from dovetail.core.template import Template
 
 CHUNK = 4096
@@ -115,11 +116,19 @@ class PrivateRows:
 
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
         """Block by block."""
-        total = np.zeros((self.template.count, self.row.width))
-        for values, entry in _terms(self.template, self.row, x, sizes):
-            part = entry * values
-            total += part.sum(axis=1, keepdims=True) if self.row.summed else part
+        values, shape = self.template.values(x), (self.template.count, self.row.width)
+        total = np.empty(shape)
+        for some in pieces(*shape):
+            self._add_up(values, some, total[some], sizes)
         return total.ravel()
+
+    def _add_up(self, values: dict[str, FloatArray], some: slice, total: FloatArray, sizes: bool) -> None:
+        """What the rows of some blocks come to, by family values of all."""
+        total.fill(0.0)
+        for name, entry in self.row.coefficients.items():
+            mine = piece_of(entry, some)
+            part = (np.abs(mine) if sizes else mine) * values[name][some]
+            total += part.sum(axis=1, keepdims=True) if self.row.summed else part
 
     @property
     def sides(self) -> tuple[FloatArray, FloatArray]:
@@ -132,11 +141,18 @@ class PrivateRows:
 
     def beyond(self, x: FloatArray) -> FloatArray:
         """Block by block."""
-        activity = self.activity(x).reshape(self.template.count, self.row.width)
-        if not self._equations:
-            return _outside(activity, *self.sides).ravel()
-        activity -= self.row.lower
-        return np.abs(activity, out=activity).ravel()
+        values, shape = self.template.values(x), (self.template.count, self.row.width)
+        lower, upper = self.sides
+        found = np.empty(shape)
+        for some in pieces(*shape):
+            mine = found[some]
+            self._add_up(values, some, mine, sizes=False)
+            if self._equations:
+                mine -= piece_of(lower, some)
+                np.abs(mine, out=mine)
+            else:
+                mine[...] = _outside(mine, piece_of(lower, some), piece_of(upper, some))
+        return found.ravel()
 
 
 @dataclass(frozen=True, eq=False)

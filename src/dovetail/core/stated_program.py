@@ -148,7 +148,6 @@ class StatedProgram:
         x = np.array(x, dtype=np.float64)
         for part in self.columns:
             part.clip(x)
-        x += 0.0  # never -0, which rounding and clipping make: people read these numbers
         return x
 
     def with_mip(self, mip: Mip) -> StatedProgram:

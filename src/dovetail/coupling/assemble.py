@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
+from dovetail.coupling.dense_forward import network_forward
 from dovetail.coupling.part import Part, SampleRow
 from dovetail.run.network_step import NetworkBlock, Rows, ends_in_probability
 from dovetail.run.stopwatch import Stopwatch
@@ -47,7 +48,7 @@ def network_block(
     def tensor(array: FloatArray) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(array, dtype=np.float64), device=own_device)
 
-    forwards = [member.block.predictor.snapshot(own_device) for member in part.members]
+    forwards = [network_forward(member.block, own_device) for member in part.members]
     network = NetworkBlock(
         name=part.name,
         forward=_joined(part, forwards, own_device),

@@ -90,6 +90,11 @@ class Budget:
         return time.perf_counter() - self._start
 
     @property
+    def limit(self) -> float:
+        """Seconds in all."""
+        return self._seconds
+
+    @property
     def left(self) -> float:
         """Seconds left, never negative."""
         return max(0.0, self._seconds - self._reserve - self.seconds)

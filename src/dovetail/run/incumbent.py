@@ -273,10 +273,9 @@ class Incumbent:
     def _improvable(self) -> bool:
         """Some column that the blocks and integers leave open carries cost."""
         for part in self._program.columns:
-            if part.costs:
-                movable = (part.lower < part.upper) & ~part.of(self._tied) & ~part.integer
-                if np.any(movable & (part.cost != 0.0)):
-                    return True
+            open_costs = (part.lower < part.upper) & ~part.integer & (part.cost != 0.0)
+            if np.any(open_costs) and np.any(open_costs & ~part.of(self._tied)):
+                return True
         return False
 
     @property

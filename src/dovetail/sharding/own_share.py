@@ -102,7 +102,7 @@ class OwnShare:
     @cached_property
     def _share(self) -> Share:
         (program,), blocks = self._plan.programs, list(self._problem.blocks)
-        spread = usual_spread(program, blocks)
+        spread = usual_spread(program, blocks, self._device)
         return make_share(program, self._where, blocks, self._options, self._device, spread)
 
     @cached_property

@@ -1,6 +1,7 @@
 """The method against optima by enumeration and a MIP of scipy, and against the methods it hands on to."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import dovetail as dt
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.method import template_prices
+from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.testing.problems import busy
 from tests.analysis.test_templates import shuffled, treated
 
@@ -65,6 +67,32 @@ def test_no_worse_than_what_it_stands_in_for(problem):
     assert mine.x is not None
     assert dt.check(problem, mine.x).within()
     assert mine.objective >= other.objective - 0.1 * abs(other.objective)
+
+
+@cache
+def short_of_budget() -> tuple[dt.Problem, dt.Result]:
+    """A problem, and what is found of it without an early point."""
+    problem = treated(60, budget=0.02)
+    return problem, dt.solve(problem, TemplatePricing(rounds=3), log=False, time_limit=30.0)
+
+
+def test_an_early_point_leaves_no_trace(monkeypatch):
+    """Whether one is made depends on the clock, so that nothing else may depend on it."""
+    problem, without = short_of_budget()
+    monkeypatch.setattr("dovetail.methods.template_pricing.method.QUICK", 0.0)
+    early = dt.solve(problem, TemplatePricing(rounds=3), log=False, time_limit=30.0)
+    assert len(early.trace.incumbents) > len(without.trace.incumbents)
+    assert np.array_equal(early.x, without.x)
+    assert early.message == without.message
+
+
+def test_a_search_with_few_digits_ends_with_all(monkeypatch):
+    """As wide networks are priced on a GPU: no column counts that does not hold in float32."""
+    problem, fine = short_of_budget()
+    monkeypatch.setattr(TemplateNetworks, "gains_by_rough", True)
+    rough = dt.solve(problem, TemplatePricing(rounds=3), log=False, time_limit=30.0)
+    assert dt.check(problem, rough.x).within()
+    assert rough.objective >= 0.95 * fine.objective
 
 
 def test_other_problems_are_left_alone():

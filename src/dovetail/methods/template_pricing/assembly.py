@@ -17,6 +17,8 @@ from dovetail.methods.template_pricing.move_program import (
     one_row,
 )
 
+MANY = 100_000
+"""Blocks that tell how far inputs differ: of more of them, evenly chosen ones."""
 NONE = -1
 """In the place of a column on the left of a coordinate that has none."""
 
@@ -221,6 +223,7 @@ def _scale(lower: FloatArray, upper: FloatArray, networks: tuple[NetworkReading,
     width = np.median(one_row(upper) - one_row(lower), axis=0)
     spread = np.zeros(lower.shape[1])
     for reading in networks:
-        spread = np.maximum(spread, np.abs(reading.by_moves).T @ reading.at_rest.std(axis=0))
+        some = reading.at_rest[:: max(1, len(reading.at_rest) // MANY)]
+        spread = np.maximum(spread, np.abs(reading.by_moves).T @ some.std(axis=0))
     free = np.where(spread > 0.0, spread, 1.0)
     return np.asarray(np.where(np.isfinite(width) & (width > 0.0), 0.5 * width, free))

@@ -32,6 +32,8 @@ class Target:
     """(N or 1, C, k)."""
     least: Tensor
     """(N or 1, C)."""
+    asks_moves: bool
+    """Whether any condition is one on moves."""
 
 
 class BlockData:
@@ -50,6 +52,7 @@ class BlockData:
         self.use_side = torch.as_tensor(program.use_side, device=device)
         self.use_part = torch.as_tensor(program.use_part, device=device)
         self.sides = program.sides.count
+        self._side_by_side = np.array_equal(program.use_side, np.arange(self.sides))
         self.scale = self._tensor(program.scale[None])[0]
         """(k,) what a move of usual size is, coordinate by coordinate."""
         self.classifies = torch.zeros(len(program.output_columns), dtype=torch.bool, device=device)
@@ -82,16 +85,17 @@ class BlockData:
 
     def uses(self, which: Tensor, parts: Tensor) -> Tensor:
         """(n, R) of the coupling rows."""
-        taken = of(self.use, which) * parts[:, self.use_part]
-        return torch.zeros((len(parts), self.sides), dtype=parts.dtype, device=parts.device).index_add_(
-            1, self.use_side, taken
-        )
+        return self._by_side(of(self.use, which) * parts[:, self.use_part])
+
+    def _by_side(self, taken: Tensor) -> Tensor:
+        """(n, R) of entries, added up; where each side has one, in order, there is nothing to add."""
+        if self._side_by_side:
+            return taken
+        return taken.new_zeros((len(taken), self.sides)).index_add_(1, self.use_side, taken)
 
     def true_uses(self, which: Tensor, parts: Tensor) -> Tensor:
         """The same in float64, of parts in float64."""
-        taken = of(self._true_use, which) * parts[:, self.use_part]
-        into = torch.nn.functional.one_hot(self.use_side, self.sides).to(taken)
-        return taken @ into
+        return self._by_side(of(self._true_use, which) * parts[:, self.use_part])
 
     def costs(self, which: Tensor, parts: Tensor) -> Tensor:
         """(n,) in minimisation form, without prices."""
@@ -111,27 +115,20 @@ class BlockData:
         y = np.zeros(q)
         y[list(classes)] = list(classes.values())
         numbers = ~self.classifies.cpu().numpy()
-        conditions = program.conditions
-        least = conditions.least - conditions.on_outputs @ y
+        on_outputs, given_moves = one_row(program.conditions.on_outputs), one_row(program.conditions.on_moves)
+        least = one_row(program.conditions.least) - on_outputs @ y
         least = least + FLOAT_ROOM * (1.0 + np.where(np.isfinite(least), np.abs(least), 0.0))
         decided = [row for group in self.class_groups for row in self._class_rows(group, classes, q)]
         room = [CLEARANCE * float(spread[int(np.argmax(np.abs(row)))]) for row in decided]
-        n, k, extra = self.count, self.coordinates, len(decided)
-        on_values = np.concatenate(
-            [
-                conditions.on_outputs * numbers,
-                np.broadcast_to(np.array(decided).reshape(1, extra, q), (n, extra, q)),
-            ],
-            axis=1,
+        k, extra = self.coordinates, len(decided)
+        joined = (
+            (on_outputs * numbers, np.array(decided).reshape(1, extra, q)),
+            (given_moves, np.zeros((1, extra, k))),
+            (least, np.array(room).reshape(1, extra)),
         )
-        on_moves = np.concatenate([conditions.on_moves, np.zeros((n, extra, k))], axis=1)
-        limits = np.concatenate(
-            [least, np.broadcast_to(np.array(room).reshape(1, extra), (n, extra))], axis=1
-        )
-        return Target(
-            torch.as_tensor(y, dtype=self.dtype, device=self.device),
-            self._tensor(on_values), self._tensor(on_moves), self._tensor(limits),
-        )  # fmt: skip
+        on_values, on_moves, limits = (self._tensor(_beside(one, other)) for one, other in joined)
+        aims = torch.as_tensor(y, dtype=self.dtype, device=self.device)
+        return Target(aims, on_values, on_moves, limits, bool(np.any(given_moves)))
 
     def _class_rows(self, group: np.ndarray, classes: dict[int, float], q: int) -> list[np.ndarray]:
         """Combinations of decision values that must not be negative."""
@@ -152,6 +149,11 @@ class BlockData:
 def of(array: Tensor, which: Tensor) -> Tensor:
     """Rows of some blocks, or the one row that all have."""
     return array if len(array) == 1 else array[which]
+
+
+def _beside(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Conditions of blocks, and others that are the same for all."""
+    return np.concatenate([one, np.broadcast_to(other, (len(one), *other.shape[1:]))], axis=1)
 
 
 def _writable(array: FloatArray) -> FloatArray:

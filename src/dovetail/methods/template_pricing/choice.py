@@ -30,13 +30,14 @@ LITTLE = 1e-9
 class Choice:
     """Places of columns in a shard's pool, and what they use in all."""
 
-    def __init__(self, shard: Shard) -> None:
-        self._shard = shard
+    def __init__(self, shard: Shard, *, lasting: bool = True) -> None:
+        """Columns that a `lasting` one finds wrong are struck from the pool; another leaves no trace."""
+        self._shard, self.lasting = shard, lasting
         self.costs = shard.pool.cost.double()
         """(N, K) without prices; infinite where a column does not hold, or did not fit."""
         for _ in range(ROUNDS):
             self.place = torch.where(torch.isfinite(self.costs[:, 0]), 0, self.costs.argmin(dim=1))
-            holds, self.own_use = shard.confirm(self._everyone, self.place)
+            holds, self.own_use = shard.confirm(self._everyone, self.place, lasting=lasting)
             self._strike(self._everyone[~holds], self.place[~holds])
             if bool(holds.all()):
                 break
@@ -74,7 +75,7 @@ class Choice:
         for _ in range(ROUNDS):
             gain, place = self._gains(priced)
             movers = (gain > 0.0).nonzero().ravel()
-            holds, use = shard.confirm(movers, place[movers])
+            holds, use = shard.confirm(movers, place[movers], lasting=self.lasting)
             if bool(holds.all()):
                 break
             wrong = movers[~holds]
@@ -147,7 +148,7 @@ class Choice:
 
     def _serve_first(self, blocks: Tensor, place: Tensor, room: FloatArray) -> None:
         """As many of these, in order, as fit; the first that does not is not tried again."""
-        holds, use = self._shard.confirm(blocks, place)
+        holds, use = self._shard.confirm(blocks, place, lasting=self.lasting)
         self._strike(blocks[~holds], place[~holds])
         blocks, place, use = blocks[holds], place[holds], use[holds]
         more = (use - self.own_use[blocks]).cpu().numpy()

@@ -42,7 +42,7 @@ def core_columns(shard: Shard, choice: Choice, prices: FloatArray, border: float
     filled = choice.filled.nonzero().ravel()[:most]
     mine = torch.as_tensor(np.union1d(near.cpu(), filled.cpu()), device=near.device)
     at, column = torch.isfinite(choice.costs[mine]).nonzero(as_tuple=True)
-    holds, uses = shard.confirm(mine[at], column)
+    holds, uses = shard.confirm(mine[at], column, lasting=choice.lasting)
     stays = choice.place[mine[at]] == column
     kept = holds | stays
     block, column = mine[at[kept]], column[kept]

@@ -54,7 +54,8 @@ def _hired(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -
             context.monitor.say(f"  n_jobs: blocks stay in one process, others cannot have them ({reason})")
     where = ranges(plan, 1)
     blocks = list(context.problem.blocks)
-    (made,) = recipes(plan, where, blocks, options, context.device or "cpu")
+    device = context.device or "cpu"
+    (made,) = recipes(plan, where, blocks, options, device, here=device)
     return Here(made), where[0]
 
 

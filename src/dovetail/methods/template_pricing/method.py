@@ -29,6 +29,9 @@ from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
 
+QUICK, QUICK_PART = 5.0, 0.1
+"""Seconds, and part of the time there is: where the first round is done sooner, the last is not far."""
+
 
 @dataclass(frozen=True)
 class TemplatePricing:
@@ -115,7 +118,7 @@ class _Run:
         context, most, program = self._context, self._options.rounds, self._context.problem.stated
         progress, outcome = Progress(context, most), None
         for done in self._rounds.all(most):
-            if done.number == 0 or done.last:
+            if done.last or (done.number == 0 and self._slow):
                 self._offer(last=done.number > 0)
             outcome = progress.record(done.value + program.sign * program.offset)
             if outcome is not None:
@@ -127,6 +130,11 @@ class _Run:
         said += f"columns found is beyond {limit:.8g} (an estimate: other columns may be)"
         reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)
+
+    @property
+    def _slow(self) -> bool:
+        """Whether somebody may want a point before the end: one takes a third of a quick run."""
+        return self._context.budget.seconds > min(QUICK, QUICK_PART * self._context.budget.limit)
 
     def _offer(self, *, last: bool) -> None:
         point = self._rounds.undisturbed(partial(self._chosen, last=last))

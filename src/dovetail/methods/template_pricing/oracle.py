@@ -8,6 +8,7 @@ cheapest, and what the condition still lacks is bought coordinate by coordinate,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,8 @@ GROW, SHRINK = 1.6, 0.35
 """Of the trust region after a step that was kept, or not."""
 WIDEST = 4.0
 """Of the trust region in usual moves: a free move has no size."""
+FINE_STEPS = 3
+"""Of a descent whose other steps are made with fewer digits: what was nearly met is met then, or given up."""
 LEAST_SLOPE = 1e-9
 """A condition does not depend on a coordinate whose slope is less."""
 
@@ -34,12 +37,35 @@ class Found:
     """At the prices it was looked for at."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What stays the same in all steps of a descent: (n, ...), or (1, ...) where rows have it in common."""
+
+    rests: list[Tensor]
+    """What networks read of blocks at rest."""
+    lower: Tensor
+    upper: Tensor
+    right: Tensor
+    left: Tensor
+    """(n or 1, k) what a move costs on either side of 0."""
+    of_outputs: Tensor
+    """(n or 1, q)."""
+    constant: Tensor
+    """(n or 1,)."""
+    on_values: Tensor
+    on_moves: Tensor | None
+    least: Tensor
+    some_free: bool
+    """Whether a move to some side costs less than nothing."""
+
+
 @dataclass(eq=False)
 class _State:
     """Where each row stands, and the networks to first order there."""
 
     moves: Tensor
     outputs: Tensor
+    """(n, q), or (1, q) where all are classes."""
     cost: Tensor
     lack: Tensor
     """How much conditions are missed by, in all; 0 where they are met."""
@@ -54,7 +80,8 @@ class _State:
         """Take over rows."""
         column = kept[:, None]
         self.moves = torch.where(column, other.moves, self.moves)
-        self.outputs = torch.where(column, other.outputs, self.outputs)
+        if len(self.outputs) == len(kept):
+            self.outputs = torch.where(column, other.outputs, self.outputs)
         self.cost = torch.where(kept, other.cost, self.cost)
         self.lack = torch.where(kept, other.lack, self.lack)
         self.short = torch.where(kept, other.short, self.short)
@@ -74,72 +101,139 @@ class Oracle:
         priced = bool(torch.isin(data.use_part[coupled], inputs_only).any())
         self.values_cost = bool((numbers != 0.0).any()) or priced
         """Whether outputs that are numbers cost anything, alone or by their use."""
+        self._only_classes = bool(data.classifies.all())
+        self._some_whole = bool(data.whole.any())
+        self._fused = None if self._some_whole else fused_step(data.device, data.coordinates)
 
     def descend(
         self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target
     ) -> Found:
         """From (n, k) starts, with (n,) radii in usual moves, at (n or 1, parts) costs."""
-        data, k = self._data, self._data.coordinates
-        lower, upper = of(data.lower, which), of(data.upper, which)
-        state = self._look(which, self._within(start, lower, upper), part_costs, target)
-        best = Found(state.moves, state.outputs, torch.where(state.lack <= 0.0, state.cost, torch.inf))
-        for _ in range(self._steps):
-            size = radius[:, None] * data.scale
-            size = torch.where(data.whole, size.round(), size)  # at last they stay, and the others go on
-            low, high = torch.maximum(lower, state.moves - size), torch.minimum(upper, state.moves + size)
-            right, left = part_costs[:, :k], part_costs[:, k : 2 * k]
-            if state.slope is not None:
-                right, left = right + state.slope, left - state.slope
-            goal = _cheapest(low, high, right, left, state)
-            new = self._look(which, self._within(goal, lower, upper), part_costs, target)
+        rows = self._rows(which, part_costs, target)
+        begin = self._within(start, rows)
+        rough = max(0, self._steps - FINE_STEPS) if self._networks.gains_by_rough else 0
+        state = self._look(rows, begin, target, last=self._steps == 0, rough=rough > 0)
+        if rough:
+            radius = self._stepped(rows, state, radius, target, range(rough), rough=True)
+            state = self._look(rows, state.moves, target)  # as it is in all digits
+        self._stepped(rows, state, radius, target, range(rough, self._steps))
+        # once its conditions are met a row meets them for good, at less and less cost
+        met = state.lack <= 0.0
+        return Found(
+            torch.where(met[:, None], state.moves, begin),
+            state.outputs.expand(len(start), -1),
+            torch.where(met, state.cost, torch.inf),
+        )
+
+    def _stepped(
+        self, rows: _Rows, state: _State, radius: Tensor, target: Target, steps: range, *, rough: bool = False
+    ) -> Tensor:
+        """The state some steps on; the trust regions then."""
+        for step in steps:
+            goal = self._goal(rows, state, radius)
+            new = self._look(rows, goal, target, last=step == self._steps - 1, rough=rough)
             kept = torch.where(
                 state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
             )
             radius = torch.where(kept, (radius * GROW).clamp(max=WIDEST), radius * SHRINK)
             state.update(new, kept)
-            better = (state.lack <= 0.0) & (state.cost < best.cost)
-            best = Found(
-                torch.where(better[:, None], state.moves, best.moves),
-                torch.where(better[:, None], state.outputs, best.outputs),
-                torch.where(better, state.cost, best.cost),
-            )
-        return best
+        return radius
 
-    def _within(self, moves: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-        moves = torch.where(self._data.whole, moves.round(), moves)
-        return torch.minimum(torch.maximum(moves, lower), upper)
+    def _goal(self, rows: _Rows, state: _State, radius: Tensor) -> Tensor:
+        """Where rows go from here, within the trust region."""
+        right, left = rows.right, rows.left
+        if state.slope is not None:
+            right, left = right + state.slope, left - state.slope
+        if self._fused is not None:
+            try:
+                return self._fused(
+                    state.moves, state.gain, state.short, radius, (right, left), (rows.lower, rows.upper),
+                    self._data.scale, LEAST_SLOPE,
+                )  # fmt: skip
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:  # no compiler, or a card that it does not know: torch does the same, in passes
+                self._fused = None
+        size = radius[:, None] * self._data.scale
+        if self._some_whole:  # at last they stay, and the others go on
+            size = torch.where(self._data.whole, size.round(), size)
+        low = torch.maximum(rows.lower, state.moves - size)
+        high = torch.minimum(rows.upper, state.moves + size)
+        goal = _cheapest(low, high, right, left, state, some_free=rows.some_free)
+        return self._within(goal, rows)
 
-    def _look(self, which: Tensor, moves: Tensor, part_costs: Tensor, target: Target) -> _State:
+    def _rows(self, which: Tensor, part_costs: Tensor, target: Target) -> _Rows:
         data, k = self._data, self._data.coordinates
-        values, pull = self._networks.linearised(which, moves)
-        outputs = torch.where(data.classifies, target.classes, values)
-        parts = data.parts(moves, outputs)
-        cost = (part_costs * parts).sum(dim=1)
+        right, left = part_costs[:, :k], part_costs[:, k : 2 * k]
+        return _Rows(
+            self._networks.rests(which), of(data.lower, which), of(data.upper, which), right, left,
+            part_costs[:, 2 * k : -1], part_costs[:, -1], of(target.on_values, which),
+            of(target.on_moves, which) if target.asks_moves else None, of(target.least, which),
+            self.values_cost or bool(((right < 0.0) | (left < 0.0)).any()),
+        )  # fmt: skip
+
+    def _within(self, moves: Tensor, rows: _Rows) -> Tensor:
+        if self._some_whole:
+            moves = torch.where(self._data.whole, moves.round(), moves)
+        return torch.minimum(torch.maximum(moves, rows.lower), rows.upper)
+
+    def _look(
+        self, rows: _Rows, moves: Tensor, target: Target, *, last: bool = False, rough: bool = False
+    ) -> _State:
+        """What rows are at their moves; at the `last` ones no slope is asked for."""
+        data = self._data
+        values, pull = self._networks.linearised(rows.rests, moves, gradients=not last, rough=rough)
+        classes = target.classes[None]
+        outputs = classes if self._only_classes else torch.where(data.classifies, classes, values)
+        cost = (torch.where(moves > 0.0, rows.right, -rows.left) * moves).sum(dim=1)
+        cost = cost + ((rows.of_outputs * outputs).sum(dim=1) + rows.constant)
         slope = None
-        if self.values_cost:
-            weights = (part_costs[:, 2 * k : -1] * ~data.classifies).expand(len(moves), -1)
-            slope = pull(weights)
-        on_values = of(target.on_values, which)
+        if self.values_cost and not last:
+            slope = pull((rows.of_outputs * ~data.classifies).expand(len(moves), -1))
+        on_values, on_moves = rows.on_values, rows.on_moves
         if on_values.shape[1] == 0:
             nothing = torch.zeros_like(cost)
             return _State(moves, outputs, cost, nothing, nothing - 1.0, torch.zeros_like(moves), slope)
-        slack = (on_values * values[:, None, :]).sum(dim=2) - of(target.least, which)
-        on_moves = of(target.on_moves, which)
-        slack = slack + (on_moves * moves[:, None, :]).sum(dim=2)
-        worst = slack.argmin(dim=1)
-        rows = torch.arange(len(moves), device=moves.device)
-        chosen = on_values.expand(len(moves), -1, -1)[rows, worst]
-        gain = pull(chosen) + on_moves.expand(len(moves), -1, -1)[rows, worst]
+        slack = (on_values * values[:, None, :]).sum(dim=2) - rows.least
+        if on_moves is not None:
+            slack = slack + (on_moves * moves[:, None, :]).sum(dim=2)
+        worst = slack.argmin(dim=1, keepdim=True) if slack.shape[1] > 1 else None
+        gain = moves if last else pull(_of_kept(on_values, worst, len(moves)))
+        if on_moves is not None and not last:
+            gain = gain + _of_kept(on_moves, worst, len(moves))
         lack = (-slack).clamp(min=0.0).sum(dim=1)
-        return _State(moves, outputs, cost, lack, -slack[rows, worst], gain, slope)
+        short = -(slack if worst is None else slack.gather(1, worst))[:, 0]
+        return _State(moves, outputs, cost, lack, short, gain, slope)
 
 
-def _cheapest(low: Tensor, high: Tensor, right: Tensor, left: Tensor, state: _State) -> Tensor:
+def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
+    """The closed form in one kernel; None on a CPU, without Triton, or with too many coordinates."""
+    if torch.device(device).type != "cuda":
+        return None
+    try:
+        from dovetail.methods.template_pricing import triton_step
+    except ImportError:
+        return None
+    return triton_step.cheapest if coordinates <= triton_step.MOST_COORDINATES else None
+
+
+def _of_kept(conditions: Tensor, worst: Tensor | None, count: int) -> Tensor:
+    """(count, m) of (n or 1, C, m): those of the condition that each row keeps."""
+    everywhere = conditions.expand(count, -1, -1)
+    if worst is None:
+        return everywhere[:, 0]
+    return everywhere.gather(1, worst[:, :, None].expand(-1, -1, conditions.shape[2]))[:, 0]
+
+
+def _cheapest(
+    low: Tensor, high: Tensor, right: Tensor, left: Tensor, state: _State, *, some_free: bool = True
+) -> Tensor:
     """(n, k) moves between `low` and `high` at least cost that make up for what the condition lacks, to first
-    order: `right` and `left` are what a move costs on either side of 0.
+    order: `right` and `left` are what a move costs on either side of 0, less than nothing for `some_free`.
     """
-    rest = torch.minimum(torch.maximum(low.new_zeros(()), low), high)
-    base = torch.where(right < 0.0, high, torch.where(left < 0.0, low, rest))
+    base = torch.minimum(low.clamp(min=0.0), high)
+    if some_free:
+        base = torch.where(right < 0.0, high, torch.where(left < 0.0, low, base))
     gain = state.gain
     missing = state.short - (gain * (base - state.moves)).sum(dim=1)
     rises = gain > 0.0
@@ -147,9 +241,10 @@ def _cheapest(low: Tensor, high: Tensor, right: Tensor, left: Tensor, state: _St
     price = torch.where(rises, torch.where(base < 0.0, -left, right), torch.where(base > 0.0, -right, left))
     size = gain.abs()
     amount = torch.where(size > LEAST_SLOPE, size * room, 0.0)
-    order = torch.argsort(price / size.clamp(min=LEAST_SLOPE), dim=1)
+    size = size.clamp_(min=LEAST_SLOPE)
+    order = torch.argsort(price / size, dim=1)
     sorted_amount = amount.gather(1, order)
     before = sorted_amount.cumsum(dim=1) - sorted_amount
     bought = torch.minimum((missing[:, None] - before).clamp(min=0.0), sorted_amount)
-    taken = torch.zeros_like(amount).scatter_(1, order, bought) / size.clamp(min=LEAST_SLOPE)
+    taken = torch.zeros_like(amount).scatter_(1, order, bought) / size
     return base + torch.where(rises, taken, -taken)

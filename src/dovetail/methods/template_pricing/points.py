@@ -7,11 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.pieces import pieces
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.share import Column, Range
 from dovetail.methods.template_pricing.shares import Shares
 from dovetail.run.budget import Budget
 from dovetail.run.workers import Workers
+
+MADE = 4
+"""Numbers of a block that are at hand at a time: columns are made one by one, a family's side by side."""
 
 
 class PointShares(Shares):
@@ -42,7 +46,9 @@ def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Colum
     z = plan.others.copy()
     for mine, (moves, outputs) in zip(where, columns, strict=True):
         program, places = plan.programs[mine.template], plan.templates[mine.template].places
-        values = program.columns(moves.astype(np.float64), outputs.astype(np.float64), mine.first)
-        for j, of_column in enumerate(values):
-            z[places.column(j, mine.first, mine.last)] = of_column
+        for some in pieces(len(moves), MADE):
+            first, last = mine.first + some.start, mine.first + some.stop
+            values = program.columns(moves[some].astype(np.float64), outputs[some].astype(np.float64), first)
+            for j, of_column in enumerate(values):
+                z[places.column(j, first, last)] = of_column
     return z

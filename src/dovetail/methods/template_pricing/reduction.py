@@ -42,7 +42,8 @@ class _Reduction:
     def _definitions(self) -> dict[int, int]:
         """Column -> the equation that defines it; no defined column is in another's."""
         template, defined, spoken_for = self._template, dict[int, int](), set[int]()
-        equal = np.all(template.row_lower == template.row_upper, axis=0)
+        lower, upper = template.row_lower, template.row_upper
+        equal = np.ones(lower.shape[1], bool) if lower is upper else np.all(lower == upper, axis=0)
         for row in np.flatnonzero(equal).tolist():
             members = self._members[row]
             if any(j in defined for j in members):

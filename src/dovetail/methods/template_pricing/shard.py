@@ -30,6 +30,10 @@ WARM, WARM_RADIUS = 4, 0.12
 ROWS, DEVICE_ROWS = 1 << 14, 1 << 22
 """Descents at a time: their arrays stay in a core's cache; a GPU is not busy with fewer, and its memory may
 ask for fewer (they are halved then)."""
+COMMON_ROWS = 4
+"""For each block, where descents go start by start: what all of them found is put together in the end."""
+TOGETHER, DEVICE_TOGETHER = 1 << 11, 1 << 15
+"""Blocks that are asked with all their starts at once: a start by itself would not busy a core, or a GPU."""
 HOPELESS = 1.0
 """In units of a usual column's cost: a block whose best other column costs so much more than its first is not
 asked again."""
@@ -68,7 +72,8 @@ class Shard:
         self._oracle = Oracle(self.data, networks, 0 if self.whole is not None else options.steps)
         places = options.places if self.whole is None else 1 + len(self.whole)
         self.pool = Pool(self.data, places, len(program.output_columns))
-        self._rows = ROWS if torch.device(device).type == "cpu" else DEVICE_ROWS
+        on_cpu = torch.device(device).type == "cpu"
+        self._rows, self._few = (ROWS, TOGETHER) if on_cpu else (DEVICE_ROWS, DEVICE_TOGETHER)
         self._random = torch.Generator().manual_seed(0)
         self._begin()
         self._spread = self._floats(spread)
@@ -104,13 +109,14 @@ class Shard:
     def _begin(self) -> None:
         """First columns: every block at rest, if that meets its conditions."""
         program = self.program
-        rest = np.clip(0.0, one_row(program.lower), one_row(program.upper))
-        rest = np.broadcast_to(rest, program.lower.shape)
+        least = np.clip(0.0, one_row(program.lower), one_row(program.upper))
+        rest = np.broadcast_to(least, program.lower.shape)
         holds, outputs = confirmed(program, self._blocks, slice(None), rest, None)
-        kept = np.flatnonzero(holds)
         self._rests = self._tensor(holds)
         """(N,) whose first column is the point at rest, confirmed here for good."""
-        self.pool.rest(self._tensor(kept), self._floats(rest[kept]), self._floats(outputs[kept]))
+        kept, moves = self._rests.nonzero().ravel(), self._floats(least)
+        moves = moves.expand(len(kept), -1) if len(moves) == 1 else moves[kept]
+        self.pool.rest(kept, moves, self._floats(outputs)[kept])
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.as_tensor(array, device=self.data.device)
@@ -143,7 +149,7 @@ class Shard:
         for target in self._targets:
             left = self._worth_asking(self._tensor(which), target)
             while len(left) and not budget.over:
-                size = max(1, self._rows // starts)
+                size = max(1, self._rows // self._rows_per_block(starts))
                 if self._priced(left[:size], target, self._floats(shaken), self._floats(prices), unit):
                     left = left[size:]
 
@@ -156,8 +162,17 @@ class Shard:
             if len(which) == 1:
                 raise
         torch.cuda.empty_cache()  # what the failed attempt held is free only now
-        self._rows = max(1, len(which) * len(shaken) // 2)
+        self._rows = max(1, len(which) * self._rows_per_block(len(shaken)) // 2)
         return False
+
+    def _rows_per_block(self, starts: int) -> int:
+        """Descents at once, and as much memory for what they find."""
+        return COMMON_ROWS if self._common_costs else starts
+
+    @property
+    def _common_costs(self) -> bool:
+        """Whether a move costs the same in all blocks: descents go start by start then, costs by the side."""
+        return len(self.data.cost) == 1 and len(self.data.use) == 1
 
     def _worth_asking(self, which: Tensor, target: Target) -> Tensor:
         """A block at rest costs least in its class, where only classes and moves cost."""
@@ -174,21 +189,29 @@ class Shard:
         radius = torch.tensor([*COLD, *[WARM_RADIUS] * WARM][:count], device=self.data.device)
         if len(radius) < count:
             radius = torch.ones(count, device=self.data.device)
-        part_costs = torch.stack(
-            [self.data.part_costs(which, p).expand(n, -1) for p in shaken[:count]], dim=1
+        costs = [self.data.part_costs(which, p) for p in shaken[:count]]
+        if self._common_costs and n > self._few:
+            found = [
+                self._oracle.descend(which, starts[:, s], radius[s].expand(n), costs[s], target)
+                for s in range(count)
+            ]
+        else:
+            part_costs = torch.stack([cost.expand(n, -1) for cost in costs], dim=1)
+            every = which.repeat_interleave(count)
+            found = [
+                self._oracle.descend(
+                    every, starts.flatten(0, 1), radius.repeat(n), part_costs.flatten(0, 1), target
+                )
+            ]
+        moves, outputs, cost = (
+            torch.stack(
+                [getattr(one, name).reshape(n, -1, *getattr(one, name).shape[1:]) for one in found], dim=1
+            )
+            for name in ("moves", "outputs", "cost")
         )
-        found = self._oracle.descend(
-            which.repeat_interleave(count),
-            starts.flatten(0, 1),
-            radius.repeat(n),
-            part_costs.flatten(0, 1),
-            target,
-        )
-        shape = (n, count, -1)
         self.pool.merge(
-            which, found.moves.view(shape), found.outputs.view(shape),
-            torch.isfinite(found.cost).view(n, count), prices, unit,
-        )  # fmt: skip
+            which, moves.flatten(1, 2), outputs.flatten(1, 2), torch.isfinite(cost).flatten(1), prices, unit
+        )
 
     def _starts(self, which: Tensor) -> Tensor:
         """(n, S, k) moves: at rest, and the best columns."""
@@ -240,8 +263,9 @@ class Shard:
             return moves, claimed
         return moves, confirmed(self.program, self._blocks, slice(None), moves.astype(np.float64), None)[1]
 
-    def confirm(self, which: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) whether columns hold by their owners' predictors, and (n, R) their use; others are struck."""
+    def confirm(self, which: Tensor, place: Tensor, *, lasting: bool = True) -> tuple[Tensor, Tensor]:
+        """(n,) whether columns hold by their owners' predictors, and (n, R) their use; others are struck, if
+        that is to be `lasting`."""
         moves, outputs = self.pool.moves[which, place].double(), self.pool.outputs[which, place].double()
         holds = torch.ones_like(which, dtype=torch.bool)
         known = self._rests[which] & (place == 0) & self.data.classifies.all()  # the same in any format
@@ -250,22 +274,24 @@ class Shard:
             told = (of[asked].cpu().numpy() for of in (which, moves, outputs))
             held, said = confirmed(self.program, self._blocks, *told)
             holds[asked], outputs[asked] = self._tensor(held), self._tensor(said)
-            self.pool.cost[which[~holds], place[~holds]] = torch.inf
+            if lasting:
+                self.pool.cost[which[~holds], place[~holds]] = torch.inf
         return holds, self.data.true_uses(which, self.data.parts(moves, outputs))
 
 
-def usual_spread(program: MoveProgram, blocks: list[Block]) -> FloatArray:
+def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu") -> FloatArray:
     """(q,) how far apart values of blocks at rest are; some of them tell."""
     some = program.part(0, FEW)
-    networks = TemplateNetworks(some, blocks, "cpu", torch.float64)
-    rest = torch.zeros((some.count, some.coordinates), dtype=torch.float64)
-    spread = networks.values(torch.arange(some.count), rest).std(dim=0, correction=0).numpy()
+    networks = TemplateNetworks(some, blocks, device, torch.float64)
+    rest = torch.zeros((some.count, some.coordinates), dtype=torch.float64, device=device)
+    values = networks.values(torch.arange(some.count, device=device), rest)
+    spread = values.std(dim=0, correction=0).cpu().numpy()
     return np.where(spread > 0.0, spread, 1.0)
 
 
 def _combinations(program: MoveProgram) -> FloatArray | None:
     """All steps from the lowest integers, where nothing else can move and they are few."""
-    width = program.upper - program.lower
+    width = one_row(program.upper) - one_row(program.lower)
     if not np.all(program.whole) or program.coordinates == 0 or not np.all(np.isfinite(width)):
         return None
     most = width.max(axis=0)

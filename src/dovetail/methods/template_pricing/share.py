@@ -107,9 +107,9 @@ class Share:
         priced = self._shard.pool.priced(torch.as_tensor(prices, device=self._shard.data.device))
         return np.asarray(priced.min(dim=1).values.cpu().numpy())
 
-    def begin(self) -> tuple[FloatArray, bool]:
+    def begin(self, lasting: bool) -> tuple[FloatArray, bool]:
         """A new choice, every block at its first column: what it uses, and whether every block has one."""
-        self._begun = Choice(self._shard)
+        self._begun = Choice(self._shard, lasting=lasting)
         return self._begun.use, self._begun.complete
 
     @property

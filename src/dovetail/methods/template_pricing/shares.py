@@ -44,9 +44,11 @@ def recipes(
     blocks: list[Block],
     options: PricingOptions,
     device: str,
+    *,
+    here: str = "cpu",
 ) -> list[list[Recipe]]:
-    """Of the shares of every worker."""
-    spreads = [usual_spread(program, blocks) for program in plan.programs]
+    """Of the shares of every worker, that works on its `device`; `here` there is another."""
+    spreads = [usual_spread(program, blocks, here) for program in plan.programs]
 
     def recipe(r: Range) -> Recipe:
         program = plan.programs[r.template].part(r.first, r.last)
@@ -105,9 +107,9 @@ class Shares:
         """Of all blocks."""
         return float(sum(self._same("value", prices)))
 
-    def begin(self) -> list[FloatArray] | None:
+    def begin(self, *, lasting: bool) -> list[FloatArray] | None:
         """Uses of first columns; None where a block has none."""
-        begun: list[tuple[FloatArray, bool]] = self._same("begin")
+        begun: list[tuple[FloatArray, bool]] = self._same("begin", lasting)
         return [use for use, _ in begun] if all(complete for _, complete in begun) else None
 
     def serve(self, prices: FloatArray, limit: FloatArray) -> list[FloatArray]:

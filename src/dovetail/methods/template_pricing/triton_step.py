@@ -1,0 +1,85 @@
+"""The closed form of a pricing step in one kernel, for GPUs (see `oracle`): thirty passes over memory less.
+
+Who has no Triton, or no compiler that it could use, prices by torch alone. The fractional knapsack needs no
+sort: what is bought before a coordinate is the sum over all that are cheaper, k times k comparisons per row.
+"""
+# mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call,valid-type,misc,unused-ignore"
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+MOST_COORDINATES = 32
+"""Beyond these a row's comparisons are more than what threads hold without memory."""
+COMPARISONS = 8192
+"""Of a program's rows together: 64 for each of its 128 threads."""
+
+
+@triton.jit(do_not_specialize=["count"])
+def _kernel(
+    moves, gain, short, radius, right, left, lower, upper, scale, goal, count,
+    right_step, left_step, lower_step, upper_step,
+    LEAST: tl.constexpr, K: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """As `oracle._cheapest` has it, after the trust region; the names are those there."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, PADDED)
+    seen = (row < count)[:, None] & (column < K)[None, :]
+    at = row[:, None] * K + column[None, :]
+    now = tl.load(moves + at, mask=seen, other=0.0)
+    slope = tl.load(gain + at, mask=seen, other=0.0)
+    lacks = tl.load(short + row, mask=row < count, other=0.0)
+    reach = tl.load(radius + row, mask=row < count, other=0.0)
+    usual = tl.load(scale + column, mask=column < K, other=0.0)
+    to_right = tl.load(right + row[:, None] * right_step + column[None, :], mask=seen, other=0.0)
+    to_left = tl.load(left + row[:, None] * left_step + column[None, :], mask=seen, other=0.0)
+    least = tl.load(lower + row[:, None] * lower_step + column[None, :], mask=seen, other=0.0)
+    most = tl.load(upper + row[:, None] * upper_step + column[None, :], mask=seen, other=0.0)
+    low = tl.maximum(least, now - reach[:, None] * usual[None, :])
+    high = tl.minimum(most, now + reach[:, None] * usual[None, :])
+    base = tl.minimum(tl.maximum(low, 0.0), high)
+    base = tl.where(to_right < 0.0, high, tl.where(to_left < 0.0, low, base))
+    missing = lacks - tl.sum(slope * (base - now), axis=1)
+    rises = slope > 0.0
+    room = tl.where(rises, high - base, base - low)
+    up = tl.where(base < 0.0, -to_left, to_right)
+    down = tl.where(base > 0.0, -to_right, to_left)
+    size = tl.abs(slope)
+    amount = tl.where(seen & (size > LEAST), size * room, 0.0)
+    size = tl.maximum(size, LEAST)
+    rate = tl.where(rises, up, down) / size
+    mine, other = rate[:, :, None], rate[:, None, :]
+    earlier = (column[None, :] < column[:, None])[None, :, :]
+    first = (other < mine) | ((other == mine) & earlier)
+    before = tl.sum(tl.where(first, amount[:, None, :], 0.0), axis=2)
+    taken = tl.minimum(tl.maximum(missing[:, None] - before, 0.0), amount) / size
+    found = base + tl.where(rises, taken, -taken)
+    tl.store(goal + at, tl.minimum(tl.maximum(found, least), most), mask=seen)
+
+
+def cheapest(
+    moves: Tensor,
+    gain: Tensor,
+    short: Tensor,
+    radius: Tensor,
+    costs: tuple[Tensor, Tensor],
+    bounds: tuple[Tensor, Tensor],
+    scale: Tensor,
+    least_slope: float,
+) -> Tensor:
+    """(n, k) where each row goes; `costs` to the right and left and `bounds` are (n or 1, k)."""
+    count, k = moves.shape
+    moves, gain, short, radius = (array.contiguous() for array in (moves, gain, short, radius))
+    goal = torch.empty_like(moves)
+    padded = triton.next_power_of_2(k)
+    rows = max(1, COMPARISONS // padded**2)
+    wide = [array if array.stride(1) == 1 or k == 1 else array.contiguous() for array in (*costs, *bounds)]
+    steps = [0 if len(array) == 1 else array.stride(0) for array in wide]
+    _kernel[(triton.cdiv(count, rows),)](
+        moves, gain, short, radius, *wide, scale, goal, count, *steps,
+        LEAST=least_slope, K=k, PADDED=padded, ROWS=rows,
+    )  # fmt: skip
+    return goal

@@ -1,0 +1,20 @@
+import numpy as np
+import pytest
+
+from dovetail.core.pieces import NUMBERS, piece_of, pieces
+
+
+@pytest.mark.parametrize("blocks", [0, 1, NUMBERS - 1, NUMBERS, 2 * NUMBERS + 1])
+@pytest.mark.parametrize("width", [1, 7, 2 * NUMBERS])
+def test_every_block_is_in_one_piece(blocks, width):
+    blocks = min(blocks, 50) if width > NUMBERS else blocks
+    seen = [np.arange(blocks)[some] for some in pieces(blocks, width)]
+    assert np.array_equal(np.concatenate([np.empty(0, dtype=int), *seen]), np.arange(blocks))
+    assert all(part.size * width <= max(NUMBERS, width) for part in seen)
+
+
+def test_numbers_that_all_have_are_every_piece():
+    some = slice(2, 4)
+    assert piece_of(np.array(3.0), some) == 3.0
+    assert np.array_equal(piece_of(np.ones((1, 3)), some), np.ones((1, 3)))
+    assert np.array_equal(piece_of(np.arange(12.0).reshape(6, 2), some), [[4.0, 5.0], [6.0, 7.0]])

@@ -1,0 +1,43 @@
+"""One kernel against the same by torch; without a GPU by Triton's interpreter."""
+
+import os
+
+import pytest
+import torch
+
+from dovetail.methods.template_pricing.oracle import LEAST_SLOPE, _cheapest, _State, fused_step
+
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.mark.parametrize(("k", "rows_differ"), [(1, False), (9, False), (9, True), (17, True)])
+def test_it_is_the_closed_form(k, rows_differ):
+    pytest.importorskip("triton")
+    from dovetail.methods.template_pricing.triton_step import cheapest
+
+    n, chance = 70, torch.Generator().manual_seed(k)
+
+    def drawn(*shape):
+        return torch.randn(*shape, generator=chance).to(DEVICE)
+
+    several = n if rows_differ else 1
+    lower, upper = -2.0 * drawn(1, k).abs(), 2.0 * drawn(n, k).abs()
+    moves = torch.minimum(torch.maximum(0.3 * drawn(n, k), lower), upper)
+    gain, short, radius, scale = drawn(n, k), drawn(n), drawn(n).abs(), drawn(k).abs()
+    gain[0], gain[1, 0] = 0.0, 1e-12  # a condition that no move changes, or hardly
+    parts = drawn(several, 2 * k + 2)
+    right = parts[:, :k]
+    left = torch.maximum(parts[:, k : 2 * k], -right)  # cheap on one side, dear on the other
+    size = radius[:, None] * scale
+    region = torch.maximum(lower, moves - size), torch.minimum(upper, moves + size)
+    nothing = torch.zeros(n, device=DEVICE)
+    expected = _cheapest(*region, right, left, _State(moves, moves, nothing, nothing, short, gain, None))
+    expected = torch.minimum(torch.maximum(expected, lower), upper)
+    found = cheapest(moves, gain, short, radius, (right, left), (lower, upper), scale, LEAST_SLOPE)
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_a_processor_needs_none():
+    assert fused_step("cpu", 3) is None
