@@ -49,6 +49,18 @@ def test_the_peers_names(peer, module):
             assert parameters(getattr(ours, name)) == parameters(value), name
 
 
+def test_ways_to_write_relu_out_mean_relu():
+    model = in_gurobi()
+    x = model.addMVar((1, 2), lb=[[1.0, -3.0]], ub=[[1.0, -3.0]])
+    net = torch.nn.Sequential(times(1.0, 1.0), torch.nn.ReLU())  # 0 where the softplus of -2 is 0.13
+    options = {"relu_formulation": "soft", "soft_relu_beta": 1.0, "bigm": 10.0}
+    made = gurobi_ml.add_predictor_constr(model, net, x, **options)
+    solve(model)
+    assert made.output.X[0, 0] == 0.0 and made.get_error().max() == 0.0
+    with pytest.raises(dt.OptionError, match="relu_formulation must be one of mip, smooth, soft"):
+        gurobi_ml.add_predictor_constr(model, net, x, relu_formulation="softer")
+
+
 def test_modules_can_be_imported_as_the_peers_are():
     from dovetail.compat.gurobi_ml.exceptions import NoSolution
     from dovetail.compat.gurobi_ml.sklearn import add_mlp_regressor_constr
@@ -213,6 +225,8 @@ def test_steps_of_a_pipeline_and_counts_after_a_removal():
     assert np.allclose(constr[1].input_values, pipeline[0].transform(x.X))
     assert np.allclose(constr[0].output_values, constr[1].input_values)
     assert np.array_equal(constr[-1].output_values, constr.output_values) and constr
+    assert [step.get_error().shape for step in constr] == [(1, 2), (1, 1)]
+    assert np.array_equal(constr[-1].get_error(), constr.get_error()) and not constr[0].get_error().any()
     assert len(constr.vars) == 1
     constr.remove()
     assert constr.vars == [] and model.NumVars == 2

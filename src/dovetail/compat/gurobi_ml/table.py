@@ -1,4 +1,4 @@
-"""The public functions of gurobi-machinelearning 1.7, one line each."""
+"""The public functions of gurobi-machinelearning 1.7 and of its next release, one line each."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ FUNCTIONS = (
     PeerFunction("add_keras_constr", "keras.keras", "keras_model", "KerasNetworkConstr", ("Model",)),
     PeerFunction("add_onnx_constr", "onnx.onnx_model", "onnx_model", "ONNXNetworkConstr",
         ("ModelProto",)),
+    PeerFunction("add_onnx_dag_constr", "onnx.onnx_dag_model", "onnx_model", "ONNXDAGNetworkConstr"),
     PeerFunction(
         "add_xgbregressor_constr", "xgboost.xgboost_regressor", "xgboost_regressor",
         "XGBoostRegressorConstr", ("XGBRegressor",), _SPLIT),
