@@ -7,6 +7,7 @@ import importlib
 import inspect
 import os
 
+import lightgbm
 import numpy as np
 import pytest
 import torch
@@ -59,6 +60,18 @@ def test_ways_to_write_relu_out_mean_relu():
     assert made.output.X[0, 0] == 0.0 and made.get_error().max() == 0.0
     with pytest.raises(dt.OptionError, match="relu_formulation must be one of mip, smooth, soft"):
         gurobi_ml.add_predictor_constr(model, net, x, relu_formulation="softer")
+
+
+def test_a_booster_trained_for_classes_gives_the_sum_of_its_leaves():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    options = {"objective": "binary", "sigmoid": 0.7, "min_data_in_leaf": 5, "verbose": -1}
+    booster = lightgbm.train(options, lightgbm.Dataset(X, X[:, 0] > X[:, 1]), 3)
+    model = in_gurobi()
+    x = model.addMVar((2, 2), lb=X[:2], ub=X[:2])
+    made = gurobi_ml.lightgbm.add_lgbm_booster_constr(model, booster, x)
+    solve(model)
+    assert made.output.X[:, 0] == pytest.approx(booster.predict(X[:2], raw_score=True), abs=1e-9)
+    assert made.predictor is booster and made.get_error().max() <= 1e-9
 
 
 def test_modules_can_be_imported_as_the_peers_are():

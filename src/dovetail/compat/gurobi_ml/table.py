@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dovetail.compat.gurobi_ml.constr import GurobiPredictorConstr, PipelineConstr
+from dovetail.compat.gurobi_ml.margins import margins
 from dovetail.compat.peer import Peer, PeerFunction
 from dovetail.core.errors import DovetailError
 
@@ -61,7 +62,8 @@ FUNCTIONS = (
         "add_lgbmregressor_constr", "lightgbm.lgbm_regressor", "lgbm_regressor", "LGBMConstr",
         ("LGBMRegressor",), _SPLIT),
     PeerFunction(
-        "add_lgbm_booster_constr", "lightgbm.lgbm_regressor", "lgbm_booster", "LGBMConstr", (), _SPLIT),
+        "add_lgbm_booster_constr", "lightgbm.lgbm_regressor", "lgbm_booster", "LGBMConstr", ("Booster",),
+        _SPLIT, meant=margins),
 )  # fmt: skip
 
 PEER = Peer("gp_model", (), GurobiPredictorConstr, "name", FUNCTIONS, (PipelineConstr,))
