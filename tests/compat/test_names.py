@@ -7,6 +7,7 @@ import importlib
 import inspect
 import os
 
+import lightgbm
 import numpy as np
 import pytest
 import torch
@@ -47,6 +48,30 @@ def test_the_peers_names(peer, module):
         assert hasattr(ours, name), name
         if name.startswith("add_") and name != "add_column_transformer_constr":  # which takes no outputs
             assert parameters(getattr(ours, name)) == parameters(value), name
+
+
+def test_ways_to_write_relu_out_mean_relu():
+    model = in_gurobi()
+    x = model.addMVar((1, 2), lb=[[1.0, -3.0]], ub=[[1.0, -3.0]])
+    net = torch.nn.Sequential(times(1.0, 1.0), torch.nn.ReLU())  # 0 where the softplus of -2 is 0.13
+    options = {"relu_formulation": "soft", "soft_relu_beta": 1.0, "bigm": 10.0}
+    made = gurobi_ml.add_predictor_constr(model, net, x, **options)
+    solve(model)
+    assert made.output.X[0, 0] == 0.0 and made.get_error().max() == 0.0
+    with pytest.raises(dt.OptionError, match="relu_formulation must be one of mip, smooth, soft"):
+        gurobi_ml.add_predictor_constr(model, net, x, relu_formulation="softer")
+
+
+def test_a_booster_trained_for_classes_gives_the_sum_of_its_leaves():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    options = {"objective": "binary", "sigmoid": 0.7, "min_data_in_leaf": 5, "verbose": -1}
+    booster = lightgbm.train(options, lightgbm.Dataset(X, X[:, 0] > X[:, 1]), 3)
+    model = in_gurobi()
+    x = model.addMVar((2, 2), lb=X[:2], ub=X[:2])
+    made = gurobi_ml.lightgbm.add_lgbm_booster_constr(model, booster, x)
+    solve(model)
+    assert made.output.X[:, 0] == pytest.approx(booster.predict(X[:2], raw_score=True), abs=1e-9)
+    assert made.predictor is booster and made.get_error().max() <= 1e-9
 
 
 def test_modules_can_be_imported_as_the_peers_are():
@@ -213,6 +238,8 @@ def test_steps_of_a_pipeline_and_counts_after_a_removal():
     assert np.allclose(constr[1].input_values, pipeline[0].transform(x.X))
     assert np.allclose(constr[0].output_values, constr[1].input_values)
     assert np.array_equal(constr[-1].output_values, constr.output_values) and constr
+    assert [step.get_error().shape for step in constr] == [(1, 2), (1, 1)]
+    assert np.array_equal(constr[-1].get_error(), constr.get_error()) and not constr[0].get_error().any()
     assert len(constr.vars) == 1
     constr.remove()
     assert constr.vars == [] and model.NumVars == 2

@@ -159,14 +159,26 @@ def test_layers_that_are_no_chain_are_refused_where_they_are_passed():
     first, dense = InputLayer([1]), DenseLayer([1], [1], [[1.0]], [0.0])
     net = network(first, dense)
     assert [*net.layers] == [first, dense] and [*net.output_layers] == [dense]
-    with pytest.raises(dt.OptionError, match="no layer of this network"):
+    with pytest.raises(dt.OptionError, match="Inbound layer .* not found"):
         net.add_edge(dense, DenseLayer([1], [1], [[1.0]], [0.0]))
+    with pytest.raises(dt.OptionError, match="Outbound layer .* not found"):
+        net.add_edge(DenseLayer([1], [1], [[1.0]], [0.0]), dense)
     formulation = FullSpaceNNFormulation(net)
     net.add_layer(InputLayer([1]))
-    with pytest.raises(dt.OptionError, match="3 layers with 1 edges are no chain"):
+    with pytest.raises(dt.OptionError, match="Multiple input layers"):
         _ = formulation.input_indexes
-    with pytest.raises(dt.OptionError, match="no chain"):
+    with pytest.raises(dt.OptionError, match="Multiple input layers"):
         FullSpaceNNFormulation(net)
+    forked = network(first, dense)
+    forked.add_layer(other := DenseLayer([1], [1], [[2.0]], [0.0]))
+    forked.add_edge(first, other)
+    with pytest.raises(dt.OptionError, match="Multiple output layers"):
+        FullSpaceNNFormulation(forked)
+    forked.add_layer(last := DenseLayer([1], [1], [[3.0]], [0.0]))
+    forked.add_edge(dense, last)
+    forked.add_edge(other, last)
+    with pytest.raises(dt.OptionError, match="4 layers with 4 edges are no chain"):
+        FullSpaceNNFormulation(forked)
 
 
 def through(layers, x):

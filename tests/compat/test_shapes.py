@@ -120,6 +120,10 @@ def test_pictures_of_functions_and_of_keras():
     with pytest.raises(dt.PredictorError, match="failed on a batch"):
         dt.add_predictor_constr(model, brightness(), x.reshape(1, 9))
     assert np.all(mean.get_error() <= 1e-9)
+    with pytest.raises(
+        dt.PredictorError, match=r"samples of shape \(3, 3, 1\), and each .* of shape \(3, 1\)"
+    ):
+        dt.add_predictor_constr(model, cnn, x[0])
 
 
 def test_pictures_with_their_channels_last():

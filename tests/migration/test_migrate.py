@@ -4,6 +4,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.migration.edits import Source
+from dovetail.migration.left import START
 from dovetail.migration.migrate import migrate
 from tests.cli.commands import dovetail as command
 from tests.cli.commands import refused
@@ -24,7 +25,7 @@ y = m.addVar()
 m.update()
 pred = add(m, größe, [x], [y])
 m.setObjective(y, gp.GRB.MAXIMIZE)
-m.Params.TimeLimit = 7; m.setParam("OutputFlag", 0)
+m.Params.TimeLimit = 7; m.setParam("OutputFlag", 0); x.Start = 1.0
 m.optimize()
 if m.Status == gp.GRB.OPTIMAL:
     print(m.ObjBound)
@@ -43,6 +44,7 @@ def test_gurobi():
     ]
     assert "result = dovetail.solve(m, time_limit=7, log=False)" in lines
     assert [str(each) for each in done.left] == [
+        f"line 16: x.Start -> {START}",
         "line 18: m.Status -> result.status (a word: 'optimal', 'feasible', ...)",
         "line 19: m.ObjBound -> result.bound",
     ]
@@ -162,7 +164,7 @@ def test_the_command(tmp_path):
     path.write_text(GUROBI)
     ran = command("migrate", path, "--out", out)
     assert ran.code == 1 and ran.out == "" and out.read_text() == migrate(GUROBI).text
-    assert "2 imports and 1 solve call rewritten" in ran.err and ran.err.count("by hand") == 2
+    assert "2 imports and 1 solve call rewritten" in ran.err and ran.err.count("by hand") == 3
     path.write_text((PROGRAMS / "wine_for_pyscipopt_ml.py").read_text())
     ran = command("migrate", path)
     assert ran.code == 0 and "dovetail.compat.pyscipopt_ml" in ran.out

@@ -17,6 +17,8 @@ class Left:
         return f"line {self.line}: {self.what} -> {self.instead}"
 
 
+START = "not heard: dovetail.solve(..., start=) takes an earlier result, or a value for every column"
+
 READS = {
     "Status": "result.status (a word: 'optimal', 'feasible', ...)",
     "status": "result.status (a word: 'optimal', 'feasible', ...)",
@@ -33,6 +35,8 @@ READS = {
     "getSolvingTime": "result.seconds",
     "getNNodes": "result.iterations",
     "getNSols": "result.x is not None",
+    "addSol": START,
+    "trySol": START,
     "computeIIS": "result.message and result.hints, which name the rows that have to give way",
     "cbGet": "dovetail.solve(..., callback=function)",
     "getTransformedVar": "the variable itself",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dovetail.core.errors import OptionError
 from dovetail.migration.edits import Edit, Source
 from dovetail.migration.imports import import_edits, peer_of, unknown_names
-from dovetail.migration.left import READS, Left
+from dovetail.migration.left import READS, START, Left
 from dovetail.migration.settings import settings_in
 from dovetail.migration.solves import SolveCalls
 from dovetail.migration.terminations import Terminations
@@ -95,5 +95,7 @@ def _read(source: Source, tree: ast.AST, models: set[str]) -> Iterator[Left]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in READS and source.text(node.value) in models:
             yield Left(node.lineno, source.text(node), READS[node.attr])
+        elif isinstance(node, ast.Attribute) and node.attr == "Start" and isinstance(node.ctx, ast.Store):
+            yield Left(node.lineno, source.text(node), START)  # of gurobipy's variables
         elif isinstance(node, ast.Attribute) and node.attr == "termination_condition":
             yield Left(node.lineno, source.text(node), "result.status and result.stop_reason")

@@ -6,14 +6,17 @@ import logging
 from typing import Any, Literal
 
 from dovetail.core.description import Description
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import OptionError, PredictorError
 from dovetail.core.problem import OutputType
 from dovetail.core.suggestion import did_you_mean
 from dovetail.modelling.attachment import Attachment
 
+RELU_FORMULATIONS = ("mip", "smooth", "soft")
+"""gurobi-machinelearning's ways to write ReLU out, the last of them a curve near it; ReLU is meant by all."""
+
 WRITING_OPTIONS = frozenset(
-    {"formulation", "pwl_attributes", "verbose", "no_record", "no_debug", "safety_floor", "float_type"}
-)
+    {"formulation", "bigm", "relu_formulation", "soft_relu_beta", "pwl_attributes", "verbose", "no_record"}
+) | {"no_debug", "safety_floor", "float_type"}
 """These say how to write a network out, which dovetail does not."""
 
 PEER_OPTIONS = WRITING_OPTIONS | {"unique_naming_prefix", "predict_function"}
@@ -34,13 +37,19 @@ _log = logging.getLogger("dovetail")
 
 
 def require_known(peer_options: dict[str, Any]) -> None:
-    """A `TypeError` for keywords nobody knows."""
+    """A `TypeError` for keywords nobody knows, an `OptionError` for a way to write ReLU that is none."""
     for option in peer_options:
         if option not in PEER_OPTIONS:
             meant = did_you_mean(option, OWN_OPTIONS | PEER_OPTIONS)
             raise TypeError(f"add_predictor_constr() got an unexpected keyword argument {option!r}{meant}")
         if option in WRITING_OPTIONS:
             _log.debug("%s= says how to write a network out; dovetail does not write it out", option)
+    relu = peer_options.get("relu_formulation", "mip")
+    if relu not in RELU_FORMULATIONS:
+        raise OptionError(
+            f"relu_formulation must be one of {', '.join(RELU_FORMULATIONS)}, all of which mean the network "
+            f"as it is; it is {relu!r}."
+        )
 
 
 def naming_prefix(peer_options: dict[str, Any]) -> str:

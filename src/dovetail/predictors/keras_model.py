@@ -96,10 +96,15 @@ class KerasPredictor(TorchPredictor):
 
 def of_rows(model: Any, shape: tuple[int, ...]) -> Any:
     """The model behind a layer that makes samples of that shape of rows; its layers stay its own."""
-    size = math.prod(shape)
-    return keras.Sequential(
-        [keras.Input((size,)), keras.layers.Reshape(shape), model, keras.layers.Flatten()]
-    )
+    rows = [keras.Input((math.prod(shape),)), keras.layers.Reshape(shape)]
+    try:
+        return keras.Sequential([*rows, model, keras.layers.Flatten()])
+    except ValueError as refused:
+        wanted = getattr(model, "input_shape", (None,))[1:]
+        raise PredictorError(
+            f"{model.name} takes samples of shape {wanted}, and each of those given is of shape {shape}; the "
+            "first axis of the variables counts the samples."
+        ) from refused
 
 
 def _copied(variable: Any, dtype: torch.dtype | None, device: str) -> Tensor:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
 from dovetail.modelling.predictor_constr import PredictorConstr
 
 
@@ -75,5 +78,14 @@ class PipelineStep:
     @property
     def output_values(self) -> Any:
         """What it makes of that; the last step's is the pipeline's."""
-        last = self._place == len(self._whole) - 1
-        return self._whole.output_values if last else self.predictor.transform(self.input_values)
+        return self._whole.output_values if self._is_last else self.predictor.transform(self.input_values)
+
+    def get_error(self, eps: float | None = None) -> FloatArray:
+        """The pipeline's own for the last step; 0 before it, where no variables stand that could be off."""
+        if self._is_last:
+            return self._whole.get_error(eps)
+        return np.zeros(np.shape(self.output_values))
+
+    @property
+    def _is_last(self) -> bool:
+        return self._place == len(self._whole) - 1

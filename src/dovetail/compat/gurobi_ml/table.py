@@ -1,8 +1,9 @@
-"""The public functions of gurobi-machinelearning 1.7, one line each."""
+"""The public functions of gurobi-machinelearning 1.7 and of its next release, one line each."""
 
 from __future__ import annotations
 
 from dovetail.compat.gurobi_ml.constr import GurobiPredictorConstr, PipelineConstr
+from dovetail.compat.gurobi_ml.margins import margins
 from dovetail.compat.peer import Peer, PeerFunction
 from dovetail.core.errors import DovetailError
 
@@ -50,6 +51,7 @@ FUNCTIONS = (
     PeerFunction("add_keras_constr", "keras.keras", "keras_model", "KerasNetworkConstr", ("Model",)),
     PeerFunction("add_onnx_constr", "onnx.onnx_model", "onnx_model", "ONNXNetworkConstr",
         ("ModelProto",)),
+    PeerFunction("add_onnx_dag_constr", "onnx.onnx_dag_model", "onnx_model", "ONNXDAGNetworkConstr"),
     PeerFunction(
         "add_xgbregressor_constr", "xgboost.xgboost_regressor", "xgboost_regressor",
         "XGBoostRegressorConstr", ("XGBRegressor",), _SPLIT),
@@ -60,7 +62,8 @@ FUNCTIONS = (
         "add_lgbmregressor_constr", "lightgbm.lgbm_regressor", "lgbm_regressor", "LGBMConstr",
         ("LGBMRegressor",), _SPLIT),
     PeerFunction(
-        "add_lgbm_booster_constr", "lightgbm.lgbm_regressor", "lgbm_booster", "LGBMConstr", (), _SPLIT),
+        "add_lgbm_booster_constr", "lightgbm.lgbm_regressor", "lgbm_booster", "LGBMConstr", ("Booster",),
+        _SPLIT, meant=margins),
 )  # fmt: skip
 
 PEER = Peer("gp_model", (), GurobiPredictorConstr, "name", FUNCTIONS, (PipelineConstr,))

@@ -31,21 +31,34 @@ class Links:
         """Those right behind a layer."""
         return [second for first, second in self.edges if first is layer]
 
+    def first(self) -> list[Layer]:
+        """Those that no layer is before."""
+        return [layer for layer in self.layers if not self.before(layer)]
+
+    def last(self) -> list[Layer]:
+        """Those that no layer is behind."""
+        return [layer for layer in self.layers if not self.behind(layer)]
+
     def in_order(self) -> Iterator[Layer]:
-        """All of them, each behind those before it; as they were added where that says nothing."""
+        """All of them: those that no layer is before, then those that only these are before, and so on."""
         pending, done = [*self.layers], set[int]()
         while pending:
-            ready = (layer for layer in pending if {id(own) for own in self.before(layer)} <= done)
-            layer = next(ready, None)
-            if layer is None:
+            ready = [layer for layer in pending if {id(own) for own in self.before(layer)} <= done]
+            if not ready:
                 raise OptionError(f"the edges of {pending} lead round in a circle; a network is a chain.")
-            pending = [other for other in pending if other is not layer]
-            done.add(id(layer))
-            yield layer
+            done.update(id(layer) for layer in ready)
+            pending = [layer for layer in pending if id(layer) not in done]
+            yield from ready
 
     def chain(self) -> list[Layer]:
         """The layers in their order; an `OptionError` where they are no chain."""
-        chain = [layer for layer in self.layers if not self.before(layer)][:1]
+        for what, ends in (("input", self.first()), ("output", self.last())):
+            if len(ends) > 1:
+                raise OptionError(
+                    f"Multiple {what} layers are not currently supported. They are {ends}; join them by "
+                    "add_edge to one chain, or give the network as an ONNX model (load_onnx_neural_network)."
+                )
+        chain = self.first()
         while chain and len(chain) <= len(self.layers):
             behind = self.behind(chain[-1])
             if len(behind) != 1:
@@ -83,9 +96,11 @@ class NetworkDefinition(Definition):
 
     def add_edge(self, from_layer: Layer, to_layer: Layer) -> None:
         """`to_layer` reads what `from_layer` gives, and nothing else."""
-        for layer in (from_layer, to_layer):
+        for side, layer in (("Outbound", from_layer), ("Inbound", to_layer)):
             if not any(layer is own for own in self._links.layers):
-                raise OptionError(f"{layer!r} is no layer of this network; call add_layer with it first.")
+                raise OptionError(
+                    f"{side} layer {layer!r} not found in network. Call add_layer with it first."
+                )
         self._links.edges.append((from_layer, to_layer))
 
     @property
@@ -123,12 +138,12 @@ class NetworkDefinition(Definition):
     @property
     def input_layers(self) -> Iterator[Layer]:
         """Those that no layer is before."""
-        return (layer for layer in self._links.layers if not self._links.before(layer))
+        return iter(self._links.first())
 
     @property
     def output_layers(self) -> Iterator[Layer]:
         """Those that no layer is behind."""
-        return (layer for layer in self._links.layers if not self._links.behind(layer))
+        return iter(self._links.last())
 
     @property
     def input_nodes(self) -> Iterator[Layer]:
