@@ -77,6 +77,8 @@ def test_seeds_that_are_not_the_papers_five_are_named_with_whose_cells_have_them
     assert "Fewer than the paper's five seeds: 42 for auto." in caption(few)
     fewer = [each for each in few if each["network"] == "2x16" or each["seed"] == SEEDS[0]]
     assert "Fewer than the paper's five seeds: 42 for paper (2 of 4 cells), auto." in caption(fewer)
+    drawn = [{**ROWS[0], "family": "whole", "rho": seed / 7, "seed": seed} for seed in SEEDS]
+    assert "Fewer" not in caption(drawn)  # rho is the problem's own there, and no choice
     more = caption([*ROWS, {**ROWS[0], "seed": 7}])
     assert "Fewer" not in more
     assert "Seeds that are not the paper's: 7." in more

@@ -219,8 +219,17 @@ def test_it_says_who_made_the_runs_and_what_was_cut(tmp_path):
 def test_seeds_of_ones_own_leave_nothing_missing(tmp_path):
     rows = whole("sensitivity")
     extra = [{**each, "seed": 7, "key": f"{each['key']}7"} for each in rows if each["seed"] == 42]
-    assert "are missing" not in page_of(tmp_path / "all", rows + extra)
-    assert "1 more that are planned with these are missing" in page_of(tmp_path / "less", rows[1:])
+    assert "not run" not in page_of(tmp_path / "all", rows + extra)
+
+
+def test_what_is_planned_and_not_there_is_named(tmp_path):
+    rows = whole("sensitivity")
+    less = [each for each in rows if (each["method"], each["seed"]) != ("paper-balanced", 123)]
+    page = page_of(tmp_path, less)
+    gone = [each for each in rows if each not in less]
+    sizes = ", ".join(str(n) for n in sorted({each["n"] for each in gone}))
+    assert f"not run, for want of machine time alone: {len(gone)} more, paper-balanced {len(gone)} (" in page
+    assert f"n {sizes}; seeds 123). They count neither for nor against a claim." in page
 
 
 def test_it_says_what_big_m_was_given(tmp_path):

@@ -127,6 +127,15 @@ def _apart(rows: Sequence[Record]) -> str:
     return "Rows of several machines" if len(machines) > 1 else "Rows of one machine, not equally full"
 
 
+def _cell(row: Record) -> tuple[object, ...]:
+    """What was chosen beside method and seed.
+
+    Of a drawn problem (a family) rho is none of it: it follows from L, which every seed draws anew.
+    """
+    left_out = {"method", "seed", "device", *(("rho",) if row.get("family") is not None else ())}
+    return tuple(row.get(name) for name in FIELDS if name not in left_out)
+
+
 def _seeds(rows: Sequence[Record]) -> str:
     """Where cells have fewer than the paper's five seeds, and which seeds are not the paper's."""
     methods: dict[str, list[str]] = {}
@@ -134,8 +143,7 @@ def _seeds(rows: Sequence[Record]) -> str:
         cells: dict[tuple[object, ...], set[int]] = {}
         for row in rows:
             if row["method"] == method:
-                cell = tuple(row.get(name) for name in FIELDS if name not in ("method", "seed", "device"))
-                cells.setdefault(cell, set()).add(row["seed"])
+                cells.setdefault(_cell(row), set()).add(row["seed"])
         own = (tuple(sorted(each & set(SEEDS))) for each in cells.values())
         for seeds, count in Counter(own).items():
             if len(seeds) < len(SEEDS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import dovetail as dt
 from dovetail.experiments.best_known import DIGITS as SPREAD_DIGITS
@@ -12,8 +12,8 @@ from dovetail.experiments.contestants import AUTO, BASELINES
 from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.ledger import NAME, Ledger
 from dovetail.experiments.legend import LEGEND
-from dovetail.experiments.origin import caption, commits, mixture, places, recipe
-from dovetail.experiments.run import SEEDS, TIME_LIMIT, Record, Settings
+from dovetail.experiments.origin import caption, commits, mixture, order, places, recipe
+from dovetail.experiments.run import SEEDS, TIME_LIMIT, Record, Run, Settings
 from dovetail.experiments.statistics import distinct, known, present, where
 from dovetail.experiments.table import Table, markdown_row
 from dovetail.experiments.verdict import Verdict, Word
@@ -175,7 +175,31 @@ def _volume(experiment: Experiment, ledger: Ledger) -> str:
     planned = experiment.runs(Settings(quick=ledger.header["settings"]["quick"], seeds=own or seeds))
     missing = [run for run in planned if ledger.due(run)]
     said = f"{len(rows)} runs, seeds {', '.join(map(str, seeds))}."
-    return f"{said} {len(missing)} more that are planned with these are missing." if missing else said
+    return f"{said} {_not_run(missing)}" if missing else said
+
+
+def _not_run(missing: Sequence[Run]) -> str:
+    """What is planned and not there, method by method: a missing run is not a failed one."""
+    parts = []
+    for method in dict.fromkeys(run.method for run in missing):
+        mine = [run for run in missing if run.method == method]
+        cells = [dict(run.cell) for run in mine]
+        named = [
+            f"{name} {_listed(cell.get(name) for cell in cells)}" for name in ("network", "n", "budgets")
+        ]
+        where_to = [part for part in named if not part.endswith(" ")]
+        parts.append(
+            f"{method} {len(mine)} ({'; '.join([*where_to, f'seeds {_listed(run.seed for run in mine)}'])})"
+        )
+    return (
+        f"Planned with these and not run, for want of machine time alone: {len(missing)} more, "
+        f"{'; '.join(parts)}. They count neither for nor against a claim."
+    )
+
+
+def _listed(values: Iterable[object]) -> str:
+    """The different values of a field, without the runs that have none."""
+    return ", ".join(map(str, sorted({value for value in values if value is not None}, key=order)))
 
 
 def _section(experiment: Experiment, ledger: Ledger) -> str:

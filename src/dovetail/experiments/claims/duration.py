@@ -27,6 +27,7 @@ CLOCK = 1e-3
 """Seconds below which a run's time says nothing: no ratio is taken of less."""
 
 NEVER_DONE = "SCIP was done in no pair"
+NOTHING_SEARCHED = "there is nothing to compare with"
 
 
 def said(rows: Sequence[Record]) -> str:

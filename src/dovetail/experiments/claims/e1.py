@@ -6,6 +6,7 @@ import math
 
 from dovetail.experiments.best_known import Reachable, pairs, worth
 from dovetail.experiments.claims.duration import (
+    NOTHING_SEARCHED,
     all_solved,
     apart,
     judged_time,
@@ -164,8 +165,9 @@ def _headline(rows: Rows) -> Verdict:
         f"E1 headline: 6x128 with n = 500 (budgets {HEADLINE['budgets']})",
         f"{HEADLINE_SECONDS:g} s against >= {HEADLINE_BASELINE:g} s, 100x, 120x",
         f"DD {said(ours)}; big-M: {tally(theirs) or 'no runs'}, a point of its own in "
-        f"{count_of(theirs, found)}; {_at_least(searches)}{text(ratio)}x"
-        f"{apart(pairs(rows, 'paper', 'big-m'))}",
+        f"{count_of(theirs, found)}; "
+        + (f"{_at_least(searches)}{text(ratio)}x" if searches else f"no ratio: {NOTHING_SEARCHED}")
+        + apart(pairs(rows, "paper", "big-m")),
         fast=enough if ours and searches else None,
         solved=all_solved(ours),
         part=near and (enough or slow),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dovetail.experiments.best_known import pairs
 from dovetail.experiments.claims.duration import (
+    NOTHING_SEARCHED,
     all_solved,
     apart,
     judged_time,
@@ -13,7 +14,7 @@ from dovetail.experiments.claims.duration import (
     times_as_long,
 )
 from dovetail.experiments.claims.quality import Quality
-from dovetail.experiments.ends import done, searched
+from dovetail.experiments.ends import done, searched, tally
 from dovetail.experiments.experiment import Rows
 from dovetail.experiments.statistics import geometric_mean, text
 from dovetail.experiments.verdict import Verdict
@@ -26,11 +27,14 @@ def judged_speed_up(claim: str, rows: Rows, method: str, claimed: tuple[float, f
     compared = [(mine, scip) for mine, scip in timed(every) if searched(scip)]
     ratio = geometric_mean([times_as_long(scip, mine) for mine, scip in compared])
     ours, fast = [mine for mine, _ in compared], ratio >= least
+    theirs = [scip for _, scip in every]
     return judged_time(
         claim,
         f"{least:g}–{most:g}x",
         f"{ratios_said(compared)} (geometric means; writing and search); SCIP searched in {len(compared)} of "
-        f"{len(every)} pairs{apart(compared)}, over all of these {text(ratio)}x; the loop {said(ours)}",
+        f"{len(every)} pairs{apart(compared)}, over all of these {text(ratio)}x; the loop {said(ours)}"
+        if compared
+        else f"{NOTHING_SEARCHED}: SCIP searched in 0 of {len(every)} pairs ({tally(theirs) or 'no runs'})",
         fast=fast if compared else None,
         solved=all_solved(ours),
         quality=Quality.of(ours, rows),
