@@ -6,8 +6,8 @@
                  plane above each network's cells (the highest below), as long as points are cut off
         boxes:   least and largest value of each input over this LP, for points up to the best one; the
                  multipliers are kept, and say more whenever boxes have shrunk (`implied_bounds`)
-    where that ends, the same for points that are better than the best one by a part of the gap: there is a
-    proof that there are none, or none was found, and the part was too large
+    after the first time, the same for points that are better than the best one by a part of the gap: either
+    there are none, or the part was too large
 
 Idea: no neuron is written out, so that depth does not matter; where thousands of integers reach the networks
 through a few sums, the LP loses next to nothing by forgetting them. Weakness: the envelope of a whole box is
@@ -56,9 +56,9 @@ TRIAL = 8
 """LPs for boxes go on while the last so many boxes shrank by `WORTH`."""
 SHRINK_SHARE = 0.4
 """Of the time left, for LPs for boxes: the next cells and cuts need some too."""
-FIRST_AIM, LEAST_AIM = 0.25, 0.05
-"""Of the gap: what is asked for once rounds up to the best point bring no more; twice as much after success,
-half as much after failure."""
+FIRST_AIM, LEAST_AIM = 0.5, 0.05
+"""Of the gap: what is asked for once there is one; half as much where that brings no more, and twice as much
+where it is proved. Up to the best point boxes shrink slowly, or not at all (dispatch)."""
 OBJECTIVE = -1
 """In place of a column's number: the multipliers of the host's own LP."""
 PAD = 1e-9
@@ -102,28 +102,33 @@ class _Run:
 
     def advance(self) -> bool:
         """A round; whether another one, perhaps with another aim, may help."""
+        helped = False
         try:
-            if self.round():
-                return True
+            helped = self.round()
         except NothingLeft:
             self.claim(self.cutoff)
-        if self._aim == 0.0:
-            self._kept = self._lower, self._upper, self._implied
+        if self._aim == 0.0 and np.isfinite(self.cutoff):
+            self._kept = self._lower.copy(), self._upper.copy(), self._implied.copy()
             return self._aim_at(FIRST_AIM)
-        return self._aim_at(min(1.0, 2.0 * self._aim) if self.best >= self.cutoff else 0.5 * self._aim)
+        if helped and self.best < self.cutoff:
+            return True
+        return self._aim_at(min(FIRST_AIM, 2.0 * self._aim) if self.best >= self.cutoff else 0.5 * self._aim)
 
     def _aim_at(self, part: float) -> bool:
         """Ask for points that take more than this part off the gap: a lower cutoff shrinks boxes faster.
 
-        Where there are none, the bound is as high as the cutoff; boxes, and what was found in them, go again
-        with it. Whether that may help.
+        Where there are none, the bound is as high as the cutoff, and boxes that hold only up to it go. Where
+        that is not proved, the LP's bound holds all the same, and is a better one. Whether
+        it may help.
         """
         known = self._known_cutoff()
         if part < LEAST_AIM or not np.isfinite(known - self.best) or known <= self.best:
             return False
-        lower, upper, implied = self._kept
-        self._lower, self._upper, self._implied = lower.copy(), upper.copy(), implied.copy()
-        self._aim, self.cutoff = part, self.best + part * (known - self.best)
+        cutoff = self.best + part * (known - self.best)
+        if self._aim > 0.0 and cutoff > self.cutoff:
+            lower, upper, implied = self._kept
+            self._lower, self._upper, self._implied = lower.copy(), upper.copy(), implied.copy()
+        self._aim, self.cutoff = part, cutoff
         return True
 
     def _known_cutoff(self) -> float:
