@@ -8,6 +8,7 @@ from dovetail.methods.block_prices.method import BlockPrices
 from dovetail.methods.certified_prices.method import CertifiedPrices
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.input_branching.method import InputBranching
+from dovetail.methods.planes_lp import PlanesLp
 from dovetail.methods.relu_branching.method import ReluBranching
 from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
@@ -16,6 +17,7 @@ PHASES: tuple[Method, ...] = (
     InputBranching(),
     ReluBranching(),
     CertifiedPrices(),
+    PlanesLp(),
     BlockPrices(),
     ExactMip(),
 )

@@ -45,6 +45,11 @@ class SafeLp:
     def __init__(self, mip: Mip, *, seed: int = 0, threads: int = 1) -> None:
         self._mip, self._seed, self._threads = mip.relaxed(), seed, threads
 
+    @property
+    def program(self) -> Mip:
+        """With all rows that were added: what multipliers belong to."""
+        return self._mip
+
     @cached_property
     def _live(self) -> LoadedHighs:
         return LoadedHighs(Program.of(self._mip), seed=self._seed, threads=self._threads)

@@ -10,7 +10,7 @@ duality), so that nothing rests on the sort.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import torch
@@ -80,6 +80,10 @@ class Moves:
         noise = give + gamma(limit.shape[1] + MORE) * (origin.abs() + below + above)
         lower, upper = origin - below - noise, origin + above + noise
         return cls(directions, origin, limit, weights, least, most, give, lower, upper)
+
+    def of_kind(self, dtype: torch.dtype) -> Moves:
+        """The same sets in numbers of another kind: for guesses, which prove nothing."""
+        return Moves(*(getattr(self, field.name).to(dtype) for field in fields(self)))
 
     def take(self, chosen: Tensor) -> Moves:
         """Some of the sets, by index."""
@@ -193,7 +197,9 @@ class Moves:
         multiplier = multiplier.clamp(
             min=0.0
         )  # where moves pay for themselves; a negative one proves nothing
-        part = ((need[:, None] - (reached - reach)) / reach.clamp(min=1e-300)).clamp(0.0, 1.0)
+        part = ((need[:, None] - (reached - reach)) / reach.clamp(min=torch.finfo(reach.dtype).tiny)).clamp(
+            0.0, 1.0
+        )
         moves = torch.zeros_like(gain).scatter(1, order.indices, part * self.limit.gather(1, order.indices))
         return ConditionPrice(multiplier, torch.where(helps, moves, 0.0), enough.any(1) | (need <= 0.0))
 

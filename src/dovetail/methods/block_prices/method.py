@@ -43,7 +43,7 @@ MIP_NEURONS = 50
 MOST_POINTS = 200
 """Of those that were searched before, evenly spread, as first columns: descents leave thousands, which take
 longer to look at than the pricing that makes better ones (wine)."""
-PRICING_SHARE, PRICING_ROUNDS, STEPS = 0.1, 40, 12
+PRICING_SHARE, PRICING_ROUNDS, STEPS = 0.05, 40, 12
 """Descents for columns before a proof at the master's prices: of the time left, at most so many, and steps of
 each. They take a hundredth of what a proof takes, and every column saves some of those."""
 TIGHTEN_SHARE = 0.05

@@ -22,9 +22,10 @@ from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
-OPTIONS = SearchOptions(batch=1024, steps=12, tolerance=1e-4)
+OPTIONS = SearchOptions(batch=1024, steps=12, tolerance=1e-4, single=True)
 """More steps per node than for small networks: there are more signs to choose from, and a better bound of a
-node saves half of what is below it. A ten-thousandth is far less than what prices leave."""
+node saves half of what is below it. A ten-thousandth is far less than what prices leave, and far more than
+what single precision takes."""
 
 LOOK = 0.2
 """Seconds from one look at the bound, and at whether all is over, to the next."""

@@ -4,13 +4,16 @@
         cells:   each network's box of inputs in cells, planes on each; what cannot beat the best point goes
         LP:      the host without integers, boxes around what is left, and cuts: at the LP's point the lowest
                  plane above each network's cells (the highest below), as long as points are cut off
-        boxes:   least and largest value of each input over this LP, for points up to the best one
+        boxes:   least and largest value of each input over this LP, for points up to the best one; the
+                 multipliers are kept, and say more whenever boxes have shrunk (`implied_bounds`)
+    after the first time, the same for points that are better than the best one by a part of the gap: either
+    there are none, or the part was too large
 
 Idea: no neuron is written out, so that depth does not matter; where thousands of integers reach the networks
 through a few sums, the LP loses next to nothing by forgetting them. Weakness: the envelope of a whole box is
 all that is known of a network; where it is far from the network, and boxes do not shrink, that is the end.
 
-Boxes hold for points up to the best one known. So what is claimed is never above its cost.
+Boxes hold for points up to a cutoff, and what is claimed with them is never above it.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from dovetail.core.mip import SMALLEST, Mip
 from dovetail.methods.cutoff_tightening import NothingLeft, with_cutoff
 from dovetail.methods.planes_lp.cells import Cells, cut
 from dovetail.methods.planes_lp.envelope import Envelope
+from dovetail.methods.planes_lp.implied_bounds import Implied, ImpliedBounds
 from dovetail.methods.planes_lp.plan import WIDE, PlanesPlan, Sample, planes_plan
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -45,12 +49,18 @@ VIOLATED = 1e-4
 """Of the spread of a network's values over its cells: points that are nearer to its envelope are left."""
 WORTH = 0.02
 """Rounds go on while the gap or the boxes shrink by this part."""
-CUT_AGAIN = 0.1
-"""Boxes that lost this part of their widths to dropped cells are cut again: that takes no LP."""
+CUT_AGAIN = 0.03
+"""Boxes that lost this part of their widths to dropped cells are cut again: that takes no LP, and multipliers
+of earlier ones shrink other boxes on the way."""
 TRIAL = 8
 """LPs for boxes go on while the last so many boxes shrank by `WORTH`."""
 SHRINK_SHARE = 0.4
 """Of the time left, for LPs for boxes: the next cells and cuts need some too."""
+FIRST_AIM, LEAST_AIM = 0.5, 0.05
+"""Of the gap: what is asked for once there is one; half as much where that brings no more, and twice as much
+where it is proved. Up to the best point boxes shrink slowly, or not at all (dispatch)."""
+OBJECTIVE = -1
+"""In place of a column's number: the multipliers of the host's own LP."""
 PAD = 1e-9
 """Relative to 1 + the bound: boxes from LPs are no tighter than that."""
 
@@ -68,15 +78,9 @@ class PlanesLp:
             return MethodOutcome(StopReason.STALLED, 0, "networks that read more than a few inputs each")
         context.monitor.say(f"  proof: planes over cells of {len(plan.samples)} networks, in the host's LP")
         run, progress = _Run(context, plan), Progress(context)
-        try:
-            while not context.over:
-                helped = run.round()
-                progress.record(run.best)
-                if not helped:
-                    break
-        except NothingLeft:
-            run.claim(run.cutoff)
+        while not context.over and run.advance():
             progress.record(run.best)
+        progress.record(run.best)
         message = f"planes LP: bound {context.problem.mip.sign * run.best:.6g} after {run.rounds} rounds"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
@@ -88,18 +92,57 @@ class _Run:
         self._context, self._plan, self._mip = context, plan, plan.mip
         self._lower, self._upper = plan.box.lower.copy(), plan.box.upper.copy()
         self.best, self.rounds, self.cutoff = -np.inf, 0, np.inf
+        self._implied = ImpliedBounds(cutoff_row=self._mip.n_rows)
+        self._aim, self._kept = 0.0, (self._lower, self._upper, self._implied)
 
     def claim(self, bound: float) -> None:
         """Of all points, the smaller of this and the cutoff is a bound."""
         self.best = max(self.best, min(bound, self.cutoff))
         self._context.incumbent.raise_bound(self.best, "planes")
 
+    def advance(self) -> bool:
+        """A round; whether another one, perhaps with another aim, may help."""
+        helped = False
+        try:
+            helped = self.round()
+        except NothingLeft:
+            self.claim(self.cutoff)
+        if self._aim == 0.0 and np.isfinite(self.cutoff):
+            self._kept = self._lower.copy(), self._upper.copy(), self._implied.copy()
+            return self._aim_at(FIRST_AIM)
+        if helped and self.best < self.cutoff:
+            return True
+        return self._aim_at(min(FIRST_AIM, 2.0 * self._aim) if self.best >= self.cutoff else 0.5 * self._aim)
+
+    def _aim_at(self, part: float) -> bool:
+        """Ask for points that take more than this part off the gap: a lower cutoff shrinks boxes faster.
+
+        Where there are none, the bound is as high as the cutoff, and boxes that hold only up to it go. Where
+        that is not proved, the LP's bound holds all the same, and is a better one. Whether
+        it may help.
+        """
+        known = self._known_cutoff()
+        if part < LEAST_AIM or not np.isfinite(known - self.best) or known <= self.best:
+            return False
+        cutoff = self.best + part * (known - self.best)
+        if self._aim > 0.0 and cutoff > self.cutoff:
+            lower, upper, implied = self._kept
+            self._lower, self._upper, self._implied = lower.copy(), upper.copy(), implied.copy()
+        self._aim, self.cutoff = part, cutoff
+        return True
+
+    def _known_cutoff(self) -> float:
+        """What points have to cost to be of interest: no more than the best one known."""
+        incumbent, own = self._context.incumbent, self._context.problem.mip
+        if incumbent.x is None:
+            return np.inf
+        return own.sign * incumbent.objective + 0.5 * optimality_gap(own, incumbent.objective)
+
     def round(self) -> bool:
         """Cells, cuts, boxes; whether another round may help."""
         context, before, volume = self._context, self.best, self._volume()
-        incumbent, own = context.incumbent, context.problem.mip
-        if incumbent.x is not None:
-            self.cutoff = own.sign * incumbent.objective + 0.5 * optimality_gap(own, incumbent.objective)
+        if self._aim == 0.0:
+            self.cutoff = self._known_cutoff()
         self.rounds += 1
         cells = self._cells()
         if cells is None:
@@ -117,6 +160,7 @@ class _Run:
         while True:
             before, cells = self._volume(), list[Cells]()
             self._propagate()
+            self._imply()
             for sample in self._plan.samples:
                 if self._context.over:
                     return None
@@ -138,6 +182,22 @@ class _Run:
         """Rows and the cutoff, passed on to the boxes."""
         box = propagate(self._held())
         self._lower, self._upper = box.lower.copy(), box.upper.copy()
+
+    def _imply(self) -> None:
+        """Multipliers of earlier LPs, with the boxes and the cutoff of now."""
+        self._implied.lower_cutoff(float(self._held().row_upper[self._mip.n_rows]))
+        for j, sign in self._implied:
+            if self._context.over:
+                return
+            if j != OBJECTIVE and self._upper[j] - self._lower[j] <= WIDE:
+                continue
+            value = self._implied.value(j, sign, self._lower, self._upper)
+            if j != OBJECTIVE:
+                self._tighten(j, sign, value)
+                continue
+            if value > self.cutoff:
+                raise NothingLeft
+            self.claim(value)
 
     def _cut(self, sample: Sample) -> Cells:
         """A sample's box in cells; the boxes of its inputs and outputs become what is left."""
@@ -193,6 +253,9 @@ class _Run:
         if answer.status is MipStatus.INFEASIBLE:
             raise NothingLeft
         self.claim(answer.bound)
+        if answer.multipliers is not None:
+            known = Implied(self._mip.cost, self._mip.offset, lp.program, answer.multipliers)
+            self._implied.keep(OBJECTIVE, 1.0, known)
         return answer
 
     def _shrink(self, lp: SafeLp, budget: Budget) -> None:
@@ -214,12 +277,18 @@ class _Run:
         """The least (sign 1) or largest value of an input."""
         cost = np.zeros(self._mip.n_columns)
         cost[j] = sign
-        answer = lp.minimise(cost, 0.0, budget)
+        answer = lp.minimise(cost, 0.0, budget, (self._lower, self._upper))
         if answer.status is MipStatus.INFEASIBLE:
             raise NothingLeft
-        if not np.isfinite(answer.bound):
+        if answer.multipliers is not None:
+            self._implied.keep(j, sign, Implied(cost, 0.0, lp.program, answer.multipliers))
+        self._tighten(j, sign, answer.bound)
+
+    def _tighten(self, j: int, sign: float, bound: float) -> None:
+        """sign x_j >= bound, up to a hair."""
+        if not np.isfinite(bound):
             return
-        reached = sign * (answer.bound - PAD * (1.0 + abs(answer.bound)))
+        reached = sign * (bound - PAD * (1.0 + abs(bound)))
         if sign > 0:
             self._lower[j] = min(max(self._lower[j], reached), self._upper[j])
         else:

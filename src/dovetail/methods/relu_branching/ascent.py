@@ -12,7 +12,7 @@ numbers to choose (see `Choices`), and whoever uses them proves the bound anew.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -79,20 +79,28 @@ class _At:
 class Ascent:
     """Passes of one network."""
 
-    def __init__(self, targets: Targets, neurons: Neurons) -> None:
+    def __init__(self, targets: Targets, neurons: Neurons, *, single: bool = False) -> None:
         self._graph, self._neurons = targets.planes.graph, neurons
-        like = targets.shift
+        self._kind = torch.float32 if single else torch.float64
+        self._targets = targets.of_kind(self._kind)
+        device = targets.shift.device
         self._affine: dict[int, tuple[list[Tensor], Tensor]] = {}
         for place, step in enumerate(self._graph.steps, start=1):
             if isinstance(step.operation, Affine):
-                weights = [
-                    torch.as_tensor(w, dtype=like.dtype, device=like.device) for w in step.operation.weights
-                ]
-                self._affine[place] = (weights, torch.as_tensor(step.operation.bias, device=like.device))
+                weights, bias = step.operation.weights, step.operation.bias
+                self._affine[place] = ([self._loaded(w, device) for w in weights], self._loaded(bias, device))
 
-    def run(self, nodes: Nodes, targets: Targets, limit: Tensor, steps: int) -> Choice:
+    def _loaded(self, array: object, device: torch.device) -> Tensor:
+        return torch.as_tensor(array, dtype=self._kind, device=device)
+
+    def run(self, nodes: Nodes, limit: Tensor, steps: int) -> Choice:
         """Steps for those that do not come to `limit` (P,) at once."""
-        lines = _Lines.of(nodes)
+        exact = nodes.slope.dtype
+        found = self._run(nodes.of_kind(self._kind), limit.to(self._kind), steps)
+        return Choice(*(getattr(found, field.name).to(exact) for field in fields(found)))
+
+    def _run(self, nodes: Nodes, limit: Tensor, steps: int) -> Choice:
+        targets, lines = self._targets.take(nodes.target), _Lines.of(nodes)
         at = self._evaluated(nodes.slope, nodes.multiplier * nodes.sign, lines, targets)
         weak = torch.nonzero(~(at.value >= limit)).ravel()
         found = Choice(nodes.slope, nodes.multiplier, at.weight, at.moves)

@@ -33,10 +33,11 @@ class Bounded:
 class Bounding:
     """Bounds nodes of K targets."""
 
-    def __init__(self, targets: Targets, steps: int) -> None:
+    def __init__(self, targets: Targets, steps: int, *, single: bool = False) -> None:
         self.targets, self._steps = targets, steps
         self.neurons = Neurons(targets.planes.graph)
-        self._ascent = Ascent(targets, self.neurons)
+        self._ascent = Ascent(targets, self.neurons, single=single)
+        self._single = single
 
     def roots(self) -> Nodes:
         """One per target; nothing is known."""
@@ -62,7 +63,7 @@ class Bounding:
         """
         targets = self.targets.take(nodes.target)
         nodes, ranges = self.ranged(nodes, targets, settled)
-        found = self._ascent.run(nodes, targets, limit, self._steps if steps is None else steps)
+        found = self._ascent.run(nodes, limit, self._steps if steps is None else steps)
         nodes = replace(nodes, slope=found.slope, multiplier=found.multiplier)
         cut = self.neurons.cut
         choices = Choices(
@@ -70,11 +71,13 @@ class Bounding:
             {place: part[:, None] for place, part in cut(nodes.multiplier * nodes.sign).items()},
         )
         planes = targets.planes.planes(targets.rows[:, None], ranges, choices)
-        value = targets.value_of(planes.slopes[:, 0], planes.offset[:, 0])
+        plane = planes.slopes[:, 0], planes.offset[:, 0]
+        value = targets.value_of(*plane)
+        moves = targets.guess(*plane)[1] if self._single else found.moves  # single ones are off the row
         bound = torch.fmax(nodes.bound, value.nan_to_num(-torch.inf, torch.inf, -torch.inf))
         empty = (nodes.lower > nodes.upper).any(1)  # no point has these signs
         bound = torch.where(empty, torch.inf, bound)
-        return Bounded(replace(nodes, bound=bound, choice=_choice(nodes, found.weight)), found.moves)
+        return Bounded(replace(nodes, bound=bound, choice=_choice(nodes, found.weight)), moves)
 
     def ranged(self, nodes: Nodes, targets: Targets, settled: int = 0) -> tuple[Nodes, Ranges]:
         """The ranges of all vectors, in the nodes as well."""

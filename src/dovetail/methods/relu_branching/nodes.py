@@ -35,6 +35,11 @@ class Nodes:
         """Some of them, by index or mask."""
         return Nodes(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
+    def of_kind(self, dtype: torch.dtype) -> Nodes:
+        """The same with numbers of another kind."""
+        parts = (getattr(self, field.name) for field in fields(self))
+        return Nodes(*(part.to(dtype) if part.is_floating_point() else part for part in parts))
+
     def joined(self, other: Nodes) -> Nodes:
         """Both."""
         return Nodes(*(torch.cat([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))

@@ -33,6 +33,9 @@ class SearchOptions:
     """Adam's, per node."""
     tolerance: float = 1e-7
     """How far below the best value met a node may be put aside."""
+    single: bool = False
+    """Whether slopes and multipliers are looked for in single precision: for searches that end well above its
+    rounding. What they prove is computed in double precision all the same."""
     record_bytes: int = 0
     """Of all closed nodes, kept for a certificate; beyond it none are kept."""
 
@@ -42,7 +45,7 @@ class ReluSearch(BestFirst[Nodes]):
 
     def __init__(self, targets: Targets, options: SearchOptions | None = None) -> None:
         options = options or SearchOptions()
-        self._bounding = Bounding(targets, options.steps)
+        self._bounding = Bounding(targets, options.steps, single=options.single)
         self.leaves = 0
         self._record_bytes = options.record_bytes
         self.records: list[Nodes] | None = [] if options.record_bytes else None

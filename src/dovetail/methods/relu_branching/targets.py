@@ -86,6 +86,13 @@ class Targets:
             self.cutoff[chosen],
         )
 
+    def of_kind(self, dtype: torch.dtype) -> Targets:
+        """The same in numbers of another kind: for guesses, which prove nothing."""
+        parts = (self.costs, self.rows, self.shift, self.cutoff)
+        costs, rows, shift, cutoff = (part.to(dtype) for part in parts)
+        domain = self.domain.of_kind(dtype)
+        return Targets(self.planes, domain, costs, rows, shift, self.condition, cutoff)
+
     def value_of(self, slopes: Tensor, offset: Tensor) -> Tensor:
         """(K,) what planes slopes (K, d), offset (K,) below rows f(x) prove.
 
