@@ -116,7 +116,7 @@ def test_scaling_is_rows_between_the_networks_variables_and_the_models(network):
     assert (m.nn.inputs[1].lb, m.nn.inputs[1].ub) == (16.0, 24.0)
     assert pyo.value(m.nn.inputs[0]) == pytest.approx(10 + 2 * pyo.value(m.nn.scaled_inputs[0]), abs=1e-5)
     assert pyo.value(m.obj) == pytest.approx(100 + 5 * lowest(net, -1, 1), abs=1e-3)
-    with pytest.raises(dt.OptionError, match="positive values for factor_inputs. 0.0 found at index 1"):
+    with pytest.raises(dt.OptionError, match="factor_inputs is 0.0 at index 1"):
         OffsetScaling([0.0, 0.0], [1.0, 0.0], [0.0], [1.0])
     with pytest.raises(dt.OptionError, match="offset_inputs"):
         scaler.get_scaled_input_expressions({0: 1.0})

@@ -33,10 +33,7 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
         """
         for what in ("input", "output"):
             if not [*getattr(formulation, f"{what}_indexes")]:
-                raise OptionError(
-                    f"OmltBlock must have at least one {what} to build a formulation. {formulation} has no "
-                    f"{what}s."
-                )
+                raise OptionError(f"{formulation} has no {what}s; a block needs one or more.")
         self._setup_inputs_outputs(
             input_indexes=formulation.input_indexes, output_indexes=formulation.output_indexes
         )

@@ -124,8 +124,8 @@ class LinearTreeGDPFormulation(Formulation):
         super().__init__(lt_definition)
         if transformation not in TRANSFORMATIONS:
             raise UnknownTransformationError(
-                f"the transformation {transformation!r} is not known. Supported transformations are: "
-                f"{', '.join(TRANSFORMATIONS[:-1])}, and {TRANSFORMATIONS[-1]}; all mean the tree as it is."
+                f"the transformation {transformation!r} is not known; give one of "
+                f"{', '.join(TRANSFORMATIONS)}, all of which mean the tree as it is."
             )
         self.transformation, self.epsilon = transformation, epsilon
 

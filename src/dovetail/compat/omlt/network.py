@@ -55,8 +55,8 @@ class Links:
         for what, ends in (("input", self.first()), ("output", self.last())):
             if len(ends) > 1:
                 raise OptionError(
-                    f"Multiple {what} layers are not currently supported. They are {ends}; join them by "
-                    "add_edge to one chain, or give the network as an ONNX model (load_onnx_neural_network)."
+                    f"a network by hand has one {what} layer, and this one has {len(ends)}: {ends}; join them "
+                    "by add_edge to one chain, or give an ONNX model (load_onnx_neural_network)."
                 )
         chain = self.first()
         while chain and len(chain) <= len(self.layers):
@@ -96,10 +96,10 @@ class NetworkDefinition(Definition):
 
     def add_edge(self, from_layer: Layer, to_layer: Layer) -> None:
         """`to_layer` reads what `from_layer` gives, and nothing else."""
-        for side, layer in (("Outbound", from_layer), ("Inbound", to_layer)):
+        for side, layer in (("from_layer", from_layer), ("to_layer", to_layer)):
             if not any(layer is own for own in self._links.layers):
                 raise OptionError(
-                    f"{side} layer {layer!r} not found in network. Call add_layer with it first."
+                    f"{side} is {layer!r}, which is no layer of this network; call add_layer with it first."
                 )
         self._links.edges.append((from_layer, to_layer))
 

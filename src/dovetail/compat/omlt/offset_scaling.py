@@ -57,10 +57,7 @@ class _Pairs:
         self._what, self._offset, self._factor = what, by_index(offsets), by_index(factors)
         for index, factor in self._factor.items():
             if not factor > 0:
-                raise OptionError(
-                    f"OffsetScaling only accepts positive values for factor_{what}. "
-                    f"{'Negative value' if factor < 0 else factor} found at index {index}."
-                )
+                raise OptionError(f"factor_{what} is {factor} at index {index}; give a number > 0.")
 
     def scaled(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
         self._require(values)
