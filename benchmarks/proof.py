@@ -90,9 +90,9 @@ def cases(data: Path | None) -> Iterator[Case]:
             yield Case(name, data / "reference" / f"{name}.npz")
     generated: list[tuple[str, dict[str, Any]]] = [
         *(("function", {"seed": seed}) for seed in range(1, 5)),
-        ("function", {"network": "3x64"}),
-        ("function", {"network": "6x32"}),
-        ("function", {"features": 8}),
+        *(("function", {"network": "3x64", "seed": seed}) for seed in (42, 1, 2)),
+        *(("function", {"network": "6x32", "seed": seed}) for seed in (42, 1, 2)),
+        *(("function", {"features": 8, "seed": seed}) for seed in (42, 1, 2)),
         *(("adversarial", {"seed": seed}) for seed in range(3)),
         *(("diet", {"seed": seed}) for seed in (1, 2)),
         ("wine", {"seed": 1}),
