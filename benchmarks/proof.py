@@ -1,7 +1,8 @@
 """How good is the answer, and how soon is that known: `auto` beside SCIP on the written-out network (big-M).
 
 One thread each, in processes of their own; networks are trained and libraries imported before the clock
-starts, and the time to find the point counts. Files of --data are used where they are given, the generators' look-alikes always.
+starts, and the time to find the point counts. Files of --data are used where they are given, the generators'
+look-alikes always.
 """
 
 from __future__ import annotations
@@ -133,8 +134,8 @@ def run(data: Path | None, jobs: int, chosen: Callable[[str], bool] = lambda nam
         ],
         reading=(
             "Seconds of the wall, one thread, finding the point included, imports not (median over seeds; "
-            "gaps: the largest). 'times faster' is SCIP's time over auto's where auto proves in every run; at least "
-            "that where SCIP met its limit."
+            "gaps: the largest). 'times faster' is SCIP's time over auto's where auto proves in every run; "
+            "at least that where SCIP met its limit."
         ),
     )
     picked = [case for case in cases(data) if chosen(case.name)]
