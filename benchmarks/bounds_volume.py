@@ -33,7 +33,8 @@ for everything that the check accepts; engines, which `auto` asks as well, hold 
 
 
 PATIENCE = 300.0
-"""Seconds after which a task is given up, and counts as wrong: ten instances take a fifth of it at most."""
+"""Seconds after which a task is given up, named, and left to be asked again: ten instances take a fifth of it
+on a machine that has nothing else to do."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,15 @@ def run(tasks: list[Task], jobs: int, within: float, out: Path | None) -> Count:
     """What is counted in the tasks that end in time."""
     total, begin = Count(), time.perf_counter()
     for number, (task, answer) in enumerate(ended(work, tasks, jobs, PATIENCE, within), start=1):
-        count = answer or Count(wrong=[f"cases {task.first} to {task.last - 1}: no answer"])
-        total.add(count)
-        for wrong in count.wrong:
+        if answer is None:
+            print(f"NO ANSWER of cases {task.first} to {task.last - 1}", flush=True)
+            continue
+        total.add(answer)
+        for wrong in answer.wrong:
             print("WRONG", wrong, flush=True)
         if out is not None:
             with out.open("a") as lines:
-                lines.write(json.dumps({"task": asdict(task), "count": asdict(count)}) + "\n")
+                lines.write(json.dumps({"task": asdict(task), "count": asdict(answer)}) + "\n")
         if number % 10 == 0 or number == len(tasks):
             print(f"{time.perf_counter() - begin:8.0f} s  {total}", flush=True)
     return total
