@@ -21,6 +21,7 @@ from benchmarks import (
     memory,
     models,
     network_size,
+    other_networks,
     overshoot,
     proof,
     reference,
@@ -37,7 +38,10 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=os.environ.get("DOVETAIL_DATA") or None)
     parser.add_argument(
-        "--jobs", type=int, default=1, help="processes at a time (default, ablation, equal_time, proof)"
+        "--jobs",
+        type=int,
+        default=1,
+        help="processes at a time (default, ablation, equal_time, other_networks, proof)",
     )
     parser.add_argument(
         "--results", type=Path, default=Path("docs/results.jsonl"), help="rows of dovetail bench"
@@ -60,6 +64,7 @@ def main() -> None:
         "ablation": lambda: ablation.run(options.data, options.jobs),
         "integers": lambda: integers.run(options.jobs),
         "equal_time": lambda: equal_time.run(options.data, options.results, options.jobs),
+        "other_networks": lambda: other_networks.run(options.jobs),
         "proof": lambda: proof.run(options.data, options.jobs),
         "reference": lambda: reference.run(options.data),
     }

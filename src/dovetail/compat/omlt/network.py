@@ -55,8 +55,8 @@ class Links:
         for what, ends in (("input", self.first()), ("output", self.last())):
             if len(ends) > 1:
                 raise OptionError(
-                    f"a network by hand has one {what} layer, and this one has {len(ends)}: {ends}; join them "
-                    "by add_edge to one chain, or give an ONNX model (load_onnx_neural_network)."
+                    f"a network by hand has one {what} layer, and this one has {len(ends)}: {ends}; join "
+                    "them by add_edge to one chain, or give an ONNX model (load_onnx_neural_network)."
                 )
         chain = self.first()
         while chain and len(chain) <= len(self.layers):

@@ -1,8 +1,9 @@
 """Branch and bound over the inputs that all networks read together: exact for few inputs, whatever the depth.
 
     repeat: take the open boxes of lowest bound, many at a time
-            planes below and above every output on each box; rows and planes shrink the box
+            planes below and above every output that costs; rows and planes shrink the box
             multipliers of its LP say which slopes of ReLUs make the planes best; new planes shrink it again
+            what is left gets planes of the other outputs, too
             multipliers of the new LP give a bound; reduced costs shrink the box; the rest is split in two
 
 Idea: on a small box a network is nearly linear, and a box of five columns needs few splits to be small. Width
@@ -29,6 +30,7 @@ from dovetail.methods.input_branching.polishing import Polishing
 from dovetail.methods.input_branching.pool import Pool
 from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed
 from dovetail.methods.input_branching.splitting import exact, is_open, relaxation_error, scores, split
+from dovetail.methods.input_branching.stages import Stages
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.gap import optimality_gap
@@ -106,6 +108,7 @@ class _Tree:
         self._context = context
         device = context.device or "cpu"
         self._relaxation = r = Relaxation(plan.mip, plan.network, plan.lower, plan.upper, device)
+        self._stages = Stages(plan, r, device)
         self._pool = Pool(
             r.root_lower[None],
             r.root_upper[None],
@@ -165,10 +168,7 @@ class _Tree:
         relaxation, target, taken = self._relaxation, self._target, len(lower)
         self.boxes += taken
         self._closed = min(self._closed, target)
-        relaxed = relaxation.relaxed(lower, upper)
-        batch = self._shrunk(_Batch(relaxed, bound, is_open(relaxation, relaxed.programs).any(1)))
-        if relaxation.has_slopes and len(batch):
-            batch = self._shrunk(self._steeper(batch))
+        batch = self._bounded(lower, upper, bound)
         if not len(batch):
             return
         proof, points = self._solved(batch.relaxed)
@@ -187,6 +187,17 @@ class _Tree:
         kept &= ~leaf
         times = 2 if int(kept.sum()) > MOSTLY * taken else 1
         self._split(lower[kept], upper[kept], bound[kept], score[kept], times)
+
+    def _bounded(self, lower: Tensor, upper: Tensor, bound: Tensor) -> _Batch:
+        """With planes, of the networks that cost first; boxes that these close are left out."""
+        first = self._stages.first
+        relaxed = first.relaxed(lower, upper)
+        batch = self._shrunk(_Batch(relaxed, bound, is_open(self._relaxation, relaxed.programs).any(1)))
+        if first.has_slopes and len(batch):
+            batch = self._shrunk(self._steeper(batch))
+        if self._stages.several and len(batch):
+            batch = self._shrunk(replace(batch, relaxed=self._stages.completed(batch.relaxed)))
+        return batch
 
     def _polish(self, points: Tensor, bound: Tensor, kept: Tensor, leaf: Tensor) -> None:
         """A descent from the lowest leaf whose point was refused, or of all open boxes, where one is due.
@@ -218,7 +229,7 @@ class _Tree:
         batch = replace(batch, bound=torch.maximum(batch.bound, proof.bound))
         weak = torch.nonzero(batch.bound < self._target).ravel()
         batch = batch.take(weak)
-        return replace(batch, relaxed=self._relaxation.steeper(batch.relaxed, proof.take(weak)))
+        return replace(batch, relaxed=self._stages.first.steeper(batch.relaxed, proof.take(weak)))
 
     def _solved(self, relaxed: Relaxed) -> tuple[Proved, Tensor]:
         """What the LPs prove, and their points; only those that may decide something are solved well."""

@@ -81,12 +81,22 @@ class Relaxed:
 
     programs: LinearPrograms
     apart: Separation
-    ranges: Ranges
-    """Of every vector of the graph."""
+    ranges: tuple[Ranges, ...]
+    """Of every vector of the graph, or of the graphs that it was taken apart into."""
+    first_layers: tuple[FirstLayer, ...]
+    """Of the same graphs."""
+
+    def bends(self, width: Tensor) -> Tensor:
+        """(N, inputs) what each input bends the networks by, on boxes with these widths of the inputs."""
+        parts = zip(self.first_layers, self.ranges, strict=True)
+        return torch.stack([layer.shares(ranges, width) for layer, ranges in parts]).sum(0)
 
     def take(self, chosen: Tensor) -> Relaxed:
         """Some of them, by index."""
-        return Relaxed(self.programs.take(chosen), self.apart.take(chosen), self.ranges.take(chosen))
+        ranges = tuple(part.take(chosen) for part in self.ranges)
+        return replace(
+            self, programs=self.programs.take(chosen), apart=self.apart.take(chosen), ranges=ranges
+        )
 
     def within(self, lower: Tensor, upper: Tensor) -> Relaxed:
         """The same rows over smaller boxes."""
@@ -110,7 +120,7 @@ class Relaxation:
             torch.as_tensor(flags, device=device) for flags in (integer, is_input, integer | is_input)
         )
         self.planes = NetworkPlanes(network.graph, device)
-        self.first_layer = FirstLayer(network.graph, device)
+        self._first_layer = FirstLayer(network.graph, device)
         self.has_slopes = bool(open_places(network.graph))
         """Whether there is anything to choose."""
         asked = _questions(network)
@@ -162,12 +172,13 @@ class Relaxation:
             return box.minimum(planes.slopes + rest, planes.offset)[:, 0]
 
         rows = (prices / scale @ self._asked)[:, None]
-        found = ascended(self.planes, rows, relaxed.ranges, value, SLOPE_STEPS)
+        (ranges,) = relaxed.ranges
+        found = ascended(self.planes, rows, ranges, value, SLOPE_STEPS)
         priced = (prices > PRICED * scale)[:, :, None]
-        before = usual(self.network.graph, relaxed.ranges)
+        before = usual(self.network.graph, ranges)
         chosen = {place: torch.where(priced, found[place], before[place]) for place in found}
-        planes = self.planes.planes(self._asked, relaxed.ranges, Choices(chosen))
-        return self._with_planes(planes, relaxed.ranges, p.lower, p.upper)
+        planes = self.planes.planes(self._asked, ranges, Choices(chosen))
+        return self._with_planes(planes, ranges, p.lower, p.upper)
 
     def prices(self, proof: Proved) -> Tensor:
         """(N, planes) what the cost moves by where a plane moves by one: its own price, or its bound's.
@@ -195,18 +206,20 @@ class Relaxation:
             -(planes.offset + planes.offset[:, self.partner]),
             self.inputs,
         )
-        endless = torch.full_like(right, torch.inf)
-        host = self.host_rows.expand(count, -1, -1)
-        programs = LinearPrograms(
+        return Relaxed(self.programs(rows, right, lower, upper), apart, (ranges,), (self._first_layer,))
+
+    def programs(self, rows: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> LinearPrograms:
+        """The host's rows, and rows of planes (N, planes, columns) that are to be at least `right`."""
+        count = len(rows)
+        return LinearPrograms(
             self.cost,
             self.offset,
-            torch.cat([host, rows], 1),
+            torch.cat([self.host_rows.expand(count, -1, -1), rows], 1),
             torch.cat([self._row_lower.expand(count, -1), right], 1),
-            torch.cat([self._row_upper.expand(count, -1), endless], 1),
+            torch.cat([self._row_upper.expand(count, -1), torch.full_like(right, torch.inf)], 1),
             lower,
             upper,
         )
-        return Relaxed(programs, apart, ranges)
 
 
 def _sensitivity(mip: Mip, rows: FloatArray) -> FloatArray:

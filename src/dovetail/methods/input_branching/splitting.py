@@ -42,7 +42,7 @@ def scores(relaxation: Relaxation, relaxed: Relaxed, proof: Proved, points: Tens
     shares = steep / steep.sum(2, keepdim=True).clamp(min=1e-300)  # first, lest a quotient is infinite
     of_inputs = ((weight * relaxed.apart.most(p).clamp(min=0.0))[:, None, :] @ shares)[:, 0]
     bends = torch.zeros_like(width)
-    bends[:, r.inputs] = r.first_layer.shares(relaxed.ranges, width[:, r.inputs])
+    bends[:, r.inputs] = relaxed.bends(width[:, r.inputs])
     bends = bends * r.is_input
     bends = bends / bends.sum(1, keepdim=True).clamp(min=1e-300)
     of_inputs = of_inputs + BENDS * of_inputs.sum(1, keepdim=True) * bends
