@@ -124,8 +124,8 @@ def test_a_small_plant_is_proved_as_others_prove_it(water):
 def test_that_there_is_no_point_is_proved_and_ends_the_solve():
     """All samples are to be of class 1, and none may be moved."""
     result = dt.solve(plant(budget=0.0, least=1.0), CellColumns(), time_limit=60.0, log=False)
-    assert result.x is None and result.status == "no_solution"
-    assert "there is no solution" in result.message
+    assert result.x is None and result.status == "infeasible"
+    assert "no boxes of the components fit together" in result.message
 
 
 def test_an_lp_that_ends_early_proves_nothing(water, monkeypatch):

@@ -70,7 +70,7 @@ STEP, HALF = 1.0 - 1e-6, 0.5
 GAP = 1e-9
 """Asked of the engine, as in `exact_mip`."""
 NONE = "cell columns: no components of tree ensembles that share rows"
-NO_POINT = "cell columns: there is no solution: no boxes of the components fit together, proved by an LP"
+NO_POINT = "no boxes of the components fit together, proved by an LP"
 
 
 def tree_parts(context: SolveContext) -> Components | None:
@@ -189,7 +189,7 @@ class _Run:
             self._raise(target)
         elif infeasible:
             context.budget.stop(StopReason.STALLED)
-            message = NO_POINT
+            return MethodOutcome(StopReason.PROVED, progress.done, NO_POINT, infeasible=True)
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
     def _choice(self, uses: list[FloatArray]) -> Choice | None:
