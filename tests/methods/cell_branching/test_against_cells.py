@@ -48,7 +48,7 @@ def test_no_status_or_bound_is_wrong_and_optima_are_found(name):
 
 @pytest.mark.parametrize("method", [CellBranching(), "auto"])
 def test_that_no_cell_holds_a_point_is_infeasible_as_far_as_the_check_goes(method):
-    """Two samples may be 2 together at most; beside a limit that 2 misses by less than the check, they are."""
+    """Two samples are 2 together at most; a limit that 2 misses by less than the check says is met."""
     model = dt.RuleList([([(0, "<=", 0.5)], 1.0)], 0.5, 1)
     for least, status in ((2.1, "infeasible"), (2.0 + 5e-7, "optimal")):
         mip = dt.Mip(

@@ -88,7 +88,7 @@ def test_a_box_uses_no_more_than_its_points(water):
     rng = np.random.default_rng(0)
     for component in tree_components(trees, ensembles, parts, G):
         frontier = Frontier(component, seed=0, threads=1)
-        prices = np.full(h.size, 0.5)
+        prices = np.append(1.0, np.full(h.size, 0.5))
         rest = frontier.least_active(prices, context.budget)
         for _ in range(6):
             frontier.refine(4, prices, rest, context.budget)

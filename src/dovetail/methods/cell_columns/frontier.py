@@ -57,21 +57,20 @@ class Frontier:
         self.use, self.closed = self.use[which], self.closed[which]
 
     def keys(self, prices: FloatArray) -> FloatArray:
-        """(boxes,) what each costs at least at (R,) prices of the coupling rows, rounded down."""
-        cost, used = self.use[:, 0], self.use[:, 1:]
-        size = np.abs(cost) + np.abs(used) @ prices
-        return np.asarray(cost + used @ prices - 2.0 * UNIT * (self.use.shape[1] + 1) * size)
+        """(boxes,) what each costs at least at (1 + R,) prices of cost and coupling rows, rounded down."""
+        size = np.abs(self.use) @ prices
+        return np.asarray(self.use @ prices - 2.0 * UNIT * (self.use.shape[1] + 1) * size)
 
     def least_active(self, prices: FloatArray, budget: Budget) -> FloatArray:
-        """The component's point that uses least of the coupling rows, integers and trees left aside."""
-        host, price = self._component.trees.host, self._component.prices_of @ np.concatenate([[0.0], prices])
+        """The component's point that uses least at (1 + R,) prices, integers and trees left aside."""
+        host, price = self._component.trees.host, self._component.prices_of @ prices
         x = self._solved((host.lower, host.upper), price, budget)
         x = np.clip(0.0 if x is None else x, host.lower, host.upper)
         self.met(self._component.trees.cells.of_point(x), price, budget)
         return np.asarray(x)
 
     def refine(self, count: int, prices: FloatArray, rest: FloatArray, budget: Budget) -> None:
-        """Close or cut the open boxes that cost least at (R,) prices of the coupling rows.
+        """Close or cut the open boxes that cost least at (1 + R,) prices of cost and coupling rows.
 
         `rest` is a point of the component that uses little: boxes are looked at where they are nearest to it.
         """
@@ -83,7 +82,7 @@ class Frontier:
         """Close or cut these open boxes (see `refine`)."""
         if boxes.size == 0:
             return
-        price = self._component.prices_of @ np.concatenate([[1.0], prices])
+        price = self._component.prices_of @ prices
         trees = self._component.trees
         lower, upper, outputs = self._lower[boxes], self._upper[boxes], trees.problem.outputs
         x = np.clip(rest, lower, upper)
@@ -121,18 +120,18 @@ class Frontier:
 
     def met_at(self, x: FloatArray, prices: FloatArray, budget: Budget) -> None:
         """The cheapest point in the cells of another one."""
-        price = self._component.prices_of @ np.concatenate([[1.0], prices])
+        price = self._component.prices_of @ prices
         self.met(self._component.trees.cells.of_point(x), price, budget)
 
     def descend(self, prices: FloatArray, budget: Budget) -> None:
         """A descent over cells at these prices, from the known point that costs least at them."""
         if not self.points:
             return
-        trees, price = self._component.trees, self._component.prices_of @ np.concatenate([[1.0], prices])
+        trees, price = self._component.trees, self._component.prices_of @ prices
         if self._descent is None:
             self._descent = Descent(trees, seed=self._settings[0], threads=self._settings[1])
         self._descent.set_cost(price)
-        best = int(np.argmin(self.used[:, 0] + self.used[:, 1:] @ prices))
+        best = int(np.argmin(self.used @ prices))
         found = self._descent.descend(trees.cells.of_point(self.points[best]), budget)
         if found is not None:
             self.met(found.cells, price, budget)
