@@ -123,6 +123,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peer_scenarios", description=__doc__)
     parser.add_argument("tests", type=Path, help="the folder `tests` of PySCIPOpt-ML, with its data")
+    parser.add_argument("--only", default="", help="a part of the names of tests")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
@@ -132,7 +133,7 @@ def main() -> int:
         (str(file.resolve()), name)
         for file in sorted(options.tests.glob("test_*.py"))
         for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
-        if TREES.search(name)
+        if TREES.search(name) and options.only in name
     ]
     asked = [Scenario(*name, ours, options.seconds) for name in names for ours in (True, False)]
     runs: dict[tuple[str, bool], Met] = {}

@@ -34,10 +34,10 @@ RESTART = 20
 """Kicks of one local optimum that bring nothing, before another start is tried."""
 MIP_SECONDS, MIP_SHARE = 1.0, 0.1
 """The longest that integers are chosen by a MIP in the cells of one point, and the part of the time left."""
-HOST_SHARE = 0.5
+HOST_SHARE = 0.8
 """Of the time left, for the host's own MIP while no point is known: cells of integers that no MIP of a second
 can choose are no use (PySCIPOpt-ML's city manager, whose distances take HiGHS three and SCIP one)."""
-HOST_TURNS = (("highs", 0.2), ("scip", 0.5), ("highs", 1.0))
+HOST_TURNS = (("highs", 0.1), ("scip", 0.7), ("highs", 1.0))
 """Who is asked for it, and for which part of what is left of that: what is easy is so for HiGHS in the first
 moments, and what is not may be for SCIP, where it is installed."""
 NONE = "some predictor is no tree ensemble that can be read, or has inputs without a bound"
