@@ -89,9 +89,10 @@ class Frontier:
         x[:, outputs] = np.where(price[outputs] > 0.0, lower[:, outputs], upper[:, outputs])
         cuts = cuts_of(trees, self.low[boxes], self.high[boxes], x, price)
         place, after = cuts.place.copy(), cuts.after.copy()
+        middle = widest(self.low[boxes], self.high[boxes])
         for k in np.flatnonzero(place < 0):
             if not self._close(int(boxes[k]), cuts.cells[k], price, budget):
-                place[k], after[k] = widest(self.low[boxes[k]], self.high[boxes[k]])
+                place[k], after[k] = middle[0][k], middle[1][k]
         gone = self._stood_for(boxes[place < 0])
         cut = (place >= 0) & ~gone[boxes]
         self._cut(boxes[cut], place[cut], after[cut], gone)
@@ -173,7 +174,7 @@ class Frontier:
     def _dominated(self, use: FloatArray) -> BoolArray:
         """(N,) which use no less of anything than some closed box."""
         known = self.use[self.closed]
-        return np.array([bool(np.any(np.all(known <= one, axis=1))) for one in use], dtype=bool)
+        return np.asarray(np.any(np.all(known[None] <= use[:, None], axis=2), axis=1))
 
     def _stood_for(self, closed: IntArray) -> BoolArray:
         """(boxes,) which use no less of anything than one of those that were closed just now.
