@@ -129,6 +129,7 @@ def main() -> int:
     options = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
+    os.environ.setdefault("KERAS_BACKEND", "torch")  # which one of the files imports
     names = [
         (str(file.resolve()), name)
         for file in sorted(options.tests.glob("test_*.py"))
