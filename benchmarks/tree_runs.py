@@ -21,7 +21,7 @@ import dovetail as dt
 from benchmarks.tree_families import FAMILIES
 
 EPSILON = 1e-5
-"""How far above a threshold the peer's right side begins."""
+"""What the peer leaves out around a threshold: points there are lost, with 0 they may go either way."""
 MEMORY = 4_000.0
 """MB for SCIP: the form of hundreds of trees has millions of rows."""
 TICK = 0.1

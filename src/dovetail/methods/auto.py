@@ -137,6 +137,8 @@ class _Plan:
         self._enumerated: SolveContext | None = None
         self._closed = False
         """Whether some proof has come to its end."""
+        self._infeasible = False
+        """Whether it is proved that there is no point."""
 
     def run(self) -> MethodOutcome:
         """Until something is proved, the time is over, or no phase has anything left to do.
@@ -157,6 +159,7 @@ class _Plan:
                 last = outcome.stop_reason
                 self._closed |= outcome.closed
                 context.hear()
+                self._infeasible |= outcome.infeasible
                 if context.over:
                     break
                 cut_short += [phase] if last is StopReason.TIME or outcome.yielded else []
@@ -164,7 +167,8 @@ class _Plan:
             again = True
         # a phase may have had its share of the time, and then have been left out: the time was not over
         reason = context.over or (StopReason.STALLED if last is StopReason.TIME else last)
-        return MethodOutcome(reason, len(context.monitor.trace), "; ".join(self._notes))
+        notes, none = "; ".join(self._notes), self._infeasible
+        return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none)
 
     def _left_out(self, phase: Phase, share: float) -> bool:
         """Whether a phase has nothing to do, or not the time for it; that is said."""

@@ -46,6 +46,21 @@ def test_no_status_or_bound_is_wrong_and_optima_are_found(name):
     assert proved >= 0.9 * feasible  # small objectives beside rows that are held to 1e-6 are not
 
 
+@pytest.mark.parametrize("method", [CellBranching(), "auto"])
+def test_that_no_cell_holds_a_point_is_infeasible_as_far_as_the_check_goes(method):
+    """Two samples are 2 together at most; a limit that 2 misses by less than the check says is met."""
+    model = dt.RuleList([([(0, "<=", 0.5)], 1.0)], 0.5, 1)
+    for least, status in ((2.1, "infeasible"), (2.0 + 5e-7, "optimal")):
+        mip = dt.Mip(
+            [0.0, 0.0, 1.0, 1.0], [[0.0, 0.0, 1.0, 1.0]], least, 9.0, [0.0] * 4, [1.0, 1.0, 9.0, 9.0]
+        )
+        problem = dt.Problem(mip)
+        problem.add_predictor(model, [[0], [1]], [[2], [3]])
+        result = dt.solve(problem, method, log=False, time_limit=20.0)
+        assert result.status == status
+        assert (result.x is None) == (status == "infeasible")
+
+
 def test_a_class_that_is_a_tie_is_the_predictor_s_own():
     """Two trees of a forest that disagree give exactly one half."""
     from sklearn.ensemble import RandomForestClassifier

@@ -1,5 +1,7 @@
 """Prices of a choice of boxes: of scarce rows, of rows that are only filled, and when an engine fails."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -36,10 +38,20 @@ def test_rows_with_room_have_prices_by_what_fills_them():
     plain = choice.prices(Budget(60.0), SETTINGS)
     assert plain.prices == pytest.approx([0.0, 0.0])
     loads = choice.load_prices(plain.value + 1e-9, Budget(60.0), SETTINGS)
-    assert np.all(loads > 0.0)
+    assert loads[0] == 1.0 and np.all(loads > 0.0)
     # both ways to gain cost the same at these prices, and no more than they gain
-    assert loads[0] == pytest.approx(loads[1])
-    assert 2.0 * loads[0] <= 1.0 + 1e-6
+    assert loads[1] == pytest.approx(loads[2])
+    assert 2.0 * loads[1] <= 1.0 + 1e-6
+
+
+def test_where_all_cost_the_same_the_cost_has_no_price_and_the_rows_have():
+    """Neither may rest: four units in all, by either row."""
+    choice = choice_of([2.0, 4.0])
+    gaining = np.array([0, 1, 3, 4])
+    choice = replace(choice, owner=choice.owner[gaining], use=choice.use[gaining])
+    cost, *rows = choice.load_prices(-2.0 + 1e-9, Budget(60.0), SETTINGS)
+    assert cost == 0.0
+    assert rows[0] == pytest.approx(rows[1]) and rows[0] > 0.0
 
 
 def test_an_engine_that_fails_has_no_prices(monkeypatch):

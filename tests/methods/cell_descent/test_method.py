@@ -42,10 +42,19 @@ def test_a_row_that_the_first_point_misses_is_met_in_the_end():
     assert result.x is not None and dt.check(problem, result.x).within()
 
 
-def test_integers_that_no_mip_in_the_cells_can_choose_in_time(monkeypatch):
+@pytest.mark.parametrize("dumb", ["", "highs"])
+def test_integers_that_no_mip_in_the_cells_can_choose_in_time(monkeypatch, dumb):
     """2 i + 3 j + 5 k = 17 x + 1 with x in a cell of its own: the host alone has a point, and it is taken."""
     monkeypatch.setattr(method, "MIP_SECONDS", 0.0)
     monkeypatch.setattr(host, "MOST_SECONDS", 0.0)  # of the question before the search
+    asked, cheapest = [], method.CellSearch._cheapest_of
+
+    def answer(self, host, context, budget, name="highs"):
+        asked.append(name)
+        whole = np.any(host.integer)
+        return None if whole and name == dumb else cheapest(self, host, context, budget, name)
+
+    monkeypatch.setattr(method.CellSearch, "_cheapest_of", answer)
     tree = DecisionTreeRegressor().fit(np.arange(4.0)[:, None], [3.0, 1.0, 2.0, 0.5])
     mip = dt.Mip(
         cost=[0.0, 0.0, 0.0, 0.01, 1.0],
@@ -61,6 +70,7 @@ def test_integers_that_no_mip_in_the_cells_can_choose_in_time(monkeypatch):
     result = dt.solve(problem, CellDescent(rounds=3, kicks=0), log=False, time_limit=20.0)
     assert result.x is not None and dt.check(problem, result.x).within()
     assert result.source == "host"
+    assert ("scip" in asked) == (dumb == "highs")
 
 
 def test_networks_are_left_to_others():

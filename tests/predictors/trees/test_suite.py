@@ -8,7 +8,9 @@ import numpy as np
 import dovetail as dt
 from dovetail.testing import PredictorCase, PredictorSuite
 from dovetail.testing.predictor_case import DOUBLE, SINGLE
+from tests.conformance.predictor_kinds import Onnx
 from tests.conftest import FULL
+from tests.predictors.onnx import test_trees as onnx_trees
 from tests.predictors.trees import models
 from tests.predictors.trees import test_categories as categories
 
@@ -41,6 +43,50 @@ class TreeCase(PredictorCase):
     def change(self, owner):
         X, _ = models.data()
         owner.fit(X, np.roll(owner.predict(X) if not hasattr(owner, "classes_") else models.labels(2), 7))
+
+
+class BoosterCase(TreeCase):
+    """What is inside of an estimator, passed as it is."""
+
+    def __init__(self, library, name, **fields):
+        super().__init__(library, name, "Booster", **fields)
+        self.label = f"{library} Booster"
+
+    def make(self, folder):
+        return self.inside(models.model(self.library, self.model))
+
+    def inside(self, model):
+        model = copy.deepcopy(model)
+        return model.get_booster() if self.library == "xgboost" else model.booster_
+
+    def answer(self, owner, X):
+        if self.library == "xgboost":
+            import xgboost
+
+            X = xgboost.DMatrix(X)
+        return np.asarray(owner.predict(X), dtype=np.float64)[:, None]
+
+    def state(self, owner):
+        return [bytes(owner.save_raw("ubj")) if self.library == "xgboost" else owner.model_to_string()]
+
+    def change(self, owner):
+        model = copy.deepcopy(models.model(self.library, self.model))
+        super().change(model)
+        other = self.inside(model)
+        if self.library == "xgboost":
+            owner.load_model(other.save_raw("ubj"))
+        else:
+            owner.model_from_string(other.model_to_string())
+
+
+class OnnxTrees(Onnx):
+    """A `TreeEnsembleRegressor` of two outputs."""
+
+    def change(self, owner):
+        (node,) = owner.graph.node
+        for attribute in node.attribute:
+            if attribute.name == "target_weights":
+                attribute.floats[:] = [1.5 * weight for weight in attribute.floats]
 
 
 class CategoryCase(TreeCase):
@@ -88,9 +134,26 @@ class RuleCase(PredictorCase):
         owner._live._values *= 2.0
 
 
+MORE = (
+    HISTOGRAM,
+    BoosterCase("xgboost", "XGBRegressor", close=SINGLE),
+    BoosterCase("lightgbm", "LGBMRegressor", is_float64=True, close=DOUBLE),
+    OnnxTrees(
+        "onnx trees",
+        lambda: onnx_trees.regressor(np.random.default_rng(0)).SerializeToString(),
+        called="trees",
+        features=3,
+        outputs=2,
+        layers=False,
+        smooth=False,
+        close=SINGLE,
+    ),
+)
+
+
 class TestTrees(PredictorSuite):
     cases = (
-        *((HISTOGRAM,) if FULL else ()),
+        *(MORE if FULL else ()),
         CategoryCase("LightGBM", called="LGBMRegressor", is_float64=True, close=DOUBLE),
         RuleCase("rule list", called="RuleList", features=2, is_float64=True, close=DOUBLE),
         TreeCase("sklearn", "RandomForestRegressor", "RandomForestRegressor", is_float64=True, close=DOUBLE),

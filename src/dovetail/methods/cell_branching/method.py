@@ -45,6 +45,7 @@ DESCENTS = 256
 one takes about as long as so many boxes, or twice."""
 MOST_BOXES = 500_000
 """Open boxes: beyond that memory is short and the end is not near."""
+NO_POINT = "no cell holds a point of the problem: every box of them is proved to be empty"
 REPORT = 0.5
 """Seconds between two rows of the trace."""
 
@@ -118,7 +119,7 @@ class _Tree:
         self._raise()
         if not self._open and self._closed == math.inf and context.incumbent.x is None:
             context.budget.stop(StopReason.STALLED)
-            return MethodOutcome(StopReason.STALLED, progress.done, "no cell holds a point of the problem")
+            return MethodOutcome(StopReason.PROVED, progress.done, NO_POINT, infeasible=True)
         left = f"{len(self._open):,} open" if self._open else "closed"
         message = f"cell branching: {several(self.boxes, 'box', 'boxes')}, {left}"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)

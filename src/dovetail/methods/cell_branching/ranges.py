@@ -39,6 +39,9 @@ class OutputRanges:
             self._tighten(number, boxes)
 
     def _tighten(self, number: int, nodes: list[Node]) -> None:
+        nodes = [node for node in nodes if np.all(node.low <= node.high)]  # others are empty: no leaf at all
+        if not nodes:
+            return
         sample, columns = self._trees.samples[number], self._trees.samples[number].outputs
         low, high = np.array([node.low for node in nodes]), np.array([node.high for node in nodes])
         reach, least, most = ranges_in(sample, low, high)

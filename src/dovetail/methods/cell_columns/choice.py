@@ -34,7 +34,7 @@ class Priced(NamedTuple):
     status: MipStatus
     """Of a failed engine, as of one without time: LIMIT."""
     prices: FloatArray | None = None
-    """(R,) never negative; None where the LP has no solution."""
+    """Of rows, never negative; None where the LP has no solution."""
     value: float = -np.inf
 
 
@@ -92,12 +92,12 @@ class Choice:
         return self._priced(mip, mip.n_rows - self.h.size, budget, settings)
 
     def load_prices(self, cost: float, budget: Budget, settings: EngineSettings) -> FloatArray | None:
-        """(R,) prices where no row is scarce: those of the choice up to `cost` that fills the rows least.
+        """(1 + R,) prices where no row is scarce: those of the choice up to `cost` that fills rows least.
 
             min t    s.t.  G shared + uses'theta <= h + t size of h,  shared cost + cost'theta <= cost
 
-        What fills rows that still have room says where to look closer before they have none. None where rows
-        do not hang on the cost.
+        What fills rows that still have room says where to look closer before they have none. The first price
+        is that of the cost, 1; or 0 where what fills the rows does not hang on it.
         """
         mip, first = self.mip, self.mip.n_rows - self.h.size
         costs = np.where(np.abs(mip.cost) < SMALLEST, 0.0, mip.cost)
@@ -113,9 +113,10 @@ class Choice:
             np.append(mip.upper, np.inf),
         )
         found = self._priced(loaded, first, budget, settings)
-        if found.prices is None or found.prices[-1] <= NOTHING:
+        if found.prices is None:
             return None
-        return np.asarray(found.prices[:-1] / found.prices[-1])
+        *rows, own = found.prices
+        return np.array([0.0, *rows]) if own <= NOTHING else np.array([own, *rows]) / own
 
     @staticmethod
     def _priced(mip: Mip, first: int, budget: Budget, settings: EngineSettings) -> Priced:

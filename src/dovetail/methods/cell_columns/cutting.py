@@ -44,12 +44,12 @@ def cuts_of(trees: TreeProblem, low: IntArray, high: IntArray, x: FloatArray, pr
     cells = np.clip(_cells_of(trees, x), low, high)
     wrong, found = np.zeros(len(low), dtype=bool), []
     for sample in trees.samples:
-        off = _off(trees, sample, cells, x)
+        off, leaves = _off(trees, sample, cells, x)
         boxes = np.flatnonzero(np.any(off != 0.0, axis=1))
         wrong[boxes] = True
         if boxes.size:
-            found.append(_missed(sample, boxes, low, high, cells, off, price))
-    place, after = (np.array(ends) for ends in zip(*map(widest, low, high), strict=True))
+            found.append(_missed(sample, boxes, low, high, cells, leaves, off, price))
+    place, after = widest(low, high)
     place[~wrong] = -1
     if found:
         _chosen(
@@ -73,20 +73,25 @@ def _cells_of(trees: TreeProblem, x: FloatArray) -> IntArray:
     )
 
 
-def widest(low: IntArray, high: IntArray) -> tuple[int, int]:
-    """The middle of the column with most cells of a box (J,); column -1 where each has one."""
-    place = int(np.argmax(high - low))
-    spread = int(high[place] - low[place])
-    return (place if spread > 0 else -1), int(low[place]) + (spread - 1) // 2
+def widest(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+    """(N,) the columns with most cells of boxes (N, J), and their middles; column -1 where each has one."""
+    place, each = np.argmax(high - low, axis=1), np.arange(len(low))
+    begin = low[each, place]
+    spread = high[each, place] - begin
+    return np.where(spread > 0, place, -1), begin + (spread - 1) // 2
 
 
-def _off(trees: TreeProblem, sample: TreeSample, cells: IntArray, x: FloatArray) -> FloatArray:
-    """(N, outputs) what the trees say less what was counted on; 0 where that is close."""
+def _off(
+    trees: TreeProblem, sample: TreeSample, cells: IntArray, x: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """(N, outputs) what the trees say less what was counted on, 0 where that is close; (N, trees) by which
+    leaves."""
     boxes = sample.boxes
     rows = trees.cells.high[trees.cells.first[boxes.place] + cells[:, boxes.place]]
-    said = sample.decoded(boxes.ensemble.scores(rows))
+    leaves = boxes.ensemble.leaves(rows)
+    said = sample.decoded(boxes.ensemble.summed(boxes.ensemble.value[leaves]))
     off = said - x[:, sample.outputs]
-    return np.where(np.abs(off) > CLOSE * np.maximum(1.0, np.abs(said)), off, 0.0)
+    return np.where(np.abs(off) > CLOSE * np.maximum(1.0, np.abs(said)), off, 0.0), leaves
 
 
 def _missed(
@@ -95,6 +100,7 @@ def _missed(
     low: IntArray,
     high: IntArray,
     cells: IntArray,
+    leaves: IntArray,
     off: FloatArray,
     price: FloatArray,
 ) -> _Missed:
@@ -104,8 +110,7 @@ def _missed(
     if boxes.ensemble.link == "both classes":
         direction = direction[:, 1:] - direction[:, :1]
     worth = np.where(boxes.reachable(low[which], high[which]), direction @ boxes.value.T, np.inf)
-    rows = boxes.cells.high[boxes.cells.first[boxes.place] + cells[which][:, boxes.place]]
-    active = boxes.number_of(boxes.ensemble.leaves(rows))
+    active = boxes.number_of(leaves[which])
     ends = [*boxes.starts[1:], boxes.leaves]
     best = np.stack(
         [a + np.argmin(worth[:, a:b], axis=1) for a, b in zip(boxes.starts, ends, strict=True)], axis=1

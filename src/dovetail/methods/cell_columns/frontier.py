@@ -57,21 +57,20 @@ class Frontier:
         self.use, self.closed = self.use[which], self.closed[which]
 
     def keys(self, prices: FloatArray) -> FloatArray:
-        """(boxes,) what each costs at least at (R,) prices of the coupling rows, rounded down."""
-        cost, used = self.use[:, 0], self.use[:, 1:]
-        size = np.abs(cost) + np.abs(used) @ prices
-        return np.asarray(cost + used @ prices - 2.0 * UNIT * (self.use.shape[1] + 1) * size)
+        """(boxes,) what each costs at least at (1 + R,) prices of cost and coupling rows, rounded down."""
+        size = np.abs(self.use) @ prices
+        return np.asarray(self.use @ prices - 2.0 * UNIT * (self.use.shape[1] + 1) * size)
 
     def least_active(self, prices: FloatArray, budget: Budget) -> FloatArray:
-        """The component's point that uses least of the coupling rows, integers and trees left aside."""
-        host, price = self._component.trees.host, self._component.prices_of @ np.concatenate([[0.0], prices])
+        """The component's point that uses least at (1 + R,) prices, integers and trees left aside."""
+        host, price = self._component.trees.host, self._component.prices_of @ prices
         x = self._solved((host.lower, host.upper), price, budget)
         x = np.clip(0.0 if x is None else x, host.lower, host.upper)
         self.met(self._component.trees.cells.of_point(x), price, budget)
         return np.asarray(x)
 
     def refine(self, count: int, prices: FloatArray, rest: FloatArray, budget: Budget) -> None:
-        """Close or cut the open boxes that cost least at (R,) prices of the coupling rows.
+        """Close or cut the open boxes that cost least at (1 + R,) prices of cost and coupling rows.
 
         `rest` is a point of the component that uses little: boxes are looked at where they are nearest to it.
         """
@@ -83,16 +82,17 @@ class Frontier:
         """Close or cut these open boxes (see `refine`)."""
         if boxes.size == 0:
             return
-        price = self._component.prices_of @ np.concatenate([[1.0], prices])
+        price = self._component.prices_of @ prices
         trees = self._component.trees
         lower, upper, outputs = self._lower[boxes], self._upper[boxes], trees.problem.outputs
         x = np.clip(rest, lower, upper)
         x[:, outputs] = np.where(price[outputs] > 0.0, lower[:, outputs], upper[:, outputs])
         cuts = cuts_of(trees, self.low[boxes], self.high[boxes], x, price)
         place, after = cuts.place.copy(), cuts.after.copy()
+        middle = widest(self.low[boxes], self.high[boxes])
         for k in np.flatnonzero(place < 0):
             if not self._close(int(boxes[k]), cuts.cells[k], price, budget):
-                place[k], after[k] = widest(self.low[boxes[k]], self.high[boxes[k]])
+                place[k], after[k] = middle[0][k], middle[1][k]
         gone = self._stood_for(boxes[place < 0])
         cut = (place >= 0) & ~gone[boxes]
         self._cut(boxes[cut], place[cut], after[cut], gone)
@@ -121,18 +121,18 @@ class Frontier:
 
     def met_at(self, x: FloatArray, prices: FloatArray, budget: Budget) -> None:
         """The cheapest point in the cells of another one."""
-        price = self._component.prices_of @ np.concatenate([[1.0], prices])
+        price = self._component.prices_of @ prices
         self.met(self._component.trees.cells.of_point(x), price, budget)
 
     def descend(self, prices: FloatArray, budget: Budget) -> None:
         """A descent over cells at these prices, from the known point that costs least at them."""
         if not self.points:
             return
-        trees, price = self._component.trees, self._component.prices_of @ np.concatenate([[1.0], prices])
+        trees, price = self._component.trees, self._component.prices_of @ prices
         if self._descent is None:
             self._descent = Descent(trees, seed=self._settings[0], threads=self._settings[1])
         self._descent.set_cost(price)
-        best = int(np.argmin(self.used[:, 0] + self.used[:, 1:] @ prices))
+        best = int(np.argmin(self.used @ prices))
         found = self._descent.descend(trees.cells.of_point(self.points[best]), budget)
         if found is not None:
             self.met(found.cells, price, budget)
@@ -174,7 +174,7 @@ class Frontier:
     def _dominated(self, use: FloatArray) -> BoolArray:
         """(N,) which use no less of anything than some closed box."""
         known = self.use[self.closed]
-        return np.array([bool(np.any(np.all(known <= one, axis=1))) for one in use], dtype=bool)
+        return np.asarray(np.any(np.all(known[None] <= use[:, None], axis=2), axis=1))
 
     def _stood_for(self, closed: IntArray) -> BoolArray:
         """(boxes,) which use no less of anything than one of those that were closed just now.

@@ -15,7 +15,7 @@ use of a box is taken by intervals, so that rows that tie the inputs of a sample
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,7 +70,7 @@ STEP, HALF = 1.0 - 1e-6, 0.5
 GAP = 1e-9
 """Asked of the engine, as in `exact_mip`."""
 NONE = "cell columns: no components of tree ensembles that share rows"
-NO_POINT = "cell columns: there is no solution: no boxes of the components fit together, proved by an LP"
+NO_POINT = "no boxes of the components fit together, proved by an LP"
 
 
 def tree_parts(context: SolveContext) -> Components | None:
@@ -116,16 +116,15 @@ class _Run:
     ) -> None:
         self._context, self._host, self._parts, self._components = context, trees.host, parts, found
         self._coupling = parts.coupling(trees.host)
-        self._even = 1.0 / np.maximum(np.abs(self._coupling[1]), 1.0)
+        self._even = np.append(0.0, 1.0 / np.maximum(np.abs(self._coupling[1]), 1.0))
         self.frontiers = [Frontier(one, seed=context.seed, threads=context.threads) for one in found]
         self._box = propagate(trees.host)
         self._size = np.maximum(np.abs(self._box.lower), np.abs(self._box.upper))
         self._step = objective_step(trees.host, trees.host.integer)
         self._rest = [frontier.least_active(self._even, context.budget) for frontier in self.frontiers]
-        self._prices = self._even
-        """What bounds are proved by."""
-        self._guide = self._even
-        """What is looked for by."""
+        self._prices = self._guide = self._priced(self._even[1:])
+        """Of cost and coupling rows: what bounds are proved by, and what is looked for by."""
+        self._rows_alone = replace(trees.host, cost=np.zeros(trees.host.n_columns), offset=0.0)
         self._bound = -np.inf
         self._rounds, self._next_offer, self._wait = 0, 0, MIP_EVERY
         self._settled, self._clock, self._next_proof = False, Budget(), 0.0
@@ -189,7 +188,7 @@ class _Run:
             self._raise(target)
         elif infeasible:
             context.budget.stop(StopReason.STALLED)
-            message = NO_POINT
+            return MethodOutcome(StopReason.PROVED, progress.done, NO_POINT, infeasible=True)
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
     def _choice(self, uses: list[FloatArray]) -> Choice | None:
@@ -221,10 +220,15 @@ class _Run:
                 priced = choice.prices(context.budget, self._settings)
                 if priced.prices is None:
                     continue
-                self._prices = self._guide = priced.prices
-                if np.max(self._prices / self._even, initial=0.0) <= FREE * (1.0 + abs(priced.value)):
+                self._prices = self._guide = self._priced(priced.prices)
+                if np.max(priced.prices / self._even[1:], initial=0.0) <= FREE * (1.0 + abs(priced.value)):
                     self._load(priced.value + FREE * (1.0 + abs(priced.value)), which)
         return priced.status
+
+    @staticmethod
+    def _priced(prices: FloatArray) -> FloatArray:
+        """(1 + R,) prices of the coupling rows beside the cost's own."""
+        return np.append(1.0, prices)
 
     def _load(self, cost: float, which: list[IntArray]) -> None:
         """Prices of the choice up to a cost that fills rows least; of all boxes, not only of `which`."""
@@ -255,15 +259,16 @@ class _Run:
             self._leave_out_at(self._guide)
 
     def _leave_out_at(self, prices: FloatArray) -> None:
-        """By weak duality, which is a bound, too."""
-        keys = [frontier.keys(prices) for frontier in self.frontiers]
+        """By weak duality, which is a bound, too; where the cost has no price, of what the rows leave."""
+        keys, of_cost = [frontier.keys(prices) for frontier in self.frontiers], bool(prices[0] > 0.0)
+        host, target = (self._host, self._target) if of_cost else (self._rows_alone, 0.0)
         constant = lagrangian_constant(
-            self._host, *self._coupling, prices, self._parts.shared, self._box, self._size
+            host, *self._coupling, prices[1:], self._parts.shared, self._box, self._size
         )
         terms = np.array([constant, *(key.min() for key in keys)])
         bound = float(terms.sum() - 8.0 * UNIT * terms.size * np.abs(terms).sum())
-        target = self._target
-        self._raise(min(bound, target))
+        if of_cost:
+            self._raise(min(bound, target))
         room = target - bound
         if np.isfinite(room):
             for frontier, key in zip(self.frontiers, keys, strict=True):
@@ -293,7 +298,7 @@ class _Run:
 
     @property
     def _looked_for(self) -> FloatArray:
-        return np.asarray(self._guide + EVEN * self._even)
+        return np.asarray(self._guide + EVEN * (self._even + self._priced(0.0 * self._even[1:])))
 
     def _look_for_points(self) -> None:
         """Descents, and a MIP over all points that are known; twice as seldom while that finds nothing."""

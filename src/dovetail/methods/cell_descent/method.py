@@ -13,6 +13,7 @@ while no point is known; nothing is proved.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -33,9 +34,12 @@ RESTART = 20
 """Kicks of one local optimum that bring nothing, before another start is tried."""
 MIP_SECONDS, MIP_SHARE = 1.0, 0.1
 """The longest that integers are chosen by a MIP in the cells of one point, and the part of the time left."""
-HOST_SHARE = 0.5
+HOST_SHARE = 0.8
 """Of the time left, for the host's own MIP while no point is known: cells of integers that no MIP of a second
-can choose are no use (PySCIPOpt-ML's city manager, whose distances take HiGHS eight)."""
+can choose are no use (PySCIPOpt-ML's city manager, whose distances take HiGHS three and SCIP one)."""
+HOST_TURNS = (("highs", 0.1), ("scip", 0.7), ("highs", 1.0))
+"""Who is asked for it, and for which part of what is left of that: what is easy is so for HiGHS in the first
+moments, and what is not may be for SCIP, where it is installed."""
 NONE = "some predictor is no tree ensemble that can be read, or has inputs without a bound"
 
 
@@ -161,16 +165,22 @@ class CellSearch:
         if seconds < 2.0 * self._host_seconds:
             return None
         self._host_seconds = seconds
-        with context.stopwatch.measure("engine"):
-            return self._cheapest_of(self.trees.host, context, context.budget.part(seconds))
+        budget, x = context.budget.part(seconds), None
+        for name, share in HOST_TURNS:
+            if x is None and not budget.over and (name != "scip" or find_spec("pyscipopt") is not None):
+                with context.stopwatch.measure("engine"):
+                    x = self._cheapest_of(self.trees.host, context, budget.part(share * budget.left), name)
+        return x
 
-    def _cheapest_of(self, host: Mip, context: SolveContext, budget: Budget) -> FloatArray | None:
+    def _cheapest_of(
+        self, host: Mip, context: SolveContext, budget: Budget, name: str = "highs"
+    ) -> FloatArray | None:
         cost = host.cost.copy()
         cost[context.problem.outputs] = 0.0
         nothing = np.empty(0, dtype=np.int64)
         seed, threads = self._settings
         try:
-            session = engine_for("highs", host, nothing).load(host, nothing, seed=seed, threads=threads)
+            session = engine_for(name, host, nothing).load(host, nothing, seed=seed, threads=threads)
             return session.solve(Quadratic.linear(cost), budget=budget).x
         except EngineError:
             return None
