@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from dovetail.core.arrays import FloatArray
-from dovetail.run.remote_workers import Line, Lost
+from dovetail.run.remote_workers import Line, Lost, read_reply
 
 PATIENCE = 0.25
 """Seconds, for the answers of all: a process in the middle of a long call to an engine is heard next time."""
@@ -65,7 +65,7 @@ class ConcurrentSolves:
 
 def _points(reply: bytes) -> list[FloatArray]:
     """Of an answer; none in that which says that the process is ready."""
-    answered, answer = pickle.loads(reply)
+    answered, answer = read_reply(reply)
     if not answered:
         raise Lost(f"{type(answer).__name__}: {answer}")
     return [x for x in answer if x is not None] if isinstance(answer, list) else []

@@ -75,10 +75,12 @@ class Guard:
     def _guarded(self, predictor: Predictor) -> Predictor:
         """A shallow copy whose methods look at the clock; the predictor itself where it cannot be had."""
         try:
-            asked: Any = copy.copy(predictor)
-            twin: Any = copy.copy(predictor)  # another one: it would hold its own methods, and so itself
-            snapshot = self._watched(asked.snapshot)
-            twin.predict = self._counted(self._watched(asked.predict))
+            # three: one that holds its own methods would hold itself; what a copy asks is guarded as well
+            plain: Any = copy.copy(predictor)
+            copied: Any = copy.copy(predictor)
+            twin: Any = copy.copy(predictor)
+            copied.predict = twin.predict = self._counted(self._watched(plain.predict))
+            snapshot = self._watched(copied.snapshot)
             twin.snapshot = cache(lambda device: self._counted(self._watched(snapshot(device))))
             setattr(twin, BEHIND, predictor)
             setattr(twin, COUNT, self._count)

@@ -36,6 +36,12 @@ def pickled(recipes: Sequence[Recipe], dumps: Callable[[Any], bytes]) -> bytes:
         raise CannotTravel(f"{type(reason).__name__}: {reason}") from None
 
 
+def read_reply(reply: bytes) -> tuple[bool, Any]:
+    """Whether it is an answer, and it; else what was raised there. A pickle of a process that we started."""
+    answered, answer = pickle.loads(reply)
+    return answered, answer
+
+
 class Line(Protocol):
     """To one worker, one letter at a time; all but `end` raise `Lost` where the worker is gone, and opening a
     line does where there can be none."""
@@ -191,7 +197,7 @@ class RemoteWorkers:
 
     def _settle(self, number: int, reply: bytes) -> None:
         """The worker has its objects, or says why not."""
-        made, answer = pickle.loads(reply)
+        made, answer = read_reply(reply)
         if not made:
             if isinstance(answer, MemoryError):
                 raise answer
@@ -204,7 +210,7 @@ class RemoteWorkers:
             )
 
     def _read(self, number: int, reply: bytes) -> Any:
-        answered, answer = pickle.loads(reply)
+        answered, answer = read_reply(reply)
         if answered:
             return answer
         answer.add_note(f"raised by worker {number + 1} of {self.count}")
