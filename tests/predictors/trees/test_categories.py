@@ -199,7 +199,12 @@ def test_a_split_that_asks_only_whether_a_value_is_missing(kind):
     """Its threshold may be infinity: all numbers go one way."""
     X, _ = data(0, True)
     model = WITH_HOLES[kind](X, 5.0 * np.isnan(X[:, 3]) + 0.1 * np.nan_to_num(X[:, 1]))
-    require_same(model, np.random.default_rng(0).normal(size=(500, 4)))
+    rows = np.random.default_rng(0).normal(size=(500, 4))
+    ensemble = require_same(model, rows)
+    moved = rows * [1.0, 1.0, 1.0, -1.0]  # within what it was trained on: XGBoost's threshold is beyond that
+    assert np.array_equal(ensemble.values(moved), ensemble.values(rows))
+    missing = rows * [1.0, 1.0, 1.0, np.nan]
+    assert np.all(answer(model, missing) > answer(model, rows) + 1.0)  # there is such a split
 
 
 def test_a_zero_that_is_missing_has_a_way_of_its_own():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,7 @@ def steps(size: Size, shape: Size, strides: Size, *, partial: bool = False) -> l
     return [(-(-left // stride) if partial else left // stride) + 1 for left, stride in counts]
 
 
-class Layer2D(Layer):
+class Layer2D(Layer, ABC):
     """A kernel that goes over a picture by `strides`, from its first row and column on."""
 
     def __init__(
@@ -38,14 +39,14 @@ class Layer2D(Layer):
         self.strides = list(strides)
 
     @property
+    @abstractmethod
     def kernel_shape(self) -> tuple[int, ...]:
         """Its rows and columns."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def kernel_depth(self) -> int:
         """How many layers of the picture it goes over at once."""
-        raise NotImplementedError
 
     def kernel_index_with_input_indexes(
         self, out_d: int, out_r: int, out_c: int
@@ -68,9 +69,9 @@ class Layer2D(Layer):
         """The kernel over a picture, and rows again."""
         return [nn.Unflatten(1, tuple(self.input_size)), self.kernel_module(), nn.Flatten()]
 
+    @abstractmethod
     def kernel_module(self) -> nn.Module:
         """The kernel as torch has it."""
-        raise NotImplementedError
 
     def require(self, depth: int, found: list[int]) -> None:
         """An `OptionError` where the outputs are not as many as the kernel gives."""
