@@ -78,7 +78,7 @@ OPTIONAL = {
     "pyscipopt": {"mip/scip.py", "models/scip/model.py"},
     "pyscipopt_ml": {"methods/big_m/scip_formulation.py"},
     "pandas": {"run/pandas_frame.py"},
-    "highspy": {"mip/loaded_highs.py", "models/highs.py"},
+    "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},
     "pyomo": {"models/pyomo_block.py", "compat/omlt/block.py", "compat/omlt/ways.py"},

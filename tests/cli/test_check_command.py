@@ -49,6 +49,16 @@ def test_a_result_holds_and_so_does_its_bound(solved):
     assert "ok  bound        the bound 0.0999" in ran.out
 
 
+def test_a_bound_of_rows_as_written_holds_beside_a_certificate_of_looser_ones(tmp_path):
+    (tmp_path / "m.lp").write_text("minimize\n o: x + y\nsubject to\n r: x + y >= 1\nend\n")
+    names = tmp_path / "s.json", tmp_path / "c.npz"
+    ran = dovetail("solve", tmp_path / "m.lp", "--solution", names[0], "--certificate", names[1], "-q")
+    assert ran.code == 0, ran
+    ran = dovetail("check", tmp_path / "m.lp", names[0], "--certificate", names[1])
+    assert ran.code == 0, ran
+    assert "of rows as loose as the check; the file claims 1" in " ".join(ran.out.split())
+
+
 @pytest.mark.parametrize(
     ("column", "value", "kind"), [("y", 0.5, "prediction"), ("x", -1.0, "bounds"), ("x", 4.5, "bounds")]
 )

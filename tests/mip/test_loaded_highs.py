@@ -1,8 +1,5 @@
 """One live HiGHS object: limits that mean what they say, return codes that are looked at."""
 
-import subprocess
-import sys
-
 import highspy
 import numpy as np
 import pytest
@@ -92,18 +89,3 @@ def test_free_columns_beside_fixed_binaries_do_not_crash():
         live.set_objective(np.concatenate([np.full(4, 300.0), 0.01 * rng.normal(size=4)]), 0.0)
         status, _, _ = live.run(Budget(20.0), 1e-6)
         assert status in (MipStatus.OPTIMAL, MipStatus.UNBOUNDED)
-
-
-def test_highs_used_before_by_the_caller():
-    program = """
-import highspy, numpy as np
-h = highspy.Highs()
-h.setOptionValue("output_flag", False)
-h.setOptionValue("threads", 2)
-h.addVar(0.0, 1.0)
-h.run()
-import dovetail as dt
-result = dt.solve(dt.Problem(dt.Mip([1.0], lower=0.5, upper=2.0, integer=True)), log=False)
-assert result.status == "optimal", result.message
-"""
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -129,3 +129,19 @@ def test_trees_alone_are_left_to_cells():
     problem = dt.Problem(dt.Mip([0.1, 1.0], lower=[-1.0, -np.inf], upper=[1.0, np.inf]))
     problem.add_predictor(forest, [0], [1])
     assert not may_have_tree_rows(problem)
+
+
+def test_a_point_at_the_upper_end_of_its_cell_is_put_inside():
+    """Where the engine's hair more is another leaf of the first tree, and of the second a far worse one."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (200, 2))
+    y = X[:, 0] ** 2 + X[:, 1]
+    first = DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, y)
+    second = DecisionTreeRegressor(max_depth=4, random_state=0).fit(y[:, None], np.sin(3.0 * y))
+    leaves = np.unique(first.tree_.value[first.tree_.children_left < 0])
+    problem = dt.Problem(dt.Mip([0.0, 0.0, 0.1, 1.0], lower=[-1, -1, -9, -9], upper=[1, 1, 9, 9]))
+    problem.add_predictor(first, [0, 1], [2])
+    problem.add_predictor(second, [2], [3])
+    result = dt.solve(problem, time_limit=20.0, log=False)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(np.min(0.1 * leaves + second.predict(leaves[:, None])))

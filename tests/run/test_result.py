@@ -36,6 +36,7 @@ def test_value_refuses_unknown_names_and_missing_points(solved):
 def test_gap_is_relative_to_the_objective(solved):
     assert replace(solved, objective=-4.0, bound=-5.0).gap == 0.25
     assert replace(solved, objective=0.0, bound=0.0).gap == 0.0
+    assert replace(solved, objective=0.0, bound=-5e-10).gap == 0.0  # as near as an optimum's bound may be
     assert replace(solved, bound=None).gap is None
 
 

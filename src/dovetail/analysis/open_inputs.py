@@ -12,6 +12,7 @@ import numpy as np
 
 from dovetail.analysis.boxes import input_box
 from dovetail.bounds.box import propagate
+from dovetail.core.arrays import IntArray
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
 
@@ -41,7 +42,7 @@ def open_inputs(
     """Those inputs; none where there was no time to be sure."""
     if problem.stated.nonzeros > MOST_ENTRIES:
         return ()
-    inputs, open_columns = problem.inputs, np.zeros(problem.stated.n_columns, dtype=bool)
+    inputs, open_columns = _read_by_networks(problem), np.zeros(problem.stated.n_columns, dtype=bool)
     for part in problem.stated.columns:
         part.of(open_columns)[:] = ~(np.isfinite(part.lower) & np.isfinite(part.upper))
     if not np.any(open_columns[inputs]):
@@ -57,3 +58,12 @@ def open_inputs(
     made[problem.outputs] = True  # what one network gives and another reads is limited by the first
     which = inputs[(below | above)[inputs] & ~made[inputs]]
     return tuple(OpenInput(int(j), mip.column_name(int(j)), bool(below[j]), bool(above[j])) for j in which)
+
+
+def _read_by_networks(problem: Problem) -> IntArray:
+    """What predictors read that were trained on something: a quadratic term holds everywhere."""
+    trained = [block for block in problem.blocks if block.description.quadratic is None]
+    if len(trained) == len(problem.blocks):
+        return problem.inputs
+    none = np.empty(0, dtype=np.int64)
+    return np.unique(np.concatenate([none, *(block.inputs.ravel() for block in trained)]))

@@ -16,6 +16,7 @@ sums vanish; and where that takes too long they are rounded to fewer digits, whi
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -106,5 +107,6 @@ def _exactly(
         if reduced == 0:
             columns[j] = 0.0
         elif math.isfinite(limit):
-            columns[j] = float(reduced * Fraction(float(limit)))
+            with suppress(OverflowError):  # beyond all floats: it stays infinite
+                columns[j] = float(reduced * Fraction(float(limit)))
     return columns

@@ -114,7 +114,8 @@ def _against(problem: Problem, claimed: Result, violation: Violation) -> str:
 def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
     """The certificate proves what it says, and that is as good as the bound that is claimed."""
     import dovetail
-    from dovetail.core.mip import TOLERANCE
+    from dovetail.core.mip import HAIR, TOLERANCE
+    from dovetail.run.gap import explained
 
     assert claimed.x is not None
     found = dovetail.check(
@@ -122,11 +123,14 @@ def _bound_holds(problem: Problem, claimed: Result, certificate: Path) -> bool:
     ).verification
     text, holds = str(found), found.holds
     if holds and found.bound is not None and claimed.bound is not None:
-        short = problem.mip.sign * (claimed.bound - found.bound)
-        holds = short <= TOLERANCE * max(1.0, abs(claimed.bound))
-        text += "" if holds else f", but the file claims {claimed.bound:.10g}"
-        if not holds and short <= 10.0 * TOLERANCE * max(1.0, abs(claimed.bound)):
-            text += " (of rows as written, perhaps: a certificate is of rows as loose as the check)"
+        sign = problem.mip.sign
+        short = sign * (claimed.bound - found.bound)
+        holds = explained(sign * found.bound, sign * claimed.bound, TOLERANCE)
+        if not holds:
+            text += f", but the file claims {claimed.bound:.10g}"
+        elif short > HAIR:
+            text += ", of rows as loose as the check; "
+            text += f"the file claims {claimed.bound:.10g} of rows as written"
     _tell(holds, "bound", text)
     return holds
 

@@ -50,7 +50,7 @@ def solve(
     gap: Annotated[float | None, typer.Option(help="Stop once so near to the best: 0.01 is 1 %.")] = None,
     target: Annotated[float | None, typer.Option(help="Stop at a point that is as good as this.")] = None,
     seed: Annotated[int | None, typer.Option(help="For all random choices; default 0.")] = None,
-    n_jobs: Annotated[int | None, typer.Option("--jobs", help="Threads; default 1.")] = None,
+    n_jobs: Annotated[int | None, typer.Option("--jobs", help="Searches at once; default 1.")] = None,
     device: Annotated[str | None, typer.Option(help="Where gradients are computed: cuda.")] = None,
     log_file: Annotated[Path | None, typer.Option(help="Write the log to this file too.")] = None,
     trust: TrustOption = False,

@@ -42,6 +42,8 @@ FINE = 1e3 * TOLERANCE
 
 SMALLEST, LARGEST = 1e-9, 1e15
 """HiGHS drops matrix entries below the first with a mere warning and refuses those above the second."""
+INFINITE_COST = 1e20
+"""From here on HiGHS takes a cost for infinite."""
 
 PER_COLUMN = "give one per column"
 
@@ -125,6 +127,7 @@ class Mip:
         if not np.isfinite(self.offset):
             raise ModelError(f"offset is {self.offset}; give a finite number.")
         require_finite("cost", self.cost, self.column_name)
+        _require_usable_costs(self)
         require_interval("the interval", self.lower, self.upper, self.column_name)
         require_interval("the interval", self.row_lower, self.row_upper, self.row_name)
         _require_usable_entries(self)
@@ -353,6 +356,16 @@ def _names(what: str, names: Sequence[str] | None, size: int, expected: str) -> 
         twice = next(name for name in result if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ModelError(f"{what} has {twice!r} twice; names must differ.")
     return _Distinct(result)
+
+
+def _require_usable_costs(mip: Mip) -> None:
+    dear = np.flatnonzero(np.abs(mip.cost) >= INFINITE_COST)
+    if dear.size:
+        j = int(dear[0])
+        raise ModelError(
+            f"the cost of {mip.column_name(j)} is {mip.cost[j]:g}; solvers take {INFINITE_COST:g} and more "
+            "for infinite: rescale the objective."
+        )
 
 
 def _require_usable_entries(mip: Mip) -> None:

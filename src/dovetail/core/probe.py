@@ -23,6 +23,8 @@ from dovetail.core.options import require_number
 from dovetail.core.predictor import Predictor, as_predictor
 
 PROBES = 16
+MORE_THAN_HALF = float(np.nextafter(0.5, 1.0))
+"""The least probability that estimators' own `predict` takes for the second class."""
 REACH = 10.0
 """Where a column has no finite bound the probes stay within this distance of what bound there is, or of 0."""
 
@@ -275,10 +277,15 @@ def _threshold(name: str, description: Description, values: FloatArray) -> float
 
 
 def class_threshold(description: Description, values: FloatArray) -> float | None:
-    """From where on a single value means class 1; None where values could be probabilities or logits."""
+    """From where on a single value means class 1; None where values could be probabilities or logits.
+
+    What was trained to tell classes apart gives a tie to the first class: in trees whole leaves are ties.
+    """
     if description.ends_in_sigmoid is None and np.all((values >= 0.0) & (values <= 1.0)):
         return None
-    return 0.5 if description.ends_in_sigmoid else 0.0
+    if not description.ends_in_sigmoid:
+        return 0.0
+    return MORE_THAN_HALF if description.is_classifier else 0.5
 
 
 def computes(mip: Mip, block: Block, layers: Sequence[Layer]) -> bool:

@@ -206,10 +206,11 @@ class Problem:
         """The name of the next block."""
         if not isinstance(said, str):
             raise PredictorError(f"name is {said!r}; give a string.")
-        name = said or f"block{len(self.blocks)}"
-        if name in (block.name for block in self.blocks):
-            raise PredictorError(f"there is already a block called {name!r}; give another name=.")
-        return name
+        taken = {block.name for block in self.blocks}
+        if said in taken:
+            raise PredictorError(f"there is already a block called {said!r}; give another name=.")
+        numbers = range(len(taken), 2 * len(taken) + 1)
+        return said or next(free for k in numbers if (free := f"block{k}") not in taken)
 
     def add_columns(
         self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]

@@ -58,9 +58,10 @@ class Auto(AutoOptions):
         if context.cluster is None and self.exact and may_have_logits(context.problem):
             context = _by_logits(context)
         if context.cluster is None and may_have_tree_rows(context.problem):
-            context = _by_tree_rows(context)
+            as_given, context = context, _by_tree_rows(context)
             if not context.problem.blocks:
-                return _without_blocks(context)
+                outcome = _without_blocks(context)
+                return outcome if outcome.infeasible or context.over else _Plan(self, as_given).run()
         if context.cluster is not None or not (self.tables and may_have_tables(context.problem)):
             return _Plan(self, context).run()
         given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)

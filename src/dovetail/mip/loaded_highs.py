@@ -2,8 +2,8 @@
 
 Traps covered here, all measured on highspy 1.15.1: `run` and `passModel` return an error
 code and leave old values readable; a time limit counts from the object's birth for an LP
-but from the start of the run for a MIP; the thread count is fixed for the whole process
-by the first solve; Ctrl-C waits for the end of a solve unless a callback lets Python look;
+but from the start of the run for a MIP; the thread count is fixed for each thread by its
+first run (`highs_threads`); Ctrl-C waits for the end of a solve unless a callback lets Python look;
 the feasibility-jump heuristic crashes the process on programs with free columns (HiGHS
 issue 3262, mended after 1.15.1).
 
@@ -24,6 +24,7 @@ import scipy.sparse as sp
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
+from dovetail.mip import highs_threads
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
@@ -54,9 +55,6 @@ STATUS = {
     _Status.kInterrupt: MipStatus.LIMIT,
     _Status.kUnknown: MipStatus.LIMIT,
 }
-
-_threads_in_use: int | None = None
-"""Of the scheduler that all HiGHS objects of the process share."""
 
 
 class SparseRows(NamedTuple):
@@ -102,10 +100,7 @@ class LoadedHighs:
         seed: int = 0,
         threads: int = 1,
     ) -> None:
-        global _threads_in_use
-        if _threads_in_use != threads:  # the first time too: the caller may have used HiGHS before us
-            highspy.Highs.resetGlobalScheduler(True)
-        _threads_in_use = threads
+        self._threads = threads
         self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self.is_mip = bool(np.any(program.integer))
         self._columns = np.arange(program.lower.size, dtype=np.int32)
@@ -202,10 +197,6 @@ class LoadedHighs:
         self._demand(self._highs.setOptionValue("presolve", "off"), "the option presolve")
         self._presolve = "off"
 
-    def limit_nodes(self, nodes: int) -> None:
-        """The most nodes a MIP solve may visit."""
-        self._demand(self._highs.setOptionValue("mip_max_nodes", int(nodes)), "the node limit")
-
     def set_start(self, x: FloatArray) -> None:
         """Offer a point to the next MIP solve."""
         solution = highspy.HighsSolution()
@@ -240,6 +231,7 @@ class LoadedHighs:
         elapsed = 0.0 if self.is_mip else self._highs.getRunTime()
         self._highs.setOptionValue("time_limit", elapsed + max(0.0, min(budget.left, FOREVER)))
         self._ending.budget = budget
+        highs_threads.use(self._threads)
         self._demand(self._highs.run(), "the solve")
         found = self._highs.getModelStatus()
         if found == _Status.kUnboundedOrInfeasible:

@@ -41,7 +41,7 @@ def read(path: str | Path, *, limits: FileLimits | None = None) -> Mip:
         raise OptionError(f"limits is {limits!r}; give dovetail.FileLimits(...).")
     path = Path(path)
     if not path.name.endswith(SUFFIXES):
-        raise ModelError(f"{path.name}: the name must end in {', '.join(SUFFIXES)}.")
+        raise ModelError(f"{path}: the name must end in {', '.join(SUFFIXES)}.")
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file.")
     meter = Meter(path.name, (limits or FileLimits()).before(LIMITS), "read", ModelError)

@@ -35,6 +35,8 @@ class Reformulated:
     previous: Reformulated | None = None
     """What the last reformulation was applied to; None: nothing is rewritten yet."""
     fills: tuple[Fill, ...] = ()
+    settled: Fill | None = None
+    """A point with all columns, moved to where its new ones say that it is meant; None: it is there."""
     relaxed: Reformulated | None = None
     """What bounds are proved of, if not of `problem`."""
     slack: FloatArray | None = None
@@ -84,7 +86,10 @@ class Reformulated:
 
     def restrict(self, z: FloatArray) -> FloatArray:
         """A point of this problem as one of the original."""
-        return z[: self.original.mip.n_columns]
+        if self.previous is None:
+            return z
+        meant = z if self.settled is None else self.settled(z)
+        return self.previous.restrict(meant[: self.previous.problem.mip.n_columns])
 
 
 class Reformulation(Protocol):

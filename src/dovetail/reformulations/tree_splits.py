@@ -9,7 +9,7 @@
 Cuts of a column are shared by all trees, samples and blocks that read it, and only those in the host's box
 are written. Whole binaries make the leaf weights whole. Cells are closed, so that no point is cut off, and
 outputs may differ from the sum by what the library rounds: a bound of this MIP is one of the problem. Its
-points may be on the wrong side of a cut by a hair; whoever takes them moves them into their cells first.
+points may be on the wrong side of a cut by a hair, and are moved into their cells on the way back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dovetail.analysis.leaf_boxes import LeafBoxes
 from dovetail.analysis.tree_problem import TreeProblem, TreeSample
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.mip import SMALLEST
+from dovetail.core.mip import SMALLEST, TOLERANCE
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.tree_outputs import Weights, writable, write_outputs
 from dovetail.reformulations.writer import Writer
@@ -79,7 +79,7 @@ class _Writing:
         written = {block.name for block in self._trees.problem.blocks}
         rest = tuple(block for block in self._given.problem.blocks if block.name not in written)
         problem = self._given.problem.derived(self._writer.extend(held), rest)
-        return Reformulated(problem, self._given, (self._fill,), note=note)
+        return Reformulated(problem, self._given, (self._fill,), self._settled, note=note)
 
     def _cuts(self, place: int) -> None:
         """Binaries in their order, and the input in the cell they choose."""
@@ -112,6 +112,14 @@ class _Writing:
         weights = Weights(z, boxes.value, boxes.ensemble.base, boxes.starts)
         write_outputs(writer, sample, weights)
         return weights
+
+    def _settled(self, z: FloatArray) -> FloatArray:
+        """Inputs inside the cells that whole binaries choose: engines let them miss these by a hair."""
+        first, cuts = self._given.problem.mip.n_columns, self._trees.cells.cuts
+        chosen = z[first : first + cuts]
+        if np.any(np.abs(chosen - np.round(chosen)) > TOLERANCE):
+            return z
+        return self._trees.cells.moved_into(z, cells_of(self._trees, first, z))
 
     def _fill(self, x: FloatArray) -> FloatArray:
         """Binaries and leaf weights at a point of the problem."""

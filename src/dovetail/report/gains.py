@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+HAIR = 1e-9
+"""An objective and a bound that are no farther apart are the same (see `run.gap`), near 0 too."""
 SMALLEST = 1e-12
 """What an objective of 0 counts as where something is said relative to it."""
 ROUNDING = 1e-9
@@ -21,6 +23,6 @@ class Gain:
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """|objective - bound| / |objective|; 0 where both are the same, 0 too."""
+    """|objective - bound| / |objective|; 0 where the two are the same."""
     apart = abs(objective - bound)
-    return 0.0 if apart == 0.0 else apart / max(abs(objective), SMALLEST)
+    return 0.0 if apart <= HAIR else apart / max(abs(objective), SMALLEST)

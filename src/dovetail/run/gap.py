@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from dovetail.core.mip import Mip
 from dovetail.core.stated_program import StatedProgram
+from dovetail.report.gains import HAIR
 
-OPTIMALITY, HAIR = 1e-6, 1e-9
-"""An objective meets a bound when they are this close: relative to the objective, or absolute."""
+OPTIMALITY = 1e-6
+"""An objective meets a bound when they are this close relative to the objective, or a hair apart."""
 
 DEAREST = 1e3
 """The highest price of a row, relative to 1 + |objective|, that a missed row is excused by."""

@@ -23,11 +23,11 @@ from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
-from dovetail.report.gains import Gain
+from dovetail.report.gains import HAIR, Gain
 from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
-from dovetail.run.gap import HAIR, GapLimit, explained, meets
+from dovetail.run.gap import GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.trace import add_gain
@@ -226,7 +226,7 @@ class Incumbent:
         violation = self._checker.violation(x, one_by_one=True)
         worse = self._program.sign * (objective - self.objective)
         bound = self._program.sign * self.bound
-        if not violation.steady() or worse > loss * (1.0 + abs(self.objective - self._program.offset)):
+        if not violation.steady() or worse > loss * abs(self.objective - self._program.offset):
             return False
         if self.proved and not meets(self._program, objective, bound):
             return False

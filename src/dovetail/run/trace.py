@@ -117,6 +117,10 @@ class Trace:
     bounds: list[Gain] = field(default_factory=list)
     """Every better proven bound."""
 
+    def without_gains(self) -> Trace:
+        """Of a search that had no cost, since no point is the best: nothing was better than another."""
+        return Trace(self.rows)
+
     def __len__(self) -> int:
         return len(self.rows)
 

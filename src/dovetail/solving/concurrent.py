@@ -18,7 +18,7 @@ from typing import Any
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
 from dovetail.methods.auto import Auto
-from dovetail.methods.template_pricing.hiring import MANY_BLOCKS
+from dovetail.methods.template_pricing.hiring import WORTH_SPREADING
 from dovetail.run.budget import Budget
 from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.environment import threads
@@ -55,7 +55,7 @@ def _worthwhile(problem: Problem, options: SolveOptions, budget: Budget) -> bool
     """Whether it would be more of the same: `auto` with networks, ended by the clock and not by an effort."""
     samples = sum(block.samples for block in problem.blocks)
     here = options.cluster is None and options.device in (None, "cpu")
-    many = options.threads > 1 and 0 < samples < MANY_BLOCKS
+    many = options.threads > 1 and 0 < samples < WORTH_SPREADING
     by_clock = isinstance(options.method, Auto) and options.method.effort is None
     return here and many and by_clock and budget.left >= LEAST_SECONDS
 

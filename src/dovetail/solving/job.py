@@ -15,6 +15,7 @@ from dovetail.analysis.open_inputs import OpenInput, open_inputs
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import PredictorError
 from dovetail.core.problem import Problem
+from dovetail.mip import highs_threads
 from dovetail.mip.highs import HighsEngine
 from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
 from dovetail.report.log.ending import ending
@@ -57,6 +58,7 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
             Monitor(budget, options.log, options.callback, log_file=file) as monitor,
             threads(options.threads),
             gradients(),
+            highs_threads.given_back(),
         ):
             snapshot = take_snapshot(model, lambda: budget.over)
             result = Job.prepared(snapshot, options, budget, monitor, cluster).run(options, interrupts)

@@ -16,7 +16,7 @@ MEANING = {
     Status.FEASIBLE: "the point is verified, better ones are not excluded",
     Status.INFEASIBLE: "proved without any network",
     Status.UNBOUNDED: "the point is feasible, and columns that no predictor ties improve it for ever",
-    Status.NO_SOLUTION: "no candidate passed the check, and nothing is proved",
+    Status.NO_SOLUTION: "no candidate passed the check, and whether there is a point is open",
     Status.ERROR: "a sub-solver failed before any candidate passed the check",
 }
 
@@ -57,8 +57,9 @@ def _without_limit(context: SolveContext, host: HostRelaxation) -> str:
 
 def _within_rounding(nearest: Violation) -> str:
     """A word on a row that no value of its predictors may meet."""
-    missed = max(nearest.rows, nearest.bounds, key=lambda kind: kind.amount)
-    if missed.name != nearest.rounding.name or nearest.rounding.amount < 2.0 * missed.amount:
+    missed, rounding = max(nearest.rows, nearest.bounds, key=lambda kind: kind.amount), nearest.rounding
+    worst = missed.amount == nearest.worst.amount > 0.0
+    if not worst or missed.name != rounding.name or rounding.amount < 2.0 * missed.amount:
         return ""
     return (
         ", which is less than its predictors round: none of their values may come nearer (widen it, or give "

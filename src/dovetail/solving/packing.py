@@ -53,7 +53,7 @@ def pack(
         multipliers=outcome.multipliers,
         iterations=outcome.iterations,
         seconds=context.budget.seconds,
-        trace=context.monitor.trace,
+        trace=context.monitor.trace.without_gains() if host.ray else context.monitor.trace,
         method=method.name,
         message=message(conclusion, context, host, outcome, violation),
         profile=Profile.of(context.stopwatch, context.budget.seconds),

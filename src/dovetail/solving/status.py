@@ -42,7 +42,7 @@ def conclude(
     """
     x = context.incumbent.x
     objective = None if x is None or host.ray else program.objective(x)
-    bound, doubt = _bound(program, objective, context.incumbent.bound)
+    bound, doubt = (None, "") if host.ray else _bound(program, objective, context.incumbent.bound)
     if host.infeasible or (outcome.infeasible and x is None):
         status = Status.INFEASIBLE
     elif x is None:

@@ -14,7 +14,7 @@ from tests.analysis.test_templates import treated
 def two_cores(monkeypatch):
     monkeypatch.setattr(environment, "cores", lambda: 2)
     monkeypatch.setattr("dovetail.solving.options.cores", lambda: 2)
-    monkeypatch.setattr(hiring, "MANY_BLOCKS", 50)
+    monkeypatch.setattr(hiring, "WORTH_SPREADING", 50)
 
 
 @pytest.mark.usefixtures("two_cores")

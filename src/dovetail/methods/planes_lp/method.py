@@ -81,7 +81,9 @@ class PlanesLp:
         while not context.over and run.advance():
             progress.record(run.best)
         progress.record(run.best)
-        message = f"planes LP: bound {context.problem.mip.sign * run.best:.6g} after {run.rounds} rounds"
+        bound = context.problem.mip.sign * run.best
+        proved = f"bound {bound:.6g}" if np.isfinite(bound) else "no bound"
+        message = f"planes LP: {proved} after {run.rounds} rounds"
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 
 
@@ -96,9 +98,11 @@ class _Run:
         self._aim, self._kept = 0.0, (self._lower, self._upper, self._implied)
 
     def claim(self, bound: float) -> None:
-        """Of all points, the smaller of this and the cutoff is a bound."""
-        self.best = max(self.best, min(bound, self.cutoff))
-        self._context.incumbent.raise_bound(self.best, "planes")
+        """Of all points, the smaller of this and the cutoff is a bound; without either nothing is claimed."""
+        proved = min(bound, self.cutoff)
+        if proved < np.inf:
+            self.best = max(self.best, proved)
+            self._context.incumbent.raise_bound(self.best, "planes")
 
     def advance(self) -> bool:
         """A round; whether another one, perhaps with another aim, may help."""

@@ -17,7 +17,7 @@ from dovetail.run.process_workers import process_workers
 from dovetail.run.remote_workers import CannotTravel
 from dovetail.run.workers import Here, Workers
 
-MANY_BLOCKS = 20_000
+WORTH_SPREADING = 20_000
 """With fewer of them processes take longer to start than they save (water: three seconds, against four of
 pricing)."""
 
@@ -47,7 +47,7 @@ def summary(workers: Workers) -> str:
 def _hired(context: SolveContext, plan: TemplatePlan, options: PricingOptions) -> tuple[Workers, list[Range]]:
     if context.cluster is not None:
         return _on_cluster(context, plan, options)
-    if context.threads > 1 and plan.count >= MANY_BLOCKS and context.device in (None, "cpu"):
+    if context.threads > 1 and plan.count >= WORTH_SPREADING and context.device in (None, "cpu"):
         try:
             return _in_processes(context, plan, options)
         except CannotTravel as reason:

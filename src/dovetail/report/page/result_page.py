@@ -78,17 +78,17 @@ def _blocks(result: Result) -> list[str]:
         f"{verb} over {several(facts.lower.size, 'column')} ({int(facts.integer.sum()):,} integer) "
         f"and {several(facts.n_rows, 'row')}"
     ]
-    for block in facts.blocks[:MANY_BLOCKS]:
+    for block in facts.blocks[:MOST_BLOCKS]:
         lines.append(
             f"{visible(block.name)}: {visible(block.predictor)}, {several(block.samples, 'sample')}, "
             f"{several(block.n_inputs, 'input')} to {several(block.n_outputs, 'output')}, "
             f"{'classes' if block.classifies else 'values'}"
         )
-    rest = len(facts.blocks) - MANY_BLOCKS
+    rest = len(facts.blocks) - MOST_BLOCKS
     return [*lines, f"and {several(rest, 'more block')}"] if rest > 0 else lines
 
 
-MANY_BLOCKS = 12
+MOST_BLOCKS = 12
 """Blocks with a line of their own."""
 
 
