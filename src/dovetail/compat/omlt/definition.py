@@ -59,6 +59,10 @@ class Definition(ABC):
     def output_shape(self) -> Sequence[int]:
         """How its outputs are indexed."""
 
+    def listed_layers(self) -> list[Any]:
+        """The layers in their order; none where there are none, or they cannot be listed."""
+        return []
+
     @property
     def nodes(self) -> int:
         """Those of a graph whose edges the predictor reads behind its inputs; 0 where there is none."""
