@@ -33,7 +33,7 @@ from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.identity import Identity
-from dovetail.models.pyomo_written import is_written, reveal, variables_in, written_in
+from dovetail.models.pyomo_written import fill, predictor_of, reveal, variables_in
 
 _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
@@ -148,8 +148,7 @@ class PyomoModel:
             else:
                 variable.set_value(float(answer.x[j]), skip_validation=True)
         if answer.x is not None:
-            for predictor in written_in(self._model.block_data_objects(active=True, descend_into=True)):
-                predictor.fill()
+            fill(self._model.block_data_objects(active=True, descend_into=True), pyo.Var)
 
 
 def _unfold(item: Any) -> Any:
@@ -280,10 +279,9 @@ class _Lines:
 
 def _constraints(blocks: list[Any]) -> Iterator[Any]:
     for block in blocks:
-        if not is_written(block):
-            for component in block.component_objects(pyo.Constraint, active=True, descend_into=False):
-                if not is_written(component):
-                    yield from (row for row in component.values() if row.active)
+        for component in block.component_objects(pyo.Constraint, active=True, descend_into=False):
+            if predictor_of(component) is None:
+                yield from (row for row in component.values() if row.active)
 
 
 def _ordered_sets(model: Any, columns: _Columns) -> list[tuple[str, int, list[int]]]:

@@ -1,15 +1,16 @@
 """Parts of a Pyomo model that write a predictor out which is tied to the model as well.
 
 Pyomo's own writers and solvers need these rows; dovetail asks the predictor itself, leaves them out when it
-reads the model, and fills their variables in when it hands an answer back. A copy of the model has rows and no
-ties: there they are read as rows like any other.
+reads the model, and fills their variables in when it hands an answer back. A copy of the model has the rows
+and none of the ties: there they are read as rows like any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 from dovetail.core.errors import ModelError
 
@@ -29,35 +30,37 @@ class WrittenPredictor(Protocol):
         ...
 
 
-_parts: WeakKeyDictionary[Any, WrittenPredictor] = WeakKeyDictionary()
+_parts: dict[int, tuple[ref[Any], WrittenPredictor]] = {}
+"""By the identity of a component (Pyomo's variables cannot be keys themselves): variables inside, and the
+constraints between them. What else their owner puts beside them is the owner's."""
 
 
-def note_written(parts: Iterable[Any], predictor: WrittenPredictor) -> None:
-    """From now on these blocks and constraints of Pyomo's are left to `predictor`."""
-    for part in parts:
-        _parts[part] = predictor
+def note_written(components: Iterable[Any], predictor: WrittenPredictor) -> None:
+    """From now on these variables and constraints of Pyomo's are left to `predictor`."""
+    for component in components:
+        _parts[id(component)] = ref(component, partial(_forget, id(component))), predictor
 
 
-def is_written(part: Any) -> bool:
-    """Whether a block or a constraint is left to its predictor."""
-    return part in _parts
+def _forget(place: int, gone: object) -> None:
+    _parts.pop(place, None)
 
 
-def written_in(blocks: Iterable[Any]) -> list[WrittenPredictor]:
-    """The predictors that are written out in some of these blocks, each once."""
-    found = (_parts[block] for block in blocks if block in _parts)
-    return list({id(predictor): predictor for predictor in found}.values())
+def predictor_of(component: Any) -> WrittenPredictor | None:
+    """Whom a variable or a constraint is left to, if to anybody."""
+    return _parts[id(component)][1] if id(component) in _parts else None
 
 
 def variables_in(blocks: Iterable[Any], kind: Any) -> Iterator[Any]:
-    """The variables (of Pyomo's class `kind`) that are columns: those inside only where rows use them."""
-    inside: list[Any] = []
+    """The variables (of Pyomo's class `kind`) that are columns: of those inside, the ones that are tied."""
+    inside = []
     for block in blocks:
-        if block in _parts:
-            inside.append(block)
-        else:
-            yield from block.component_data_objects(kind, active=True, descend_into=False)
-    for predictor in written_in(inside):
+        for component in block.component_objects(kind, descend_into=False):
+            if predictor_of(component) is None:
+                yield from component.values()
+            else:
+                inside.append(component)
+    reveal(variable for component in inside for variable in component.values() if _has_limits(variable))
+    for predictor in _predictors(inside):
         yield from predictor.revealed
 
 
@@ -65,7 +68,7 @@ def reveal(variables: Iterable[Any]) -> bool:
     """Tie those of these variables that are inside and not yet tied; whether there were any."""
     asked: dict[int, tuple[WrittenPredictor, list[Any]]] = {}
     for variable in variables:
-        predictor = _parts.get(variable.parent_block())
+        predictor = predictor_of(variable.parent_component())
         if predictor is not None and not any(variable is known for known in predictor.revealed):
             asked.setdefault(id(predictor), (predictor, []))[1].append(variable)
     for predictor, inside in asked.values():
@@ -73,9 +76,28 @@ def reveal(variables: Iterable[Any]) -> bool:
     return bool(asked)
 
 
+def fill(blocks: Iterable[Any], kind: Any) -> None:
+    """Give what is inside of written predictors its values."""
+    found = (part for block in blocks for part in block.component_objects(kind, descend_into=False))
+    for predictor in _predictors(found):
+        predictor.fill()
+
+
 def not_tied(variable: Any) -> ModelError:
     """What is said of a variable inside that cannot be tied."""
     return ModelError(
-        f"{variable.name} is inside of a predictor that is written out, and a row or the objective uses it; "
-        "only what goes into its layers and comes out of them (z and zhat) can be used."
+        f"{variable.name} is inside of a predictor that is written out, and a row, the objective or a limit "
+        "uses it; only what goes into activations and comes out of them (zhat and z) can be used."
     )
+
+
+def _predictors(components: Iterable[Any]) -> list[WrittenPredictor]:
+    """Each once."""
+    found = (predictor_of(component) for component in components)
+    return list({id(predictor): predictor for predictor in found if predictor is not None}.values())
+
+
+def _has_limits(variable: Any) -> bool:
+    """Whether somebody has fixed a variable inside or given it bounds: none are made with any."""
+    own = (0, 1) if variable.is_binary() else (None, None)
+    return bool(variable.fixed or (variable.lb, variable.ub) != own)

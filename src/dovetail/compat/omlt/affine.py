@@ -88,4 +88,4 @@ def _sum(matrix: sp.csr_array, ends: FloatArray) -> FloatArray:
     """matrix x ends, where 0 times infinity is 0: what does not count may be anything."""
     finite = np.where(np.isfinite(ends), ends, 0.0)
     endless = matrix @ np.where(np.isfinite(ends), 0.0, np.sign(ends))
-    return np.asarray(matrix @ finite + np.where(endless == 0.0, 0.0, np.sign(endless) * np.inf))
+    return np.asarray(matrix @ finite + np.select([endless < 0.0, endless > 0.0], [-np.inf, np.inf], 0.0))

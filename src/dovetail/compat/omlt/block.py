@@ -11,10 +11,11 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.base.block import BlockData, declare_custom_block
 
-from dovetail.compat.omlt.definition import Bounds, Definition
+from dovetail.compat.omlt.definition import Bounds, Definition, LinearTreeDefinition
 from dovetail.compat.omlt.formulations import Formulation
 from dovetail.compat.omlt.graph_reader import load_torch_geometric_sequential
 from dovetail.compat.omlt.written_network import write_out
+from dovetail.compat.omlt.written_tree import write_tree
 from dovetail.core.errors import OptionError
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
 
@@ -58,12 +59,17 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
         scaled = definition.scaling_object is not None
         outputs = self.scaled_outputs if scaled else self.outputs
         _tie(self, definition, definition.predictor, [outputs[k] for k in self.outputs_set])
+        nodes = definition.linear_nodes() if isinstance(definition, LinearTreeDefinition) else None
+        if nodes is not None:
+            write_tree(self, nodes)
         layers = definition.listed_layers()
         if layers:
             held = weakref.ref(self)
-            write_out(
-                self, layers, definition.predictor, definition.nodes,
-                lambda module, variables: _tie(held(), definition, module, variables), reduced=reduced)  # fmt: skip
+
+            def tie(module: Any, variables: list[Any]) -> None:
+                _tie(held(), definition, module, variables)
+
+            write_out(self, layers, definition.predictor, definition.nodes, tie, reduced=reduced)
 
 
 def _tie(block: Any, definition: Definition, predictor: Any, outputs: list[Any]) -> None:

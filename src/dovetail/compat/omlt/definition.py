@@ -146,6 +146,17 @@ class LinearTreeDefinition(TrainedDefinition):
             raise UnsupportedError("this tree has no summary() that would list its splits and leaves.")
         return LinearTreeNodes.of(self._summary(), self.scaled_input_bounds)
 
+    def linear_nodes(self) -> LinearTreeNodes | None:
+        """Splits and leaves, where they say what the tree says of the middles of its leaves; else None."""
+        try:
+            nodes = self._nodes
+        except (UnsupportedError, OptionError, AttributeError):  # no summary, or leaves that have no line
+            return None
+        X = np.array([nodes.middle_of(leaf) for leaf in nodes.leaves])
+        if np.isnan(X).any() or not np.allclose(np.ravel(self._predictor(X)), nodes.predict(X)):
+            return None
+        return nodes
+
     @property
     def splits(self) -> dict[int, dict[Any, Any]]:
         """By number, below the number of the tree, which is 0."""

@@ -1,4 +1,4 @@
-"""What each layer of a network makes of one sample, from the sums and curves that its rows are written with."""
+"""What each layer of a network makes of one sample, by the sums and curves that its rows are written with."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """A network's layers as rows of a Pyomo block, which OMLT's users look at, count and hand to other solvers.
 
 `block.layer[id]` has, for each layer, `zhat` (the sums before the activation) and `z` (what comes out).
-dovetail itself asks the network: to it these rows are one more way to say the same (`models/pyomo_written.py`).
+dovetail itself asks the network: to it they are one more way to say the same (`models/pyomo_written.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,8 @@ def writable(layers: Sequence[Layer]) -> bool:
     except UnsupportedError:
         return False
     known = {*FUNCTIONS, "relu"}
-    return all(layer.activation in known for layer in layers) and MOST_TERMS >= sum(
-        part.matrix.nnz for part in sums if part is not None
-    )
+    terms = sum(part.matrix.nnz for part in sums if part is not None)
+    return terms <= MOST_TERMS and all(layer.activation in known for layer in layers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def written_layers(block: Any, layers: Sequence[Layer], boxes: Boxes) -> list[Wr
 def write_layers(block: Any, layers: Sequence[Layer], boxes: Boxes) -> list[Any]:
     """Give `block` its `layers` and `layer`, and tie them to its scaled inputs and outputs.
 
-    What was made, of blocks and constraints.
+    The variables and constraints that were made.
     """
     block.layers = pyo.Set(initialize=[id(layer) for layer in layers], ordered=True)
     block.layer = pyo.Block(block.layers)
@@ -92,7 +92,7 @@ def write_layers(block: Any, layers: Sequence[Layer], boxes: Boxes) -> list[Any]
             _add_activation(made)
     block.input_assignment = _equal(block.inputs_set, block.scaled_inputs, written[0])
     block.output_assignment = _equal(block.outputs_set, block.scaled_outputs, written[-1])
-    return [*(made.block for made in written), block.input_assignment, block.output_assignment]
+    return [*_parts(block.layer), block.input_assignment, block.output_assignment]
 
 
 def write_expressions(block: Any, layers: Sequence[Layer]) -> list[Any]:
@@ -116,13 +116,18 @@ def write_expressions(block: Any, layers: Sequence[Layer]) -> list[Any]:
     block.output_assignment = pyo.Constraint(
         block.outputs_set, rule=lambda b, *k: b.scaled_outputs[k] == last[k[0] if len(k) == 1 else k]
     )
-    return [*block.layer.values(), block.output_assignment]
+    return [*_parts(block.layer), block.output_assignment]
+
+
+def _parts(layer: Any) -> list[Any]:
+    """What is in the blocks of the layers."""
+    kinds = pyo.Var, pyo.Constraint
+    return [part for own in layer.values() for kind in kinds for part in own.component_objects(kind)]
 
 
 def _rows(sums: Affine) -> list[tuple[list[int], list[float]]]:
     """Places and weights of each sum."""
-    ends = sums.matrix.indptr
-    parts = [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [slice(*ends) for ends in pairwise(sums.matrix.indptr)]
     return [(sums.matrix.indices[part].tolist(), sums.matrix.data[part].tolist()) for part in parts]
 
 
@@ -212,7 +217,9 @@ def _add_pooling(before: WrittenLayer, made: WrittenLayer) -> None:
     low, high = before.outside
     places, z = pooled(made.layer), before.z
     b = made.block
-    b.q_maxpool = pyo.Var([(k, i) for k, own in enumerate(places) for i in own], domain=pyo.Binary, initialize=0)
+    b.q_maxpool = pyo.Var(
+        [(k, i) for k, own in enumerate(places) for i in own], domain=pyo.Binary, initialize=0
+    )
     b.pooling_rows = pyo.ConstraintList()
     for k, (zhat, own) in enumerate(zip(made.zhat, places, strict=True)):
         b.pooling_rows.add(sum(b.q_maxpool[k, i] for i in own) == 1)

@@ -15,6 +15,7 @@ from dovetail.compat.omlt.graph_layer import GraphNetwork
 from dovetail.compat.omlt.layer_values import values_of
 from dovetail.compat.omlt.layers import Layer
 from dovetail.compat.omlt.layers_2d import PoolingLayer2D
+from dovetail.compat.omlt.ways import FUNCTIONS
 from dovetail.compat.omlt.written_layers import (
     Boxes,
     WrittenLayer,
@@ -24,7 +25,6 @@ from dovetail.compat.omlt.written_layers import (
     write_layers,
     written_layers,
 )
-from dovetail.compat.omlt.ways import FUNCTIONS
 from dovetail.core.arrays import FloatArray
 from dovetail.core.linear import as_linear
 from dovetail.core.predictor import as_predictor
@@ -94,13 +94,17 @@ class WrittenNetwork:
         found = []
         for depth, made in enumerate(written):
             for name in ("z", "zhat") if depth else ("z",):
-                own = [(place, v) for place, v in enumerate(getattr(made, name)) if asked.pop(id(v), None) is v]
+                own = [
+                    (place, v) for place, v in enumerate(getattr(made, name)) if asked.pop(id(v), None) is v
+                ]
                 found += [(depth, name, own)] if own else []
         for variable in asked.values():
             raise not_tied(variable)
         for depth, name, own in found:
             self.revealed += [variable for _, variable in own]
-            self._tie(self._up_to(depth, name, [place for place, _ in own]), [variable for _, variable in own])
+            self._tie(
+                self._up_to(depth, name, [place for place, _ in own]), [variable for _, variable in own]
+            )
 
     def _up_to(self, depth: int, name: str, places: list[int]) -> nn.Module:
         """The network up to one layer, or to the sums of it, and of these the numbers at some places."""
@@ -122,17 +126,19 @@ class WrittenNetwork:
         x = np.array([block.scaled_inputs[k].value for k in block.inputs_set], dtype=np.float64)
         nodes = range(self._nodes)
         edges = np.array([[block.A[u, v].value for v in nodes] for u in nodes], dtype=np.float64)
-        for made, values, before in zip(written, values_of(self._layers, x, edges), [None, *written]):
+        found = values_of(self._layers, x, edges)
+        _set(written[0].z, x)
+        for place, made in enumerate(written[1:]):
+            before, values = written[place], found[place + 1]
+            _set(made.zhat, values.zhat)
             _set(made.z, values.z)
-            if before is not None:
-                _set(made.zhat, values.zhat)
-                _fill_binaries(made, values.zhat, [variable.value for variable in before.z])
-            if before is not None and values.joined is not None:
+            _fill_binaries(made, values.zhat, found[place].z)
+            if values.joined is not None:
                 keys = before.layer.output_indexes
                 _set([before.block.zbar[(*key, v)] for key in keys for v in nodes], values.joined.ravel())
 
 
-def _fill_binaries(made: WrittenLayer, zhat: FloatArray, before: list[float]) -> None:
+def _fill_binaries(made: WrittenLayer, zhat: FloatArray, before: FloatArray) -> None:
     if isinstance(made.layer, PoolingLayer2D):
         for k, own in enumerate(pooled(made.layer)):
             best = max(own, key=lambda i: before[i])
