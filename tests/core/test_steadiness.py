@@ -157,18 +157,37 @@ def test_an_equality_has_no_room_and_the_result_says_so():
     assert again.violation.rounding == result.violation.rounding
 
 
-def test_a_value_that_float32_does_not_have_is_explained():
+def exactly(value, by_bounds=False):
+    """The least input whose output of some ten thousand is a number that float32 does not have."""
     mip = dt.Mip(
-        cost=[1.0, 0.0],
-        A=[[0.0, 1.0]],
-        row_lower=1e4 + 1.0 / 3.0,
-        row_upper=1e4 + 1.0 / 3.0,
-        lower=[0.0, -np.inf],
-        upper=[1.0, np.inf],
+        cost=[1.0, 0.0, 0.0],
+        A=[[0.0, 1.0, 0.0]],
+        row_lower=-np.inf if by_bounds else value,
+        row_upper=np.inf if by_bounds else value,
+        lower=[0.0, value if by_bounds else -np.inf, -np.inf],
+        upper=[1.0, value if by_bounds else np.inf, np.inf],
         row_names=["exactly"],
+        names=["x", "y", "z"],
     )
     problem = dt.Problem(mip)
-    problem.add_predictor(Unsteady([2e4], alone=0.0), [0], [1])
+    problem.add_predictor(Unsteady([2e4], alone=0.0), ["x"], ["y"])
+    return problem
+
+
+@pytest.mark.parametrize("by_bounds", [False, True])
+def test_a_value_that_float32_does_not_have_is_met_within_its_rounding(by_bounds):
+    value = 1e4 + 1.0 / 3.0
+    problem = exactly(value, by_bounds)
+    result = dt.solve(problem, AUTO, log=False)
+    assert result.status == "feasible" and result.x[1] == pytest.approx(value, abs=1e-6)
+    said = problem.blocks[0].predictor.predict(result.x[None, :1]).item()
+    assert 1e-6 < abs(said - value) <= 1e-3  # float32 has a value every 1e-3 there
+    assert result.violation.prediction.amount <= 1e-6 and "own rounding" in result.message
+
+
+def test_a_value_that_another_network_reads_is_the_predictors_own_or_none():
+    problem = exactly(1e4 + 1.0 / 3.0)
+    problem.add_predictor(Unsteady([1.0], alone=0.0), ["y"], ["z"])
     result = dt.solve(problem, AUTO, log=False)
     assert result.x is None and result.status == "no_solution"
     assert "exactly" in result.message and "less than its predictors round" in result.message

@@ -1,6 +1,7 @@
 """The incumbent: every candidate of every method is completed and checked here, or it does not count.
 
-1. Round the integers, set each output to what its own predictor says, check.
+1. Round the integers, set each output to what its own predictor says, check. Where a row is missed by less
+   than a predictor rounds, its output is put where the row wants it, within that rounding.
 2. If a row fails (or columns outside the blocks carry cost): keep inputs, outputs and
    integers, and choose the remaining columns anew by an LP; check again.
 3. If that fails and few integers lie outside the blocks: keep inputs and outputs, and
@@ -22,6 +23,7 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.onto_rows import onto_rows
 from dovetail.core.problem import Problem
 from dovetail.report.gains import Gain
 from dovetail.report.sources import ROWS_ONLY
@@ -249,6 +251,7 @@ class Incumbent:
         if not np.all(np.isfinite(candidate)):
             return candidate, self._violation_of(candidate)
         x, violation = self._checker.completed(self._program.clipped(candidate), one_by_one=self._steady)
+        x, violation = self._within_rounding(x, violation)
         if violation.within() and not (self._improvable and self._has_time_to_improve):
             return x, violation
         if not self._settled(x):
@@ -264,6 +267,18 @@ class Incumbent:
             if violation.within():
                 break
         return x, violation
+
+    def _within_rounding(self, x: FloatArray, violation: Violation) -> tuple[FloatArray, Violation]:
+        """The same, its outputs moved onto rows and bounds that only their predictors' rounding keeps them
+        from: a value within it is the predictor's own."""
+        missed = max(violation.rows.amount, violation.bounds.amount)
+        if not TOLERANCE < missed <= 0.5 * violation.rounding.amount:  # which has both, the miss and its room
+            return x, violation
+        room, _ = self._checker.allowance(x)
+        room[self._problem.inputs] = 0.0  # what another block reads would change its answer
+        moved = onto_rows(self._host, x, room)
+        after = violation if moved is None else self._violation_of(moved)
+        return (moved, after) if moved is not None and after.within() else (x, violation)
 
     def _value(self, x: FloatArray) -> float:
         """The objective in minimisation form."""
