@@ -6,12 +6,18 @@ The judge is HiGHS by Pyomo, which sees the rows alone, or the layers' own value
 import gc
 import itertools
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pyomo.environ as pyo
 import pytest
 import torch
 from dovetail.compat.omlt.io import load_onnx_neural_network
+from dovetail.compat.omlt.linear_tree import (
+    LinearTreeDefinition,
+    LinearTreeGDPFormulation,
+    LinearTreeHybridBigMFormulation,
+)
 from dovetail.compat.omlt.neuralnet import (
     FullSpaceNNFormulation,
     NetworkDefinition,
@@ -190,3 +196,34 @@ def test_a_float32_network_has_its_layers_in_the_block():
     last = m.nn.layer[m.nn.layers.at(2)]
     said = [m.nn.outputs[k].value for k in range(3)]
     assert [last.z[k].value for k in range(3)] == pytest.approx(said, abs=1e-6)
+
+
+def leaf(slope, intercept):
+    """As the linear-tree package has it."""
+    coef = np.array(slope)
+    return {
+        "models": SimpleNamespace(coef_=coef, intercept_=intercept, predict=lambda X: X @ coef + intercept)
+    }
+
+
+@pytest.mark.parametrize("formulation", [LinearTreeGDPFormulation, LinearTreeHybridBigMFormulation])
+def test_a_linear_tree_has_its_leaves_in_the_block(formulation):
+    summary = {
+        0: {"col": 0, "th": 1.0, "children": (1, 2)},
+        1: leaf([1.0, 2.0], 0.5),
+        2: leaf([-1.0, 0.0], 9.0),
+    }
+    tree = LinearTreeDefinition(summary, unscaled_input_bounds={0: (0.0, 3.0), 1: (-1.0, 1.0)})
+    m = built(tree, formulation)
+    for x, wanted, taken in (((0.5, 0.25), 1.5, 1), ((1.0, 1.0), 3.5, 1), ((2.5, 0.0), 6.5, 2)):
+        for k in range(2):
+            m.nn.inputs[k].fix(x[k])
+        solve(m)
+        assert pyo.value(m.nn.outputs[0]) == pytest.approx(wanted) and m.nn.leaf[taken].value == 1.0
+        rows = m.component_data_objects(pyo.Constraint, active=True)
+        assert min(min(row.lslack(), row.uslack()) for row in rows) >= -1e-6
+    m.own = pyo.Constraint(expr=m.nn.leaf[1] == 1)
+    with pytest.raises(dt.ModelError, match="inside of a predictor"):
+        solve(m)
+    endless = LinearTreeDefinition(summary, unscaled_input_bounds={0: (0.0, 3.0)})
+    assert built(endless, formulation).nn.component("leaf") is None

@@ -61,7 +61,7 @@ def require_meant(activation_models: Mapping[str, Any]) -> None:
     for name, activation in activation_models.items():
         if name not in getattr(activation, "means", ()):
             raise OptionError(
-                f"activation_models has {type(activation).__name__} for {name!r}: the network is evaluated as "
-                f"it is, and what means {name!r} is taken, of {', '.join(ACTIVATIONS)}. Another function is "
-                "another network: give that as the predictor."
+                f"activation_models has {type(activation).__name__} for {name!r}: the network is evaluated "
+                f"as it is, and what means {name!r} is taken, of {', '.join(ACTIVATIONS)}. Another function "
+                "is another network: give that as the predictor."
             )
