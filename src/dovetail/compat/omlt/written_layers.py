@@ -27,7 +27,7 @@ from dovetail.core.errors import UnsupportedError
 Boxes = list[tuple[Interval, Interval]]
 
 MOST_TERMS = 200_000
-"""Weights of a network that is written out: Pyomo takes some two seconds and 100 MB for as many, and a
+"""Weights of a network that is written out: Pyomo takes a second and 50 MB for as many, and a
 network beyond that is one that its owner would rather not have in the model."""
 
 
