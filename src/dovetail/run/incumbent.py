@@ -1,7 +1,7 @@
 """The incumbent: every candidate of every method is completed and checked here, or it does not count.
 
-1. Round the integers, set each output to what its own predictor says, check. Where a row is missed by less
-   than a predictor rounds, its output is put where the row wants it, within that rounding.
+1. Round the integers, set each output to what its own predictor says, check. Where an equation is missed by
+   less than a predictor rounds, its output is put where the equation wants it, within that rounding.
 2. If a row fails (or columns outside the blocks carry cost): keep inputs, outputs and
    integers, and choose the remaining columns anew by an LP; check again.
 3. If that fails and few integers lie outside the blocks: keep inputs and outputs, and
@@ -23,7 +23,7 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import TOLERANCE, Mip
-from dovetail.core.onto_rows import onto_rows
+from dovetail.core.onto_rows import near_equations, onto_rows
 from dovetail.core.problem import Problem
 from dovetail.report.gains import Gain
 from dovetail.report.sources import ROWS_ONLY
@@ -251,11 +251,15 @@ class Incumbent:
         if not np.all(np.isfinite(candidate)):
             return candidate, self._violation_of(candidate)
         x, violation = self._checker.completed(self._program.clipped(candidate), one_by_one=self._steady)
-        x, violation = self._within_rounding(x, violation)
         if violation.within() and not (self._improvable and self._has_time_to_improve):
             return x, violation
         if not self._settled(x):
-            return x, violation
+            moved = self._within_rounding(x)
+            if moved is None:
+                return x, violation
+            x, violation = moved, self._violation_of(moved)
+            if violation.within():
+                return x, violation
         for session, kept, seconds, share in self._repairs:
             part = self._budget.part(min(seconds, share * self._budget.left))
             repaired = self._resolve(session, kept, part, x)
@@ -268,17 +272,17 @@ class Incumbent:
                 break
         return x, violation
 
-    def _within_rounding(self, x: FloatArray, violation: Violation) -> tuple[FloatArray, Violation]:
-        """The same, its outputs moved onto rows and bounds that only their predictors' rounding keeps them
-        from: a value within it is the predictor's own."""
-        missed = max(violation.rows.amount, violation.bounds.amount)
-        if not TOLERANCE < missed <= 0.5 * violation.rounding.amount:  # which has both, the miss and its room
-            return x, violation
-        room, _ = self._checker.allowance(x)
-        room[self._problem.inputs] = 0.0  # what another block reads would change its answer
-        moved = onto_rows(self._host, x, room)
-        after = violation if moved is None else self._violation_of(moved)
-        return (moved, after) if moved is not None and after.within() else (x, violation)
+    def _within_rounding(self, x: FloatArray) -> FloatArray | None:
+        """The point with outputs moved onto equations that no repair can change and that only the
+        predictors' rounding keeps it from: a value within that is the predictor's own."""
+        loose = np.zeros(x.shape, dtype=bool)
+        loose[self._problem.outputs] = True
+        loose[self._problem.inputs] = False  # what another block reads would change its answer
+        if not near_equations(self._host, x, loose, self._closed_rows):
+            return None
+        room = np.where(loose, self._checker.allowance(x)[0], 0.0)
+        moved = onto_rows(self._host, x, room, self._closed_rows)
+        return moved if moved is not None and self._settled(moved) else None
 
     def _value(self, x: FloatArray) -> float:
         """The objective in minimisation form."""
