@@ -60,21 +60,29 @@ KINDS = {
 }
 
 
+def said(predictor, x):
+    if isinstance(predictor, xgb.Booster):
+        return float(predictor.predict(xgb.DMatrix([[x]]))[0])
+    return float(np.ravel(predictor.predict(np.array([[x]])))[0])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_floor_moves_the_splits_that_are_below_it(kind, data):
     predictor = KINDS[kind](*data)
-    at = np.array([[0.005]])
+    low, high = (with_safety_floor(predictor, floor) for floor in (0.001, 0.01))
+    found = [said(each, 0.005) for each in (predictor, low, high, predictor)]
+    assert found == pytest.approx([1.0, 1.0, 0.0, 1.0], abs=0.05)  # the predictor itself stays as it was
+    assert said(high, 0.011) == pytest.approx(1.0, abs=0.05) and said(high, -0.005) == said(predictor, -0.005)
 
-    def said(**options):
-        model = in_gurobi()
-        x = model.addMVar(at.shape, lb=at, ub=at)
-        constr = gurobi_ml.add_predictor_constr(model, predictor, x, **options)
-        solve(model)
-        return float(constr.output_values[0, 0])
 
-    assert said() == pytest.approx(1.0, abs=0.05) == said(safety_floor=0.001)
-    assert said(safety_floor=0.01) == pytest.approx(0.0, abs=0.05)
-    assert said() == pytest.approx(1.0, abs=0.05)  # the predictor itself is as it was
+def test_a_floor_in_a_model(data):
+    model, tree, at = in_gurobi(), KINDS["tree"](*data), np.array([[0.005]])
+    x = model.addMVar((1, 1), lb=at, ub=at)
+    moved = gurobi_ml.add_predictor_constr(model, tree, x, safety_floor=0.01)
+    plain = gurobi_ml.sklearn.add_decision_tree_regressor_constr(model, tree, x)
+    solve(model)
+    assert moved.output_values == 0.0 and plain.output_values == 1.0
+    assert moved.predictor is tree and moved.get_error() == 0.0  # of the tree that was moved
 
 
 def test_a_floor_is_for_trees():
