@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.onto_rows import near_equations, onto_rows
+from dovetail.core.onto_rows import near_equations, nearly_met, onto_rows
 
 ALL = np.array([True, True])
 
@@ -34,6 +34,12 @@ def test_only_equations_that_are_nearly_met_are_worth_a_look():
     assert not near_equations(mip, np.array([3.00001, 5.0, 0.0]), ~loose, ALL)  # nothing there is rounded
     assert not near_equations(mip, np.array([3.00001, 5.0, 0.0]), loose, ~ALL)  # others see to that row
     assert not near_equations(mip, np.array([3.000005, 5.00001, 0.0]), loose, ALL)  # a bound with room
+
+
+def test_what_is_nearly_met_is_so_by_the_size_of_its_columns():
+    mip = dt.Mip([0.0, 0.0], A=[[1.0, -1.0]], row_lower=0.0, row_upper=0.0, upper=1e6)
+    near = [nearly_met(mip, np.array([1e4 + off, 1e4])) for off in (0.0, 1.0, 3.0)]
+    assert near == [True, True, False] and not nearly_met(mip, np.array([2e-4, 0.0]))
 
 
 def test_a_side_that_leaves_room_is_not_moved_onto():

@@ -193,6 +193,25 @@ def test_a_value_that_another_network_reads_is_the_predictors_own_or_none():
     assert "exactly" in result.message and "less than its predictors round" in result.message
 
 
+def test_networks_that_read_each_other_through_rows_meet_within_their_rounding():
+    """x -> y, s = y / 3, w = s - 2000, w -> z: in float32 y is known to 1e-3, and w has to fit to 1e-6."""
+    mip = dt.Mip(
+        cost=[0.0, 0.0, 0.0, 0.0, 1.0],
+        A=[[0.0, 1.0 / 3.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0, 0.0]],
+        row_lower=[0.0, 2000.0],
+        row_upper=[0.0, 2000.0],
+        lower=[0.0, -np.inf, -np.inf, 0.0, -np.inf],
+        upper=[1.0, np.inf, np.inf, 2000.0, np.inf],
+        names=["x", "y", "s", "w", "z"],
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(Unsteady([2e4], alone=0.0), ["x"], ["y"])
+    problem.add_predictor(Unsteady([1.0], alone=0.0), ["w"], ["z"])
+    result = dt.solve(problem, AUTO, log=False)
+    assert result.status == "feasible" and result.objective == pytest.approx(0.0, abs=1e-3)
+    assert dt.check(problem, result.x).within() and result.violation.prediction.amount <= 1e-6
+
+
 class TestClasses:
     def problem(self, epsilon, alone=-1e-6):
         """Two samples, class 1 where x >= 1/2; a sample alone sees a little less of x."""

@@ -16,6 +16,12 @@ FAR = 2.0**-14
 """Relative: a thousand roundings of float32, which is more than its networks add up to."""
 
 
+def nearly_met(mip: Mip, x: FloatArray) -> bool:
+    """Whether what is missed of rows is next to nothing of what their columns are."""
+    missed = mip.row_violation(x)
+    return bool(np.all(missed <= np.maximum(TOLERANCE, FAR * (abs(mip.A) @ np.abs(x)))))
+
+
 def near_equations(mip: Mip, x: FloatArray, loose: BoolArray, rows: BoolArray) -> bool:
     """Whether all that is missed of `rows` and bounds are equations and fixed columns, by next to nothing of
     what the `loose` columns are."""
