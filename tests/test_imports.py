@@ -81,7 +81,8 @@ OPTIONAL = {
     "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},
-    "pyomo": {"models/pyomo_block.py", "compat/omlt/block.py", "compat/omlt/ways.py"},
+    "pyomo": {"models/pyomo_block.py"}
+    | {f"compat/omlt/{name}.py" for name in ("block", "ways", "written_layers", "written_tree")},
     "linopy": {"models/linopy_model.py"},
     "xarray": {"models/linopy_model.py"},
     "matplotlib": {"experiments/figures.py", "report/matplotlib_plot.py"},

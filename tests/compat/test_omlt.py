@@ -112,7 +112,7 @@ def test_scaling_is_rows_between_the_networks_variables_and_the_models(network):
     m.nn = OmltBlock()
     m.nn.build_formulation(FullSpaceNNFormulation(definition))
     m.obj = pyo.Objective(expr=m.nn.outputs[0])
-    solve(m)
+    solve(m, target=100 + 5 * lowest(net, -1, 1) + 1e-4)
     assert (m.nn.inputs[1].lb, m.nn.inputs[1].ub) == (16.0, 24.0)
     assert pyo.value(m.nn.inputs[0]) == pytest.approx(10 + 2 * pyo.value(m.nn.scaled_inputs[0]), abs=1e-5)
     assert pyo.value(m.obj) == pytest.approx(100 + 5 * lowest(net, -1, 1), abs=1e-3)
@@ -132,7 +132,7 @@ def test_a_keras_network_with_scaled_bounds():
     m.nn = OmltBlock()
     m.nn.build_formulation(FullSpaceNNFormulation(definition))
     m.obj = pyo.Objective(expr=m.nn.outputs[0] - m.nn.outputs[1], sense=pyo.maximize)
-    result = solve(m)
+    result = solve(m, target=-1e6)  # any point will do
     inputs = np.array([[m.nn.scaled_inputs[k].value for k in (0, 1)]])
     said = net.predict(inputs, verbose=0)[0]
     assert pyo.value(m.obj) == pytest.approx(said[0] - said[1], abs=1e-5) and result.x is not None

@@ -189,7 +189,7 @@ def test_functions_that_write_a_network_out():
     net = load_onnx_neural_network(trained.onnx_network())
     FullSpaceNNFormulation(net, layer_constraints={DenseLayer: full_space_dense_layer})
     ReluPartitionFormulation(net, split_func=default_partition_split_func)
-    with pytest.raises(dt.UnsupportedError, match="rows of a layer are not written"):
+    with pytest.raises(dt.UnsupportedError, match="rows of one layer are not written"):
         full_space_dense_layer(m, net, m, None)
 
 

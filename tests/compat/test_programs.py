@@ -66,6 +66,10 @@ PROGRAMS = [
 ]
 
 
+def test_there_are_thirty():
+    assert len(PROGRAMS) >= 30 and len({param.id for param in PROGRAMS}) == len(PROGRAMS)
+
+
 @pytest.mark.parametrize(("peer", "program"), PROGRAMS)
 def test_the_answer_is_as_good_as_the_peers(peer, program, capsys):
     best, ours, error = answers(peer, program)

@@ -157,21 +157,62 @@ def test_an_equality_has_no_room_and_the_result_says_so():
     assert again.violation.rounding == result.violation.rounding
 
 
-def test_a_value_that_float32_does_not_have_is_explained():
+def exactly(value, by_bounds=False):
+    """The least input whose output of some ten thousand is a number that float32 does not have."""
     mip = dt.Mip(
-        cost=[1.0, 0.0],
-        A=[[0.0, 1.0]],
-        row_lower=1e4 + 1.0 / 3.0,
-        row_upper=1e4 + 1.0 / 3.0,
-        lower=[0.0, -np.inf],
-        upper=[1.0, np.inf],
+        cost=[1.0, 0.0, 0.0],
+        A=[[0.0, 1.0, 0.0]],
+        row_lower=-np.inf if by_bounds else value,
+        row_upper=np.inf if by_bounds else value,
+        lower=[0.0, value if by_bounds else -np.inf, -np.inf],
+        upper=[1.0, value if by_bounds else np.inf, np.inf],
         row_names=["exactly"],
+        names=["x", "y", "z"],
     )
     problem = dt.Problem(mip)
-    problem.add_predictor(Unsteady([2e4], alone=0.0), [0], [1])
+    problem.add_predictor(Unsteady([2e4], alone=0.0), ["x"], ["y"])
+    return problem
+
+
+@pytest.mark.parametrize("by_bounds", [False, True])
+def test_a_value_that_float32_does_not_have_is_met_within_its_rounding(by_bounds):
+    value = 1e4 + 1.0 / 3.0
+    problem = exactly(value, by_bounds)
+    result = dt.solve(problem, AUTO, log=False)
+    assert result.status == "feasible" and result.x[1] == pytest.approx(value, abs=1e-6)
+    said = problem.blocks[0].predictor.predict(result.x[None, :1]).item()
+    assert 1e-6 < abs(said - value) <= 1e-3  # float32 has a value every 1e-3 there
+    assert result.violation.prediction.amount <= 1e-6 and "own rounding" in result.message
+
+
+def test_a_value_that_another_network_reads_is_the_predictors_own_or_none():
+    problem = exactly(1e4 + 1.0 / 3.0)
+    problem.add_predictor(Unsteady([1.0], alone=0.0), ["y"], ["z"])
     result = dt.solve(problem, AUTO, log=False)
     assert result.x is None and result.status == "no_solution"
     assert "exactly" in result.message and "less than its predictors round" in result.message
+
+
+def test_networks_that_read_each_other_through_rows_meet_within_their_rounding():
+    """Three steps of a state s = 1000 net(u, w) + 37.3 that the next step reads as w: in float32 each is
+    known to some 1e-4, and rows are held to 1e-6, so that no answers of the networks fit together."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+    steps = np.arange(3)
+    u, w, y, s = (4 * steps + k for k in range(4))
+    A, sides = np.zeros((6, 12)), np.array([37.3, 100.0, 37.3, -11.1, 37.3, -11.1])
+    A[2 * steps, s], A[2 * steps, y], A[2 * steps + 1, w] = 1.0, -1000.0, 300.0
+    A[2 * steps[1:] + 1, s[:-1]] = -1.0  # 300 w = the state before - 11.1
+    limits, cost = np.full(12, np.inf), np.zeros(12)
+    limits[u], limits[w], limits[s], cost[s], cost[u] = 1.0, 5.0, 5e3, 1.0, 0.3
+    mip = dt.Mip(cost, A=A, row_lower=sides, row_upper=sides, lower=-limits, upper=limits)
+    problem = dt.Problem(mip)
+    for k in steps:
+        problem.add_predictor(net, [u[k], w[k]], [y[k]])
+    result = dt.solve(problem, time_limit=60, target=-500.0, log=False)
+    assert result.status == "feasible" and dt.check(problem, result.x).within()
+    alone = [block.predictor.predict(result.x[block.inputs])[0, 0] for block in problem.blocks]
+    assert result.x[y] == pytest.approx(alone, abs=1e-5) and not np.array_equal(result.x[y], alone)
 
 
 class TestClasses:

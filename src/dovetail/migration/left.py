@@ -41,6 +41,6 @@ READS = {
     "cbGet": "dovetail.solve(..., callback=function)",
     "getTransformedVar": "the variable itself",
     "writeProblem": "the model without its predictors: nothing of them is written into it",
-    "write": "the model without its predictors: nothing of them is written into it",
+    "write": "the model without its predictors; of OMLT's, blocks have the rows of their layers",
 }
 """Attributes and methods of a model with predictors that speak of the solver's own run."""

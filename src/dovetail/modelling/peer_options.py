@@ -14,6 +14,9 @@ from dovetail.modelling.attachment import Attachment
 RELU_FORMULATIONS = ("mip", "smooth", "soft")
 """gurobi-machinelearning's ways to write ReLU out, the last of them a curve near it; ReLU is meant by all."""
 
+FORMULATIONS = ("bigm", "l1", "l2", "leaf", "leafs", "paths", "sos")
+"""The peers' ways to write networks, trees and clusters out; all mean the predictor."""
+
 WRITING_OPTIONS = frozenset(
     {"formulation", "bigm", "relu_formulation", "soft_relu_beta", "pwl_attributes", "verbose", "no_record"}
 ) | {"no_debug", "safety_floor", "float_type"}
@@ -37,19 +40,20 @@ _log = logging.getLogger("dovetail")
 
 
 def require_known(peer_options: dict[str, Any]) -> None:
-    """A `TypeError` for keywords nobody knows, an `OptionError` for a way to write ReLU that is none."""
+    """A `TypeError` for keywords nobody knows, an `OptionError` for a way to write out that is none."""
     for option in peer_options:
         if option not in PEER_OPTIONS:
             meant = did_you_mean(option, OWN_OPTIONS | PEER_OPTIONS)
             raise TypeError(f"add_predictor_constr() got an unexpected keyword argument {option!r}{meant}")
         if option in WRITING_OPTIONS:
             _log.debug("%s= says how to write a network out; dovetail does not write it out", option)
-    relu = peer_options.get("relu_formulation", "mip")
-    if relu not in RELU_FORMULATIONS:
-        raise OptionError(
-            f"relu_formulation must be one of {', '.join(RELU_FORMULATIONS)}, all of which mean the network "
-            f"as it is; it is {relu!r}."
-        )
+    for option, known in (("relu_formulation", RELU_FORMULATIONS), ("formulation", FORMULATIONS)):
+        way = peer_options.get(option)
+        if way is not None and way not in known:
+            raise OptionError(
+                f"{option} must be one of {', '.join(known)}, all of which mean the predictor as it is; it "
+                f"is {way!r}."
+            )
 
 
 def naming_prefix(peer_options: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """The incumbent: every candidate of every method is completed and checked here, or it does not count.
 
-1. Round the integers, set each output to what its own predictor says, check.
+1. Round the integers, set each output to what its own predictor says, check. Where an equation is missed by
+   less than a predictor rounds, its output is put where the equation wants it, within that rounding.
 2. If a row fails (or columns outside the blocks carry cost): keep inputs, outputs and
    integers, and choose the remaining columns anew by an LP; check again.
 3. If that fails and few integers lie outside the blocks: keep inputs and outputs, and
@@ -22,6 +23,7 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.onto_rows import near_equations, nearly_met, onto_rows
 from dovetail.core.problem import Problem
 from dovetail.report.gains import HAIR, Gain
 from dovetail.report.sources import ROWS_ONLY
@@ -252,7 +254,12 @@ class Incumbent:
         if violation.within() and not (self._improvable and self._has_time_to_improve):
             return x, violation
         if not self._settled(x):
-            return x, violation
+            moved = self._within_rounding(x)
+            if moved is None:
+                return x, violation
+            x, violation = moved, self._violation_of(moved)
+            if violation.within():
+                return x, violation
         for session, kept, seconds, share in self._repairs:
             part = self._budget.part(min(seconds, share * self._budget.left))
             repaired = self._resolve(session, kept, part, x)
@@ -262,8 +269,43 @@ class Incumbent:
                 if after.within() and not worse:
                     return repaired, after
             if violation.within():
-                break
-        return x, violation
+                return x, violation
+        loosened = self._resolved_within_rounding(x)
+        return (x, violation) if loosened is None else loosened
+
+    @cached_property
+    def _loose(self) -> BoolArray:
+        """(columns,) outputs; what another block reads would change its answer, and is none of them."""
+        loose = np.zeros(self._program.n_columns, dtype=bool)
+        loose[self._problem.outputs] = True
+        loose[self._problem.inputs] = False
+        return loose
+
+    def _within_rounding(self, x: FloatArray) -> FloatArray | None:
+        """The point with outputs moved onto equations that no repair can change and that only the
+        predictors' rounding keeps it from: a value within that is the predictor's own."""
+        if not near_equations(self._host, x, self._loose, self._closed_rows):
+            return None
+        moved = onto_rows(self._host, x, self._room(x), self._closed_rows)
+        return moved if moved is not None and self._settled(moved) else None
+
+    def _room(self, x: FloatArray) -> FloatArray:
+        """(columns,) what the outputs at a point may change by: their predictors' rounding."""
+        return np.where(self._loose, self._checker.allowance(x)[0], 0.0)
+
+    def _resolved_within_rounding(self, x: FloatArray) -> tuple[FloatArray, Violation] | None:
+        """The same by an LP, for equations that other columns are in as well: chains of networks in less
+        than float64, each of which reads, through rows, what another one has rounded."""
+        blocks = self._problem.blocks
+        if np.all(self._fixed) or all(block.description.is_float64 for block in blocks):
+            return None
+        if not nearly_met(self._host, x):
+            return None
+        session, kept, seconds, _ = self._repairs[0]
+        part = self._budget.part(min(seconds, self._budget.left))
+        resolved = self._resolve(session, kept, part, x, self._room(x))
+        after = None if resolved is None else self._violation_of(resolved)
+        return (resolved, after) if resolved is not None and after is not None and after.within() else None
 
     def _value(self, x: FloatArray) -> float:
         """The objective in minimisation form."""
@@ -316,10 +358,16 @@ class Incumbent:
         return repairs
 
     def _resolve(
-        self, session: MipSession, kept: np.ndarray, budget: Budget, x: FloatArray
+        self,
+        session: MipSession,
+        kept: np.ndarray,
+        budget: Budget,
+        x: FloatArray,
+        room: FloatArray | float = 0.0,
     ) -> FloatArray | None:
+        """The other columns anew; those that are kept may change by their `room`."""
         host = self._host
-        lower, upper = np.where(kept, x, host.lower), np.where(kept, x, host.upper)
+        lower, upper = np.where(kept, x - room, host.lower), np.where(kept, x + room, host.upper)
         objective = Quadratic.linear(host.cost, host.offset)
         try:
             answer = session.solve(objective, budget=budget, bounds=(lower, upper))
@@ -328,5 +376,5 @@ class Incumbent:
         if answer.x is None:
             return None
         repaired = answer.x
-        repaired[kept] = x[kept]
+        repaired[kept] = np.clip(repaired, lower, upper)[kept]
         return repaired

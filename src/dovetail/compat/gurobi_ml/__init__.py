@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dovetail.compat.gurobi_ml.activations import ACTIVATIONS
 from dovetail.compat.gurobi_ml.own_constr import AbstractPredictorConstr
 from dovetail.compat.gurobi_ml.registered import (
     add_predictor_constr,
@@ -43,6 +44,7 @@ publish(
         "sklearn.predictors_list": {"sklearn_predictors": sklearn_predictors},
         "sklearn.preprocessing": {"sklearn_transformers": sklearn_transformers},
         "modeling.base_predictor_constr": {"AbstractPredictorConstr": AbstractPredictorConstr},
+        "modeling.neuralnet.activations": ACTIVATIONS,
         "exceptions": EXCEPTIONS,
     },
 )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dovetail.compat.gurobi_ml.activations import require_meant
 from dovetail.compat.gurobi_ml.constr import GurobiPredictorConstr, PipelineConstr
 from dovetail.compat.gurobi_ml.margins import margins
+from dovetail.compat.gurobi_ml.safety_floor import with_safety_floor
 from dovetail.compat.peer import Peer, PeerFunction
 from dovetail.core.errors import DovetailError
 
@@ -57,7 +61,7 @@ FUNCTIONS = (
         "XGBoostRegressorConstr", ("XGBRegressor",), _SPLIT),
     PeerFunction(
         "add_xgboost_regressor_constr", "xgboost.xgboost_regressor", "xgboost_regressor",
-        "XGBoostRegressorConstr", ("Booster",), _SPLIT),
+        "XGBoostRegressorConstr", ("Booster",), _SPLIT, output_type="regression"),
     PeerFunction(
         "add_lgbmregressor_constr", "lightgbm.lgbm_regressor", "lgbm_regressor", "LGBMConstr",
         ("LGBMRegressor",), _SPLIT),
@@ -66,7 +70,14 @@ FUNCTIONS = (
         _SPLIT, meant=margins),
 )  # fmt: skip
 
-PEER = Peer("gp_model", (), GurobiPredictorConstr, "name", FUNCTIONS, (PipelineConstr,))
+
+def _asked(predictor: Any, options: dict[str, Any]) -> Any:
+    """Activations that mean the network's own change nothing; a floor moves the splits of trees."""
+    require_meant(options.pop("activation_models", {}))
+    return with_safety_floor(predictor, options.pop("safety_floor", 0.0))
+
+
+PEER = Peer("gp_model", (), GurobiPredictorConstr, "name", FUNCTIONS, (PipelineConstr,), asked=_asked)
 
 EXCEPTIONS = dict.fromkeys(
     ("GurobiMLError", "PredictorNotSupportedError", "ModelConfigurationError", "NoSolutionError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.base.block import BlockData, declare_custom_block
 
-from dovetail.compat.omlt.definition import Bounds, Definition
+from dovetail.compat.omlt.definition import Bounds, Definition, LinearTreeDefinition
 from dovetail.compat.omlt.formulations import Formulation
 from dovetail.compat.omlt.graph_reader import load_torch_geometric_sequential
+from dovetail.compat.omlt.written_network import write_out
+from dovetail.compat.omlt.written_tree import write_tree
 from dovetail.core.errors import OptionError
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
 
@@ -47,28 +50,41 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
         self.inputs = pyo.Var(self.inputs_set, initialize=0)
         self.outputs = pyo.Var(self.outputs_set, initialize=0)
 
-    def tie(self, definition: Definition) -> None:
-        """Tie the predictor to the block's variables, through its scaling."""
+    def tie(self, definition: Definition, *, reduced: bool = False) -> None:
+        """Tie the predictor to the block's variables, through its scaling; its layers are written, too.
+
+        `reduced`: those that can be are expressions, not variables.
+        """
         set_up_scaled(self, definition.scaling_object, definition.scaled_input_bounds)
-        add_predictor_constr(
-            self,
-            definition.predictor,
-            [[*(self.scaled_inputs[k] for k in self.inputs_set), *_edges(self, definition.nodes)]],
-            [[self.scaled_outputs[k] for k in self.outputs_set]],
-            unique_naming_prefix=self.local_name,
-        )
+        scaled = definition.scaling_object is not None
+        outputs = self.scaled_outputs if scaled else self.outputs
+        _tie(self, definition, definition.predictor, [outputs[k] for k in self.outputs_set])
+        nodes = definition.linear_nodes() if isinstance(definition, LinearTreeDefinition) else None
+        if nodes is not None:
+            write_tree(self, nodes)
+        layers = definition.listed_layers()
+        if layers:
+            held = weakref.ref(self)
+
+            def tie(module: Any, variables: list[Any]) -> None:
+                _tie(held(), definition, module, variables)
+
+            write_out(self, layers, definition.predictor, definition.nodes, tie, reduced=reduced)
+
+
+def _tie(block: Any, definition: Definition, predictor: Any, outputs: list[Any]) -> None:
+    """Tie variables to what a predictor makes of the inputs: the block's own where nothing is scaled."""
+    inputs = block.inputs if definition.scaling_object is None else block.scaled_inputs
+    seen = [*(inputs[k] for k in block.inputs_set), *_edges(block, definition.nodes)]
+    add_predictor_constr(block, predictor, [seen], [outputs], unique_naming_prefix=block.local_name)
 
 
 OmltBlock: Any = getattr(sys.modules[__name__], "OmltBlock")  # noqa: B009  made by the decorator
 
 
 def set_up_scaled(block: Any, scaler: Any = None, scaled_input_bounds: Bounds | None = None) -> None:
-    """The network's own inputs and outputs: the block's where nothing is scaled, else tied by rows."""
-    if scaler is None:
-        block.scaled_inputs = pyo.Reference(block.inputs)
-        block.scaled_outputs = pyo.Reference(block.outputs)
-    else:
-        _add_scaled(block, scaler)
+    """The network's own inputs and outputs, tied to the block's by rows; the same where nothing is scaled."""
+    _add_scaled(block, scaler)
     bounds = dict(scaled_input_bounds or {})
     inputs = [*block.inputs_set]
     if bounds and not set(bounds) <= set(inputs):  # in a row, of inputs that have several axes
@@ -76,7 +92,7 @@ def set_up_scaled(block: Any, scaler: Any = None, scaled_input_bounds: Bounds | 
     for k, (low, high) in bounds.items():
         block.scaled_inputs[k].setlb(low)
         block.scaled_inputs[k].setub(high)
-    undo = getattr(scaler, "get_unscaled_input_expressions", None)
+    undo = dict if scaler is None else getattr(scaler, "get_unscaled_input_expressions", None)
     for side, place in enumerate(("setlb", "setub")):
         limits = undo({k: pair[side] for k, pair in bounds.items()}) if undo and bounds else {}
         for k, limit in limits.items():
@@ -95,8 +111,9 @@ def add_formulation_to_block(
 def _add_scaled(block: Any, scaler: Any) -> None:
     block.scaled_inputs = pyo.Var(block.inputs_set, initialize=0)
     block.scaled_outputs = pyo.Var(block.outputs_set, initialize=0)
-    seen = scaler.get_scaled_input_expressions(dict(block.inputs.items()))
-    given = scaler.get_unscaled_output_expressions(dict(block.scaled_outputs.items()))
+    seen, given = dict(block.inputs.items()), dict(block.scaled_outputs.items())
+    if scaler is not None:
+        seen, given = scaler.get_scaled_input_expressions(seen), scaler.get_unscaled_output_expressions(given)
     block.scale_inputs = pyo.Constraint(
         block.inputs_set, rule=lambda b, *k: b.scaled_inputs[k] == seen[number_or_tuple(k)]
     )

@@ -59,6 +59,10 @@ class Definition(ABC):
     def output_shape(self) -> Sequence[int]:
         """How its outputs are indexed."""
 
+    def listed_layers(self) -> list[Any]:
+        """The layers in their order; none where there are none, or they cannot be listed."""
+        return []
+
     @property
     def nodes(self) -> int:
         """Those of a graph whose edges the predictor reads behind its inputs; 0 where there is none."""
@@ -141,6 +145,17 @@ class LinearTreeDefinition(TrainedDefinition):
         if self._summary is None:
             raise UnsupportedError("this tree has no summary() that would list its splits and leaves.")
         return LinearTreeNodes.of(self._summary(), self.scaled_input_bounds)
+
+    def linear_nodes(self) -> LinearTreeNodes | None:
+        """Splits and leaves, where they say what the tree says of the middles of its leaves; else None."""
+        try:
+            nodes = self._nodes
+        except (UnsupportedError, OptionError, AttributeError):  # no summary, or leaves that have no line
+            return None
+        X = np.array([nodes.middle_of(leaf) for leaf in nodes.leaves])
+        if np.isnan(X).any() or not np.allclose(np.ravel(self._predictor(X)), nodes.predict(X)):
+            return None
+        return nodes
 
     @property
     def splits(self) -> dict[int, dict[Any, Any]]:

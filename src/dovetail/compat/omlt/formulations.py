@@ -60,6 +60,9 @@ class PyomoFormulation(ABC):
 class Formulation(PyomoFormulation):
     """A definition on its way into a block."""
 
+    reduced = False
+    """Whether its layers are written as expressions."""
+
     def __init__(self, definition: Definition) -> None:
         super().__init__()
         if not isinstance(definition, Definition):
@@ -81,7 +84,7 @@ class Formulation(PyomoFormulation):
         return [*indices(self.model_definition.output_shape)]
 
     def _build_formulation(self) -> None:
-        self.block.tie(self.model_definition)
+        self.block.tie(self.model_definition, reduced=self.reduced)
 
 
 class NetworkFormulation(Formulation):
@@ -144,7 +147,10 @@ class UnknownTransformationError(UnsupportedError, NotImplementedError):
 
 def _network_formulations() -> dict[str, type[Formulation]]:
     told = {"__doc__": NetworkFormulation.__doc__}
-    return {name: type(name, (NetworkFormulation,), told) for name in NETWORKS}
+    return {
+        name: type(name, (NetworkFormulation,), {**told, "reduced": name.startswith("ReducedSpace")})
+        for name in NETWORKS
+    }
 
 
 FORMULATIONS: dict[str, dict[str, type[Formulation]]] = {

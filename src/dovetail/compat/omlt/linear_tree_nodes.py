@@ -79,6 +79,15 @@ class LinearTreeNodes:
                 values[rows] = np.ravel(self.leaves[leaf]["models"].predict(X[rows]))
         return values
 
+    def middle_of(self, leaf: Any) -> list[float]:
+        """The middle of a leaf's box; nan where it has no end."""
+        box = self.leaves[leaf]["bounds"].values()
+        return [np.nan if low is None or high is None else 0.5 * (low + high) for low, high in box]
+
+    def leaf_of(self, x: FloatArray) -> Any:
+        """The leaf that one sample, (1, n_features), ends in."""
+        return next(leaf for leaf, rows in self._reached(self.root, x, np.arange(1)) if rows.size)
+
     def _reached(self, k: Any, X: FloatArray, rows: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
         """The leaves below a node, each with those of these rows that end in it."""
         if k in self.leaves:

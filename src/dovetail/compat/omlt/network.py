@@ -135,6 +135,13 @@ class NetworkDefinition(Definition):
         """From the first to the last, or as far as they are put together."""
         return self._links.in_order()
 
+    def listed_layers(self) -> list[Layer]:
+        """The same in a list; an empty one where they cannot be listed."""
+        try:
+            return [*self.layers]
+        except UnsupportedError:
+            return []
+
     @property
     def input_layers(self) -> Iterator[Layer]:
         """Those that no layer is before."""

@@ -26,8 +26,9 @@ class Way:
         """The function's value; an `UnsupportedError` for those that write rows."""
         if self._function is None:
             raise UnsupportedError(
-                "rows of a layer are not written: the network is evaluated as it is. Build the whole of it "
-                "with OmltBlock().build_formulation; values of layers are layer.eval_single_layer's."
+                "rows of one layer are not written by themselves: build the whole network with "
+                "OmltBlock().build_formulation, whose block.layer has them; values of layers are "
+                "layer.eval_single_layer's."
             )
         return self._function(*given)
 
