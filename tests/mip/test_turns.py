@@ -46,7 +46,8 @@ def saying(monkeypatch):
 
 
 def answers(budget=None):
-    return turns.answers_in_turn(MIP, Quadratic.linear(MIP.cost), budget or Budget(60.0), seed=0, threads=1)
+    goal = Quadratic.linear(MIP.cost)
+    return turns.answers_in_turn(MIP, goal, budget or Budget(60.0), turns.FOR_POINTS, seed=0, threads=1)
 
 
 def test_nobody_is_asked_after_the_answer_that_is_taken(saying):

@@ -24,7 +24,7 @@ from dovetail.mip.highs import HighsEngine
 from dovetail.mip.loaded_highs import FEASIBILITY, LoadedHighs, cost_unit
 from dovetail.mip.program import Program
 from dovetail.mip.scip import ScipEngine
-from dovetail.mip.turns import answers_in_turn
+from dovetail.mip.turns import FOR_BOUNDS, answers_in_turn
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.run.gap import optimality_gap
@@ -78,9 +78,8 @@ def confirmed(mip: Mip, settings: EngineSettings, budget: Budget, *, in_turn: bo
 def _best_in_turn(program: Mip, settings: EngineSettings, budget: Budget) -> MipAnswer | None:
     """The first answer that decides, else the best point and the best bound; None where all engines fail."""
     goal, best = Quadratic.linear(program.cost, program.offset), None
-    for answer in answers_in_turn(
-        program, goal, budget, seed=settings.seed, threads=settings.threads, gap=GAP
-    ):
+    seed, threads = settings.seed, settings.threads
+    for answer in answers_in_turn(program, goal, budget, FOR_BOUNDS, seed=seed, threads=threads, gap=GAP):
         if answer.status is not MipStatus.LIMIT:
             return answer
         before = answer if best is None else best

@@ -18,16 +18,26 @@ from dovetail.mip import engine_for
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, Quadratic
 
-TURNS = (("highs", 0.1), ("scip", 0.7), ("highs", 1.0))
+Turns = tuple[tuple[str, float], ...]
 """Who is asked, and for which part of the time that is left then."""
+FOR_POINTS: Turns = (("highs", 0.1), ("scip", 0.7), ("highs", 1.0))
+FOR_BOUNDS: Turns = (("highs", 0.1), ("scip", 0.2), ("highs", 1.0))
+"""Where HiGHS has a point soon it may need its time for the bound: SCIP's turn is shorter."""
 NO_WEIGHTS = np.empty(0, dtype=np.int64)
 
 
 def answers_in_turn(
-    mip: Mip, objective: Quadratic, budget: Budget, *, seed: int, threads: int, gap: float = 1e-6
+    mip: Mip,
+    objective: Quadratic,
+    budget: Budget,
+    turns: Turns,
+    *,
+    seed: int,
+    threads: int,
+    gap: float = 1e-6,
 ) -> Iterator[MipAnswer]:
     """What each engine says, asked when its answer is wanted; one that fails says nothing."""
-    for name, share in TURNS:
+    for name, share in turns:
         if budget.over or (name == "scip" and find_spec("pyscipopt") is None):
             continue
         try:

@@ -24,7 +24,7 @@ from dovetail.core.options import require_count
 from dovetail.methods.cell_descent.cell_program import HELD, CellPoint
 from dovetail.methods.cell_descent.descent import Descent
 from dovetail.mip import engine_for
-from dovetail.mip.turns import answers_in_turn
+from dovetail.mip.turns import FOR_POINTS, answers_in_turn
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import Quadratic
@@ -172,10 +172,9 @@ class CellSearch:
             return None
         self._host_seconds = seconds
         host, (seed, threads) = self.trees.host, self._settings
+        goal, budget = self._without_outputs(host), context.budget.part(seconds)
         with context.stopwatch.measure("engine"):
-            answers = answers_in_turn(
-                host, self._without_outputs(host), context.budget.part(seconds), seed=seed, threads=threads
-            )
+            answers = answers_in_turn(host, goal, budget, FOR_POINTS, seed=seed, threads=threads)
             return next((answer.x for answer in answers if answer.x is not None), None)
 
     def _without_outputs(self, host: Mip) -> Quadratic:
