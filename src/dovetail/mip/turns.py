@@ -21,7 +21,7 @@ from dovetail.run.engine import MipAnswer, Quadratic
 Turns = tuple[tuple[str, float], ...]
 """Who is asked, and for which part of the time that is left then."""
 FOR_POINTS: Turns = (("highs", 0.1), ("scip", 0.7), ("highs", 1.0))
-FOR_BOUNDS: Turns = (("highs", 0.1), ("scip", 0.4), ("highs", 1.0))
+FOR_BOUNDS: Turns = (("highs", 0.1), ("scip", 0.5), ("highs", 1.0))
 """Where HiGHS has a point soon it may need its time for the bound: SCIP's turn is shorter."""
 NO_WEIGHTS = np.empty(0, dtype=np.int64)
 

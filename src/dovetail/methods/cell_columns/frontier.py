@@ -93,8 +93,9 @@ class Frontier:
         cuts = cuts_of(trees, self.low[boxes], self.high[boxes], x, price)
         place, after = cuts.place.copy(), cuts.after.copy()
         right = np.flatnonzero(place < 0)
-        known = self._met_corners(boxes[right], x[right], cuts.cells[right])
-        for k in right[~known]:
+        if right.size:
+            right = right[~self._met_corners(boxes[right], x[right], cuts.cells[right])]
+        for k in right:
             if not self._close(int(boxes[k]), cuts.cells[k], price, budget):
                 place[k : k + 1], after[k : k + 1] = widest(self.low[boxes[[k]]], self.high[boxes[[k]]])
         gone = self._stood_for(boxes[place < 0])
