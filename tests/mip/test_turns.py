@@ -62,8 +62,10 @@ def test_one_that_fails_says_nothing(saying):
 
 
 def test_without_time_or_the_library_nobody_is_asked(saying, monkeypatch):
-    asked = saying(LATE, LATE)
+    asked = saying(LATE, LATE, LATE)
     assert list(answers(Budget(0.0))) == [] and asked == []
+    assert list(answers(Budget(0.9 * turns.LEAST))) == [LATE] and asked == ["highs"]
+    asked.clear()
     monkeypatch.setattr(turns, "find_spec", lambda name: None)
     assert list(answers()) == [LATE, LATE] and asked == ["highs", "highs"]
 

@@ -23,6 +23,8 @@ Turns = tuple[tuple[str, float], ...]
 FOR_POINTS: Turns = (("highs", 0.1), ("scip", 0.7), ("highs", 1.0))
 FOR_BOUNDS: Turns = (("highs", 0.1), ("scip", 0.5), ("highs", 1.0))
 """Where HiGHS has a point soon it may need its time for the bound: SCIP's turn is shorter."""
+LEAST = 2.0
+"""Seconds: with less HiGHS has all of them. To load SCIP alone takes a part of one."""
 NO_WEIGHTS = np.empty(0, dtype=np.int64)
 
 
@@ -37,7 +39,7 @@ def answers_in_turn(
     gap: float = 1e-6,
 ) -> Iterator[MipAnswer]:
     """What each engine says, asked when its answer is wanted; one that fails says nothing."""
-    for name, share in turns:
+    for name, share in turns if budget.left >= LEAST else turns[-1:]:
         if budget.over or (name == "scip" and find_spec("pyscipopt") is None):
             continue
         try:
