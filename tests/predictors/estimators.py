@@ -160,7 +160,7 @@ def gives_shares(model):
 
 
 def trained_again(model):
-    """Give a trained estimator other coefficients, in its place; of another sign: sure classes change, too."""
+    """Give a trained estimator other coefficients, in its place; with the other sign sure classes change."""
     last = last_of(model)
     for one in getattr(last, "estimators_", [last]):
         if hasattr(one, "coefs_"):
