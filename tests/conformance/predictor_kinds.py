@@ -376,10 +376,13 @@ def twin_module(dtype):
     return module_of(*(torch.tensor(weights, dtype=dtype) for weights in (W, b, V, c)))
 
 
-def twin_onnx():
+def twin_onnx(opset=20):
+    """Before opset 12 with a dropout whose share is an attribute, in a file of that time."""
+    old = opset < 12
     nodes = [
         helper.make_node("Gemm", ["x", "W", "b"], ["h"], transB=1),
-        helper.make_node("Relu", ["h"], ["r"]),
+        *([helper.make_node("Dropout", ["h"], ["d"], ratio=0.5)] if old else []),
+        helper.make_node("Relu", ["d" if old else "h"], ["r"]),
         helper.make_node("Gemm", ["r", "V", "c"], ["y"], transB=1),
     ]
     graph = helper.make_graph(
@@ -389,8 +392,8 @@ def twin_onnx():
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 1])],
         [numpy_helper.from_array(w.astype(np.float32), n) for n, w in zip("WbVc", (W, b, V, c), strict=True)],
     )
-    opsets = [helper.make_opsetid("", 20)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    opsets = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=4 if old else 10).SerializeToString()
 
 
 def twin_estimator(W=W, b=b):
@@ -445,7 +448,7 @@ def twins():
         ),
         Registered("registered-predictor-twin", Whole, called="whole", freezes=True, **shared),
         Onnx("onnx-twin", twin_onnx, called="twin", **shared),
-        OnnxFile("onnx-file-twin", twin_onnx, called="twin.onnx", **shared),
+        OnnxFile("onnx-file-twin-opset-9", lambda: twin_onnx(9), called="twin.onnx", **shared),
         Estimator(
             "scikit-learn-twin",
             functools.cache(twin_estimator),

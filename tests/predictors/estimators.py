@@ -160,12 +160,12 @@ def gives_shares(model):
 
 
 def trained_again(model):
-    """Give a trained estimator other coefficients, in its place."""
+    """Give a trained estimator other coefficients, in its place; with the other sign sure classes change."""
     last = last_of(model)
     for one in getattr(last, "estimators_", [last]):
         if hasattr(one, "coefs_"):
-            one.coefs_[-1] *= 1.5
+            one.coefs_[-1] *= -1.5
             one.intercepts_[-1] += np.arange(1, one.intercepts_[-1].size + 1)
         else:
-            one.coef_ = 1.5 * one.coef_
+            one.coef_ = -1.5 * one.coef_
             one.intercept_ = one.intercept_ + np.arange(1, np.size(one.intercept_) + 1)

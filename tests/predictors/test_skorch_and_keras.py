@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import FunctionType
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 X = np.random.default_rng(0).uniform(-1, 1, (20, D))
 inf = np.inf
+ROOT = Path(__file__).parents[2]
 
 
 def tied(predictor, outputs=1, **options):
@@ -229,6 +231,19 @@ for model in (known, own):
     best = np.min(grid @ [0.1, 0.2, 0.3] + model.predict(grid, verbose=0)[:, 0])
     assert abs(result.objective - best) < 1e-5, (result.objective, best)
 
+from tests.tools import TOOLS
+
+best = np.min(grid @ [0.1, 0.2, 0.3] + known.predict(grid, verbose=0)[:, 0])
+for tool in TOOLS:
+    model = tool.new()
+    x = tool.variables(model, (1, 3), -1, 1, integer=True)
+    y = tool.variables(model, (1, 1), -np.inf, np.inf)
+    dt.add_predictor_constr(model, known, x, y)
+    columns = [*(tool.at(x, (0, k)) for k in range(3)), tool.at(y, (0, 0))]
+    tool.minimise(model, [*zip([0.1, 0.2, 0.3, 1.0], columns, strict=True)])
+    found = dt.solve(model, log=False, time_limit=10).objective
+    assert abs(found - best) < 1e-5, (tool, found, best)
+
 try:
     as_predictor(keras.Sequential([dense(3)]))
 except dt.PredictorError as reason:
@@ -248,10 +263,17 @@ JAX = (
 
 @pytest.mark.skipif(not FULL, reason="volume: another process, with another backend")
 def test_a_model_on_another_backend(tmp_path):
-    """In a process of its own: Keras has one backend for all of it."""
+    """In a process of its own: Keras has one backend for all of it. In a model of every tool, too."""
     program = tmp_path / "elsewhere.py"
     program.write_text(ELSEWHERE.replace("NAMES", repr(JAX)))
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path},
+    )
     assert "as it should be" in done.stdout, done.stderr
 
 

@@ -1,6 +1,6 @@
 """What the host proves by itself: infeasible, unbounded, or a bound on every objective.
 
-Every word is our own (`bounds`): HiGHS finds points, multipliers and directions, which are then judged.
+Every word is our own (`bounds`): engines find points, multipliers and directions, which are then judged.
 
 The host is a relaxation of the whole problem, since it leaves out y = f(x); of the outputs it
 knows only their bounds, and that classes are 0 or 1. So an infeasible host proves the problem
@@ -87,7 +87,7 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_
         if np.isfinite(bound):
             return HostRelaxation(bound=bound, asked=False)
     part = budget if whole else budget.part(min(SHARE * budget.left, MOST_SECONDS))
-    found = confirmed(known, settings, part)
+    found = confirmed(known, settings, part, in_turn=not whole)
     if found.infeasible:
         return HostRelaxation(infeasible=True, note=NO_POINT)
     if not found.unbounded:

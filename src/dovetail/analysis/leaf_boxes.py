@@ -113,11 +113,23 @@ class LeafBoxes:
         """(N, leaves) which leaves boxes of cells (N, J) can reach, from the roots down."""
         reach = np.zeros((len(low), self.ensemble.feature.size), dtype=bool)
         reach[:, self.ensemble.roots] = True
+        column, cut = self._splits
+        left, right, first = low[:, column] <= cut, high[:, column] > cut, 0
         for level in self.levels:
-            here = reach[:, level.node]
-            reach[:, level.left] = here & (low[:, level.column] <= level.cut)
-            reach[:, level.right] = here & (high[:, level.column] > level.cut)
+            here, last = reach[:, level.node], first + level.node.size
+            reach[:, level.left] = here & left[:, first:last]
+            reach[:, level.right] = here & right[:, first:last]
+            first = last
         return reach[:, self.node]
+
+    @cached_property
+    def _splits(self) -> tuple[IntArray, IntArray]:
+        """The columns and cuts of all levels, one after the other."""
+        none = np.empty(0, dtype=np.int64)
+        return (
+            np.concatenate([none, *(level.column for level in self.levels)]),
+            np.concatenate([none, *(level.cut for level in self.levels)]),
+        )
 
 
 def leaf_boxes(ensemble: TreeEnsemble, inputs: IntArray, cells: InputCells) -> LeafBoxes:

@@ -24,6 +24,7 @@ from dovetail.mip.highs import HighsEngine
 from dovetail.mip.loaded_highs import FEASIBILITY, LoadedHighs, cost_unit
 from dovetail.mip.program import Program
 from dovetail.mip.scip import ScipEngine
+from dovetail.mip.turns import FOR_BOUNDS, answers_in_turn
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
 from dovetail.run.gap import optimality_gap
@@ -58,18 +59,36 @@ class Confirmed:
     note: str = ""
 
 
-def confirmed(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed:
-    """Solve `mip`, in minimisation form; keep what stands."""
+def confirmed(mip: Mip, settings: EngineSettings, budget: Budget, *, in_turn: bool = False) -> Confirmed:
+    """Solve `mip`, in minimisation form; keep what stands. `in_turn`: ask several engines (`mip.turns`)."""
     if not np.any(mip.integer):
         return _continuous(mip, settings, budget)
     program = mip.as_checked()
-    session = HighsEngine().load(program, NO_WEIGHTS, seed=settings.seed, threads=settings.threads)
-    answer = session.solve(Quadratic.linear(program.cost, program.offset), budget=budget, gap=GAP)
+    answer = _best_in_turn(program, settings, budget) if in_turn else None
+    if answer is None:
+        session = HighsEngine().load(program, NO_WEIGHTS, seed=settings.seed, threads=settings.threads)
+        answer = session.solve(Quadratic.linear(program.cost, program.offset), budget=budget, gap=GAP)
     if answer.status is MipStatus.INFEASIBLE:
         return _infeasible(mip, settings, budget)
     if answer.status is MipStatus.UNBOUNDED:
         return Confirmed(unbounded=True)
     return stands(program, answer, settings, budget)
+
+
+def _best_in_turn(program: Mip, settings: EngineSettings, budget: Budget) -> MipAnswer | None:
+    """The first answer that decides, else the best point and the best bound; None where all engines fail."""
+    goal, best = Quadratic.linear(program.cost, program.offset), None
+    seed, threads = settings.seed, settings.threads
+    for answer in answers_in_turn(program, goal, budget, FOR_BOUNDS, seed=seed, threads=threads, gap=GAP):
+        if answer.status is not MipStatus.LIMIT:
+            return answer
+        before = answer if best is None else best
+        best = replace(min(before, answer, key=_value), bound=max(before.bound, answer.bound))
+    return best
+
+
+def _value(answer: MipAnswer) -> float:
+    return answer.value
 
 
 def _continuous(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed:

@@ -127,7 +127,7 @@ class TreeEnsemble:
         flat, begin = np.ravel(X), X.shape[1] * np.arange(len(X))[:, None]
         found = np.empty((len(X), self.trees), dtype=np.int64)
         for first in range(0, self.trees, some):
-            node = np.tile(self.roots[first : first + some], (len(X), 1))
+            node = self.roots[None, first : first + some]
             for _ in range(self.depth):
                 goes_left = flat[begin + self.feature[node]] <= self.threshold[node]
                 node = self._children[2 * node + goes_left]

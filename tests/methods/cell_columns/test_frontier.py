@@ -51,6 +51,16 @@ def test_a_closed_box_stands_for_all_that_use_no_less(component):
         assert np.flatnonzero(no_less).tolist() == [k]
 
 
+def test_known_points_are_points_of_the_component(component):
+    frontier, host = refined(component, 30), component.trees.host
+    assert len(frontier.points) > 1
+    for x, used in zip(frontier.points, frontier.used, strict=True):
+        said = component.trees.problem.predict(x)
+        assert np.allclose(said, x, rtol=0.0, atol=1e-6), "outputs are the predictor's"
+        assert np.all(host.A @ x >= host.row_lower - 2e-6) and np.all(host.A @ x <= host.row_upper + 2e-6)
+        assert np.allclose(component.terms @ x, used, rtol=0.0, atol=1e-6)
+
+
 def test_an_engine_that_fails_closes_nothing_and_ends_nothing(component, monkeypatch):
     def failing(self, *args):
         raise EngineError("HiGHS ended with kSolveError; no answer was taken from it.")

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import StackingRegressor, VotingRegressor
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -61,3 +64,27 @@ class TestKnown:
         model.fit(X.astype(np.float32), X[:, 0].astype(np.float32))
         assert known(model).arithmetic is FLOAT32
         assert known(LinearRegression().fit(X, X[:, 0])).arithmetic is FLOAT64
+
+
+def test_features_are_counted_where_the_first_step_passes_them_on():
+    """Then neither the pipeline nor what it is inside of says how many there are."""
+    y = X @ [1.0, 2.0, -1.0]
+
+    def passing(alpha):
+        return make_pipeline("passthrough", Ridge(alpha))
+
+    pairs = [("a", passing(1.0)), ("b", passing(2.0))]
+    models = [
+        TransformedTargetRegressor(passing(1.0), transformer=StandardScaler()).fit(X, y),
+        VotingRegressor(pairs).fit(X, y),
+        StackingRegressor(pairs, final_estimator=Ridge()).fit(X, y),
+        MultiOutputRegressor(passing(1.0)).fit(X, np.column_stack([y, X[:, 0]])),
+        make_pipeline("passthrough", VotingRegressor(pairs)).fit(X, y),
+    ]
+    for model in models:
+        assert not hasattr(model, "n_features_in_")
+        predictor = as_predictor(model)
+        assert predictor.describe(X).features == 3
+        assert evaluate(predictor.layers(), X) == pytest.approx(
+            model.predict(X).reshape(len(X), -1), abs=1e-9
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.bounds.box import UNIT
+from dovetail.bounds.box import PAD, UNIT
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.methods.cell_columns.component import TreeComponent
@@ -21,6 +21,9 @@ from dovetail.run.budget import Budget
 CLOSE = 1e-5
 """Relative to 1 + |use|: a point that uses no more than this beyond a box's least use stands for the box.
 No bound hangs on it, only what is cut further."""
+ROW = 10.0 * PAD
+"""What a point may miss a row by: each of its bounds was propagated with a room of `PAD`. No claim hangs on
+it, either: what is offered is looked for again in the point's cells."""
 
 
 class Frontier:
@@ -89,13 +92,27 @@ class Frontier:
         x[:, outputs] = np.where(price[outputs] > 0.0, lower[:, outputs], upper[:, outputs])
         cuts = cuts_of(trees, self.low[boxes], self.high[boxes], x, price)
         place, after = cuts.place.copy(), cuts.after.copy()
-        middle = widest(self.low[boxes], self.high[boxes])
-        for k in np.flatnonzero(place < 0):
+        right = np.flatnonzero(place < 0)
+        if right.size:
+            right = right[~self._met_corners(boxes[right], x[right], cuts.cells[right])]
+        for k in right:
             if not self._close(int(boxes[k]), cuts.cells[k], price, budget):
-                place[k], after[k] = middle[0][k], middle[1][k]
+                place[k : k + 1], after[k : k + 1] = widest(self.low[boxes[[k]]], self.high[boxes[[k]]])
         gone = self._stood_for(boxes[place < 0])
         cut = (place >= 0) & ~gone[boxes]
         self._cut(boxes[cut], place[cut], after[cut], gone)
+
+    def _met_corners(self, boxes: IntArray, x: FloatArray, cells: IntArray) -> BoolArray:
+        """(N,) which boxes are closed by points (N, columns) in these cells as they are: no LP is needed."""
+        host, use = self._component.trees.host, self.use[boxes]
+        rows, used = (host.A @ x.T).T, (self._component.terms @ x.T).T
+        fits = np.all((rows >= host.row_lower - ROW) & (rows <= host.row_upper + ROW), axis=1)
+        fits &= np.all(used <= use + CLOSE * (1.0 + np.abs(use)), axis=1)
+        for k in np.flatnonzero(fits):
+            self._know(self._component.trees.cells.moved_into(x[k], cells[k]), used[k])
+        self.closed[boxes[fits]] = True
+        self.ever_closed |= bool(np.any(fits))
+        return np.asarray(fits)
 
     def _close(self, k: int, cells: IntArray, price: FloatArray, budget: Budget) -> bool:
         """Whether a point in these cells uses next to no more than the box does, or there are no others."""
@@ -114,10 +131,14 @@ class Frontier:
         if point is None:
             return None
         used = np.asarray(self._component.terms @ point)
+        self._know(point, used)
+        return used
+
+    def _know(self, point: FloatArray, used: FloatArray) -> None:
+        """Keep a point, unless another uses no more of anything."""
         if not np.any(np.all(self.used <= used, axis=1)):
             self.points.append(point)
             self.used = np.concatenate([self.used, used[None]])
-        return used
 
     def met_at(self, x: FloatArray, prices: FloatArray, budget: Budget) -> None:
         """The cheapest point in the cells of another one."""

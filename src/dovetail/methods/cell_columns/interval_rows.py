@@ -52,7 +52,9 @@ class Propagation:
     def __init__(self, mip: Mip) -> None:
         self._mip, self._rows = mip, IntervalRows(mip.A)
         low, high = mip.sides_as_checked
-        self._sides = high[self._rows.kept], -low[self._rows.kept]
+        row = self._rows.row
+        self._sides = high[self._rows.kept][row], -low[self._rows.kept][row]
+        self._noise = 2.0 * UNIT * (np.bincount(row)[row] + 2) / np.abs(self._rows.a)
         self._order = np.argsort(self._rows.column, kind="stable")
         self._columns, self._begin = np.unique(self._rows.column[self._order], return_index=True)
 
@@ -74,11 +76,11 @@ class Propagation:
         endless = np.isinf(least)
         finite = np.where(endless, 0.0, least)
         total, size = rows.sums(finite)[:, rows.row], rows.sums(np.abs(finite))[:, rows.row]
-        others = rows.sums(endless.astype(np.int64))[:, rows.row] - endless
-        noise = 2.0 * UNIT * (np.bincount(rows.row)[rows.row] + 2) * size
-        says = (others == 0) & np.isfinite(side)[rows.row]
-        limit = np.where(says, side[rows.row] - (total - finite), 0.0) / a
-        room = PAD * np.maximum(1.0, np.abs(limit)) + noise / np.abs(a)
+        says = np.isfinite(side)
+        if np.any(endless):
+            says = says & (rows.sums(endless.astype(np.int64))[:, rows.row] == endless)
+        limit = np.where(says, side - (total - finite), 0.0) / a
+        room = PAD * np.maximum(1.0, np.abs(limit)) + self._noise * size
         above = np.where(says & (a > 0.0), limit + room, np.inf)[:, self._order]
         below = np.where(says & (a < 0.0), limit - room, -np.inf)[:, self._order]
         own = self._columns

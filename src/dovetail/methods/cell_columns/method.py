@@ -126,7 +126,7 @@ class _Run:
         """Of cost and coupling rows: what bounds are proved by, and what is looked for by."""
         self._rows_alone = replace(trees.host, cost=np.zeros(trees.host.n_columns), offset=0.0)
         self._bound = -np.inf
-        self._rounds, self._next_offer, self._wait = 0, 0, MIP_EVERY
+        self._rounds, self._next_offer, self._wait = 0, 1, MIP_EVERY  # most points come with closed boxes
         self._settled, self._clock, self._next_proof = False, Budget(), 0.0
 
     def run(self, context: SolveContext) -> MethodOutcome:
@@ -309,14 +309,14 @@ class _Run:
         self._next_offer = self._rounds + self._wait
 
     def _descend(self, budget: Budget) -> None:
-        """Points of components whose cheapest box is open: what is cheap there nobody knows yet."""
+        """Points of components without a closed box: what is cheap there nobody knows yet."""
         prices, known = self._looked_for, self._context.incumbent.x
         for component, frontier in zip(self._components, self.frontiers, strict=True):
             if budget.over:
                 return
             if known is not None:
                 frontier.met_at(known[component.columns], prices, budget)
-            if not frontier.closed[np.argmin(frontier.keys(prices))]:
+            if not frontier.ever_closed:
                 frontier.descend(prices, budget)
 
     def _prove(self, budget: Budget) -> None:

@@ -13,7 +13,6 @@ while no point is known; nothing is proved.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from dovetail.core.options import require_count
 from dovetail.methods.cell_descent.cell_program import HELD, CellPoint
 from dovetail.methods.cell_descent.descent import Descent
 from dovetail.mip import engine_for
+from dovetail.mip.turns import FOR_POINTS, answers_in_turn
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import Quadratic
@@ -36,10 +36,7 @@ MIP_SECONDS, MIP_SHARE = 1.0, 0.1
 """The longest that integers are chosen by a MIP in the cells of one point, and the part of the time left."""
 HOST_SHARE = 0.8
 """Of the time left, for the host's own MIP while no point is known: cells of integers that no MIP of a second
-can choose are no use (PySCIPOpt-ML's city manager, whose distances take HiGHS three and SCIP one)."""
-HOST_TURNS = (("highs", 0.1), ("scip", 0.7), ("highs", 1.0))
-"""Who is asked for it, and for which part of what is left of that: what is easy is so for HiGHS in the first
-moments, and what is not may be for SCIP, where it is installed."""
+can choose are no use (PySCIPOpt-ML's city manager)."""
 NONE = "some predictor is no tree ensemble that can be read, or has inputs without a bound"
 
 
@@ -157,7 +154,16 @@ class CellSearch:
 
     def _cheapest(self, context: SolveContext) -> FloatArray | None:
         """The relaxed host's best point, outputs free of cost."""
-        return self._cheapest_of(self.trees.host.relaxed(), context, context.budget)
+        host, nothing, (seed, threads) = (
+            self.trees.host.relaxed(),
+            np.empty(0, dtype=np.int64),
+            self._settings,
+        )
+        try:
+            session = engine_for("highs", host, nothing).load(host, nothing, seed=seed, threads=threads)
+            return session.solve(self._without_outputs(host), budget=context.budget).x
+        except EngineError:
+            return None
 
     def _cheapest_whole(self, context: SolveContext) -> FloatArray | None:
         """The same with integers whole; asked again only with twice the time, since it failed with less."""
@@ -165,25 +171,16 @@ class CellSearch:
         if seconds < 2.0 * self._host_seconds:
             return None
         self._host_seconds = seconds
-        budget, x = context.budget.part(seconds), None
-        for name, share in HOST_TURNS:
-            if x is None and not budget.over and (name != "scip" or find_spec("pyscipopt") is not None):
-                with context.stopwatch.measure("engine"):
-                    x = self._cheapest_of(self.trees.host, context, budget.part(share * budget.left), name)
-        return x
+        host, (seed, threads) = self.trees.host, self._settings
+        goal, budget = self._without_outputs(host), context.budget.part(seconds)
+        with context.stopwatch.measure("engine"):
+            answers = answers_in_turn(host, goal, budget, FOR_POINTS, seed=seed, threads=threads)
+            return next((answer.x for answer in answers if answer.x is not None), None)
 
-    def _cheapest_of(
-        self, host: Mip, context: SolveContext, budget: Budget, name: str = "highs"
-    ) -> FloatArray | None:
+    def _without_outputs(self, host: Mip) -> Quadratic:
         cost = host.cost.copy()
-        cost[context.problem.outputs] = 0.0
-        nothing = np.empty(0, dtype=np.int64)
-        seed, threads = self._settings
-        try:
-            session = engine_for(name, host, nothing).load(host, nothing, seed=seed, threads=threads)
-            return session.solve(Quadratic.linear(cost), budget=budget).x
-        except EngineError:
-            return None
+        cost[self.trees.problem.outputs] = 0.0
+        return Quadratic.linear(cost)
 
     def offer(self, at: CellPoint, context: SolveContext) -> None:
         """What may beat the incumbent; integers that the LP left fractional are chosen in the cells."""

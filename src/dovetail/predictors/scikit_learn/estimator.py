@@ -116,14 +116,25 @@ def has_binary_probability(estimator: Any) -> bool:
 
 
 def features_of(estimator: Any) -> int:
-    """How many features it was trained on; one that does not look at them says nothing, but its heirs do."""
+    """How many features it was trained on."""
+    found = _features(estimator)
+    if found is None:
+        raise PredictorError(
+            f"{type(estimator).__name__} does not say how many features it takes; {way_out(estimator)}"
+        )
+    return found
+
+
+def _features(estimator: Any) -> int | None:
+    """The same, or None; one that does not look at them says nothing, but its heirs, or its members, do."""
     for part in [estimator, *steps_of(estimator)]:
         found = getattr(part, "n_features_in_", None)
         if found is not None:
             return int(found)
-    raise PredictorError(
-        f"{type(estimator).__name__} does not say how many features it takes; {way_out(estimator)}"
-    )
+        members = [*getattr(part, "estimators_", ())] or [getattr(part, "regressor_", None)]
+        if members[0] is not None and (inner := _features(members[0])) is not None:
+            return inner
+    return None
 
 
 def way_out(estimator: Any) -> str:

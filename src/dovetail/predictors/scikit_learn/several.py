@@ -36,7 +36,7 @@ class Write(Protocol):
 
 def one_for_each_output(estimator: Any, write: Write) -> Iterator[nn.Module]:
     """MultiOutputRegressor and MultiOutputClassifier: all read the same features."""
-    every = np.arange(estimator.n_features_in_)
+    every = np.arange(features_of(estimator))
     yield from joined([(every, [*write(one)]) for one in estimator.estimators_], every.size)
 
 
@@ -85,7 +85,7 @@ def bagged(estimator: Any, write: Write) -> Iterator[nn.Module]:
     branches = [
         (places, [*write(one, both_classes=True)]) for one, places in zip(members, chosen, strict=True)
     ]
-    yield from joined(branches, estimator.n_features_in_)
+    yield from joined(branches, features_of(estimator))
     yield from _mean(estimator, len(members), None)
 
 
