@@ -20,7 +20,7 @@ from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying.certify import certify
 from dovetail.run.incumbent import Incumbent
 
-from .proof_cases import Case
+from .proof_case import Case
 from .proof_points import ACCEPTED, EXACT, Point, good_points
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
