@@ -18,6 +18,9 @@ import numpy as np
 import dovetail as dt
 from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying.certify import certify
+from dovetail.methods.certified_prices import method as certified_prices
+from dovetail.methods.input_branching import method as input_branching
+from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.run.incumbent import Incumbent
 
 from .proof_case import Case
@@ -92,6 +95,19 @@ def _listening(heard: Heard, *, deaf: bool) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def every_round() -> Iterator[None]:
+    """Every round of branch and bound is a line of the trace, and rounds are as small as they can be.
+
+    Otherwise there is one in half a second, so that of most small problems nothing is seen but the end.
+    """
+    with ExitStack() as stack:
+        for module in (input_branching, relu_branching, certified_prices):
+            stack.enter_context(patch.object(module, "REPORT", 0.0))
+        stack.enter_context(patch.object(input_branching, "BATCH", input_branching.FEW))
+        yield
+
+
 def listen(
     problem: dt.Problem,
     method: object,
@@ -126,6 +142,7 @@ def judge(
     room: float = EXACT,
     time_limit: float = 5.0,
     deaf_only: bool = False,
+    from_best: bool = True,
     certifying: float = 0.0,
 ) -> Count:
     """Solve a case in the ways there are, and count what is said and what of it is wrong.
@@ -137,7 +154,7 @@ def judge(
     points = good_points(case, 1, room)
     ways: list[tuple[str, Point | None, bool]] = [] if deaf_only else [("freely", None, False)]
     far = _far(points)
-    if points and not deaf_only:
+    if points and from_best and not deaf_only:
         ways.append(("from the best", points[0], False))
     if far is not None:
         ways.append(("deaf", far, True))
@@ -242,4 +259,4 @@ def faults(heard: Heard, points: list[Point], sign: float, *, deaf: bool = False
     return said
 
 
-__all__ = ["ACCEPTED", "EXACT", "Count", "Heard", "faults", "judge", "listen"]
+__all__ = ["ACCEPTED", "EXACT", "Count", "Heard", "every_round", "faults", "judge", "listen"]

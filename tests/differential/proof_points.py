@@ -19,7 +19,7 @@ EXACT, ACCEPTED = 1e-9, 0.95e-6
 MOST_WHOLE = 3000
 ROUNDS, PARENTS, CHILDREN = 28, 6, 10
 PARTS = 16
-"""A way between two points is cut into so many at a time: a network takes as long for a few rows as for all."""
+"""A way between two points is cut into so many at a time: networks take as long for one row as for these."""
 CUTS, CUTS_TO_EQUALITY = 3, 13
 """Of a way out of the rows, down to a part in 4,000, as the next steps are smaller by themselves; and of one
 through an equality, down to rounding."""
