@@ -35,9 +35,9 @@ PROOFS = {
     "boxes": (InputBranching(), EXACT),
 }
 """What is asked, and by how much the points that it is held against may miss rows: a proof phase has to hold
-for everything that the check accepts; engines, which `auto` asks as well, hold for exact rows. `auto` is asked
-freely and from a poor point that it must keep, the others in the second way only; most lines of traces are
-those of `boxes`, a line for each round."""
+for everything that the check accepts; engines, which `auto` asks as well, hold for exact rows. `auto` is
+asked freely, and from a poor point that it must keep; the others in the second way only. Most lines of
+traces are those of `boxes`: each round is one."""
 
 
 PATIENCE = 300.0
@@ -113,7 +113,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first instance")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--seconds", type=float, default=2.0, help="time limit of one solve")
-    parser.add_argument("--certifying", type=float, default=2.0, help="seconds for a certificate, each (auto)")
+    parser.add_argument("--certifying", type=float, default=2.0, help="seconds for a certificate, each")
     parser.add_argument("--method", choices=sorted(PROOFS), default="auto")
     parser.add_argument("--within", type=float, default=float("inf"), help="seconds in all")
     parser.add_argument("--out", type=Path, help="file of lines, to be gone on with")
