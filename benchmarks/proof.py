@@ -168,7 +168,7 @@ def run(
     lines: Path | None = None,
     within: float = float("inf"),
 ) -> Table:
-    """All cases, or those whose names begin with one of the `chosen` words; what has no answers is left out."""
+    """All cases, or those whose names begin with a word of `chosen`; what has no answers is left out."""
     picked = [case for case in cases(data) if not chosen or case.name.startswith(tuple(chosen))]
     asked = [Asked(case, "big-m", SEEDS[0], LIMIT) for case in picked]  # the longest ones first
     asked += [Asked(case, "auto", seed, LIMIT) for case in picked for seed in SEEDS]
