@@ -24,7 +24,7 @@ import dovetail as dt
 from benchmarks.parallel import ended
 from dovetail.methods.input_branching.method import InputBranching
 
-CHUNK = 20
+CHUNK = 40
 """Instances per task: half a minute, so that the counts move, workers end together, and libraries are not
 imported for longer than they are used."""
 
