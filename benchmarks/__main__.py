@@ -71,7 +71,14 @@ def main() -> None:
         "integers": lambda: integers.run(options.jobs),
         "equal_time": lambda: equal_time.run(options.data, options.results, options.jobs),
         "other_networks": lambda: other_networks.run(options.jobs),
-        "proof": lambda: proof.run(options.data, options.jobs, options.cases, options.lines, options.within),
+        "proof": lambda: proof.run(
+            options.data,
+            options.jobs,
+            options.cases,
+            options.lines,
+            options.within,
+            options.out and options.out / "proof.md",
+        ),
         "proof_device": lambda: proof_device.run(
             options.data, options.device, set(options.networks), options.out
         ),

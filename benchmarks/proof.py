@@ -30,6 +30,8 @@ LIMIT = 60.0
 PATIENCE = 5.0 * LIMIT
 """Seconds after which a run counts as lost: training and the engine's last moments come on top."""
 SEEDS = (0, 1, 2)
+EARLIER = " *"
+"""Behind the names of cases that were not measured again."""
 FILES = (
     "function_3x16", "diet_2x16", "tree_8x32", "wine_2x16", "wine_2x32", "wine_3x16", "water_2x16_n100",
     "water_2x16_n400",
@@ -167,8 +169,12 @@ def run(
     chosen: Sequence[str] = (),
     lines: Path | None = None,
     within: float = float("inf"),
+    earlier: Path | None = None,
 ) -> Table:
-    """All cases, or those whose names begin with a word of `chosen`; what has no answers is left out."""
+    """All cases, or those whose names begin with a word of `chosen`; what has no answers is left out.
+
+    Rows of an `earlier` table that are not measured now stay, with a mark.
+    """
     picked = [case for case in cases(data) if not chosen or case.name.startswith(tuple(chosen))]
     asked = [
         Asked(case, method, seed, LIMIT)
@@ -198,7 +204,20 @@ def run(
         scip = [known[one.key].answer for one in here if one.method == "big-m"]
         if mine and scip:
             table.rows.append([case.name, *_cells(mine, scip[0])])
+    if kept_rows := _rows_of(earlier, {row[0] for row in table.rows}):
+        table.rows = sorted([*table.rows, *kept_rows])
+        table.reading += f" Rows with {EARLIER.strip()} are of an earlier version, on 16 x86_64 cores."
     return table
+
+
+def _rows_of(earlier: Path | None, measured_now: set[str]) -> list[Sequence[str]]:
+    """Rows of a table that was written before, but for those that are measured now."""
+    if earlier is None or not earlier.exists():
+        return []
+    found = (line for line in earlier.read_text(encoding="utf-8").splitlines() if line.startswith("| "))
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in found]
+    rows = [[row[0].removesuffix(EARLIER), *row[1:]] for row in rows[2:]]
+    return [[row[0] + EARLIER, *row[1:]] for row in rows if row[0] not in measured_now]
 
 
 def _reading(machines: Sequence[str]) -> str:
