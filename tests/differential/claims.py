@@ -44,9 +44,9 @@ class Heard:
     """By whom."""
     lines: list[tuple[float, float]] = field(default_factory=list)
     """(bound, incumbent) of every line of the trace."""
+    result: dt.Result | None = None
     line_sources: list[str] = field(default_factory=list)
     """Who had raised the bound of each line."""
-    result: dt.Result | None = None
 
 
 @dataclass
