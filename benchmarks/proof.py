@@ -227,7 +227,7 @@ def _reading(machines: Sequence[str]) -> str:
         "the largest). 'times faster' is SCIP's time over auto's where auto proves in every run; at least "
         "that where SCIP met its limit. Where SCIP's big-M is feasible without a gap, no proof was taken "
         'from it (docs/method.md, "Its word"), though it may have ended before the limit. Water\'s gap is '
-        f"relative to the samples that stay undrinkable. Measured on {where}."
+        f"relative to the samples that stay undrinkable. Measured on {where}, other work on the other cores."
     )
 
 
