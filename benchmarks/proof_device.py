@@ -36,11 +36,13 @@ class Case:
     file: str = ""
     """A reference file; none: trained here."""
     decay: float = DECAYS[0]
+    single: bool = False
+    """Trained networks are deployed in float64, or in float32: the bound has to allow for its rounding."""
 
     @property
     def instance(self) -> str:
         """Where it is from."""
-        return self.file or f"trained, decay {self.decay:g}"
+        return self.file or f"trained, decay {self.decay:g}, float{32 if self.single else 64}"
 
     def problem(self, data: Path | None) -> dt.Problem:
         """Built, the network trained."""
@@ -53,6 +55,7 @@ class Case:
         network = networks.build(self.network, X.shape[1])
         recipe = networks.Recipe(decay=self.decay)
         training = train_classifier(network, X, labels, seed=SEED, recipe=recipe)
+        network = network if self.single else network.double()
         return water.Judge(network, training, X, labels, SEED).water(self.n).problem
 
 
@@ -60,6 +63,7 @@ CASES = (
     Case("4x32", 400, 60.0, "water_4x32_n400"),
     Case("6x64", 400, 120.0, decay=DECAYS[1]),
     Case("6x64", 400, 120.0),
+    Case("6x64", 400, 120.0, decay=DECAYS[1], single=True),
     Case("6x128", 100, 60.0, "water_6x128_n100"),
     Case("6x128", 400, 120.0, decay=DECAYS[1]),
 )
