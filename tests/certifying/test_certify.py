@@ -14,6 +14,7 @@ from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying import certify as certifying
 from dovetail.certifying.certify import certify
 from tests.certificates.reference import graphs_of, least_value, network, problem_of
+from tests.differential.proof_cases import make
 
 
 def verified(problem, certificate):
@@ -120,6 +121,13 @@ def test_integers_classes_and_smooth_functions():
     certificate = certify(problem, low - 0.02, "boxes", 20.0)
     assert certificate.bound == pytest.approx(low - 0.02, abs=1e-6)
     assert verified(problem, certificate).holds
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_column_without_bounds_is_not_halved():
+    case = make(185)
+    certificate = certify(case.problem, -50.0, "boxes", 5.0)
+    assert verified(case.problem, certificate).holds
 
 
 def test_splits_of_trees_have_the_word_of_engines():

@@ -18,9 +18,12 @@ import numpy as np
 import dovetail as dt
 from dovetail.certificates.proof import CertificateKind
 from dovetail.certifying.certify import certify
+from dovetail.methods.certified_prices import method as certified_prices
+from dovetail.methods.input_branching import method as input_branching
+from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.run.incumbent import Incumbent
 
-from .proof_cases import Case
+from .proof_case import Case
 from .proof_points import ACCEPTED, EXACT, Point, good_points
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
@@ -42,6 +45,8 @@ class Heard:
     lines: list[tuple[float, float]] = field(default_factory=list)
     """(bound, incumbent) of every line of the trace."""
     result: dt.Result | None = None
+    line_sources: list[str] = field(default_factory=list)
+    """Who had raised the bound of each line."""
 
 
 @dataclass
@@ -92,6 +97,19 @@ def _listening(heard: Heard, *, deaf: bool) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def every_round() -> Iterator[None]:
+    """Every round of branch and bound is a line of the trace, and rounds are as small as they can be.
+
+    Otherwise there is one in half a second, so that of most small problems nothing is seen but the end.
+    """
+    with ExitStack() as stack:
+        for module in (input_branching, relu_branching, certified_prices):
+            stack.enter_context(patch.object(module, "REPORT", 0.0))
+        stack.enter_context(patch.object(input_branching, "BATCH", input_branching.FEW))
+        yield
+
+
 def listen(
     problem: dt.Problem,
     method: object,
@@ -106,6 +124,7 @@ def listen(
     def line(event: dt.Event) -> None:
         bound = -np.inf if event.bound is None else sign * event.bound
         heard.lines.append((bound, sign * event.row.incumbent))
+        heard.line_sources.append(heard.sources[int(np.argmax(heard.bounds))] if heard.bounds else "")
 
     with _listening(heard, deaf=deaf):
         heard.result = dt.solve(
@@ -126,6 +145,7 @@ def judge(
     room: float = EXACT,
     time_limit: float = 5.0,
     deaf_only: bool = False,
+    from_best: bool = True,
     certifying: float = 0.0,
 ) -> Count:
     """Solve a case in the ways there are, and count what is said and what of it is wrong.
@@ -137,7 +157,7 @@ def judge(
     points = good_points(case, 1, room)
     ways: list[tuple[str, Point | None, bool]] = [] if deaf_only else [("freely", None, False)]
     far = _far(points)
-    if points and not deaf_only:
+    if points and from_best and not deaf_only:
         ways.append(("from the best", points[0], False))
     if far is not None:
         ways.append(("deaf", far, True))
@@ -146,21 +166,22 @@ def judge(
         assert heard.result is not None
         points = _with_result(case, points, heard.result, room)
         count.solves += 1
-        count.lines += len(heard.lines)
+        count.lines += len(heard.lines) - sum(room != EXACT and s in EXACT_ROWS for s in heard.line_sources)
         count.claims += len(heard.bounds)
         count.proved += heard.result.status == "optimal"
         count.beyond_host += max(heard.bounds, default=-np.inf) > (heard.bounds or [np.inf])[0] + 1e-6
         said = faults(heard, points, case.problem.mip.sign, deaf=deaf) if room == EXACT else []
         said += _beyond_tolerance(heard, points if room != EXACT else [])
         if certifying and way == ways[0][0]:
-            said += _certificate_faults(case, heard, points, certifying, count)
+            accepted = points if room != EXACT else [*good_points(case, 2, ACCEPTED)[:1], *points[:1]]
+            said += _certificate_faults(case, heard, accepted, certifying, count)
         name = f"case {case.seed} ({case.domain}, {', '.join(case.kinds)}) {way}"
         count.wrong += [f"{name}: {what}" for what in said]
     return count
 
 
 def _certificate_faults(
-    case: Case, heard: Heard, points: list[Point], seconds: float, count: Count
+    case: Case, heard: Heard, accepted: list[Point], seconds: float, count: Count
 ) -> list[str]:
     """A certificate must hold, and leave every point possible that the check accepts."""
     result, mip = heard.result, case.problem.mip
@@ -174,7 +195,6 @@ def _certificate_faults(
     found = dt.check(case.problem, result.x, certificate=made).verification
     count.certified += 1
     said = [] if found.holds else [f"its certificate does not hold: {found}"]
-    accepted = [*good_points(case, 2, ACCEPTED)[:1], *points[:1]]
     best = min((point.worth for point in accepted), default=np.inf)
     if found.bound is not None and mip.sign * found.bound > best + ABSOLUTE * (1.0 + abs(best)):
         said.append(f"the checker proves {mip.sign * found.bound}, but {best} is accepted")
@@ -187,9 +207,12 @@ def _beyond_tolerance(heard: Heard, points: list[Point]) -> list[str]:
         return []
     best = points[0].worth
     most = best + RELATIVE * abs(best) + ABSOLUTE
+    raised = [*zip(heard.bounds, heard.sources, strict=True)]
+    shown = [(bound, who) for (bound, _), who in zip(heard.lines, heard.line_sources, strict=True)]
     return [
-        f"{source} raises a bound of {bound}, but {best} is accepted"
-        for bound, source in zip(heard.bounds, heard.sources, strict=True)
+        f"{source} {does} a bound of {bound}, but {best} is accepted"
+        for does, claims in (("raises", raised), ("has in the trace", shown))
+        for bound, source in claims
         if source not in EXACT_ROWS and not bound <= most
     ]
 
@@ -242,4 +265,4 @@ def faults(heard: Heard, points: list[Point], sign: float, *, deaf: bool = False
     return said
 
 
-__all__ = ["ACCEPTED", "EXACT", "Count", "Heard", "faults", "judge", "listen"]
+__all__ = ["ACCEPTED", "EXACT", "Count", "Heard", "every_round", "faults", "judge", "listen"]

@@ -23,6 +23,10 @@ PHASES: tuple[Method, ...] = (
 )
 
 
+FIRST_SHARE = 0.5
+"""Of the time, for the first phase: it takes problems of all kinds, the others few of them."""
+
+
 @dataclass(frozen=True)
 class ProofPhases:
     """All of them, or some."""
@@ -35,6 +39,7 @@ class ProofPhases:
         """Each has a share of the time, whether or not another one has closed the gap."""
         notes = []
         for left, phase in zip(range(len(self.phases), 0, -1), self.phases, strict=True):
-            outcome = phase.solve(context.part(1.0 / left))
+            share = FIRST_SHARE if left == len(self.phases) > 1 else 1.0 / left
+            outcome = phase.solve(context.part(share))
             notes.append(f"{phase.name}: {outcome.message}")
         return MethodOutcome(context.over or StopReason.STALLED, len(context.monitor.trace), "; ".join(notes))

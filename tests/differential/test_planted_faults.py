@@ -17,7 +17,8 @@ from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.input_branching.pool import Pool
 from tests.differential.claims import ACCEPTED, Count, judge
-from tests.differential.proof_cases import Case, Tied, make, state
+from tests.differential.proof_case import Case, Tied, state
+from tests.differential.proof_cases import make
 
 CASES = (2, 3, 17, 41)
 """A simplex, a ball, a sigmoid and a ReLU network on boxes: input branching closes them in a second."""

@@ -139,7 +139,7 @@ class _Growth:
         wide &= v.split_worthy
         score = (np.abs(found.slopes) + GAP_WEIGHT * np.abs(found.apart)) * np.where(wide, width, 0.0)
         score = np.nan_to_num(score)
-        relative = np.where(wide, width / np.where(root > 0.0, root, 1.0), 0.0)
+        relative = np.where(wide, width, 0.0) / np.where(root > 0.0, root, 1.0)
         return np.where(wide, score + 1e-9 * relative * (1.0 + score.max(axis=1, keepdims=True)), 0.0)
 
     def _close(self, batch: OpenBoxes, leaves: Leaves, value: FloatArray, which: IntArray) -> None:

@@ -56,6 +56,15 @@ def test_smooth_networks_have_bounds_too():
     assert -12.0 < context.incumbent.bound <= -context.incumbent.objective + 1e-9, outcome.message
 
 
+@pytest.mark.parametrize("much", [1e-7, 0.01])
+def test_what_rounding_leaves_open_is_said(much, monkeypatch):
+    monkeypatch.setattr(method, "ROUNDING", much)
+    context = context_of(small_water(0, 2, torch.float32), 2.0)
+    slack = max(group.slack.max() for group in CoupledProblem.of(context.problem).groups)
+    assert 1e-7 < slack < 1e-2
+    assert ("own rounding" in CertifiedPrices(batch=64).solve(context).message) == (slack > much)
+
+
 @pytest.mark.parametrize("seed", range(3 if FULL else 2))
 def test_any_prices_prove_something_true(seed):
     problem = small_water(seed, n=3)

@@ -47,6 +47,8 @@ MOST_COMPONENTS = 3000
 """No proof of more of them ends in minutes."""
 BEGINNING_SECONDS, BEGINNING_SHARE = 3e-4, 0.3
 """What it takes to begin with one component (water), and the most of the time left that all may take."""
+ROUNDING = 0.01
+"""Of a logit: where the deployed network may be off by more, the outcome says so: no time closes that gap."""
 LOOK, REPORT = 0.25, 1.0
 """Seconds from one look at the bound to the next, and from one row of the trace to the next."""
 
@@ -101,10 +103,17 @@ class CertifiedPrices:
             ended = context.over or certification.once()
         best = context.problem.mip.sign * certification.best
         passes = several(certification.passes, "pass", "passes")
-        found = f"{passes}, {several(certification.nodes, 'node')}, bound {best:.6g}"
+        found = f"{passes}, {several(certification.nodes, 'node')}, bound {best:.6g}{_rounding(coupled)}"
         return MethodOutcome(
             context.over or StopReason.STALLED, certification.passes, f"certified prices: {found} ({ended})"
         )
+
+
+def _rounding(coupled: CoupledProblem) -> str:
+    """What the rounding of deployed classifiers costs, where that is much."""
+    of_classes = [group.slack for group in coupled.groups if group.block.classifies]
+    most = max((float(slack.max(initial=0.0)) for slack in of_classes), default=0.0)
+    return "" if most <= ROUNDING else f", {most:.2g} of a logit left to the network's own rounding"
 
 
 class _Certification:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dovetail.analysis.boxes import input_box
 from dovetail.analysis.joint_network import JointNetwork, joint_network
+from dovetail.analysis.reached_box import reached_box
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
@@ -44,7 +45,7 @@ def input_plan(context: SolveContext) -> Plan | str:
         return _too_large(problem.mip, problem.mip.n_rows)  # before anything is made of its networks
     mip = problem.mip.minimised().loosened()
     loose = problem.derived(mip, problem.blocks)
-    box = input_box(loose, context.budget, seed=context.seed, threads=context.threads)
+    box = reached_box(loose, input_box(loose, context.budget, seed=context.seed, threads=context.threads))
     try:
         network = joint_network(loose, box.lower, box.upper)
         return _planned(mip, network, box.lower.copy(), box.upper.copy())
