@@ -7,7 +7,7 @@ autograd: three times faster for small ones); all others by their owners' float6
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,8 @@ from torch import Tensor
 from dovetail.core.block import Block
 from dovetail.core.layers import Activation, Dense
 from dovetail.methods.template_pricing.move_program import MoveProgram, NetworkReading
+from dovetail.methods.template_pricing.optional_kernel import OptionalKernel
+from dovetail.methods.template_pricing.padded_network import PaddedNetwork, padded_network
 from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values, ends_in_probability
 
@@ -46,6 +48,20 @@ class TemplateNetworks:
     def gains_by_rough(self) -> bool:
         """Whether products of fewer digits make it faster: on GPUs, for wide layers."""
         return self._on_gpu and all(reading.wide for reading in self._readings)
+
+    @property
+    def kernels(self) -> list[OptionalKernel[tuple[Tensor, Tensor]]]:
+        """Of networks that have one: what they take, and whether they were used."""
+        return [reading.kernel for reading in self._readings if reading.kernel is not None]
+
+    @property
+    def only(self) -> tuple[PaddedNetwork, Tensor] | None:
+        """The one small network that reads moves as they are, and what it reads of blocks at rest."""
+        return self._readings[0].as_it_is if self._alone else None
+
+    def count(self, rows: int) -> None:
+        """Rows that somebody else has put through `only`."""
+        self._readings[0].count(rows)
 
     def values(self, which: Tensor, moves: Tensor) -> Tensor:
         """(n, q) of blocks `which` at their moves."""
@@ -78,12 +94,23 @@ class TemplateNetworks:
 
 class _Reading:
     def __init__(self, block: Block, reading: NetworkReading, device: str, dtype: torch.dtype) -> None:
-        self._block, self._count = block, counter(block.predictor)
+        self._block, self.count = block, counter(block.predictor)
         self._at_rest = torch.as_tensor(reading.at_rest, dtype=dtype, device=device)
         by_moves = torch.as_tensor(reading.by_moves, dtype=dtype, device=device)
         self._by_moves = None if _is_eye(by_moves) else by_moves
         self._layers = _dense_layers(block, device, dtype)
         self._forward: Forward | None = None if self._layers else block.predictor.snapshot(device)
+        self._padded = padded_network(self._layers) if self._layers and dtype == torch.float32 else None
+        self.kernel: OptionalKernel[tuple[Tensor, Tensor]] | None = None
+        if self._padded is not None and torch.device(device).type == "cuda":
+            self.kernel = OptionalKernel("networks", partial(_kernel, self._padded))
+
+    @property
+    def as_it_is(self) -> tuple[PaddedNetwork, Tensor] | None:
+        """See `TemplateNetworks.only`."""
+        if self._padded is None or self._by_moves is not None:
+            return None
+        return self._padded, self._at_rest
 
     @property
     def wide(self) -> bool:
@@ -99,13 +126,25 @@ class _Reading:
         """Values of one network, and its pull."""
         moved = moves if self._by_moves is None else moves @ self._by_moves.T
         u = rest + moved
-        values, pull = self._by_hand(u, rough) if self._layers else self._by_autograd(u, gradients)
+        found = self._in_one_kernel(u, gradients) if self.kernel is not None and not rough else None
+        if found is None:
+            found = self._by_hand(u, rough) if self._layers else self._by_autograd(u, gradients)
+        values, pull = found
 
         def pulled(weights: Tensor) -> Tensor:
             gradient = pull(weights)
             return gradient if self._by_moves is None else gradient @ self._by_moves
 
         return values, pulled
+
+    def _in_one_kernel(self, u: Tensor, gradients: bool) -> tuple[Tensor, Pull] | None:
+        assert self.kernel is not None
+        found = self.kernel(u, gradients=gradients)
+        if found is None:
+            return None
+        self.count(len(u))
+        values, slopes = found
+        return values[:, None], lambda weights: slopes * weights
 
     @cached_property
     def _rough_layers(self) -> list[tuple[Tensor, Tensor, bool]]:
@@ -116,7 +155,7 @@ class _Reading:
 
     def _by_hand(self, u: Tensor, rough: bool) -> tuple[Tensor, Pull]:
         assert self._layers is not None
-        self._count(len(u))
+        self.count(len(u))
         layers = self._rough_layers if rough else self._layers
         masks: list[Tensor] = []
         x = u.to(layers[0][0].dtype)
@@ -152,6 +191,15 @@ class _Reading:
             return torch.zeros_like(u) if gradient is None else gradient.to(dtype)
 
         return values.detach().to(dtype), pull
+
+
+def _kernel(network: PaddedNetwork) -> Callable[..., tuple[Tensor, Tensor]] | None:
+    """Values and gradients in one kernel; None for layers that it has no room for. It needs Triton."""
+    from dovetail.methods.template_pricing import triton_network
+
+    if network.side > triton_network.MOST_SIDE or network.entry > triton_network.MOST_ENTRY:
+        return None
+    return triton_network.KernelNetwork(network).linearised
 
 
 def _dense_layers(block: Block, device: str, dtype: torch.dtype) -> list[tuple[Tensor, Tensor, bool]] | None:
