@@ -136,3 +136,29 @@ def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) ->
             meant = did_you_mean(name, index) or "."
             raise ModelError(f"{what}: there is no column called {str(name)!r}{meant}") from None
     return resolved
+
+
+def columns_of_one(columns: list[FloatArray]) -> FloatArray | None:
+    """The array whose columns these are, all of them in their order; None where there is no such array."""
+    first, width = columns[0], len(columns)
+    if first.ndim != 1 or len(first) < 2 or first.strides[0] != width * first.itemsize:
+        return None
+    begin = first.__array_interface__["data"][0]
+    for k, column in enumerate(columns):
+        apart = column.__array_interface__["data"][0] - begin
+        if column.strides != first.strides or column.shape != first.shape or apart != k * first.itemsize:
+            return None
+    return np.lib.stride_tricks.as_strided(first, (len(first), width), (first.strides[0], first.itemsize))
+
+
+def all_finite(numbers: FloatArray) -> bool:
+    """Whether all of them are; a sum tells nearly always, and takes no memory.
+
+    >>> import numpy as np
+    >>> from dovetail.core.arrays import all_finite
+    >>> all_finite(np.array([1e308, 1e308])), all_finite(np.array([1.0, np.nan]))
+    (True, False)
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = numbers.sum()
+    return bool(np.isfinite(total) or np.all(np.isfinite(numbers)))

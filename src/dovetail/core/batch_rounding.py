@@ -32,6 +32,9 @@ MOST_NEAR = 256
 every row is compared with its float64 copy besides."""
 DOUBLE = 2.0**-49
 """Eight roundings of float64, relative: what is allowed a predictor that computes in it, without a look."""
+MANY = 4096
+"""Rows beyond which only so many (`MOST_NEAR`) are evaluated one by one: the first few thousand, which are
+what there is time for, would show no more."""
 SECONDS = 0.25
 """The longest that rows are evaluated one by one; what was seen of these then stands for the others."""
 
@@ -63,15 +66,23 @@ def double_copy(predictor: Predictor, description: Description) -> Copy | None:
     return evaluate
 
 
-def alone(block: Block, inputs: FloatArray, which: BoolArray) -> FloatArray:
-    """(n, q) what the predictor says of each of these rows by itself; NaN where nobody asked, or in time."""
-    values = np.full(block.outputs.shape, np.nan)
+def alone(block: Block, inputs: FloatArray, which: BoolArray, values: FloatArray) -> FloatArray:
+    """(n, q) what the predictor says of each of these rows by itself; NaN where nobody asked, or in time.
+
+    Of many rows some are asked, those of classes first that its `values` in a batch decide least.
+    """
+    answers, rows = np.full(block.outputs.shape, np.nan), np.flatnonzero(which)
+    if len(rows) > MANY:
+        if block.classifies:
+            rows = rows[np.argpartition(block.lead(values)[rows], MOST_NEAR)[:MOST_NEAR]]
+        else:
+            rows = rows[_looked_at(len(rows))]
     end = perf_counter() + SECONDS
-    for i in np.flatnonzero(which):
-        values[i] = block.predictor.predict(inputs[i : i + 1])[0]
+    for i in rows:
+        answers[i] = block.predictor.predict(inputs[i : i + 1].copy())[0]
         if perf_counter() > end:
             break
-    return values
+    return answers
 
 
 def batch_rounding(

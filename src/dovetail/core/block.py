@@ -10,7 +10,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.pieces import pieces
-from dovetail.core.predictor import Predictor
+from dovetail.core.predictor import OnDevice, Predictor
 from dovetail.core.training_range import TrainingRange
 
 
@@ -57,14 +57,20 @@ class Block:
         return int(self.inputs.shape[0])
 
     def read(self, x: FloatArray) -> FloatArray:
-        """(n, d) its inputs at a point, as an array of its own: a predictor may write into what it is given.
+        """(n, d) its inputs at a point, for its predictor, which may write into what it is given: an array of
+        its own, unless it is known to leave that alone."""
+        view = self.view(x)
+        return view.copy() if self._one_piece and not isinstance(self.predictor, OnDevice) else view
+
+    def view(self, x: FloatArray) -> FloatArray:
+        """(n, d) its inputs at a point, to be looked at.
 
         Families of a template are one piece of the point, and need not be picked one by one.
         """
         if not self._one_piece:
             return np.asarray(x[self.inputs])
         first = int(self.inputs.flat[0])
-        return x[first : first + self.inputs.size].reshape(self.inputs.shape).copy()
+        return x[first : first + self.inputs.size].reshape(self.inputs.shape)
 
     @cached_property
     def _one_piece(self) -> bool:

@@ -21,7 +21,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray, NameOf, vector
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray, NameOf, all_finite, vector
 from dovetail.core.batch_rounding import Copy, alone, batch_rounding, double_copy, nearby, rows_nearby
 from dovetail.core.block import Block
 from dovetail.core.errors import ModelError
@@ -31,7 +31,7 @@ from dovetail.core.problem import Problem
 
 FEW = 4096
 """Rows that are put together for one call of a float64 copy; to copy more of them would take longer."""
-SLOW = 0.01
+SLOW = 0.003
 """Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick
 ones a second question costs nothing, and finds those that answer differently from call to call at once (the
 last check of a solve does in any case)."""
@@ -142,9 +142,9 @@ class Checker:
         if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
             answers = [block.predictor.predict(block.read(x)) for block in problem.blocks]
             for block, values in zip(problem.blocks, answers, strict=True):
-                x[block.outputs] = block.decode(values)
+                x[block.outputs] = block.decode(values) + 0.0  # never -0
         else:
-            x = problem.predict(x)
+            x = problem.predict(x) + 0.0
         slow = perf_counter() - begin > SLOW
         return x, self.violation(x, one_by_one=one_by_one, answers=answers if slow else None)
 
@@ -158,13 +158,15 @@ class Checker:
         program = self._problem.stated
         if x.shape != (program.n_columns,):
             raise ModelError(f"x has shape {x.shape}, expected ({program.n_columns},).")
-        if not np.all(np.isfinite(x)):
+        if not all_finite(x):
             j = int(np.flatnonzero(~np.isfinite(x))[0])
             return Violation(bounds=Worst(float("inf"), f"{program.column_name(j)} is {x[j]}"))
-        beyond = [part.beyond(x) for part in program.rows]
         said = self._said(x, one_by_one, answers)
+        # classes cannot turn by a little: only where outputs are numbers does rounding reach the rows
+        numbers = not all(block.classifies for block in self._problem.blocks)
+        beyond = [part.beyond(x) for part in program.rows] if numbers else []
         return Violation(
-            rows=self._worst_row(beyond),
+            rows=self._worst_row(beyond) if numbers else self._farthest_row(x),
             bounds=self._outside(x),
             integrality=self._fraction(x),
             prediction=_largest([block.prediction for block in said]),
@@ -178,6 +180,16 @@ class Checker:
         for amount in amounts:
             found.append(_worst(amount, self._row_from(first)))
             first += len(amount)
+        return _largest(found)
+
+    def _farthest_row(self, x: FloatArray) -> Worst:
+        """The same without amounts of all rows."""
+        found, first = [Worst()], 0
+        for part in self._problem.stated.rows:
+            amount, at = part.farthest(x)
+            if amount > 0.0:
+                found.append(Worst(amount, self._problem.stated.row_name(first + at)))
+            first += part.size
         return _largest(found)
 
     def _row_from(self, first: int) -> NameOf:
@@ -259,8 +271,8 @@ class Said:
     ) -> None:
         self.block, self._x = block, x
         self._evaluate = copy if copy is not None else block.predictor.predict
-        inputs = block.read(x)
-        self._values = block.predictor.predict(inputs) if answer is None else answer
+        self._values = block.predictor.predict(block.read(x)) if answer is None else answer
+        inputs = block.view(x)
         self._finite = bool(np.all(np.isfinite(self._values)))
         self.batch_rounding: FloatArray = np.zeros(self._values.shape)
         self._double = self._alone = np.full(self._values.shape, np.nan)
@@ -273,7 +285,7 @@ class Said:
         self.batch_rounding = batch_rounding(block, self._values, near, [self._double])
         which = self._unclear | (one_by_one and not block.description.is_float64)
         if np.any(which):
-            self._alone = alone(block, inputs, which)
+            self._alone = alone(block, inputs, which, self._values)
             self.batch_rounding = batch_rounding(block, self._values, near, [self._double, self._alone])
 
     def moved_by(self, changes: FloatArray, samples: IntArray) -> FloatArray:
@@ -322,9 +334,11 @@ class Said:
         return _largest(faults)
 
     def _turns(self, other: FloatArray) -> bool:
-        seen = ~np.isnan(other).any(axis=1)
-        outcome = self.block.decode
-        return not np.array_equal(outcome(self._values[seen]), outcome(other[seen]))
+        outcome, values = self.block.decode, self._values
+        if np.isnan(other[-1:]).any() or np.isnan(other).any():  # of many most are not asked alone
+            seen = ~np.isnan(other).any(axis=1)
+            values, other = values[seen], other[seen]
+        return not np.array_equal(outcome(values), outcome(other))
 
     @property
     def precision(self) -> Worst:

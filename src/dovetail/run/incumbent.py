@@ -18,7 +18,7 @@ from time import perf_counter
 
 import numpy as np
 
-from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray, all_finite
 from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import TOLERANCE, Mip
@@ -152,19 +152,20 @@ class Incumbent:
         if self.bound > value and explained(value, self.bound, self.violation.worst.amount):
             self.bound = value
 
-    def offer(self, candidate: FloatArray, source: str) -> float:
-        """Complete and check a candidate, keep it if it is the best.
+    def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
+        """Complete and check a candidate, keep it if it is the best; `own`: nobody else has it, and it may
+        change.
 
         Returns its objective in the user's sense, or NaN if it was refused.
         """
-        x = self.admit(candidate, source)
+        x = self.admit(candidate, source, own=own)
         return float("nan") if x is None else self._program.objective(x)
 
-    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
+    def admit(self, candidate: FloatArray, source: str, *, own: bool = False) -> FloatArray | None:
         """The same, returning the completed point, or None if it was refused."""
         begin = perf_counter()
         with self._stopwatch.measure("check"):
-            x, violation = self._complete(candidate)
+            x, violation = self._complete(candidate, own)
             if not (violation.steady() if self._steady else violation.within()):
                 self._refuse(x, violation)
                 return None
@@ -176,7 +177,6 @@ class Incumbent:
                 self._refuse(x, alone)
                 return None
             if better:
-                x += 0.0  # never -0
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
                 add_gain(self.incumbents, Gain(self._budget.seconds, objective, source))
                 self._reconcile()
@@ -239,16 +239,17 @@ class Incumbent:
         slack = 1e-9 * abs(objective - self._program.offset)
         return self.x is None or sign * objective < sign * self.objective - slack
 
-    def _complete(self, candidate: FloatArray) -> tuple[FloatArray, Violation]:
+    def _complete(self, candidate: FloatArray, own: bool) -> tuple[FloatArray, Violation]:
         columns = self._program.n_columns
         if np.shape(candidate) != (columns,):
             raise OptionError(
                 f"a candidate has the shape {np.shape(candidate)}; offer a value for each of the "
                 f"{columns} columns."
             )
-        if not np.all(np.isfinite(candidate)):
+        if not all_finite(candidate):
             return candidate, self._violation_of(candidate)
-        x, violation = self._checker.completed(self._program.clipped(candidate), one_by_one=self._steady)
+        clipped = self._program.clipped(candidate, own=own)
+        x, violation = self._checker.completed(clipped, one_by_one=self._steady)
         if violation.within() and not (self._improvable and self._has_time_to_improve):
             return x, violation
         if not self._settled(x):
@@ -327,6 +328,6 @@ class Incumbent:
             return None  # an engine in trouble here costs a candidate, not the solve
         if answer.x is None:
             return None
-        repaired = answer.x
+        repaired = answer.x + 0.0  # never -0
         repaired[kept] = x[kept]
         return repaired

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from dovetail.core.block import Block
 from dovetail.core.layers import Activation, Dense
+from dovetail.methods.template_pricing.device_blocks import uploaded
 from dovetail.methods.template_pricing.move_program import MoveProgram, NetworkReading
 from dovetail.methods.template_pricing.optional_kernel import OptionalKernel
 from dovetail.methods.template_pricing.padded_network import PaddedNetwork, padded_network
@@ -34,8 +35,21 @@ Pull = Callable[[Tensor], Tensor]
 class TemplateNetworks:
     """All networks of a template: raw decision values (logits relative to their threshold, or numbers)."""
 
-    def __init__(self, program: MoveProgram, blocks: list[Block], device: str, dtype: torch.dtype) -> None:
-        self._readings = [_Reading(blocks[r.block], r, device, dtype) for r in program.networks]
+    def __init__(
+        self,
+        program: MoveProgram,
+        blocks: list[Block],
+        device: str,
+        dtype: torch.dtype,
+        rests: list[Tensor] | None = None,
+    ) -> None:
+        """`rests`: what networks read of blocks at rest, where that is on the device already."""
+        if rests is None:
+            rests = [uploaded(reading.at_rest, device) for reading in program.networks]
+        self._readings = [
+            _Reading(blocks[r.block], r, rest.to(dtype), device, dtype)
+            for r, rest in zip(program.networks, rests, strict=True)
+        ]
         self._places = [torch.as_tensor(r.outputs, device=device) for r in program.networks]
         self._outputs, self._dtype = len(program.output_columns), dtype
         self._alone = len(program.networks) == 1 and np.array_equal(
@@ -93,9 +107,11 @@ class TemplateNetworks:
 
 
 class _Reading:
-    def __init__(self, block: Block, reading: NetworkReading, device: str, dtype: torch.dtype) -> None:
+    def __init__(
+        self, block: Block, reading: NetworkReading, at_rest: Tensor, device: str, dtype: torch.dtype
+    ) -> None:
         self._block, self.count = block, counter(block.predictor)
-        self._at_rest = torch.as_tensor(reading.at_rest, dtype=dtype, device=device)
+        self._at_rest = at_rest
         by_moves = torch.as_tensor(reading.by_moves, dtype=dtype, device=device)
         self._by_moves = None if _is_eye(by_moves) else by_moves
         self._layers = _dense_layers(block, device, dtype)

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import torch
 
+from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.choice import Choice
@@ -75,6 +76,9 @@ class Share:
         self._shard, self._where = shard, where
         self._begun: Choice | None = None
         self._sampled = cache(lambda sample: sample.within(where))
+        self._sampled_there = cache(
+            lambda sample: torch.as_tensor(self._sampled(sample)).to(shard.data.device)
+        )
 
     def usual(self) -> Usual:
         """For the first prices."""
@@ -95,7 +99,7 @@ class Share:
 
     def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: Sample | None) -> Smoothed:
         """The dual's sum over the blocks."""
-        some = None if sample is None else self._blocks(sample, prices, 0.0)
+        some = None if sample is None else self._sampled_there(sample)
         return smoothed(self._shard.pool, prices, tau, some, second=second)
 
     def value(self, prices: FloatArray) -> float:
@@ -156,6 +160,15 @@ class Share:
     def chosen(self) -> Column:
         """The answer, outputs by the owners' own predictors: other columns may follow from them."""
         return self._shard.true_column(self._choice.place)
+
+    def write(self, z: torch.Tensor, places: Places) -> bool:
+        """The answer into a point on the device of the columns; False where blocks cannot be asked there. It
+        is for shares of this process."""
+        return self._shard.write(self._choice.place, z, places, self._where.first)
+
+    def in_words(self) -> str:
+        """How it is priced on a GPU; "" on a CPU."""
+        return self._shard.in_words
 
     def nth(self, place: int) -> Column:
         """This column of every block, the first where it has no so many."""
