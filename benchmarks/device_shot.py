@@ -194,17 +194,30 @@ def recorded():
                 say("  recorded", ms(lambda: (made.forward(u, 1), made.backward(u, one, 1)), 10))
 
 
+JUDGES = {}
+
+
 def profiles(cases, jobs):
     from benchmarks import device_profile
 
     for name in cases:
 
         def work(name=name):
-            begin = time.perf_counter()
-            device_profile.main(["--cases", name, "--device", DEVICE, "--jobs", str(jobs), "--out", str(OUT)])
-            return "took", round(time.perf_counter() - begin, 1)
+            kind = name.split(":")[-2]
+            if kind not in JUDGES:
+                JUDGES[kind] = device_profile.judge_of(kind, DEVICE)
+            told = device_profile.case(name, JUDGES[kind], DEVICE, jobs)
+            with (OUT / "profile.jsonl").open("a") as file:
+                file.write(json.dumps(told) + "\n")
+            short = {k: v for k, v in told.items() if k not in ("sections", "training")}
+            return (
+                json.dumps(short, indent=1)
+                + "\n"
+                + "\n".join("\t".join(map(str, r)) for r in told["sections"])
+            )
 
         tried(f"profile {name} jobs {jobs}:", work)
+        torch.cuda.empty_cache()
 
 
 def tests():
@@ -233,7 +246,7 @@ def tests():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    what = sys.argv[1:] or ["facts", "kernels", "loops", "profiles"]
+    what = sys.argv[1:] or ["facts", "kernels", "recorded", "profiles", "large", "loops", "tests", "more"]
     if "facts" in what:
         tried("facts", facts)
     if "kernels" in what:
@@ -267,14 +280,15 @@ if __name__ == "__main__":
         )
     if "recorded" in what:
         tried("recorded", recorded)
-    if "loops" in what:
-        tried("recorded", recorded)
-        profiles(["paper:64x512:500"], 1)
     if "profiles" in what:
         profiles(["2x16:1000000", "6x128:1000000", "64x512:10000"], 1)
-        profiles(["2x16:1000000"], 8)
+    if "large" in what:
         profiles(["2x16:10000000"], 8)
-        profiles(["dual-decomposition:64x512:500"], 1)
-        profiles(["2x16:10000000"], 1)
+    if "loops" in what:
+        profiles(["paper:64x512:500"], 1)
     if "tests" in what:
         tried("tests", tests)
+    if "more" in what:
+        profiles(["2x16:10000000", "dual-decomposition:64x512:500"], 1)
+        profiles(["2x16:1000000"], 8)
+    say("end")

@@ -10,6 +10,7 @@ most: hence four times what was seen.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from time import perf_counter
 
@@ -58,7 +59,10 @@ def double_copy(predictor: Predictor, description: Description) -> Copy | None:
     forward = predictor.snapshot(device)
 
     def evaluate(X: FloatArray) -> FloatArray:
-        rows, size = torch.from_numpy(np.ascontiguousarray(X)), DEVICE_COPY_ROWS if on_gpu else COPY_ROWS
+        size = DEVICE_COPY_ROWS if on_gpu else COPY_ROWS
+        with warnings.catch_warnings():  # of rows that must not be written to: copies leave them alone
+            warnings.simplefilter("ignore", UserWarning)
+            rows = torch.from_numpy(np.ascontiguousarray(X))
         parts = [rows[first : first + size] for first in range(0, max(1, len(rows)), size)]
         with torch.no_grad():
             return np.concatenate([forward(some.to(device)).cpu().numpy() for some in parts])

@@ -123,7 +123,9 @@ def check(problem: Problem, x: ArrayLike) -> Violation:
     Samples of predictors that compute in less than float64 are also evaluated one by one, which takes as
     many calls as there are samples, for a quarter of a second at most.
     """
-    return Checker(problem).violation(vector("x", x, problem.stated.n_columns), one_by_one=True)
+    plain = isinstance(x, np.ndarray) and x.dtype == np.float64 and x.shape == (problem.stated.n_columns,)
+    point = x if plain else vector("x", x, problem.stated.n_columns)  # it is looked at, no more
+    return Checker(problem).violation(np.asarray(point), one_by_one=True)
 
 
 class Checker:
