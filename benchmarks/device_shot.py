@@ -220,6 +220,49 @@ def profiles(cases, jobs):
         torch.cuda.empty_cache()
 
 
+def variants():
+    """The deep network with fewer fine steps, another last MIP, or all digits; the wide one with fewer starts."""
+    import dovetail as dt
+    from benchmarks import device_profile
+    from benchmarks.many_blocks import stated
+    from dovetail.methods.template_pricing import TemplatePricing, networks, oracle, rounds, shard
+
+    def solved(kind, n, **said):
+        if kind not in JUDGES:
+            JUDGES[kind] = device_profile.judge_of(kind, DEVICE)
+        instance = stated(n, JUDGES[kind])
+        begin = time.perf_counter()
+        result = dt.solve(instance.problem, TemplatePricing(), time_limit=60.0, device=DEVICE, log=False)
+        took = time.perf_counter() - begin
+        return (
+            said,
+            round(took, 2),
+            "s",
+            instance.counts(result).potable,
+            result.iterations,
+            result.message[-200:],
+        )
+
+    deep = int(os.environ.get("SHOT_DEEP", "10000"))
+    for fine, least, part, wide in (
+        (3, 1.0, 0.25, 512),
+        (2, 1.0, 0.25, 512),
+        (1, 1.0, 0.25, 512),
+        (2, 0.3, 0.0, 512),
+        (3, 4.0, 1.0, 512),
+        (3, 4.0, 1.0, 9999),
+        (3, 1.0, 0.25, 9999),
+    ):
+        oracle.FINE_STEPS, rounds.CORE_LEAST, rounds.CORE_PART, networks.WIDE = fine, least, part, wide
+        tried("64x512", lambda: solved("64x512", deep, fine=fine, least=least, wide=wide))
+    oracle.FINE_STEPS, rounds.CORE_LEAST, rounds.CORE_PART, networks.WIDE = 3, 1.0, 0.25, 512
+    for kind in ("6x128", "2x16"):
+        for cold, warm in (((0.4, 0.12, 1.2), 3), ((0.4, 1.2), 4)):
+            shard.COLD, shard.WARM = cold, warm
+            tried(kind, lambda: solved(kind, N, cold=cold, warm=warm))
+    shard.COLD, shard.WARM = (0.4, 0.12, 1.2, 0.8), 4
+
+
 def tests():
     files = [
         f"tests/methods/template_pricing/test_{n}.py"
@@ -246,7 +289,17 @@ def tests():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    what = sys.argv[1:] or ["facts", "kernels", "recorded", "profiles", "large", "loops", "tests", "more"]
+    what = sys.argv[1:] or [
+        "facts",
+        "kernels",
+        "recorded",
+        "profiles",
+        "large",
+        "loops",
+        "variants",
+        "tests",
+        "more",
+    ]
     if "facts" in what:
         tried("facts", facts)
     if "kernels" in what:
@@ -284,6 +337,8 @@ if __name__ == "__main__":
         profiles(["2x16:1000000", "6x128:1000000", "64x512:10000"], 1)
     if "large" in what:
         profiles(["2x16:10000000"], 8)
+    if "variants" in what:
+        tried("variants", variants)
     if "loops" in what:
         profiles(["paper:64x512:500"], 1)
     if "tests" in what:

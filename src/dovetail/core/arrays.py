@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.amounts import several
 from dovetail.core.errors import DovetailError, ModelError
+from dovetail.core.pieces import each_piece
 from dovetail.core.suggestion import did_you_mean
 
 FloatArray = NDArray[np.float64]
@@ -159,6 +161,11 @@ def all_finite(numbers: FloatArray) -> bool:
     >>> all_finite(np.array([1e308, 1e308])), all_finite(np.array([1.0, np.nan]))
     (True, False)
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = numbers.sum()
-    return bool(np.isfinite(total) or np.all(np.isfinite(numbers)))
+
+    def total(some: slice) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(numbers[some].sum())
+
+    width = numbers.size // max(1, len(numbers))
+    finite = all(math.isfinite(one) for one in each_piece(total, len(numbers), width))
+    return finite or bool(np.all(np.isfinite(numbers)))

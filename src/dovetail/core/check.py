@@ -144,7 +144,7 @@ class Checker:
         if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
             answers = [block.predictor.predict(block.read(x)) for block in problem.blocks]
             for block, values in zip(problem.blocks, answers, strict=True):
-                x[block.outputs] = block.decode(values) + 0.0  # never -0
+                block.write(x, block.decode(values) + 0.0)  # never -0
         else:
             x = problem.predict(x) + 0.0
         slow = perf_counter() - begin > SLOW
@@ -326,7 +326,7 @@ class Said:
         if not self._finite:
             return Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
         truth = block.decode(self._values)
-        apart = np.abs(self._x[block.outputs] - truth)
+        apart = np.abs(block.outputs_of(self._x) - truth)
         if not block.classifies:
             apart = np.maximum(apart - self.batch_rounding, 0.0)
         faults = [_at(block, apart / np.maximum(1.0, np.abs(truth)))]

@@ -242,8 +242,10 @@ def row_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[Row
 def column_sums(values: FloatArray) -> FloatArray:
     """(columns,) over all blocks, in sums of sums."""
     whole = len(values) - len(values) % CHUNK
-    sums = np.ones(CHUNK) @ values[:whole].reshape(-1, CHUNK, values.shape[1])
-    return np.asarray(sums.sum(axis=0) + values[whole:].sum(axis=0))
+    chunks, ones = values[:whole].reshape(-1, CHUNK, values.shape[1]), np.ones(CHUNK)
+    sums = each_piece(lambda some: ones @ chunks[some], len(chunks), CHUNK * values.shape[1])
+    rest = values[whole:].sum(axis=0)
+    return np.asarray(np.concatenate(sums).sum(axis=0) + rest if sums else rest)
 
 
 def _most(amounts: FloatArray) -> tuple[float, int]:
