@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -52,13 +53,25 @@ class Smoothed:
         return Smoothed(self.value + other.value, self.use + other.use, spread)
 
 
-def smoothed(pool: Pool, prices: FloatArray, tau: float, which: Tensor | None, *, second: bool) -> Smoothed:
+class PricedColumns(Protocol):
+    """What prices ask of columns: a pool has it, or some of its blocks."""
+
+    @property
+    def use(self) -> Tensor:
+        """(n, K, R)."""
+        ...
+
+    @property
+    def cost(self) -> Tensor:
+        """(n, K)."""
+        ...
+
+
+def smoothed(columns: PricedColumns, prices: FloatArray, tau: float, *, second: bool) -> Smoothed:
     """-tau sum log sum exp(-priced / tau) over the blocks of a pool, or some of them."""
-    price = torch.as_tensor(prices, dtype=pool.use.dtype, device=pool.use.device)
+    uses, costs = columns.use, columns.cost
+    price = torch.as_tensor(prices, dtype=uses.dtype, device=uses.device)
     total = Smoothed(0.0, np.zeros(len(prices)), np.zeros((len(prices),) * 2) if second else None)
-    uses, costs = pool.use, pool.cost
-    if which is not None:
-        uses, costs = uses[which], costs[which]
     size = CHUNK if uses.device.type == "cpu" else DEVICE_CHUNK
     for first in range(0, len(costs), size):
         use, cost = uses[first : first + size], costs[first : first + size]
