@@ -32,19 +32,19 @@ def each_piece(work: Callable[[slice], T], blocks: int, width: int) -> list[T]:
     threads = THREADS.get() if blocks * width >= MANY else 1
     if threads == 1:
         return [work(some) for some in pieces(blocks, width)]
-    large = list(pieces(blocks, width, numbers=LARGE * NUMBERS))
+    large = list(pieces(blocks, width, times=LARGE))
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, large))
 
 
-def pieces(blocks: int, width: int, *, numbers: int = NUMBERS) -> Iterator[slice]:
-    """All blocks in their order, some at a time.
+def pieces(blocks: int, width: int, *, times: int = 1) -> Iterator[slice]:
+    """All blocks in their order, some at a time; `times` as many.
 
     >>> from dovetail.core.pieces import pieces
     >>> [(some.start, some.stop) for some in pieces(10_000, 9)]
     [(0, 3640), (3640, 7280), (7280, 10000)]
     """
-    size = max(1, numbers // max(1, width))
+    size = max(1, times * NUMBERS // max(1, width))
     for first in range(0, blocks, size):
         yield slice(first, min(first + size, blocks))
 
