@@ -5,7 +5,7 @@
 
 Every case is solved three times in one process: once to load what is loaded once, once as it is (the figure
 that counts), once with a stopwatch around sections, which waits for the GPU at their ends. Water stated as a
-template, priced by `TemplatePricing` (`auto` goes on with proofs to the end of the time); and 50 iterations of
+template, priced by `TemplatePricing` (`auto` goes on with proofs to the end of its time); 50 iterations of
 a loop by its name, on plain water.
 """
 
