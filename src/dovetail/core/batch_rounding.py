@@ -19,6 +19,7 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.description import Description
+from dovetail.core.pieces import each_piece
 from dovetail.core.predictor import Predictor
 
 Copy = Callable[[FloatArray], FloatArray]
@@ -75,18 +76,29 @@ def alone(block: Block, inputs: FloatArray, which: BoolArray, values: FloatArray
 
     Of many rows some are asked, those of classes first that its `values` in a batch decide least.
     """
-    answers, rows = np.full(block.outputs.shape, np.nan), np.flatnonzero(which)
-    if len(rows) > MANY:
-        if block.classifies:
-            rows = rows[np.argpartition(block.lead(values)[rows], MOST_NEAR)[:MOST_NEAR]]
-        else:
-            rows = rows[_looked_at(len(rows))]
+    answers = np.full(block.outputs.shape, np.nan)
+    rows = np.flatnonzero(which) if np.count_nonzero(which) <= MANY else _some_of_many(block, which, values)
     end = perf_counter() + SECONDS
     for i in rows:
         answers[i] = block.predictor.predict(inputs[i : i + 1].copy())[0]
         if perf_counter() > end:
             break
     return answers
+
+
+def _some_of_many(block: Block, which: BoolArray, values: FloatArray) -> IntArray:
+    """`MOST_NEAR` of these rows: the least decided ones, or some at equal distances."""
+    if not block.classifies:
+        rows = np.flatnonzero(which)
+        return np.asarray(rows[_looked_at(len(rows))])
+
+    def least(some: slice) -> tuple[FloatArray, IntArray]:
+        lead = np.where(which[some], block.lead(values[some]), np.inf)
+        few = np.argpartition(lead, MOST_NEAR)[:MOST_NEAR] if len(lead) > MOST_NEAR else np.arange(len(lead))
+        return lead[few], few + some.start
+
+    lead, rows = (np.concatenate(part) for part in zip(*each_piece(least, len(which), 1), strict=True))
+    return np.asarray(rows[np.argpartition(lead, MOST_NEAR)[:MOST_NEAR]])
 
 
 def batch_rounding(
@@ -99,12 +111,25 @@ def batch_rounding(
     """
     if block.description.is_float64:
         return np.broadcast_to(DOUBLE * np.maximum(1.0, np.max(np.abs(values), axis=0)), values.shape)
-    apart = near
-    for other in others:
-        apart = np.fmax(apart, np.abs(other - values))
-    size = np.max(np.abs(values), axis=0)
-    share = np.max(apart, axis=0) / np.where(size > 0.0, size, 1.0)
-    return np.asarray(APART * np.maximum(apart, share * np.abs(values)))
+    found, shape = np.empty(values.shape), (values.shape[0], values.shape[1])
+
+    def look(some: slice) -> tuple[FloatArray, FloatArray]:
+        apart = near[some]
+        for other in others:
+            apart = np.fmax(apart, np.abs(other[some] - values[some]))
+        found[some] = apart
+        return apart.max(axis=0), np.abs(values[some]).max(axis=0)
+
+    seen = each_piece(look, *shape)
+    most, size = (np.max([piece[k] for piece in seen], axis=0) for k in range(2))
+    share = most / np.where(size > 0.0, size, 1.0)
+
+    def widen(some: slice) -> None:
+        np.maximum(found[some], share * np.abs(values[some]), out=found[some])
+        found[some] *= APART
+
+    each_piece(widen, *shape)
+    return found
 
 
 def rows_nearby(block: Block, inputs: FloatArray) -> FloatArray:

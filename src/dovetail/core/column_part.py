@@ -6,7 +6,7 @@ needs no vector over all of them, and does not look at limits that are not there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -75,6 +75,16 @@ class ColumnPart:
             return some, sign * (float(part.max() if sign > 0.0 else part.min()) - float(limit.ravel()[0]))
         apart = part - piece_of(limit, some)
         return some, float(apart.max() if sign > 0.0 else -apart.min())
+
+    def fraction(self, x: FloatArray) -> Callable[[slice], FloatArray]:
+        """How far integers are from whole numbers, piece by piece."""
+        mine = self.of(x)
+
+        def apart(some: slice) -> FloatArray:
+            part = mine[some]
+            return np.where(piece_of(self.integer, some), np.abs(part - np.round(part)), 0.0)
+
+        return apart
 
     def clip(self, x: FloatArray) -> None:
         """Within bounds, in place, and integers whole; never -0, which rounding makes and people read."""

@@ -1,6 +1,7 @@
 """The incumbent: every candidate of every method is completed and checked here, or it does not count.
 
-1. Round the integers, set each output to what its own predictor says, check.
+1. Round the integers, set each output to what its own predictor says, check; what cannot become the best
+   point is not checked in float64 besides.
 2. If a row fails (or columns outside the blocks carry cost): keep inputs, outputs and
    integers, and choose the remaining columns anew by an LP; check again.
 3. If that fails and few integers lie outside the blocks: keep inputs and outputs, and
@@ -29,6 +30,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
 from dovetail.run.gap import HAIR, GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
+from dovetail.run.repair_bounds import RepairBounds
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.trace import add_gain
 
@@ -83,6 +85,7 @@ class Incumbent:
         self._engine, self._seed, self._threads = engine, seed, threads
         self._budget, self._stopwatch = budget, stopwatch
         self._alone_seconds = 0.0
+        self._bounds_of_repairs: dict[int, RepairBounds] = {}
         self._steady = steady
         """Whether only points count that hold however the predictors round."""
 
@@ -239,6 +242,10 @@ class Incumbent:
         slack = 1e-9 * abs(objective - self._program.offset)
         return self.x is None or sign * objective < sign * self.objective - slack
 
+    def _may_be_best(self, x: FloatArray) -> bool:
+        """Only such points are asked in float64 and a hair away: of others rows and bounds will do."""
+        return self._improves(self._program.objective(x))
+
     def _complete(self, candidate: FloatArray, own: bool) -> tuple[FloatArray, Violation]:
         columns = self._program.n_columns
         if np.shape(candidate) != (columns,):
@@ -249,16 +256,20 @@ class Incumbent:
         if not all_finite(candidate):
             return candidate, self._violation_of(candidate)
         clipped = self._program.clipped(candidate, own=own)
-        x, violation = self._checker.completed(clipped, one_by_one=self._steady)
+        worth = None if self._steady else self._may_be_best
+        x, violation = self._checker.completed(clipped, one_by_one=self._steady, worth=worth)
         if violation.within() and not (self._improvable and self._has_time_to_improve):
             return x, violation
         if not self._settled(x):
             return x, violation
-        for session, kept, seconds, share in self._repairs:
+        for number, (session, kept, seconds, share) in enumerate(self._repairs):
+            if self._repair_bounds(number).exclude(x):
+                continue
             part = self._budget.part(min(seconds, share * self._budget.left))
             repaired = self._resolve(session, kept, part, x)
             if repaired is not None:
-                after = self._violation_of(repaired)
+                best = self._steady or self._may_be_best(repaired)
+                after = self._violation_of(repaired) if best else self._checker.screened(repaired)
                 worse = violation.within() and self._value(repaired) > self._value(x)
                 if after.within() and not worse:
                     return repaired, after
@@ -315,6 +326,12 @@ class Incumbent:
             session = load(host, nothing, seed=self._seed, threads=self._threads)
             repairs.append((session, self._tied, MIP_SECONDS, MIP_SHARE))
         return repairs
+
+    def _repair_bounds(self, number: int) -> RepairBounds:
+        """What tells of a repair that it would find nothing."""
+        if number not in self._bounds_of_repairs:
+            self._bounds_of_repairs[number] = RepairBounds(self._host, self._repairs[number][1])
+        return self._bounds_of_repairs[number]
 
     def _resolve(
         self, session: MipSession, kept: np.ndarray, budget: Budget, x: FloatArray
