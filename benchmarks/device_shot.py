@@ -92,8 +92,8 @@ def networks(sizes, variants):
     v64, g64 = eager(double, u[some].double())
     say("  float32 against float64", float((v[some] - v64).abs().max()), float((g[some] - g64).abs().mean()))
     made = kernel.KernelNetwork(padded_network(net))
-    for rows, warps, programs, precision in variants:
-        kernel.ROWS, kernel.WARPS, kernel.PROGRAMS, kernel.PRECISION = rows, warps, programs, precision
+    for rows, warps, stages, programs in variants:
+        kernel.ROWS, kernel.WARPS, kernel.STAGES, kernel.PROGRAMS = rows, warps, stages, programs
         made.__dict__.pop("_programs", None)
 
         def work():
@@ -113,7 +113,7 @@ def networks(sizes, variants):
                 ms(lambda: made.linearised(u, gradients=False)),
             )
 
-        tried(f"  {rows} rows {warps} warps {programs} programs {precision}:", work)
+        tried(f"  {rows} rows {warps} warps {stages} stages {programs} programs:", work)
 
 
 def descents(variants):
@@ -289,61 +289,39 @@ def tests():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    what = sys.argv[1:] or [
-        "facts",
-        "kernels",
-        "recorded",
-        "profiles",
-        "large",
-        "loops",
-        "variants",
-        "tests",
-        "more",
-    ]
+    what = sys.argv[1:] or ["facts", "kernels", "profiles", "loops", "large", "tests"]
     if "facts" in what:
         tried("facts", facts)
     if "kernels" in what:
-        tried(
-            "descents",
-            lambda: descents(
-                [
-                    (32, 4, "tf32x3"),
-                    (64, 4, "tf32x3"),
-                    (64, 8, "tf32x3"),
-                    (32, 2, "tf32x3"),
-                    (16, 2, "tf32x3"),
-                    (32, 4, "ieee"),
-                    (64, 4, "ieee"),
-                ]
-            ),
-        )
         tried(
             "networks",
             lambda: networks(
                 (9, *[128] * 6, 1),
                 [
-                    (64, 4, 4, "tf32x3"),
-                    (128, 8, 4, "tf32x3"),
-                    (64, 8, 4, "tf32x3"),
-                    (64, 4, 2, "tf32x3"),
-                    (64, 4, 4, "tf32"),
-                    (32, 4, 8, "tf32x3"),
+                    (128, 8, 2, 2),
+                    (128, 8, 2, 1),
+                    (128, 8, 1, 2),
+                    (64, 4, 2, 2),
+                    (64, 4, 2, 4),
                 ],
             ),
         )
-    if "recorded" in what:
-        tried("recorded", recorded)
+        from dovetail.methods.template_pricing import triton_network
+
+        triton_network.ROWS, triton_network.WARPS, triton_network.STAGES, triton_network.PROGRAMS = (
+            128,
+            8,
+            2,
+            2,
+        )
+        tried("descents", lambda: descents([(16, 1, "tf32x3"), (64, 4, "tf32x3"), (32, 2, "tf32x3")]))
     if "profiles" in what:
-        profiles(["2x16:1000000", "6x128:1000000", "64x512:10000"], 1)
-    if "large" in what:
-        profiles(["2x16:10000000"], 8)
-    if "variants" in what:
-        tried("variants", variants)
+        profiles(["2x16:1000000", "6x128:1000000"], 1)
     if "loops" in what:
-        profiles(["paper:64x512:500"], 1)
+        profiles(["64x512:10000", "paper:64x512:500", "dual-decomposition:64x512:500"], 1)
+    if "large" in what:
+        profiles(["2x16:10000000"], 1)
+        profiles(["2x16:10000000"], 8)
     if "tests" in what:
         tried("tests", tests)
-    if "more" in what:
-        profiles(["2x16:10000000", "dual-decomposition:64x512:500"], 1)
-        profiles(["2x16:1000000"], 8)
     say("end")

@@ -135,12 +135,13 @@ class Assembly:
     def _use(self) -> tuple[FloatArray, IntArray, IntArray]:
         """Entries of sides on parts: (N, m) numbers, (m,) sides, (m,) parts."""
         coupling = self._template.coupling
+        entries = one_row(coupling.entry)
         numbers, sides, parts = [np.zeros((1, 0))], [], []
         for side, (row, sign) in enumerate(zip(self._sides.row, self._sides.sign, strict=True)):
             mine = np.flatnonzero(coupling.row == row)
             if not mine.size:
                 continue
-            linear = sign * self._linear(coupling.column[mine], coupling.entry[:, mine])
+            linear = sign * self._linear(coupling.column[mine], entries[:, mine])
             touched = np.flatnonzero(np.any(linear != 0.0, axis=0))
             numbers.append(linear[:, touched])
             sides.append(np.full(touched.size, side))
@@ -160,7 +161,7 @@ class Assembly:
             entry = np.stack(np.broadcast_arrays(*members.values()), axis=1)
             yield self._linear(columns, entry), template.row_lower[:, row], template.row_upper[:, row]
         for column in (*self._outputs.tolist(), *self._defined):
-            lower, upper = template.lower[:, column], template.upper[:, column]
+            lower, upper = one_row(template.lower)[:, column], one_row(template.upper)[:, column]
             limited = np.any(np.isfinite(lower)) or np.any(np.isfinite(upper))
             if limited and not (column in self._classes and self._any_class(column)):
                 yield self._linear(np.array([column]), np.ones((1, 1))), lower, upper
@@ -179,9 +180,8 @@ class Assembly:
         return Conditions(*(self._everywhere(_joined(of)) for of in (moves, outputs, least)))
 
     def _any_class(self, column: int) -> bool:
-        return bool(
-            np.all((self._template.lower[:, column] <= 0.0) & (self._template.upper[:, column] >= 1.0))
-        )
+        lower, upper = one_row(self._template.lower)[:, column], one_row(self._template.upper)[:, column]
+        return bool(np.all((lower <= 0.0) & (upper >= 1.0)))
 
     def _networks(self) -> tuple[NetworkReading, ...]:
         readings = []
