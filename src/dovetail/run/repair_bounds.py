@@ -37,10 +37,11 @@ class RepairBounds:
         rises = self._a > 0.0
         np.maximum.at(lower, self._column, np.where(rises, needed, allowed) / self._a)
         np.minimum.at(upper, self._column, np.where(rises, allowed, needed) / self._a)
-        least, most = (np.bincount(self._row, of, len(low)) for of in self._terms(lower, upper))
+        smallest, largest = (np.bincount(self._row, of, len(low)) for of in self._terms(lower, upper))
         room = CLEARLY * (1.0 + np.abs(fixed))
-        crossed = lower - upper > CLEARLY * (1.0 + np.abs(lower))
-        return bool(np.any(least - high > room) or np.any(low - most > room) or np.any(crossed[~self._kept]))
+        missed = (smallest - high > room) | (low - largest > room)
+        crossed = (lower - upper > CLEARLY * (1.0 + np.abs(lower))) & ~self._kept
+        return bool(np.any(missed) or np.any(crossed))
 
     def _terms(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The least and the most that each entry comes to."""
