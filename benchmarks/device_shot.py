@@ -79,6 +79,9 @@ def eager(net, u):
     return x[:, 0], g
 
 
+BEST = [1e9, None]
+
+
 def networks(sizes, variants):
     from dovetail.methods.template_pricing import triton_network as kernel
     from dovetail.methods.template_pricing.padded_network import padded_network
@@ -113,7 +116,16 @@ def networks(sizes, variants):
                 ms(lambda: made.linearised(u, gradients=False)),
             )
 
-        tried(f"  {rows} rows {warps} warps {stages} stages {programs} programs:", work)
+        def told():
+            answer = work()
+            if answer[5] < 1e-3 and answer[0] < BEST[0]:
+                BEST[:] = [answer[0], (rows, warps, stages, programs)]
+            return answer
+
+        tried(f"  {rows} rows {warps} warps {stages} stages {programs} programs:", told)
+    if BEST[1]:
+        kernel.ROWS, kernel.WARPS, kernel.STAGES, kernel.PROGRAMS = BEST[1]
+    say("chosen", BEST)
 
 
 def descents(variants):
@@ -299,29 +311,20 @@ if __name__ == "__main__":
                 (9, *[128] * 6, 1),
                 [
                     (128, 8, 2, 2),
-                    (128, 8, 2, 1),
-                    (128, 8, 1, 2),
+                    (128, 8, 1, 1),
                     (64, 4, 2, 2),
-                    (64, 4, 2, 4),
+                    (64, 8, 2, 2),
                 ],
             ),
         )
-        from dovetail.methods.template_pricing import triton_network
-
-        triton_network.ROWS, triton_network.WARPS, triton_network.STAGES, triton_network.PROGRAMS = (
-            128,
-            8,
-            2,
-            2,
-        )
-        tried("descents", lambda: descents([(16, 1, "tf32x3"), (64, 4, "tf32x3"), (32, 2, "tf32x3")]))
     if "profiles" in what:
-        profiles(["2x16:1000000", "6x128:1000000"], 1)
-    if "loops" in what:
-        profiles(["64x512:10000", "paper:64x512:500", "dual-decomposition:64x512:500"], 1)
+        profiles(["6x128:1000000", "2x16:1000000"], 1)
     if "large" in what:
         profiles(["2x16:10000000"], 1)
+    if "loops" in what:
+        profiles(["paper:64x512:500"], 1)
         profiles(["2x16:10000000"], 8)
+        profiles(["64x512:10000", "dual-decomposition:64x512:500"], 1)
     if "tests" in what:
         tried("tests", tests)
     say("end")
