@@ -94,11 +94,11 @@ def _some_of_many(block: Block, which: BoolArray, values: FloatArray) -> IntArra
 
     def least(some: slice) -> tuple[FloatArray, IntArray]:
         lead = np.where(which[some], block.lead(values[some]), np.inf)
-        few = np.argpartition(lead, MOST_NEAR)[:MOST_NEAR] if len(lead) > MOST_NEAR else np.arange(len(lead))
-        return lead[few], few + some.start
+        few = np.argsort(lead)[:MOST_NEAR] if len(lead) <= MOST_NEAR else np.argpartition(lead, MOST_NEAR)
+        return lead[few[:MOST_NEAR]], few[:MOST_NEAR] + some.start
 
     lead, rows = (np.concatenate(part) for part in zip(*each_piece(least, len(which), 1), strict=True))
-    return np.asarray(rows[np.argpartition(lead, MOST_NEAR)[:MOST_NEAR]])
+    return np.asarray(rows[np.argsort(lead)[:MOST_NEAR]])
 
 
 def batch_rounding(
