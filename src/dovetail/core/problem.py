@@ -190,12 +190,16 @@ class Problem:
         self.blocks = blocks
         if families is not None:
             self._families[name] = families
-        if self._shared:
-            self._writer, self._read, self._shared = self._writer.copy(), self._read.copy(), False
-        self._writer[block.outputs] = len(blocks) - 1
-        self._read[block.inputs] = True
+        self._tie(block, len(blocks) - 1)
         self.__dict__.pop("stages", None)
         return block
+
+    def _tie(self, block: Block, number: int) -> None:
+        """Remember who reads and writes its columns."""
+        if self._shared:
+            self._writer, self._read, self._shared = self._writer.copy(), self._read.copy(), False
+        self._writer[block.outputs] = number
+        self._read[block.inputs] = True
 
     def _require_feature_order(self, block: Block, data: Any) -> None:
         """Refuse inputs and training data whose names are the features, in another order."""
@@ -244,8 +248,7 @@ class Problem:
         other = Problem(mip)
         other.blocks = blocks
         for number, block in enumerate(blocks):
-            other._writer[block.outputs] = number
-            other._read[block.inputs] = True
+            other._tie(block, number)
         return other
 
     def renewed(self, over: Callable[[], object] = lambda: False) -> Problem:
