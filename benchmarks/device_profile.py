@@ -207,7 +207,8 @@ def case(name: str, judge: water.Judge, device: str, n_jobs: int = 1) -> dict[st
     counts = instance.counts(result)
     told |= {
         "untouched": counts.untouched, "potable": counts.potable, "status": result.status.value,
-        "iterations": result.iterations, "evaluations": result.evaluations, "message": result.message, "shares": result.profile.shares(),
+        "iterations": result.iterations, "evaluations": result.evaluations, "message": result.message,
+        "shares": result.profile.shares(),
         "within": dt.check(instance.problem, result.x).within(),
     }  # fmt: skip
     if torch.cuda.is_available():

@@ -7,7 +7,7 @@ autograd: three times faster for small ones); all others by their owners' float6
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,6 @@ from dovetail.core.block import Block
 from dovetail.core.layers import Activation, Dense
 from dovetail.methods.template_pricing.device_blocks import uploaded
 from dovetail.methods.template_pricing.move_program import MoveProgram, NetworkReading
-from dovetail.methods.template_pricing.optional_kernel import OptionalKernel
 from dovetail.methods.template_pricing.padded_network import PaddedNetwork, padded_network
 from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values, ends_in_probability
@@ -62,11 +61,6 @@ class TemplateNetworks:
     def gains_by_rough(self) -> bool:
         """Whether products of fewer digits make it faster: on GPUs, for wide layers."""
         return self._on_gpu and all(reading.wide for reading in self._readings)
-
-    @property
-    def kernels(self) -> list[OptionalKernel[tuple[Tensor, Tensor]]]:
-        """Of networks that have one: what they take, and whether they were used."""
-        return [reading.kernel for reading in self._readings if reading.kernel is not None]
 
     @property
     def only(self) -> tuple[PaddedNetwork, Tensor] | None:
@@ -117,9 +111,6 @@ class _Reading:
         self._layers = _dense_layers(block, device, dtype)
         self._forward: Forward | None = None if self._layers else block.predictor.snapshot(device)
         self._padded = padded_network(self._layers) if self._layers and dtype == torch.float32 else None
-        self.kernel: OptionalKernel[tuple[Tensor, Tensor]] | None = None
-        if self._padded is not None and torch.device(device).type == "cuda":
-            self.kernel = OptionalKernel("networks", partial(_kernel, self._padded))
 
     @property
     def as_it_is(self) -> tuple[PaddedNetwork, Tensor] | None:
@@ -142,25 +133,13 @@ class _Reading:
         """Values of one network, and its pull."""
         moved = moves if self._by_moves is None else moves @ self._by_moves.T
         u = rest + moved
-        found = self._in_one_kernel(u, gradients) if self.kernel is not None and not rough else None
-        if found is None:
-            found = self._by_hand(u, rough) if self._layers else self._by_autograd(u, gradients)
-        values, pull = found
+        values, pull = self._by_hand(u, rough) if self._layers else self._by_autograd(u, gradients)
 
         def pulled(weights: Tensor) -> Tensor:
             gradient = pull(weights)
             return gradient if self._by_moves is None else gradient @ self._by_moves
 
         return values, pulled
-
-    def _in_one_kernel(self, u: Tensor, gradients: bool) -> tuple[Tensor, Pull] | None:
-        assert self.kernel is not None
-        found = self.kernel(u, gradients=gradients)
-        if found is None:
-            return None
-        self.count(len(u))
-        values, slopes = found
-        return values[:, None], lambda weights: slopes * weights
 
     @cached_property
     def _rough_layers(self) -> list[tuple[Tensor, Tensor, bool]]:
@@ -207,15 +186,6 @@ class _Reading:
             return torch.zeros_like(u) if gradient is None else gradient.to(dtype)
 
         return values.detach().to(dtype), pull
-
-
-def _kernel(network: PaddedNetwork) -> Callable[..., tuple[Tensor, Tensor]] | None:
-    """Values and gradients in one kernel; None for layers that it has no room for. It needs Triton."""
-    from dovetail.methods.template_pricing import triton_network
-
-    if network.side > triton_network.MOST_SIDE or network.entry > triton_network.MOST_ENTRY:
-        return None
-    return triton_network.KernelNetwork(network).linearised
 
 
 def _dense_layers(block: Block, device: str, dtype: torch.dtype) -> list[tuple[Tensor, Tensor, bool]] | None:

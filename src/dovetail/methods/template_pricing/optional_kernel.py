@@ -37,10 +37,14 @@ class OptionalKernel(Generic[T]):
             raise
         except Exception as reason:  # no compiler, or a card that it does not know
             said = str(reason).strip().partition("\n")[0]
-            self._call, self.trouble = None, f"{self.what}: {type(reason).__name__}: {said}"
+            self.give_up(f"{type(reason).__name__}: {said}")
             return None
         self.used = True
         return answer
+
+    def give_up(self, reason: str) -> None:
+        """Others do the same from now on."""
+        self._call, self.trouble, self.used = None, f"{self.what}: {reason}", False
 
 
 def in_words(kernels: Sequence[OptionalKernel[Any]]) -> str:

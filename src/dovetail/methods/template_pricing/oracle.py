@@ -24,6 +24,9 @@ WIDEST = 4.0
 """Of the trust region in usual moves: a free move has no size."""
 FINE_STEPS = 3
 """Of a descent whose other steps are made with fewer digits: what was nearly met is met then, or given up."""
+COMPARED, ALIKE, APART = 256, 0.8, 0.01
+"""Rows of the first descents in one kernel that are held against the same by torch, the part of them that has
+to end alike, and what that is, relative. Some do not: a step kept by a hair here and not there leads away."""
 LEAST_SLOPE = 1e-9
 """A condition does not depend on a coordinate whose slope is less."""
 
@@ -106,13 +109,15 @@ class Oracle:
         self._some_whole = bool(data.whole.any())
         self._step = OptionalKernel("steps", self._fused_step)
         self._descents = OptionalKernel("descents", self._fused_descents)
+        self._compared = False
+        """Whether the first descents in one kernel were held against the same step by step."""
 
     @property
     def in_words(self) -> str:
         """What is done in kernels of our own, and what could not be; "" on a CPU."""
         if torch.device(self._data.device).type == "cpu":
             return ""
-        return in_words([self._descents, self._step, *self._networks.kernels])
+        return in_words([self._descents, self._step])
 
     def _fused_step(self) -> Callable[..., Tensor] | None:
         return None if self._some_whole else fused_step(self._data.device, self._data.coordinates)
@@ -146,6 +151,11 @@ class Oracle:
             found = self._at_once(which, start, radius, part_costs, target)
             if found is not None:
                 return found
+        return self._step_by_step(which, start, radius, part_costs, target)
+
+    def _step_by_step(
+        self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target
+    ) -> Found:
         rows = self._rows(which, part_costs, target)
         begin = self._within(start, rows)
         rough = max(0, self._steps - FINE_STEPS) if self._networks.gains_by_rough else 0
@@ -172,6 +182,14 @@ class Oracle:
         found = self._descents(which, start, radius, part_costs, fixed, condition)
         if found is None:
             return None
+        if not self._compared:
+            self._compared = True
+            some = slice(0, COMPARED)
+            costs = part_costs if len(part_costs) == 1 else part_costs[some]
+            few = self._step_by_step(which[some], start[some], radius[some], costs, target)
+            if not _alike(found[1][some], few.cost):
+                self._descents.give_up("it ends elsewhere than the same steps by torch")
+                return None
         self._networks.count(len(start) * (1 + self._steps))
         return Found(found[0], target.classes.expand(len(start), -1), found[1])
 
@@ -259,6 +277,13 @@ def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
     from dovetail.methods.template_pricing import triton_step
 
     return triton_step.cheapest if coordinates <= triton_step.MOST_COORDINATES else None
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    """Whether most costs are the same, or infinite in both."""
+    near = (one - other).abs() <= APART * (1.0 + other.abs())
+    both = torch.isinf(one) & torch.isinf(other)
+    return bool((near | both).double().mean() >= ALIKE)
 
 
 def _of_kept(conditions: Tensor, worst: Tensor | None, count: int) -> Tensor:

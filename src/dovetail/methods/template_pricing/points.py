@@ -16,8 +16,6 @@ from dovetail.methods.template_pricing.shares import Shares
 from dovetail.run.budget import Budget
 from dovetail.run.workers import Workers
 
-FETCHED = 1 << 22
-"""Numbers that come from a device at a time: 32 MB."""
 MADE = 4
 """Numbers of a block that are at hand at a time: columns are made one by one, a family's side by side."""
 
@@ -58,9 +56,7 @@ class PointShares(Shares):
             lower = uploaded(np.broadcast_to(part.lower, part.shape), self._device)
             z[part.first : part.first + lower.numel()] = lower.ravel()
         places = [(z, self._plan.templates[mine.template].places) for mine in self._where]
-        if not all(self._each("write", [*places])):
-            return None
-        return _fetched(z)
+        return z.cpu().numpy() if all(self._each("write", [*places])) else None
 
     @property
     def in_words(self) -> str:
@@ -70,19 +66,6 @@ class PointShares(Shares):
     def nth_point(self, place: int) -> FloatArray:
         """This column of every block."""
         return point_of(self._plan, self._where, self._same("nth", place))
-
-
-def _fetched(z: torch.Tensor) -> FloatArray:
-    """A point from a device, some of it at a time through memory that a GPU writes to by itself: into memory
-    that nobody has touched yet it goes slowly."""
-    point = np.empty(len(z))  # numpy asks for large pages, of which fewer are to be had
-    pinned = z.device.type == "cuda"
-    aside = torch.empty(min(len(z), FETCHED), dtype=z.dtype, pin_memory=pinned)
-    for first in range(0, len(z), FETCHED):
-        some = z[first : first + FETCHED]
-        aside[: len(some)].copy_(some)
-        point[first : first + len(some)] = aside[: len(some)].numpy()
-    return point
 
 
 def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Column]) -> FloatArray:
