@@ -4,9 +4,9 @@
     python -m benchmarks.device_profile --cases 2x16:100000 dual-decomposition:2x16:100
 
 Every case is solved three times in one process: once to load what is loaded once, once as it is (the figure
-that counts), once with a stopwatch around sections, which waits for the GPU at their ends; of ten million
-blocks, and of loops, only the first two. Water stated as a template, priced by `TemplatePricing` (`auto` goes
-on with proofs to the end of the time); and 50 iterations of a loop by its name, on plain water.
+that counts), once with a stopwatch around sections, which waits for the GPU at their ends. Water stated as a
+template, priced by `TemplatePricing` (`auto` goes on with proofs to the end of its time); 50 iterations of
+a loop by its name, on plain water.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ CASES = (
     "2x16:1000000", "6x128:1000000", "64x512:10000", "dual-decomposition:64x512:500", "2x16:10000000",
     "paper:64x512:500",
 )  # fmt: skip
-MANY = 3_000_000
-"""Blocks beyond which nobody waits for a third solve."""
 ITERATIONS = 50
 """Of the paper's loop."""
 DEEP, DEEP_EPOCHS = 20, 8
@@ -55,6 +53,7 @@ SECTIONS = (
     "dovetail.solving.job:pack",
     "dovetail.solving.job:check",
     "dovetail.solving.job:Job.prepared",
+    "dovetail.solving.job:Job._packed",
     "dovetail.methods.template_pricing.plan:plan_of",
     "dovetail.methods.template_pricing.shares:usual_spread",
     "dovetail.methods.template_pricing.shard:BlockData.__init__",
@@ -67,6 +66,8 @@ SECTIONS = (
     "dovetail.methods.template_pricing.pool:Pool.merge",
     "dovetail.methods.template_pricing.shard:Shard.confirm",
     "dovetail.methods.template_pricing.shard:confirmed",
+    "dovetail.methods.template_pricing.device_blocks:DeviceBlocks.__init__",
+    "dovetail.methods.template_pricing.device_blocks:DeviceBlocks.confirmed",
     "dovetail.methods.template_pricing.rounds:Rounds._find_prices",
     "dovetail.methods.template_pricing.rounds:Rounds._value",
     "dovetail.methods.template_pricing.rounds:improve",
@@ -76,6 +77,17 @@ SECTIONS = (
     "dovetail.methods.template_pricing.choice:Choice.rank",
     "dovetail.methods.template_pricing.choice:Choice.fill",
     "dovetail.run.incumbent:Incumbent.admit",
+    "dovetail.core.stated_program:StatedProgram.clipped",
+    "dovetail.core.stated_program:StatedProgram.objective",
+    "dovetail.core.check:Checker._farthest_row",
+    "dovetail.core.check:Checker._outside",
+    "dovetail.core.check:all_finite",
+    "dovetail.predictors.torch.module:TorchPredictor.predict",
+    "dovetail.predictors.torch.frozen_copy:FrozenCopy.__call__",
+    "dovetail.coupling.augmented_lagrangian:AugmentedLagrangian.mip_step",
+    "dovetail.coupling.augmented_lagrangian:AugmentedLagrangian.network_step",
+    "dovetail.nn.projected_gradient:gradient",
+    "dovetail.nn.projected_gradient:project",
     "dovetail.core.check:Checker.completed",
     "dovetail.core.check:Checker.violation",
     "dovetail.core.check:Said.__init__",
@@ -173,12 +185,12 @@ def judge_of(kind: str, device: str) -> water.Judge:
     return judge
 
 
-def case(name: str, judge: water.Judge, device: str) -> dict[str, Any]:
+def case(name: str, judge: water.Judge, device: str, n_jobs: int = 1) -> dict[str, Any]:
     """One case: seconds of the wall, and sections."""
     loop, _, n = _parts(name)
     begin = time.perf_counter()
     instance = judge.water(n) if loop else stated(n, judge)
-    told: dict[str, Any] = {"case": name, "training": str(judge.training)}
+    told: dict[str, Any] = {"case": name, "n_jobs": n_jobs, "training": str(judge.training)}
     told["stating"] = time.perf_counter() - begin
     method: Any = TemplatePricing()
     if loop:
@@ -186,7 +198,7 @@ def case(name: str, judge: water.Judge, device: str) -> dict[str, Any]:
         method = replace(method, iterations=ITERATIONS, patience=None)
 
     def solved() -> dt.Result:
-        return dt.solve(instance.problem, method, time_limit=LIMIT, device=device, log=False)
+        return dt.solve(instance.problem, method, time_limit=LIMIT, device=device, n_jobs=n_jobs, log=False)
 
     for which in ("first", "second"):
         begin = time.perf_counter()
@@ -195,24 +207,27 @@ def case(name: str, judge: water.Judge, device: str) -> dict[str, Any]:
     counts = instance.counts(result)
     told |= {
         "untouched": counts.untouched, "potable": counts.potable, "status": result.status.value,
-        "iterations": result.iterations, "message": result.message, "shares": result.profile.shares(),
+        "iterations": result.iterations, "evaluations": result.evaluations, "message": result.message,
+        "shares": result.profile.shares(),
         "within": dt.check(instance.problem, result.x).within(),
     }  # fmt: skip
     if torch.cuda.is_available():
         told["GPU GB"] = torch.cuda.max_memory_allocated() / 1e9
     watch = Watch()
-    if not loop and n <= MANY:
-        with watch.everywhere():
-            begin = time.perf_counter()
-            solved()
-            told["watched"] = time.perf_counter() - begin
+    with watch.everywhere():
+        begin = time.perf_counter()
+        solved()
+        told["watched"] = time.perf_counter() - begin
     told["sections"] = watch.table()
     return told
 
 
 def kernel(device: str) -> str:
     """Whether a pricing step is one kernel here, or why not."""
-    step = fused_step(device, 2)
+    try:
+        step = fused_step(device, 2)
+    except ImportError:
+        return "no, no Triton"
     if step is None:
         return "no, none for this device"
     row, one = torch.zeros((1, 2), device=device), torch.ones(1, device=device)
@@ -234,6 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.device_profile", description=__doc__)
     parser.add_argument("--cases", nargs="+", default=list(CASES), metavar="[LOOP:]NETWORK:N")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="threads of checks")
     parser.add_argument("--out", type=Path, default=Path(), help="where profile.jsonl is written")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -244,7 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _, kind, _ = _parts(name)
         if kind not in judges:
             judges[kind] = judge_of(kind, options.device)
-        told = case(name, judges[kind], options.device)
+        told = case(name, judges[kind], options.device, options.jobs)
         with (options.out / "profile.jsonl").open("a") as file:
             file.write(json.dumps(told) + "\n")
         print(json.dumps({key: value for key, value in told.items() if key != "sections"}, indent=1))

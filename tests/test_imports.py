@@ -91,7 +91,7 @@ OPTIONAL = {
     "sklearn": {"predictors/scikit_learn/network.py", "predictors/scikit_learn/predictor.py"},
     "keras": {"predictors/keras_model.py"},
     "ray": {"run/ray_cluster.py"},
-    "triton": {"methods/template_pricing/triton_step.py"},
+    "triton": {f"methods/template_pricing/triton_{what}.py" for what in ("descent", "step")},
     "pytest": {f"testing/{part}_suite.py" for part in ("engine", "method", "predictor", "sub_solver")},
 }
 """The only files that may import a library."""

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.core.arrays import as_array, flags, require_finite, require_interval, resolve, vector
+from dovetail.core.arrays import (
+    all_finite,
+    as_array,
+    columns_of_one,
+    flags,
+    require_finite,
+    require_interval,
+    resolve,
+    vector,
+)
 
 
 def called(j):
@@ -83,3 +92,22 @@ def test_columns_that_are_not_there(references):
 def test_rows_of_different_length_are_no_array():
     with pytest.raises(dt.ModelError, match="rows of one length"):
         as_array("inputs", [[1, 2], [3]])
+
+
+def test_columns_are_known_by_their_memory():
+    whole = np.arange(12.0).reshape(4, 3)
+    columns = [whole[:, k] for k in range(3)]
+    found = columns_of_one(columns)
+    assert np.shares_memory(found, whole) and np.array_equal(found, whole)
+    assert columns_of_one(columns[::-1]) is None
+    assert columns_of_one(columns[:2]) is None
+    assert columns_of_one([*columns[:2], columns[2].copy()]) is None
+    assert columns_of_one([np.ones(1)]) is None
+
+
+@pytest.mark.parametrize(
+    ("numbers", "finite"),
+    [([1e308, 1e308], True), ([np.inf, -np.inf], False), ([1.0, np.nan], False), ([], True), ([[1.0]], True)],
+)
+def test_whether_all_are_finite(numbers, finite):
+    assert all_finite(np.array(numbers)) == finite

@@ -1,11 +1,22 @@
 """What is allowed for a predictor's own rounding: next to nothing in float64, what was seen in float32."""
 
 import numpy as np
+import pytest
 import torch
 
 import dovetail as dt
 from dovetail.core import batch_rounding as module
-from dovetail.core.batch_rounding import DOUBLE, alone, batch_rounding, double_copy, nearby, rows_nearby
+from dovetail.core.batch_rounding import (
+    DOUBLE,
+    MANY,
+    MOST_NEAR,
+    alone,
+    batch_rounding,
+    double_copy,
+    nearby,
+    rows_nearby,
+)
+from dovetail.core.pieces import NUMBERS
 from tests.small import random_mlp
 
 INPUTS = np.random.default_rng(0).uniform(-1.0, 1.0, (5, 3))
@@ -42,7 +53,7 @@ def test_float32_is_allowed_more_than_what_was_seen():
 def test_rows_that_nobody_asks_for_stay_unknown():
     block = block_of(torch.float32)
     which = np.array([True, False, True, False, False])
-    said = alone(block, INPUTS, which)
+    said = alone(block, INPUTS, which, block.predictor.predict(INPUTS))
     assert np.isnan(said[~which]).all()
     assert np.abs(said[which] - block.predictor.predict(INPUTS)[which]).max() < 1e-4
 
@@ -55,3 +66,21 @@ def test_a_copy_is_asked_in_parts(monkeypatch):
     monkeypatch.setattr(module, "COPY_ROWS", 2)
     np.testing.assert_allclose(copy(INPUTS), whole, rtol=1e-12)
     assert copy(INPUTS[:0]).shape == (0, 1)
+
+
+@pytest.mark.parametrize("numbers", [NUMBERS, 1000])
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_of_many_rows_the_least_decided_are_asked_alone(kind, numbers, monkeypatch):
+    monkeypatch.setattr("dovetail.core.pieces.NUMBERS", numbers)
+    n = MANY + 50
+    problem = dt.Problem(dt.Mip(cost=np.zeros(2 * n), lower=-1.0, upper=1.0))
+    columns = np.arange(2 * n).reshape(n, 2)
+    net = torch.nn.Linear(1, 1)
+    block = problem.add_predictor(net, columns[:, :1], columns[:, 1:], output_type=kind)
+    inputs = np.random.default_rng(0).uniform(-1.0, 1.0, (n, 1))
+    values = block.predictor.predict(inputs)
+    said = alone(block, inputs, np.ones(n, dtype=bool), values)
+    asked = np.flatnonzero(~np.isnan(said[:, 0]))
+    assert asked.size == MOST_NEAR
+    if kind == "classification":
+        assert np.array_equal(asked, np.sort(np.argsort(np.abs(values[:, 0]))[:MOST_NEAR]))

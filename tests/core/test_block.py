@@ -28,3 +28,18 @@ def test_inputs_are_read_into_an_array_of_its_own(inputs):
     assert found.tolist() == inputs
     found += 100.0
     assert np.array_equal(x, np.arange(9.0))
+
+
+def test_consecutive_columns_are_looked_at_where_they_are():
+    problem = dt.Problem(dt.Mip(cost=np.zeros(9), upper=1.0))
+    block = problem.add_predictor(lambda X: X.sum(axis=1), [[3, 4], [5, 6]], [[8], [7]])
+    x = np.arange(9.0)
+    assert np.shares_memory(block.view(x), x)
+    assert block.outputs_of(x).tolist() == [[8.0], [7.0]]
+    block.write(x, np.array([[1.0], [2.0]]))
+    assert x[7:].tolist() == [2.0, 1.0]
+    other = dt.Problem(dt.Mip(cost=np.zeros(9), upper=1.0))
+    block = other.add_predictor(lambda X: X.sum(axis=1), [[4, 3], [5, 6]], [[7], [8]])
+    assert not np.shares_memory(block.view(x), x)
+    block.write(x, np.array([[3.0], [4.0]]))
+    assert x[7:].tolist() == [3.0, 4.0]

@@ -207,3 +207,13 @@ def test_a_problem_shows_what_it_is():
         repr(empty)
         == "<Problem: minimise over 1000 columns, <Template 't': 1000 blocks of a (1)>; no predictor>"
     )
+
+
+def test_problems_with_common_arrays_do_not_see_each_others_blocks():
+    problem = dt.Problem(dt.Mip(cost=np.zeros(4), upper=1.0))
+    problem.add_predictor(lambda X: X.sum(axis=1), [[0]], [[1]])
+    other = problem.with_predictors(problem.blocks)
+    other.add_predictor(lambda X: X.sum(axis=1), [[0]], [[2]])
+    problem.add_predictor(lambda X: X.sum(axis=1), [[3]], [[2]])
+    assert problem.inputs.tolist() == [0, 3] and other.inputs.tolist() == [0]
+    assert problem.outputs.tolist() == other.outputs.tolist() == [1, 2]

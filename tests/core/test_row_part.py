@@ -21,6 +21,9 @@ def test_each_part_is_its_rows_of_the_matrix(numbers, monkeypatch):
             assert np.allclose(part.activity(x, sizes=True), np.abs(mine) @ x, atol=1e-12)
             lower, upper = (side[first - part.size : first] for side in sides)
             assert np.allclose(part.beyond(x), np.maximum(lower - mine @ x, mine @ x - upper), atol=1e-12)
+            amount, at = part.farthest(x)
+            beyond = np.append(part.beyond(x), -np.inf if part.size == 0 else [])
+            assert np.isclose(amount, beyond.max()) and np.isclose(amount, beyond[at])
             assert part.nonzeros == np.count_nonzero(mine)
             numbers = {abs(n) for entry in part.entries() for n in entry.ravel().tolist()}
             assert numbers - {0.0} == {abs(n) for n in mine.ravel().tolist()} - {0.0}

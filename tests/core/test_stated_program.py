@@ -129,7 +129,7 @@ class AtRest:
         """No more than that."""
         plan = context.once(template_plan)
         (program,), (template,) = plan.programs, plan.templates
-        x = plan.others.copy()
+        x = plan.program.lower.copy()
         moves, outputs = np.zeros((program.count, program.coordinates)), np.zeros((program.count, 1))
         for j, values in enumerate(program.columns(moves, outputs)):
             x[template.places.column(j, 0, program.count)] = values

@@ -15,7 +15,7 @@ import numpy as np
 
 from dovetail.analysis.places import Strided
 from dovetail.analysis.templates import FIXED, Pattern, TemplateArrays, TemplateNetwork
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray, columns_of_one
 from dovetail.core.block_rows import Place, column_of, entries_of, places_of
 from dovetail.core.family_arrays import FamilyArrays, RowArrays
 from dovetail.core.problem import Problem
@@ -147,6 +147,8 @@ class _Body:
         if len(self._seeds()) > 1 or not all(np.all(numbers) for numbers in entries):
             return False
         for _, mine in self._coupling_rows():
+            if self.template.count > 1 and any(n.size == 1 and n[0] != 0.0 for n in mine.values()):
+                continue  # all blocks have it
             touched = np.zeros(self.template.count, dtype=bool)
             for numbers in mine.values():
                 touched |= numbers != 0.0
@@ -252,10 +254,14 @@ class _Body:
         return Pattern(row, column, self._beside([numbers for _, _, numbers in entries]))
 
     def _beside(self, columns: list[FloatArray]) -> FloatArray:
-        """(N, k) of columns that have one number for all blocks, or one for each; a view where none has."""
+        """(N, k) of columns that have one number for all blocks, or one for each; a view where none has, or
+        where they are those of an array."""
         shape = (self.template.count, len(columns))
         if all(len(column) == 1 for column in columns):
             return np.broadcast_to(np.array([float(column[0]) for column in columns]), shape)
+        one = columns_of_one(columns)
+        if one is not None and one.shape == shape:
+            return one
         beside = np.empty(shape, order="F")  # columns are what everybody works with
         for k, column in enumerate(columns):
             beside[:, k] = column

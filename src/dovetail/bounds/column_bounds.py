@@ -41,20 +41,32 @@ def least_cost(problem: Problem) -> float:
         if not np.all(np.isfinite(least)):
             return -math.inf
         least = least - 2.0 * UNIT * np.abs(least)  # each product is rounded once
-        terms += np.broadcast_to(least, part.shape).ravel().tolist()
+        if least.size == 1:  # one number, as often as there are columns: another product
+            terms.append(float(least.ravel()[0]) * (part.shape[0] * part.shape[1]))
+            terms.append(-2.0 * UNIT * abs(terms[-1]))
+        else:
+            terms += np.broadcast_to(least, part.shape).ravel().tolist()
     total = math.fsum(terms)
     return total - 2.0 * UNIT * abs(total)
 
 
 def _parts(problem: Problem) -> Iterator[tuple[ColumnPart, BoolArray | None]]:
-    """Parts, and which of their columns are classes; None where none is."""
-    classes = np.zeros(problem.stated.n_columns, dtype=bool)
-    for block in problem.blocks:
-        if block.classifies:
-            classes[block.outputs] = True
+    """Parts, and which of their columns are classes, one answer for all where all are; None where none is."""
+    outputs = [block.outputs.ravel() for block in problem.blocks if block.classifies]
+    spans = [(int(columns.min()), int(columns.max())) for columns in outputs]
     for part in problem.stated.columns:
-        mine = part.of(classes)
-        yield part, mine if np.any(mine) else None
+        size = part.shape[0] * part.shape[1]
+        end = part.first + size
+        near = [c for c, (low, high) in zip(outputs, spans, strict=True) if low < end and high >= part.first]
+        mine = np.concatenate([np.empty(0, np.int64), *(c[(c >= part.first) & (c < end)] for c in near)])
+        if mine.size == size:  # no column is written twice
+            yield part, np.array(True)
+        elif mine.size:
+            classes = np.zeros(size, dtype=bool)
+            classes[mine - part.first] = True
+            yield part, classes.reshape(part.shape)
+        else:
+            yield part, None
 
 
 def _limits(part: ColumnPart, classes: BoolArray | None) -> tuple[FloatArray, FloatArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dovetail.core.amounts import several
 from dovetail.core.errors import DovetailError, ModelError
+from dovetail.core.pieces import each_piece
 from dovetail.core.suggestion import did_you_mean
 
 FloatArray = NDArray[np.float64]
@@ -136,3 +138,34 @@ def _by_name(what: str, array: NDArray[Any], index: Mapping[str, int] | None) ->
             meant = did_you_mean(name, index) or "."
             raise ModelError(f"{what}: there is no column called {str(name)!r}{meant}") from None
     return resolved
+
+
+def columns_of_one(columns: list[FloatArray]) -> FloatArray | None:
+    """The array whose columns these are, all of them in their order; None where there is no such array."""
+    first, width = columns[0], len(columns)
+    if first.ndim != 1 or len(first) < 2 or first.strides[0] != width * first.itemsize:
+        return None
+    begin = first.__array_interface__["data"][0]
+    for k, column in enumerate(columns):
+        apart = column.__array_interface__["data"][0] - begin
+        if column.strides != first.strides or column.shape != first.shape or apart != k * first.itemsize:
+            return None
+    return np.lib.stride_tricks.as_strided(first, (len(first), width), (first.strides[0], first.itemsize))
+
+
+def all_finite(numbers: FloatArray) -> bool:
+    """Whether all of them are; a sum tells nearly always, and takes no memory.
+
+    >>> import numpy as np
+    >>> from dovetail.core.arrays import all_finite
+    >>> all_finite(np.array([1e308, 1e308])), all_finite(np.array([1.0, np.nan]))
+    (True, False)
+    """
+
+    def total(some: slice) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(numbers[some].sum())
+
+    width = numbers.size // max(1, len(numbers))
+    finite = all(math.isfinite(one) for one in each_piece(total, len(numbers), width))
+    return finite or bool(np.all(np.isfinite(numbers)))

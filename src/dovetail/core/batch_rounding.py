@@ -10,6 +10,7 @@ most: hence four times what was seen.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from time import perf_counter
 
@@ -18,6 +19,7 @@ import numpy as np
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.description import Description
+from dovetail.core.pieces import each_piece
 from dovetail.core.predictor import Predictor
 
 Copy = Callable[[FloatArray], FloatArray]
@@ -32,6 +34,9 @@ MOST_NEAR = 256
 every row is compared with its float64 copy besides."""
 DOUBLE = 2.0**-49
 """Eight roundings of float64, relative: what is allowed a predictor that computes in it, without a look."""
+MANY = 4096
+"""Rows beyond which only so many (`MOST_NEAR`) are evaluated one by one: the first few thousand, which are
+what there is time for, would show no more."""
 SECONDS = 0.25
 """The longest that rows are evaluated one by one; what was seen of these then stands for the others."""
 
@@ -55,7 +60,10 @@ def double_copy(predictor: Predictor, description: Description) -> Copy | None:
     forward = predictor.snapshot(device)
 
     def evaluate(X: FloatArray) -> FloatArray:
-        rows, size = torch.from_numpy(np.ascontiguousarray(X)), DEVICE_COPY_ROWS if on_gpu else COPY_ROWS
+        size = DEVICE_COPY_ROWS if on_gpu else COPY_ROWS
+        with warnings.catch_warnings():  # of rows that must not be written to: copies leave them alone
+            warnings.simplefilter("ignore", UserWarning)
+            rows = torch.from_numpy(np.ascontiguousarray(X))
         parts = [rows[first : first + size] for first in range(0, max(1, len(rows)), size)]
         with torch.no_grad():
             return np.concatenate([forward(some.to(device)).cpu().numpy() for some in parts])
@@ -63,15 +71,34 @@ def double_copy(predictor: Predictor, description: Description) -> Copy | None:
     return evaluate
 
 
-def alone(block: Block, inputs: FloatArray, which: BoolArray) -> FloatArray:
-    """(n, q) what the predictor says of each of these rows by itself; NaN where nobody asked, or in time."""
-    values = np.full(block.outputs.shape, np.nan)
+def alone(block: Block, inputs: FloatArray, which: BoolArray, values: FloatArray) -> FloatArray:
+    """(n, q) what the predictor says of each of these rows by itself; NaN where nobody asked, or in time.
+
+    Of many rows some are asked, those of classes first that its `values` in a batch decide least.
+    """
+    answers = np.full(block.outputs.shape, np.nan)
+    rows = np.flatnonzero(which) if np.count_nonzero(which) <= MANY else _some_of_many(block, which, values)
     end = perf_counter() + SECONDS
-    for i in np.flatnonzero(which):
-        values[i] = block.predictor.predict(inputs[i : i + 1])[0]
+    for i in rows:
+        answers[i] = block.predictor.predict(inputs[i : i + 1].copy())[0]
         if perf_counter() > end:
             break
-    return values
+    return answers
+
+
+def _some_of_many(block: Block, which: BoolArray, values: FloatArray) -> IntArray:
+    """`MOST_NEAR` of these rows: the least decided ones, or some at equal distances."""
+    if not block.classifies:
+        rows = np.flatnonzero(which)
+        return np.asarray(rows[_looked_at(len(rows))])
+
+    def least(some: slice) -> tuple[FloatArray, IntArray]:
+        lead = np.where(which[some], block.lead(values[some]), np.inf)
+        few = np.argsort(lead)[:MOST_NEAR] if len(lead) <= MOST_NEAR else np.argpartition(lead, MOST_NEAR)
+        return lead[few[:MOST_NEAR]], few[:MOST_NEAR] + some.start
+
+    lead, rows = (np.concatenate(part) for part in zip(*each_piece(least, len(which), 1), strict=True))
+    return np.asarray(rows[np.argsort(lead)[:MOST_NEAR]])
 
 
 def batch_rounding(
@@ -84,12 +111,25 @@ def batch_rounding(
     """
     if block.description.is_float64:
         return np.broadcast_to(DOUBLE * np.maximum(1.0, np.max(np.abs(values), axis=0)), values.shape)
-    apart = near
-    for other in others:
-        apart = np.fmax(apart, np.abs(other - values))
-    size = np.max(np.abs(values), axis=0)
-    share = np.max(apart, axis=0) / np.where(size > 0.0, size, 1.0)
-    return np.asarray(APART * np.maximum(apart, share * np.abs(values)))
+    found, shape = np.empty(values.shape), (values.shape[0], values.shape[1])
+
+    def look(some: slice) -> tuple[FloatArray, FloatArray]:
+        apart = near[some]
+        for other in others:
+            apart = np.fmax(apart, np.abs(other[some] - values[some]))
+        found[some] = apart
+        return apart.max(axis=0), np.abs(values[some]).max(axis=0)
+
+    seen = each_piece(look, *shape)
+    most, size = (np.max([piece[k] for piece in seen], axis=0) for k in range(2))
+    share = most / np.where(size > 0.0, size, 1.0)
+
+    def widen(some: slice) -> None:
+        np.maximum(found[some], share * np.abs(values[some]), out=found[some])
+        found[some] *= APART
+
+    each_piece(widen, *shape)
+    return found
 
 
 def rows_nearby(block: Block, inputs: FloatArray) -> FloatArray:

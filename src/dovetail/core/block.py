@@ -9,8 +9,8 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
-from dovetail.core.pieces import pieces
-from dovetail.core.predictor import Predictor
+from dovetail.core.pieces import each_piece
+from dovetail.core.predictor import OnDevice, Predictor
 from dovetail.core.training_range import TrainingRange
 
 
@@ -57,25 +57,38 @@ class Block:
         return int(self.inputs.shape[0])
 
     def read(self, x: FloatArray) -> FloatArray:
-        """(n, d) its inputs at a point, as an array of its own: a predictor may write into what it is given.
+        """(n, d) its inputs at a point, for its predictor, which may write into what it is given: an array of
+        its own, unless it is known to leave that alone."""
+        view = self.view(x)
+        return view.copy() if self._one_piece and not isinstance(self.predictor, OnDevice) else view
+
+    def view(self, x: FloatArray) -> FloatArray:
+        """(n, d) its inputs at a point, to be looked at.
 
         Families of a template are one piece of the point, and need not be picked one by one.
         """
-        if not self._one_piece:
-            return np.asarray(x[self.inputs])
-        first = int(self.inputs.flat[0])
-        return x[first : first + self.inputs.size].reshape(self.inputs.shape).copy()
+        return np.asarray(x[self._input_places]).reshape(self.inputs.shape)
+
+    def outputs_of(self, x: FloatArray) -> FloatArray:
+        """(n, q) its outputs at a point, to be looked at."""
+        return np.asarray(x[self._output_places]).reshape(self.outputs.shape)
+
+    def write(self, x: FloatArray, outputs: FloatArray) -> None:
+        """Put (n, q) outputs into a point."""
+        places = self._output_places
+        x[places] = outputs.ravel() if isinstance(places, slice) else outputs
+
+    @property
+    def _one_piece(self) -> bool:
+        return isinstance(self._input_places, slice)
 
     @cached_property
-    def _one_piece(self) -> bool:
-        """Whether its inputs are consecutive columns, in the order of its samples."""
-        flat = self.inputs.ravel()
-        if not flat.size or flat[-1] - flat[0] != flat.size - 1:
-            return False
-        return all(
-            np.array_equal(flat[some], np.arange(some.start, some.stop) + flat[0])
-            for some in pieces(flat.size, 1)
-        )
+    def _input_places(self) -> slice | IntArray:
+        return _as_piece(self.inputs)
+
+    @cached_property
+    def _output_places(self) -> slice | IntArray:
+        return _as_piece(self.outputs)
 
     def decode(self, values: FloatArray) -> FloatArray:
         """What the output columns must be, given the predictor's values."""
@@ -89,6 +102,19 @@ class Block:
             return np.asarray(np.abs(values[:, 0] - self.threshold))
         first_two = np.sort(values, axis=1)[:, -2:]
         return np.asarray(first_two[:, 1] - first_two[:, 0])
+
+
+def _as_piece(columns: IntArray) -> slice | IntArray:
+    """Consecutive columns, in the order of the samples, as a slice; others as they are."""
+    flat = columns.ravel()
+    if not flat.size or flat[-1] - flat[0] != flat.size - 1:
+        return columns
+    first = int(flat[0])
+
+    def consecutive(some: slice) -> bool:
+        return np.array_equal(flat[some], np.arange(first + some.start, first + some.stop))
+
+    return slice(first, first + flat.size) if all(each_piece(consecutive, flat.size, 1)) else columns
 
 
 def classes_of(values: FloatArray, threshold: float = 0.0) -> FloatArray:

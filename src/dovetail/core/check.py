@@ -14,38 +14,27 @@ point does not count. docs/claims.md says the same to users.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray, NameOf, vector
-from dovetail.core.batch_rounding import Copy, alone, batch_rounding, double_copy, nearby, rows_nearby
-from dovetail.core.block import Block
+from dovetail.core.arrays import FloatArray, NameOf, all_finite, vector
+from dovetail.core.batch_rounding import double_copy
 from dovetail.core.errors import ModelError
 from dovetail.core.html_table import grid
 from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
+from dovetail.core.said import Said
+from dovetail.core.worst import NOTHING, largest, worst_in_pieces, worst_of
+from dovetail.core.worst import Worst as Worst
 
-FEW = 4096
-"""Rows that are put together for one call of a float64 copy; to copy more of them would take longer."""
-SLOW = 0.01
+SLOW = 0.003
 """Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick
 ones a second question costs nothing, and finds those that answer differently from call to call at once (the
 last check of a solve does in any case)."""
-
-
-@dataclass(frozen=True)
-class Worst:
-    """The largest violation of one kind, and the item that has it ("" when there is none)."""
-
-    amount: float = 0.0
-    name: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.amount:.1e}" + (f" ({self.name})" if self.name else "")
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,14 +48,14 @@ class Violation:
     (False, 0.5, 'row demand by 5.0e-01')
     """
 
-    rows: Worst = Worst()
-    bounds: Worst = Worst()
-    integrality: Worst = Worst()
-    prediction: Worst = Worst()
+    rows: Worst = NOTHING
+    bounds: Worst = NOTHING
+    integrality: Worst = NOTHING
+    prediction: Worst = NOTHING
     """Distance of an output column from what its predictor says, relative to max(1, |value|)."""
-    precision: Worst = Worst()
+    precision: Worst = NOTHING
     """Distance between the predictor as deployed and its float64 copy, relative; a report, not a failure."""
-    rounding: Worst = Worst()
+    rounding: Worst = NOTHING
     """By how much a row or a bound may be missed where the samples are evaluated one by one, in other
     batches, on another processor or in float64, as far as the predictors' own rounding goes (1 for a class
     that may turn). A report, not a failure; up to the tolerance nothing is missed."""
@@ -123,7 +112,9 @@ def check(problem: Problem, x: ArrayLike) -> Violation:
     Samples of predictors that compute in less than float64 are also evaluated one by one, which takes as
     many calls as there are samples, for a quarter of a second at most.
     """
-    return Checker(problem).violation(vector("x", x, problem.stated.n_columns), one_by_one=True)
+    plain = isinstance(x, np.ndarray) and x.dtype == np.float64 and x.shape == (problem.stated.n_columns,)
+    point = x if plain else vector("x", x, problem.stated.n_columns)  # it is looked at, no more
+    return Checker(problem).violation(np.asarray(point), one_by_one=True)
 
 
 class Checker:
@@ -133,19 +124,24 @@ class Checker:
         self._problem = problem
         self._copies = [double_copy(block.predictor, block.description) for block in problem.blocks]
 
-    def completed(self, x: FloatArray, *, one_by_one: bool = False) -> tuple[FloatArray, Violation]:
+    def completed(
+        self, x: FloatArray, *, one_by_one: bool = False, worth: Callable[[FloatArray], bool] | None = None
+    ) -> tuple[FloatArray, Violation]:
         """`x` with every output as its own predictor says, and how far that is from satisfying all.
 
-        The point is the caller's no more: outputs may be put in place.
+        The point is the caller's no more: outputs may be put in place. One that is not `worth` it is not
+        looked at by other routes than its predictors' own: in float64, a hair away.
         """
         problem, answers, begin = self._problem, None, perf_counter()
         if len(problem.stages) == 1:  # in one batch of all samples each, as the check asks them
             answers = [block.predictor.predict(block.read(x)) for block in problem.blocks]
             for block, values in zip(problem.blocks, answers, strict=True):
-                x[block.outputs] = block.decode(values)
+                block.write(x, block.decode(values) + 0.0)  # never -0
         else:
-            x = problem.predict(x)
+            x = problem.predict(x) + 0.0
         slow = perf_counter() - begin > SLOW
+        if worth is not None and not worth(x):
+            return x, self.screened(x)
         return x, self.violation(x, one_by_one=one_by_one, answers=answers if slow else None)
 
     def violation(
@@ -158,27 +154,45 @@ class Checker:
         program = self._problem.stated
         if x.shape != (program.n_columns,):
             raise ModelError(f"x has shape {x.shape}, expected ({program.n_columns},).")
-        if not np.all(np.isfinite(x)):
+        if not all_finite(x):
             j = int(np.flatnonzero(~np.isfinite(x))[0])
             return Violation(bounds=Worst(float("inf"), f"{program.column_name(j)} is {x[j]}"))
-        beyond = [part.beyond(x) for part in program.rows]
         said = self._said(x, one_by_one, answers)
+        # classes cannot turn by a little: only where outputs are numbers does rounding reach the rows
+        numbers = not all(block.classifies for block in self._problem.blocks)
+        beyond = [part.beyond(x) for part in program.rows] if numbers else []
         return Violation(
-            rows=self._worst_row(beyond),
+            rows=self._worst_row(beyond) if numbers else self._farthest_row(x),
             bounds=self._outside(x),
             integrality=self._fraction(x),
-            prediction=_largest([block.prediction for block in said]),
-            precision=_largest([block.precision for block in said]),
+            prediction=largest([block.prediction for block in said]),
+            precision=largest([block.precision for block in said]),
             rounding=self._rounding(beyond, x, said),
         )
+
+    def screened(self, x: FloatArray) -> Violation:
+        """Of rows, bounds and integers alone, where outputs are known to be their predictors'."""
+        if not all_finite(x):
+            return self.violation(x)
+        return Violation(rows=self._farthest_row(x), bounds=self._outside(x), integrality=self._fraction(x))
 
     def _worst_row(self, amounts: list[FloatArray]) -> Worst:
         """Of amounts by which rows are missed, part by part."""
         found, first = [Worst()], 0
         for amount in amounts:
-            found.append(_worst(amount, self._row_from(first)))
+            found.append(worst_of(amount, self._row_from(first)))
             first += len(amount)
-        return _largest(found)
+        return largest(found)
+
+    def _farthest_row(self, x: FloatArray) -> Worst:
+        """The same without amounts of all rows."""
+        found, first = [Worst()], 0
+        for part in self._problem.stated.rows:
+            amount, at = part.farthest(x)
+            if amount > 0.0:
+                found.append(Worst(amount, self._problem.stated.row_name(first + at)))
+            first += part.size
+        return largest(found)
 
     def _row_from(self, first: int) -> NameOf:
         """Names of rows that are counted from one of them."""
@@ -192,13 +206,11 @@ class Checker:
 
     def _fraction(self, x: FloatArray) -> Worst:
         """The integer that is farthest from a whole number."""
-        found = Worst()
+        found = [Worst()]
         for part in self._problem.stated.columns:
             if part.whole:
-                mine = part.of(x)
-                apart = np.where(part.integer, np.abs(mine - np.round(mine)), 0.0).ravel()
-                found = _largest([found, _worst(apart, self._name_from(part.first))])
-        return found
+                found.append(worst_in_pieces(part.fraction(x), part.shape, self._name_from(part.first)))
+        return largest(found)
 
     def _name_from(self, first: int) -> NameOf:
         """Names of columns that are counted from one of them."""
@@ -238,7 +250,7 @@ class Checker:
         """Rows and bounds at the worst that rounding can do to the outputs in them, and classes."""
         turning = [block.turning for block in said]
         if all(each.block.classifies for each in said):
-            return _largest(turning)
+            return largest(turning)
         program, changes = self._problem.stated, self._changes(said)
         in_rows = [part.activity(changes, sizes=True) for part in program.rows]
         missed = [np.where(more > 0.0, by + more, -np.inf) for by, more in zip(beyond, in_rows, strict=True)]
@@ -247,135 +259,5 @@ class Checker:
             more = part.of(changes)
             if np.any(more):
                 outside = np.where(more > 0.0, part.outside(x) + more, -np.inf).ravel()
-                found.append(_worst(outside, self._name_from(part.first)))
-        return _largest([*found, *turning])
-
-
-class Said:
-    """What one block's predictor says of a point, by all routes that are open here."""
-
-    def __init__(
-        self, block: Block, copy: Copy | None, x: FloatArray, answer: FloatArray | None, *, one_by_one: bool
-    ) -> None:
-        self.block, self._x = block, x
-        self._evaluate = copy if copy is not None else block.predictor.predict
-        inputs = block.read(x)
-        self._values = block.predictor.predict(inputs) if answer is None else answer
-        self._finite = bool(np.all(np.isfinite(self._values)))
-        self.batch_rounding: FloatArray = np.zeros(self._values.shape)
-        self._double = self._alone = np.full(self._values.shape, np.nan)
-        if not self._finite:
-            return
-        hair, doubles = rows_nearby(block, inputs), None
-        if copy is not None:
-            self._double, doubles = _both(copy, inputs, hair)
-        near = nearby(block, hair, doubles)
-        self.batch_rounding = batch_rounding(block, self._values, near, [self._double])
-        which = self._unclear | (one_by_one and not block.description.is_float64)
-        if np.any(which):
-            self._alone = alone(block, inputs, which)
-            self.batch_rounding = batch_rounding(block, self._values, near, [self._double, self._alone])
-
-    def moved_by(self, changes: FloatArray, samples: IntArray) -> FloatArray:
-        """(k, q) what changes of these samples' inputs make of their values, input by input."""
-        inputs = self.block.inputs[samples]
-        u, evaluate = self._x[inputs], self._evaluate
-        moved, before = np.zeros((len(u), self.block.outputs.shape[1])), evaluate(u)
-        for place in np.flatnonzero(np.any(changes[inputs] > 0.0, axis=0)):
-            step = np.zeros(u.shape)
-            step[:, place] = changes[inputs[:, place]]
-            up, down = np.abs(evaluate(u + step) - before), np.abs(evaluate(u - step) - before)
-            moved += np.nan_to_num(np.maximum(up, down), posinf=0.0)
-        return moved
-
-    @property
-    def _unclear(self) -> BoolArray:
-        """(n,) whose class rounding may turn."""
-        if not self.block.classifies:
-            return np.zeros(self.block.samples, dtype=bool)
-        return np.asarray(self.block.lead(self._values) <= self._sides * self.batch_rounding.max(axis=1))
-
-    @property
-    def _sides(self) -> int:
-        """A value against a threshold, or two against each other."""
-        return 1 if self.block.outputs.shape[1] == 1 else 2
-
-    @property
-    def safe_lead(self) -> float:
-        """The lead from which on no class turns."""
-        return self._sides * float(np.max(self.batch_rounding)) if self.block.classifies else 0.0
-
-    @property
-    def prediction(self) -> Worst:
-        """How far the output columns are from what was said, beyond its own rounding."""
-        block = self.block
-        if not self._finite:
-            return Worst(float("inf"), f"{block.name}: the predictor does not give a finite number")
-        truth = block.decode(self._values)
-        apart = np.abs(self._x[block.outputs] - truth)
-        if not block.classifies:
-            apart = np.maximum(apart - self.batch_rounding, 0.0)
-        faults = [_at(block, apart / np.maximum(1.0, np.abs(truth)))]
-        for other, words in ((self._double, "between its own dtype and float64"), (self._alone, _ALONE)):
-            if block.classifies and self._turns(other):
-                faults.append(Worst(1.0, f"{block.name}: class differs {words}"))
-        return _largest(faults)
-
-    def _turns(self, other: FloatArray) -> bool:
-        seen = ~np.isnan(other).any(axis=1)
-        outcome = self.block.decode
-        return not np.array_equal(outcome(self._values[seen]), outcome(other[seen]))
-
-    @property
-    def precision(self) -> Worst:
-        """How far it is from its float64 copy."""
-        block = self.block
-        if not (self._finite and not block.description.is_float64):
-            return Worst()
-        if not block.description.has_float64_copy:
-            return Worst(float("nan"), f"{block.name}: no float64 copy can be made")
-        return _at(block, np.abs(self._values - self._double) / np.maximum(1.0, np.abs(self._double)))
-
-    @property
-    def turning(self) -> Worst:
-        """A class that was the same by all routes here, and may yet be another elsewhere."""
-        if self.block.description.is_float64 or not np.any(self._unclear):
-            return Worst()
-        i = int(np.flatnonzero(self._unclear)[0])
-        return Worst(1.0, f"{self.block.name}, sample {i}: its class")
-
-
-def _both(copy: Copy, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What a copy says of rows: in float64 one call says the same as two, and takes no longer."""
-    if len(one) > FEW:
-        return copy(one), copy(other)
-    answers = copy(np.concatenate([one, other]))
-    return answers[: len(one)], answers[len(one) :]
-
-
-_ALONE = "between a sample in its batch and alone"
-
-
-def _largest(kinds: list[Worst]) -> Worst:
-    """The worst of all, or the first that could not be measured."""
-    unknown = [kind for kind in kinds if np.isnan(kind.amount)]
-    return unknown[0] if unknown else max(kinds, key=lambda kind: kind.amount, default=Worst())
-
-
-def _at(block: Block, amounts: FloatArray) -> Worst:
-    i, o = np.unravel_index(int(np.argmax(amounts)), amounts.shape)
-    amount = _amount(amounts[i, o])
-    return Worst(amount, f"{block.name}, sample {i}, output {o}") if amount > 0 else Worst()
-
-
-def _worst(amounts: FloatArray, name_of: NameOf) -> Worst:
-    if amounts.size == 0:
-        return Worst()
-    k = int(np.argmax(amounts))
-    amount = _amount(amounts[k])
-    return Worst(amount, name_of(k)) if amount > 0 else Worst()
-
-
-def _amount(largest: float) -> float:
-    """What is no number is the worst there is: numpy's largest, too."""
-    return float("inf") if np.isnan(largest) else float(largest)
+                found.append(worst_of(outside, self._name_from(part.first)))
+        return largest([*found, *turning])

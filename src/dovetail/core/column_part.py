@@ -6,14 +6,15 @@ needs no vector over all of them, and does not look at limits that are not there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.mip import Mip
-from dovetail.core.pieces import piece_of, pieces
+from dovetail.core.pieces import each_piece, piece_of
 from dovetail.core.template import Template
 
 
@@ -54,26 +55,48 @@ class ColumnPart:
 
     def farthest(self, x: FloatArray) -> tuple[float, int]:
         """The most that a column is outside its bounds, and which it is."""
-        mine, found = self.of(x), (-np.inf, self.first)
+        found = (-np.inf, self.first)
         for limit, sign in ((self.lower, -1.0), (self.upper, 1.0)):
             if np.all(limit == sign * np.inf):
                 continue
-            for some in pieces(*self.shape):
-                beyond = sign * (mine[some] - piece_of(limit, some))
-                most = int(np.argmax(beyond))
-                at = self.first + some.start * self.shape[1] + most
-                found = max(found, (float(beyond.flat[most]), at), key=lambda one: one[0])
+            some, most = max(
+                each_piece(partial(self._beyond, self.of(x), limit, sign), *self.shape),
+                key=lambda one: one[1],
+            )
+            if most > found[0]:
+                beyond = sign * (self.of(x)[some] - piece_of(limit, some))
+                found = most, self.first + some.start * self.shape[1] + int(np.argmax(beyond))
         return found
+
+    def _beyond(self, mine: FloatArray, limit: FloatArray, sign: float, some: slice) -> tuple[slice, float]:
+        """The most that a column of a piece is beyond one limit."""
+        part = mine[some]
+        if limit.size == 1:
+            return some, sign * (float(part.max() if sign > 0.0 else part.min()) - float(limit.ravel()[0]))
+        apart = part - piece_of(limit, some)
+        return some, float(apart.max() if sign > 0.0 else -apart.min())
+
+    def fraction(self, x: FloatArray) -> Callable[[slice], FloatArray]:
+        """How far integers are from whole numbers, piece by piece."""
+        mine = self.of(x)
+
+        def apart(some: slice) -> FloatArray:
+            part = mine[some]
+            return np.where(piece_of(self.integer, some), np.abs(part - np.round(part)), 0.0)
+
+        return apart
 
     def clip(self, x: FloatArray) -> None:
         """Within bounds, in place, and integers whole; never -0, which rounding makes and people read."""
-        mine, whole = self.of(x), self.whole
-        for some in pieces(*self.shape):
-            part = mine[some]
+        each_piece(partial(self._clip, self.of(x)), *self.shape)
+
+    def _clip(self, mine: FloatArray, some: slice) -> None:
+        part = mine[some]
+        if np.any(self.lower != -np.inf) or np.any(self.upper != np.inf):
             np.clip(part, piece_of(self.lower, some), piece_of(self.upper, some), out=part)
-            if whole:
-                np.copyto(part, np.round(part), where=piece_of(self.integer, some))
-            part += 0.0
+        if self.whole:
+            np.copyto(part, np.round(part), where=piece_of(self.integer, some))
+        part += 0.0
 
 
 def column_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[ColumnPart]:

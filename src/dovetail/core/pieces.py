@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -11,14 +13,38 @@ NUMBERS = 1 << 15
 """In a piece: a quarter of a megabyte in float64, of which a core's cache holds several."""
 
 
-def pieces(blocks: int, width: int) -> Iterator[slice]:
-    """All blocks in their order, some at a time.
+MANY = 1 << 24
+"""Numbers from which on several threads share the pieces, if they may: with fewer they would wait."""
+LARGE = 8
+"""Pieces of one thread at a time: it holds Python's lock between two steps, and others wait for it."""
+THREADS: ContextVar[int] = ContextVar("threads", default=1)
+"""That may be used; a solve sets it (see `run/environment.py`)."""
+T = TypeVar("T")
+
+
+def each_piece(work: Callable[[slice], T], blocks: int, width: int) -> list[T]:
+    """What `work` makes of all pieces, in their order; by several threads where many numbers are worth it.
+
+    >>> from dovetail.core.pieces import each_piece
+    >>> each_piece(lambda some: some.stop - some.start, 10_000, 9)
+    [3640, 3640, 2720]
+    """
+    threads = THREADS.get() if blocks * width >= MANY else 1
+    if threads == 1:
+        return [work(some) for some in pieces(blocks, width)]
+    large = list(pieces(blocks, width, times=LARGE))
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, large))
+
+
+def pieces(blocks: int, width: int, *, times: int = 1) -> Iterator[slice]:
+    """All blocks in their order, some at a time; `times` as many.
 
     >>> from dovetail.core.pieces import pieces
     >>> [(some.start, some.stop) for some in pieces(10_000, 9)]
     [(0, 3640), (3640, 7280), (7280, 10000)]
     """
-    size = max(1, NUMBERS // max(1, width))
+    size = max(1, times * NUMBERS // max(1, width))
     for first in range(0, blocks, size):
         yield slice(first, min(first + size, blocks))
 

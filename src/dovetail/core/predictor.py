@@ -71,6 +71,18 @@ class Limited(Protocol):
         ...
 
 
+@runtime_checkable
+class OnDevice(Protocol):
+    """A predictor that lives where torch's tensors do. Optional: rows that are there need not travel.
+
+    It leaves the rows that it is given alone, these and those of `predict`: nobody copies them before.
+    """
+
+    def predict_tensor(self, U: torch.Tensor) -> torch.Tensor:
+        """What `predict` says of float64 rows on its own device, in float64, left there."""
+        ...
+
+
 class EvaluationsSpentError(PredictorError):
     """Raised by a predictor that its owner lets be asked only so often, when it was. A solve then ends."""
 

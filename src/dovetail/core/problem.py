@@ -64,9 +64,11 @@ class Problem:
         self.blocks: tuple[Block, ...] = ()
         self._families: dict[str, tuple[FamilyColumns, FamilyColumns]] = {}
         """Inputs and outputs of blocks, by name, that connect whole families of a template."""
-        self._writer = np.full(self._program.n_columns, NOBODY, dtype=np.int64)
+        self._writer = np.full(self._program.n_columns, NOBODY, dtype=np.int32)
         """(columns,) the number of the block that writes each."""
         self._read = np.zeros(self._program.n_columns, dtype=bool)
+        self._shared = False
+        """Whether another problem has the same two arrays: they are copied before they change, then."""
 
     def __repr__(self) -> str:
         what = "maximise" if self._maximises else "minimise"
@@ -188,10 +190,16 @@ class Problem:
         self.blocks = blocks
         if families is not None:
             self._families[name] = families
-        self._writer[block.outputs] = len(blocks) - 1
-        self._read[block.inputs] = True
+        self._tie(block, len(blocks) - 1)
         self.__dict__.pop("stages", None)
         return block
+
+    def _tie(self, block: Block, number: int) -> None:
+        """Remember who reads and writes its columns."""
+        if self._shared:
+            self._writer, self._read, self._shared = self._writer.copy(), self._read.copy(), False
+        self._writer[block.outputs] = number
+        self._read[block.inputs] = True
 
     def _require_feature_order(self, block: Block, data: Any) -> None:
         """Refuse inputs and training data whose names are the features, in another order."""
@@ -224,7 +232,7 @@ class Problem:
     def _add_unread(self, columns: int) -> None:
         """More columns, which no block knows yet."""
         self._read = np.concatenate([self._read, np.zeros(columns, dtype=bool)])
-        self._writer = np.concatenate([self._writer, np.full(columns, NOBODY, dtype=np.int64)])
+        self._writer = np.concatenate([self._writer, np.full(columns, NOBODY, dtype=np.int32)])
 
     def remove_predictor(self, name: str) -> None:
         """Forget a block; its columns stay."""
@@ -232,6 +240,7 @@ class Problem:
             raise PredictorError(f"there is no block called {name!r}.")
         rest = self.derived(self.mip, tuple(block for block in self.blocks if block.name != name))
         self.blocks, self._writer, self._read = rest.blocks, rest._writer, rest._read
+        self._shared = False
         self._families.pop(name, None)
         self.__dict__.pop("stages", None)
 
@@ -240,8 +249,7 @@ class Problem:
         other = Problem(mip)
         other.blocks = blocks
         for number, block in enumerate(blocks):
-            other._writer[block.outputs] = number
-            other._read[block.inputs] = True
+            other._tie(block, number)
         return other
 
     def renewed(self, over: Callable[[], object] = lambda: False) -> Problem:
@@ -265,7 +273,7 @@ class Problem:
         """The same problem, templates and all; its own blocks, by name and columns, with other predictors."""
         other = copy.copy(self)
         other.blocks, other._families = blocks, dict(self._families)
-        other._writer, other._read = self._writer.copy(), self._read.copy()
+        other._shared = self._shared = True
         other.__dict__.pop("stages", None)
         return other
 
@@ -284,7 +292,7 @@ class Problem:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The samples of all blocks in topological order."""
-        if self.blocks and not np.any(self._read & (self._writer != NOBODY)):
+        if self.blocks and not any(np.any(self._read[block.outputs]) for block in self.blocks):
             return (tuple((block, np.arange(block.samples)) for block in self.blocks),)
         return stages(self.stated, self.blocks)
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray
 from dovetail.core.family_arrays import RowArrays
 from dovetail.core.mip import Mip
-from dovetail.core.pieces import piece_of, pieces
+from dovetail.core.pieces import each_piece, piece_of
 from dovetail.core.template import Template
 
 CHUNK = 4096
@@ -51,6 +51,10 @@ class RowPart(Protocol):
 
     def beyond(self, x: FloatArray) -> FloatArray:
         """(size,) how far they are outside their sides at a point; negative inside."""
+        ...
+
+    def farthest(self, x: FloatArray) -> tuple[float, int]:
+        """The most of these, and which row of them it is."""
         ...
 
 
@@ -92,6 +96,10 @@ class HostRows:
         """Row by row."""
         return _outside(self.activity(x), *self.sides)
 
+    def farthest(self, x: FloatArray) -> tuple[float, int]:
+        """Of them all."""
+        return _most(self.beyond(x))
+
 
 @dataclass(frozen=True, eq=False)
 class PrivateRows:
@@ -118,17 +126,23 @@ class PrivateRows:
         """Block by block."""
         values, shape = self.template.values(x), (self.template.count, self.row.width)
         total = np.empty(shape)
-        for some in pieces(*shape):
-            self._add_up(values, some, total[some], sizes)
+        each_piece(lambda some: self._add_up(values, some, total[some], sizes), *shape)
         return total.ravel()
 
     def _add_up(self, values: dict[str, FloatArray], some: slice, total: FloatArray, sizes: bool) -> None:
         """What the rows of some blocks come to, by family values of all."""
         total.fill(0.0)
         for name, entry in self.row.coefficients.items():
-            mine = piece_of(entry, some)
-            part = (np.abs(mine) if sizes else mine) * values[name][some]
-            total += part.sum(axis=1, keepdims=True) if self.row.summed else part
+            mine, part = piece_of(entry, some), values[name][some]
+            mine = np.abs(mine) if sizes else mine
+            if self.row.summed:
+                total += (mine * part).sum(axis=1, keepdims=True)
+            elif mine.size == 1 and float(mine.ravel()[0]) == 1.0:
+                total += part
+            elif mine.size == 1 and float(mine.ravel()[0]) == -1.0:
+                total -= part
+            else:
+                total += mine * part
 
     @property
     def sides(self) -> tuple[FloatArray, FloatArray]:
@@ -142,17 +156,31 @@ class PrivateRows:
     def beyond(self, x: FloatArray) -> FloatArray:
         """Block by block."""
         values, shape = self.template.values(x), (self.template.count, self.row.width)
-        lower, upper = self.sides
         found = np.empty(shape)
-        for some in pieces(*shape):
-            mine = found[some]
-            self._add_up(values, some, mine, sizes=False)
-            if self._equations:
-                mine -= piece_of(lower, some)
-                np.abs(mine, out=mine)
-            else:
-                mine[...] = _outside(mine, piece_of(lower, some), piece_of(upper, some))
+        each_piece(lambda some: self._beyond(values, some, found[some]), *shape)
         return found.ravel()
+
+    def _beyond(self, values: dict[str, FloatArray], some: slice, found: FloatArray) -> None:
+        """How far the rows of some blocks are outside their sides."""
+        lower, upper = (piece_of(side, some) for side in self.sides)
+        self._add_up(values, some, found, sizes=False)
+        if self._equations:
+            found -= lower
+            np.abs(found, out=found)
+        else:
+            found[...] = _outside(found, lower, upper)
+
+    def farthest(self, x: FloatArray) -> tuple[float, int]:
+        """Piece by piece: nothing as large as all rows is made."""
+        values, shape = self.template.values(x), (self.template.count, self.row.width)
+
+        def most(some: slice) -> tuple[slice, float, int]:
+            found = np.empty((some.stop - some.start, shape[1]))
+            self._beyond(values, some, found)
+            return some, *_most(found.ravel())
+
+        some, amount, at = max(each_piece(most, *shape), key=lambda one: one[1])
+        return amount, some.start * shape[1] + at
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +225,10 @@ class CouplingRows:
         """Of all blocks together."""
         return _outside(self.activity(x), *self.sides).ravel()
 
+    def farthest(self, x: FloatArray) -> tuple[float, int]:
+        """Of them all."""
+        return _most(self.beyond(x))
+
 
 def row_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[RowPart]:
     """All rows, in their order."""
@@ -210,8 +242,19 @@ def row_parts(host: Mip | None, templates: tuple[Template, ...]) -> Iterator[Row
 def column_sums(values: FloatArray) -> FloatArray:
     """(columns,) over all blocks, in sums of sums."""
     whole = len(values) - len(values) % CHUNK
-    sums = np.ones(CHUNK) @ values[:whole].reshape(-1, CHUNK, values.shape[1])
-    return np.asarray(sums.sum(axis=0) + values[whole:].sum(axis=0))
+    chunks, ones = values[:whole].reshape(-1, CHUNK, values.shape[1]), np.ones(CHUNK)
+    sums = each_piece(lambda some: ones @ chunks[some], len(chunks), CHUNK * values.shape[1])
+    rest = values[whole:].sum(axis=0)
+    return np.asarray(np.concatenate(sums).sum(axis=0) + rest if sums else rest)
+
+
+def _most(amounts: FloatArray) -> tuple[float, int]:
+    """The largest, and where; less than nothing where there is none. What is no number is the worst there is:
+    numpy's largest, too."""
+    if not amounts.size:
+        return -np.inf, 0
+    at = int(np.argmax(amounts))
+    return (np.inf if np.isnan(amounts[at]) else float(amounts[at])), at
 
 
 def _outside(activity: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:

@@ -143,9 +143,9 @@ class StatedProgram:
         """(rows,) what rows come to at `x`, or with the `sizes` of their entries in their place."""
         return np.concatenate([np.empty(0), *(part.activity(x, sizes=sizes) for part in self.rows)])
 
-    def clipped(self, x: FloatArray) -> FloatArray:
-        """A copy within the columns' bounds, integers whole."""
-        x = np.array(x, dtype=np.float64)
+    def clipped(self, x: FloatArray, *, own: bool = False) -> FloatArray:
+        """A copy within the columns' bounds, integers whole; the point itself, if it is one's `own`."""
+        x = x if own else np.array(x, dtype=np.float64)
         for part in self.columns:
             part.clip(x)
         return x

@@ -1,7 +1,8 @@
 """Dense networks of ReLUs for network steps on a GPU: forward and backward by hand, in float64.
 
 A step asks a few hundred rows, so that a deep network takes as long as its kernels take to start; by hand
-they are fewer, and nobody writes down how they hang together.
+they are fewer, and nobody writes down how they hang together. What is asked for again and again with as many
+rows is recorded as a CUDA graph, which starts all its kernels at once.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 Layers = list[tuple[Tensor, Tensor, bool]]
 """Weight, bias, and whether a ReLU follows."""
+OFTEN = 3
+"""Times that a number of rows is asked for before it is worth a recording."""
+RECORDINGS, MOST_ROWS = 4, 4096
+"""Of a network, at most, and the rows of one: beyond these its kernels take longer than their start."""
 
 
 def network_forward(block: Block, device: str) -> Forward:
@@ -40,11 +45,11 @@ def dense_forward(block: Block, device: str) -> Forward | None:
             return None
     if not layers:
         return None
-    count = counter(block.predictor)
+    count, passes = counter(block.predictor), Passes(layers)
 
     def forward(u: Tensor) -> Tensor:
         count(len(u))
-        values: Tensor = _Network.apply(u, layers)  # type: ignore[no-untyped-call]
+        values: Tensor = _Network.apply(u, passes)  # type: ignore[no-untyped-call]
         return values
 
     return forward
@@ -54,23 +59,105 @@ def _tensor(array: object, device: str) -> Tensor:
     return torch.as_tensor(array, dtype=torch.float64, device=device)
 
 
+def _forward(layers: Layers, u: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Values, and what came out of every ReLU."""
+    after, x = [], u
+    for weight, bias, rectified in layers:
+        x = torch.addmm(bias, x, weight.T)
+        if rectified:
+            x = x.clamp_(min=0.0)
+            after.append(x)
+    return x, after
+
+
+def _backward(layers: Layers, gradient: Tensor, after: list[Tensor]) -> Tensor:
+    left = list(after)
+    for weight, _, rectified in reversed(layers):
+        if rectified:
+            gradient = torch.ops.aten.threshold_backward(gradient, left.pop(), 0.0)
+        gradient = gradient @ weight
+    return gradient
+
+
+class Passes:
+    """Through one network, forth and back; recorded where that pays and works."""
+
+    def __init__(self, layers: Layers) -> None:
+        self.layers = layers
+        self._asked: dict[int, int] = {}
+        self._recordings: dict[int, _Recording] = {}
+        self.records = layers[0][0].device.type == "cuda"
+        """Whether recordings are made; no more after one has failed."""
+
+    def recording(self, u: Tensor) -> _Recording | None:
+        """For as many rows; None where they are better asked for one by one."""
+        rows = len(u)
+        if rows in self._recordings:
+            return self._recordings[rows]
+        self._asked[rows] = self._asked.get(rows, 0) + 1
+        room = len(self._recordings) < RECORDINGS and 0 < rows <= MOST_ROWS
+        if not (self.records and room) or self._asked[rows] < OFTEN:
+            return None
+        try:
+            self._recordings[rows] = _Recording(self.layers, u)
+        except Exception:  # of memory, or of a library: the same is done kernel by kernel
+            self.records = False
+            return None
+        return self._recordings[rows]
+
+
+class _Recording:
+    """Both passes of one number of rows: the same memory each time."""
+
+    def __init__(self, layers: Layers, u: Tensor) -> None:
+        self._u = u.detach().clone()
+        self._gradient = u.new_ones((len(u), len(layers[-1][1])))
+        self._last: object = None
+        """Whose forward pass the memory is of."""
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):  # libraries take their memory before anything is recorded
+            _backward(layers, self._gradient, _forward(layers, self._u)[1])
+        torch.cuda.current_stream().wait_stream(aside)
+        self._forth, self._back = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._forth):
+            self._values, after = _forward(layers, self._u)
+        with torch.cuda.graph(self._back):
+            self._slope = _backward(layers, self._gradient, after)
+        self._after = after
+
+    def forward(self, u: Tensor, asker: object) -> Tensor:
+        """Values of rows."""
+        self._u.copy_(u)
+        self._forth.replay()
+        self._last = asker
+        return self._values.clone()
+
+    def backward(self, u: Tensor, gradient: Tensor, asker: object) -> Tensor:
+        """Gradients of the rows that `asker` gave."""
+        if self._last is not asker:  # others went forward since
+            self.forward(u, asker)
+        self._gradient.copy_(gradient)
+        self._back.replay()
+        return self._slope.clone()
+
+
 class _Network(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, u: Tensor, layers: Layers) -> Tensor:
-        masks, x = [], u
-        for weight, bias, rectified in layers:
-            x = torch.addmm(bias, x, weight.T)
-            if rectified:
-                x = x.clamp_(min=0.0)
-                masks.append(x > 0.0)
-        ctx.masks, ctx.layers = masks, layers
-        return x
+    def forward(ctx: Any, u: Tensor, passes: Passes) -> Tensor:
+        ctx.layers, ctx.recording, ctx.u = passes.layers, passes.recording(u), u.detach()
+        if ctx.recording is not None:
+            ctx.asker, ctx.after = object(), None
+            values: Tensor = ctx.recording.forward(ctx.u, ctx.asker)
+            return values
+        values, ctx.after = _forward(passes.layers, u)
+        return values
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        gradient, masks = gradients[0], list(ctx.masks)
-        for weight, _, rectified in reversed(ctx.layers):
-            if rectified:
-                gradient = gradient * masks.pop()
-            gradient = gradient @ weight
-        return gradient, None
+        if ctx.recording is not None and not torch.is_grad_enabled():
+            return ctx.recording.backward(ctx.u, gradients[0], ctx.asker), None
+        if ctx.after is None:  # a slope of the slope is asked for, which no recording has
+            with torch.no_grad():
+                ctx.after = _forward(ctx.layers, ctx.u)[1]
+        return _backward(ctx.layers, gradients[0], ctx.after), None

@@ -104,7 +104,7 @@ class LiftedIncumbent:
         """A bound of the reformulated problem is one of the original."""
         self._original.raise_bound(bound, source)
 
-    def offer(self, candidate: FloatArray, source: str) -> float:
+    def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
         """The candidate's objective, or NaN if it was refused."""
         return self._original.offer(self._reformulated.restrict(candidate), source)
 

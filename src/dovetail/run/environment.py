@@ -26,7 +26,7 @@ def cores() -> int:
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """The number of threads of torch, for this thread only; engines are told when they are loaded.
+    """The number of threads of torch and of `each_piece`, for this thread only; engines are told when loaded.
 
     `torch.set_num_threads` would do it for the whole process: what other threads begin meanwhile would keep
     our number for ever, and of two solves at once the one that ends last would put back the other's. OpenMP,
@@ -36,9 +36,15 @@ def threads(count: int) -> Iterator[None]:
     import torch
     from threadpoolctl import threadpool_limits
 
+    from dovetail.core.pieces import THREADS  # it has numpy, which nobody waits for to be told of options
+
     torch.get_num_threads()  # the first call in a thread sets OpenMP's number: before ours, not over it
-    with threadpool_limits(limits=count, user_api="openmp"):
-        yield
+    before = THREADS.set(count)
+    try:
+        with threadpool_limits(limits=count, user_api="openmp"):
+            yield
+    finally:
+        THREADS.reset(before)
 
 
 @contextmanager

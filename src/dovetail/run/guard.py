@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from dovetail.core.description import Description
-from dovetail.core.predictor import EvaluationsSpentError, Predictor
+from dovetail.core.predictor import EvaluationsSpentError, OnDevice, Predictor
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 
@@ -80,6 +80,10 @@ class Guard:
             copied: Any = copy.copy(predictor)
             twin: Any = copy.copy(predictor)
             copied.predict = twin.predict = self._counted(self._watched(plain.predict))
+            if isinstance(plain, OnDevice):
+                copied.predict_tensor = twin.predict_tensor = self._counted(
+                    self._watched(plain.predict_tensor)
+                )
             snapshot = self._watched(copied.snapshot)
             twin.snapshot = cache(lambda device: self._counted(self._watched(snapshot(device))))
             setattr(twin, BEHIND, predictor)

@@ -1,7 +1,8 @@
 """The incumbent: every candidate of every method is completed and checked here, or it does not count.
 
-1. Round the integers, set each output to what its own predictor says, check. Where an equation is missed by
-   less than a predictor rounds, its output is put where the equation wants it, within that rounding.
+1. Round the integers, set each output to what its own predictor says, check; what cannot become the best
+   point is not checked in float64 besides. Where an equation is missed by less than a predictor rounds, its
+   output is put where the equation wants it, within that rounding.
 2. If a row fails (or columns outside the blocks carry cost): keep inputs, outputs and
    integers, and choose the remaining columns anew by an LP; check again.
 3. If that fails and few integers lie outside the blocks: keep inputs and outputs, and
@@ -19,7 +20,7 @@ from time import perf_counter
 
 import numpy as np
 
-from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.arrays import BoolArray, FloatArray, all_finite
 from dovetail.core.check import Checker, Violation
 from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import TOLERANCE, Mip
@@ -31,6 +32,7 @@ from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
 from dovetail.run.gap import GapLimit, explained, meets
 from dovetail.run.lp_duration import least_seconds
+from dovetail.run.repair_bounds import RepairBounds
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.trace import add_gain
 
@@ -85,6 +87,7 @@ class Incumbent:
         self._engine, self._seed, self._threads = engine, seed, threads
         self._budget, self._stopwatch = budget, stopwatch
         self._alone_seconds = 0.0
+        self._bounds_of_repairs: dict[int, RepairBounds] = {}
         self._steady = steady
         """Whether only points count that hold however the predictors round."""
 
@@ -154,19 +157,20 @@ class Incumbent:
         if self.bound > value and explained(value, self.bound, self.violation.worst.amount):
             self.bound = value
 
-    def offer(self, candidate: FloatArray, source: str) -> float:
-        """Complete and check a candidate, keep it if it is the best.
+    def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
+        """Complete and check a candidate, keep it if it is the best; `own`: nobody else has it, and it may
+        change.
 
         Returns its objective in the user's sense, or NaN if it was refused.
         """
-        x = self.admit(candidate, source)
+        x = self.admit(candidate, source, own=own)
         return float("nan") if x is None else self._program.objective(x)
 
-    def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:
+    def admit(self, candidate: FloatArray, source: str, *, own: bool = False) -> FloatArray | None:
         """The same, returning the completed point, or None if it was refused."""
         begin = perf_counter()
         with self._stopwatch.measure("check"):
-            x, violation = self._complete(candidate)
+            x, violation = self._complete(candidate, own)
             if not (violation.steady() if self._steady else violation.within()):
                 self._refuse(x, violation)
                 return None
@@ -178,7 +182,6 @@ class Incumbent:
                 self._refuse(x, alone)
                 return None
             if better:
-                x += 0.0  # never -0
                 self.x, self.objective, self.source, self.violation = x, objective, source, violation
                 add_gain(self.incumbents, Gain(self._budget.seconds, objective, source))
                 self._reconcile()
@@ -241,16 +244,22 @@ class Incumbent:
         slack = 1e-9 * abs(objective - self._program.offset)
         return self.x is None or sign * objective < sign * self.objective - slack
 
-    def _complete(self, candidate: FloatArray) -> tuple[FloatArray, Violation]:
+    def _may_be_best(self, x: FloatArray) -> bool:
+        """Only such points are asked in float64 and a hair away: of others rows and bounds will do."""
+        return self._improves(self._program.objective(x))
+
+    def _complete(self, candidate: FloatArray, own: bool) -> tuple[FloatArray, Violation]:
         columns = self._program.n_columns
         if np.shape(candidate) != (columns,):
             raise OptionError(
                 f"a candidate has the shape {np.shape(candidate)}; offer a value for each of the "
                 f"{columns} columns."
             )
-        if not np.all(np.isfinite(candidate)):
+        if not all_finite(candidate):
             return candidate, self._violation_of(candidate)
-        x, violation = self._checker.completed(self._program.clipped(candidate), one_by_one=self._steady)
+        clipped = self._program.clipped(candidate, own=own)
+        worth = None if self._steady else self._may_be_best
+        x, violation = self._checker.completed(clipped, one_by_one=self._steady, worth=worth)
         if violation.within() and not (self._improvable and self._has_time_to_improve):
             return x, violation
         if not self._settled(x):
@@ -260,11 +269,14 @@ class Incumbent:
             x, violation = moved, self._violation_of(moved)
             if violation.within():
                 return x, violation
-        for session, kept, seconds, share in self._repairs:
+        for number, (session, kept, seconds, share) in enumerate(self._repairs):
+            if self._repair_bounds(number).exclude(x):
+                continue
             part = self._budget.part(min(seconds, share * self._budget.left))
             repaired = self._resolve(session, kept, part, x)
             if repaired is not None:
-                after = self._violation_of(repaired)
+                best = self._steady or self._may_be_best(repaired)
+                after = self._violation_of(repaired) if best else self._checker.screened(repaired)
                 worse = violation.within() and self._value(repaired) > self._value(x)
                 if after.within() and not worse:
                     return repaired, after
@@ -357,6 +369,12 @@ class Incumbent:
             repairs.append((session, self._tied, MIP_SECONDS, MIP_SHARE))
         return repairs
 
+    def _repair_bounds(self, number: int) -> RepairBounds:
+        """What tells of a repair that it would find nothing."""
+        if number not in self._bounds_of_repairs:
+            self._bounds_of_repairs[number] = RepairBounds(self._host, self._repairs[number][1])
+        return self._bounds_of_repairs[number]
+
     def _resolve(
         self,
         session: MipSession,
@@ -375,6 +393,6 @@ class Incumbent:
             return None  # an engine in trouble here costs a candidate, not the solve
         if answer.x is None:
             return None
-        repaired = answer.x
+        repaired = answer.x + 0.0  # never -0
         repaired[kept] = np.clip(repaired, lower, upper)[kept]
         return repaired

@@ -70,8 +70,9 @@ class IncumbentView(Protocol):
         """`source` proved that no point is below `bound`, in minimisation form."""
         ...
 
-    def offer(self, candidate: FloatArray, source: str) -> float:
-        """Complete and check a candidate, keep it if it is the best; its objective, or NaN if refused."""
+    def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
+        """Complete and check a candidate, keep it if it is the best; its objective, or NaN if refused. `own`:
+        nobody else has it, and it may change."""
         ...
 
     def admit(self, candidate: FloatArray, source: str) -> FloatArray | None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.problem import Problem
+from dovetail.core.stated_program import StatedProgram
 from dovetail.core.untouched import untouched_inputs
 from dovetail.run.record import require, texts
 
@@ -60,30 +62,128 @@ class BlockFacts:
     untouched: Untouched | None = None
 
 
+class ColumnFacts(Protocol):
+    """What is known of each column: (columns,) each."""
+
+    @property
+    def lower(self) -> FloatArray:
+        """Its limit below."""
+        ...
+
+    @property
+    def upper(self) -> FloatArray:
+        """Its limit above."""
+        ...
+
+    @property
+    def integer(self) -> BoolArray:
+        """Whether it is one."""
+        ...
+
+    @property
+    def read(self) -> BoolArray:
+        """Whether it is an input of some block."""
+        ...
+
+    @property
+    def written(self) -> BoolArray:
+        """Whether it is an output."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ListedColumns:
+    """One by one, as a file has them."""
+
+    lower: FloatArray
+    upper: FloatArray
+    integer: BoolArray
+    read: BoolArray
+    written: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class StatedColumns:
+    """Of a program as it was stated: vectors over ten million blocks are made when somebody reads them."""
+
+    program: StatedProgram
+    inputs: tuple[IntArray, ...]
+    """Of its blocks."""
+    outputs: tuple[IntArray, ...]
+
+    @property
+    def lower(self) -> FloatArray:
+        """Of the program."""
+        return self.program.lower
+
+    @property
+    def upper(self) -> FloatArray:
+        """Of the program."""
+        return self.program.upper
+
+    @property
+    def integer(self) -> BoolArray:
+        """Of the program."""
+        return self.program.integer
+
+    @cached_property
+    def read(self) -> BoolArray:
+        """By some block."""
+        return self._among(self.inputs)
+
+    @cached_property
+    def written(self) -> BoolArray:
+        """By some block."""
+        return self._among(self.outputs)
+
+    def _among(self, columns: tuple[IntArray, ...]) -> BoolArray:
+        found = np.zeros(self.program.n_columns, dtype=bool)
+        for mine in columns:
+            found[mine] = True
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class ProblemFacts:
     """Sense, size and limits of a problem, and which of its columns predictors read and write."""
 
     sense: str
     n_rows: int
-    lower: FloatArray
-    upper: FloatArray
-    integer: BoolArray
-    read: BoolArray
-    """(columns,) whether it is an input of some block."""
-    written: BoolArray
-    """(columns,) whether it is an output."""
+    columns: ColumnFacts
     blocks: tuple[BlockFacts, ...]
 
     @classmethod
     def of(cls, problem: Problem, *, ask: bool = True) -> ProblemFacts:
         """Of a problem as it is now; `ask` its predictors for the classes of untouched samples."""
         program = problem.stated
-        read, written = np.zeros((2, program.n_columns), dtype=bool)
-        read[problem.inputs] = written[problem.outputs] = True
+        inputs, outputs = (tuple(getattr(b, name) for b in problem.blocks) for name in ("inputs", "outputs"))
         blocks = tuple(_block_facts(problem, block, ask) for block in problem.blocks)
-        limits = (program.lower, program.upper, program.integer)
-        return cls(program.sense, program.n_rows, *limits, read, written, blocks)
+        return cls(program.sense, program.n_rows, StatedColumns(program, inputs, outputs), blocks)
+
+    @property
+    def lower(self) -> FloatArray:
+        """(columns,) limits."""
+        return self.columns.lower
+
+    @property
+    def upper(self) -> FloatArray:
+        """(columns,) limits."""
+        return self.columns.upper
+
+    @property
+    def integer(self) -> BoolArray:
+        """(columns,)."""
+        return self.columns.integer
+
+    @property
+    def read(self) -> BoolArray:
+        """(columns,) whether it is an input of some block."""
+        return self.columns.read
+
+    @property
+    def written(self) -> BoolArray:
+        """(columns,) whether it is an output."""
+        return self.columns.written
 
     def to_record(self) -> dict[str, Any]:
         """As JSON has it: what is the same for many columns is written once."""
@@ -108,7 +208,7 @@ class ProblemFacts:
         sense = require("sense", record["sense"], str)
         if sense not in ("min", "max"):
             raise ValueError(f"sense is {sense!r}")
-        return cls(sense, int(record["n_rows"]), lower, upper, **flags, blocks=blocks)
+        return cls(sense, int(record["n_rows"]), ListedColumns(lower, upper, **flags), blocks)
 
 
 def _block_facts(problem: Problem, block: Block, ask: bool) -> BlockFacts:

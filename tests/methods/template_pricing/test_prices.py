@@ -47,7 +47,7 @@ def test_the_dual_s_value_is_the_linear_program_s(seed, first, many_rows, monkey
         monkeypatch.setattr(module, "MANY_ROWS", 0)
     pool, limit, start = Columns(120, 5, 4, seed), np.full(4, 15.0), np.full(4, first)
     found = best_prices(
-        lambda p, tau, second: smoothed(pool, p, tau, None, second=second), limit, start, 1.0, np.ones(4)
+        lambda p, tau, second: smoothed(pool, p, tau, second=second), limit, start, 1.0, np.ones(4)
     )
     assert np.all(found >= 0.0)
     value = exact_value(pool, torch.as_tensor(found).numpy()) - found @ limit
@@ -58,10 +58,10 @@ def test_the_dual_s_value_is_the_linear_program_s(seed, first, many_rows, monkey
 
 def test_derivatives_of_the_smoothed_sum():
     pool, at = Columns(30, 4, 3, 0), np.array([0.3, 0.1, 0.7])
-    here = smoothed(pool, at, 0.05, None, second=True)
+    here = smoothed(pool, at, 0.05, second=True)
     for j in range(3):
         step = np.eye(3)[j] * 1e-5
-        above = smoothed(pool, at + step, 0.05, None, second=True)
-        below = smoothed(pool, at - step, 0.05, None, second=True)
+        above = smoothed(pool, at + step, 0.05, second=True)
+        below = smoothed(pool, at - step, 0.05, second=True)
         assert (above.value - below.value) / 2e-5 == pytest.approx(here.use[j], rel=1e-5)
         assert -(above.use - below.use) / 2e-5 == pytest.approx(here.spread[j], rel=1e-4, abs=1e-6)

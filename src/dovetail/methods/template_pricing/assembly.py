@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from dovetail.analysis.templates import FIXED, TemplateArrays
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray, columns_of_one
+from dovetail.core.pieces import piece_of, pieces
 from dovetail.methods.template_pricing.move_program import (
     Conditions,
     CouplingSides,
@@ -78,7 +79,7 @@ class Assembly:
             scale = self._entry[row, column]
             others = {j: entry for (i, j), entry in self._entry.items() if i == row and j != column}
             taken = sum((quiet[j] * entry for j, entry in others.items()), start=np.zeros(1))
-            quiet[column] = one_row((template.row_lower[:, row] - taken) / scale)
+            quiet[column] = one_row(_shifted(template.row_lower[:, row], one_row(taken), one_row(scale)))
             for gain in [gain for gain in gains if gain.column in others]:
                 amount = -gain.amount * others[gain.column] / scale
                 gains.append(Gain(column, gain.part, amount[:1] if same(amount) else amount))
@@ -122,7 +123,7 @@ class Assembly:
         return linear
 
     def _cost(self) -> FloatArray:
-        cost = self._template.cost
+        cost = one_row(self._template.cost)
         columns = np.flatnonzero(np.any(cost != 0.0, axis=0))
         return self._everywhere(self._linear(columns, cost[:, columns]))
 
@@ -134,12 +135,13 @@ class Assembly:
     def _use(self) -> tuple[FloatArray, IntArray, IntArray]:
         """Entries of sides on parts: (N, m) numbers, (m,) sides, (m,) parts."""
         coupling = self._template.coupling
+        entries = one_row(coupling.entry)
         numbers, sides, parts = [np.zeros((1, 0))], [], []
         for side, (row, sign) in enumerate(zip(self._sides.row, self._sides.sign, strict=True)):
             mine = np.flatnonzero(coupling.row == row)
             if not mine.size:
                 continue
-            linear = sign * self._linear(coupling.column[mine], coupling.entry[:, mine])
+            linear = sign * self._linear(coupling.column[mine], entries[:, mine])
             touched = np.flatnonzero(np.any(linear != 0.0, axis=0))
             numbers.append(linear[:, touched])
             sides.append(np.full(touched.size, side))
@@ -159,7 +161,7 @@ class Assembly:
             entry = np.stack(np.broadcast_arrays(*members.values()), axis=1)
             yield self._linear(columns, entry), template.row_lower[:, row], template.row_upper[:, row]
         for column in (*self._outputs.tolist(), *self._defined):
-            lower, upper = template.lower[:, column], template.upper[:, column]
+            lower, upper = one_row(template.lower)[:, column], one_row(template.upper)[:, column]
             limited = np.any(np.isfinite(lower)) or np.any(np.isfinite(upper))
             if limited and not (column in self._classes and self._any_class(column)):
                 yield self._linear(np.array([column]), np.ones((1, 1))), lower, upper
@@ -178,17 +180,16 @@ class Assembly:
         return Conditions(*(self._everywhere(_joined(of)) for of in (moves, outputs, least)))
 
     def _any_class(self, column: int) -> bool:
-        return bool(
-            np.all((self._template.lower[:, column] <= 0.0) & (self._template.upper[:, column] >= 1.0))
-        )
+        lower, upper = one_row(self._template.lower)[:, column], one_row(self._template.upper)[:, column]
+        return bool(np.all((lower <= 0.0) & (upper >= 1.0)))
 
     def _networks(self) -> tuple[NetworkReading, ...]:
         readings = []
         for network in self._template.networks:
             local = network.inputs
-            at_rest = np.empty((self._template.count, len(local)))  # rows are what networks read
-            for k, j in enumerate(local.tolist()):
-                at_rest[:, k] = network.data[:, k] if j == FIXED else self._rest[j]
+            at_rest = self._side_by_side(
+                [network.data[:, k] if j == FIXED else self._rest[j] for k, j in enumerate(local.tolist())]
+            )
             by_moves = np.zeros((len(local), self._k))
             for gain in self._gains:
                 if gain.part < self._k:
@@ -196,6 +197,23 @@ class Assembly:
             places = np.searchsorted(self._outputs, network.outputs)
             readings.append(NetworkReading(network.block, at_rest, by_moves, places))
         return tuple(readings)
+
+    def _side_by_side(self, columns: list[FloatArray]) -> FloatArray:
+        """(N, d), row by row, as networks read them; the owner's own array where the columns are its."""
+        one = columns_of_one(columns)
+        if one is not None and len(one) == self._template.count:
+            return one
+        beside = np.empty((self._template.count, len(columns)))
+        for some in pieces(*beside.shape):
+            for k, column in enumerate(columns):
+                beside[some, k] = piece_of(column, some)
+        return beside
+
+
+def _shifted(side: FloatArray, taken: FloatArray, scale: FloatArray) -> FloatArray:
+    """(side - taken) / scale; the side itself where that changes nothing."""
+    plain = len(taken) == len(scale) == 1 and taken[0] == 0.0 and scale[0] == 1.0
+    return side if plain else (side - taken) / scale
 
 
 def _joined(arrays: list[FloatArray]) -> FloatArray:

@@ -54,10 +54,13 @@ def _unsteady(block: Block, u: FloatArray, values: FloatArray) -> IntArray:
     near = np.flatnonzero(lead <= NEAR * np.abs(values).max())
     if near.size > MOST_NEAR:
         near = near[np.argpartition(lead[near], MOST_NEAR)[:MOST_NEAR]]
-    if not near.size:
-        return near
+    return near[turning(block, u[near], values[near])] if near.size else near
+
+
+def turning(block: Block, u: FloatArray, values: FloatArray) -> BoolArray:
+    """(n,) whether the class of a row is another one alone or in float64."""
     copy = double_copy(block.predictor, block.description)
-    others = [np.concatenate([block.predictor.predict(u[i : i + 1]) for i in near])]
-    others += [] if copy is None else [copy(u[near])]
-    here = block.decode(values[near])
-    return near[np.any([block.decode(other) != here for other in others], axis=(0, 2))]
+    others = [np.concatenate([block.predictor.predict(u[i : i + 1]) for i in range(len(u))])]
+    others += [] if copy is None else [copy(u)]
+    here = block.decode(values)
+    return np.asarray(np.any([block.decode(other) != here for other in others], axis=(0, 2)))

@@ -27,7 +27,8 @@ def shares_of(context: SolveContext, plan: TemplatePlan, options: PricingOptions
     """All shares; workers elsewhere are ended after it."""
     workers, where = _hired(context, plan, options)
     try:
-        yield PointShares(workers, where, plan, context.budget)
+        device = context.device if isinstance(workers, Here) else None
+        yield PointShares(workers, where, plan, context.budget, device)
         if workers.traffic.total:
             context.monitor.say(f"  {summary(workers)}")
     finally:

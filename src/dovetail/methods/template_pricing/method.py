@@ -128,6 +128,8 @@ class _Run:
         work = f"{several(self._plan.count, 'block')}, {several(progress.done, 'round')}"
         said = f"template pricing: {work}; no choice of the "
         said += f"columns found is beyond {limit:.8g} (an estimate: other columns may be)"
+        how = self._shares.in_words
+        said += f"; {how}" if how else ""
         reason = outcome.stop_reason if outcome is not None else StopReason.STALLED
         return MethodOutcome(context.over or reason, progress.done, said)
 
@@ -139,7 +141,7 @@ class _Run:
     def _offer(self, *, last: bool) -> None:
         point = self._rounds.undisturbed(partial(self._chosen, last=last))
         if point is not None:
-            self._context.incumbent.offer(point, "templates")
+            self._context.incumbent.offer(point, "templates", own=True)
 
     def _chosen(self, *, last: bool) -> FloatArray | None:
         return self._shares.point() if self._rounds.choose(last=last) else None

@@ -23,6 +23,9 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
+FEW_ROWS = 64
+"""That are looked at before all are."""
+
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
@@ -201,5 +204,10 @@ def unpacked(sent: FloatArray | Spread) -> FloatArray:
 
 def one_row(array: FloatArray) -> FloatArray:
     """The first row alone where all rows are the same; one that is only seen many times is not looked at."""
-    spread = array.strides[0] == 0
-    return array[:1] if len(array) > 1 and (spread or np.all(array == array[0])) else array
+    if len(array) < 2:
+        return array
+    if array.strides[0] == 0:
+        return array[:1]
+    # rows that differ mostly do so at once: nobody needs to compare all of them
+    few = array[: FEW_ROWS + 1]
+    return array[:1] if np.all(few == few[0]) and np.all(array == array[0]) else array

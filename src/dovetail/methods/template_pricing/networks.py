@@ -16,7 +16,9 @@ from torch import Tensor
 
 from dovetail.core.block import Block
 from dovetail.core.layers import Activation, Dense
+from dovetail.methods.template_pricing.device_blocks import uploaded
 from dovetail.methods.template_pricing.move_program import MoveProgram, NetworkReading
+from dovetail.methods.template_pricing.padded_network import PaddedNetwork, padded_network
 from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values, ends_in_probability
 
@@ -32,8 +34,21 @@ Pull = Callable[[Tensor], Tensor]
 class TemplateNetworks:
     """All networks of a template: raw decision values (logits relative to their threshold, or numbers)."""
 
-    def __init__(self, program: MoveProgram, blocks: list[Block], device: str, dtype: torch.dtype) -> None:
-        self._readings = [_Reading(blocks[r.block], r, device, dtype) for r in program.networks]
+    def __init__(
+        self,
+        program: MoveProgram,
+        blocks: list[Block],
+        device: str,
+        dtype: torch.dtype,
+        rests: list[Tensor] | None = None,
+    ) -> None:
+        """`rests`: what networks read of blocks at rest, where that is on the device already."""
+        if rests is None:
+            rests = [uploaded(reading.at_rest, device) for reading in program.networks]
+        self._readings = [
+            _Reading(blocks[r.block], r, rest.to(dtype), device, dtype)
+            for r, rest in zip(program.networks, rests, strict=True)
+        ]
         self._places = [torch.as_tensor(r.outputs, device=device) for r in program.networks]
         self._outputs, self._dtype = len(program.output_columns), dtype
         self._alone = len(program.networks) == 1 and np.array_equal(
@@ -46,6 +61,15 @@ class TemplateNetworks:
     def gains_by_rough(self) -> bool:
         """Whether products of fewer digits make it faster: on GPUs, for wide layers."""
         return self._on_gpu and all(reading.wide for reading in self._readings)
+
+    @property
+    def only(self) -> tuple[PaddedNetwork, Tensor] | None:
+        """The one small network that reads moves as they are, and what it reads of blocks at rest."""
+        return self._readings[0].as_it_is if self._alone else None
+
+    def count(self, rows: int) -> None:
+        """Rows that somebody else has put through `only`."""
+        self._readings[0].count(rows)
 
     def values(self, which: Tensor, moves: Tensor) -> Tensor:
         """(n, q) of blocks `which` at their moves."""
@@ -77,13 +101,23 @@ class TemplateNetworks:
 
 
 class _Reading:
-    def __init__(self, block: Block, reading: NetworkReading, device: str, dtype: torch.dtype) -> None:
-        self._block, self._count = block, counter(block.predictor)
-        self._at_rest = torch.as_tensor(reading.at_rest, dtype=dtype, device=device)
+    def __init__(
+        self, block: Block, reading: NetworkReading, at_rest: Tensor, device: str, dtype: torch.dtype
+    ) -> None:
+        self._block, self.count = block, counter(block.predictor)
+        self._at_rest = at_rest
         by_moves = torch.as_tensor(reading.by_moves, dtype=dtype, device=device)
         self._by_moves = None if _is_eye(by_moves) else by_moves
         self._layers = _dense_layers(block, device, dtype)
         self._forward: Forward | None = None if self._layers else block.predictor.snapshot(device)
+        self._padded = padded_network(self._layers) if self._layers and dtype == torch.float32 else None
+
+    @property
+    def as_it_is(self) -> tuple[PaddedNetwork, Tensor] | None:
+        """See `TemplateNetworks.only`."""
+        if self._padded is None or self._by_moves is not None:
+            return None
+        return self._padded, self._at_rest
 
     @property
     def wide(self) -> bool:
@@ -116,7 +150,7 @@ class _Reading:
 
     def _by_hand(self, u: Tensor, rough: bool) -> tuple[Tensor, Pull]:
         assert self._layers is not None
-        self._count(len(u))
+        self.count(len(u))
         layers = self._rough_layers if rough else self._layers
         masks: list[Tensor] = []
         x = u.to(layers[0][0].dtype)

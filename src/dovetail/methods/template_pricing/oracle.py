@@ -16,6 +16,7 @@ from torch import Tensor
 
 from dovetail.methods.template_pricing.block_data import BlockData, Target, of
 from dovetail.methods.template_pricing.networks import TemplateNetworks
+from dovetail.methods.template_pricing.optional_kernel import OptionalKernel, in_words
 
 GROW, SHRINK = 1.6, 0.35
 """Of the trust region after a step that was kept, or not."""
@@ -23,6 +24,9 @@ WIDEST = 4.0
 """Of the trust region in usual moves: a free move has no size."""
 FINE_STEPS = 3
 """Of a descent whose other steps are made with fewer digits: what was nearly met is met then, or given up."""
+COMPARED, ALIKE, APART = 256, 0.8, 0.01
+"""Rows of the first descents in one kernel that are held against the same by torch, the part of them that has
+to end alike, and what that is, relative. Some do not: a step kept by a hair here and not there leads away."""
 LEAST_SLOPE = 1e-9
 """A condition does not depend on a coordinate whose slope is less."""
 
@@ -103,12 +107,55 @@ class Oracle:
         """Whether outputs that are numbers cost anything, alone or by their use."""
         self._only_classes = bool(data.classifies.all())
         self._some_whole = bool(data.whole.any())
-        self._fused = None if self._some_whole else fused_step(data.device, data.coordinates)
+        self._step = OptionalKernel("steps", self._fused_step)
+        self._descents = OptionalKernel("descents", self._fused_descents)
+        self._compared = False
+        """Whether the first descents in one kernel were held against the same step by step."""
+
+    @property
+    def in_words(self) -> str:
+        """What is done in kernels of our own, and what could not be; "" on a CPU."""
+        if torch.device(self._data.device).type == "cpu":
+            return ""
+        return in_words([self._descents, self._step])
+
+    def _fused_step(self) -> Callable[..., Tensor] | None:
+        return None if self._some_whole else fused_step(self._data.device, self._data.coordinates)
+
+    def _fused_descents(self) -> Callable[..., tuple[Tensor, Tensor]] | None:
+        """Where one small network decides one class, and nothing is an integer."""
+        data = self._data
+        if torch.device(data.device).type != "cuda" or self._some_whole or self._steps == 0:
+            return None
+        if not self._only_classes or self.values_cost or self._networks.only is None:
+            return None
+        from dovetail.methods.template_pricing import triton_descent
+
+        network, rest = self._networks.only
+        return triton_descent.descents(
+            network,
+            rest,
+            data.lower,
+            data.upper,
+            data.scale,
+            self._steps,
+            (GROW, SHRINK, WIDEST),
+            LEAST_SLOPE,
+        )
 
     def descend(
         self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target
     ) -> Found:
         """From (n, k) starts, with (n,) radii in usual moves, at (n or 1, parts) costs."""
+        if target.on_values.shape[1] == 1 and not target.asks_moves:
+            found = self._at_once(which, start, radius, part_costs, target)
+            if found is not None:
+                return found
+        return self._step_by_step(which, start, radius, part_costs, target)
+
+    def _step_by_step(
+        self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target
+    ) -> Found:
         rows = self._rows(which, part_costs, target)
         begin = self._within(start, rows)
         rough = max(0, self._steps - FINE_STEPS) if self._networks.gains_by_rough else 0
@@ -124,6 +171,27 @@ class Oracle:
             state.outputs.expand(len(start), -1),
             torch.where(met, state.cost, torch.inf),
         )
+
+    def _at_once(
+        self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target
+    ) -> Found | None:
+        """All steps of all rows in one kernel; None where there is none for such blocks."""
+        of_outputs = part_costs[:, 2 * self._data.coordinates : -1]
+        fixed = (of_outputs * target.classes).sum(dim=1) + part_costs[:, -1]
+        condition = target.on_values[:, 0, 0], target.least[:, 0]
+        found = self._descents(which, start, radius, part_costs, fixed, condition)
+        if found is None:
+            return None
+        if not self._compared:
+            self._compared = True
+            some = slice(0, COMPARED)
+            costs = part_costs if len(part_costs) == 1 else part_costs[some]
+            few = self._step_by_step(which[some], start[some], radius[some], costs, target)
+            if not _alike(found[1][some], few.cost):
+                self._descents.give_up("it ends elsewhere than the same steps by torch")
+                return None
+        self._networks.count(len(start) * (1 + self._steps))
+        return Found(found[0], target.classes.expand(len(start), -1), found[1])
 
     def _stepped(
         self, rows: _Rows, state: _State, radius: Tensor, target: Target, steps: range, *, rough: bool = False
@@ -144,16 +212,12 @@ class Oracle:
         right, left = rows.right, rows.left
         if state.slope is not None:
             right, left = right + state.slope, left - state.slope
-        if self._fused is not None:
-            try:
-                return self._fused(
-                    state.moves, state.gain, state.short, radius, (right, left), (rows.lower, rows.upper),
-                    self._data.scale, LEAST_SLOPE,
-                )  # fmt: skip
-            except torch.OutOfMemoryError:
-                raise
-            except Exception:  # no compiler, or a card that it does not know: torch does the same, in passes
-                self._fused = None
+        goal = self._step(
+            state.moves, state.gain, state.short, radius, (right, left), (rows.lower, rows.upper),
+            self._data.scale, LEAST_SLOPE,
+        )  # fmt: skip
+        if goal is not None:
+            return goal
         size = radius[:, None] * self._data.scale
         if self._some_whole:  # at last they stay, and the others go on
             size = torch.where(self._data.whole, size.round(), size)
@@ -207,14 +271,19 @@ class Oracle:
 
 
 def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
-    """The closed form in one kernel; None on a CPU, without Triton, or with too many coordinates."""
+    """The closed form in one kernel; None on a CPU, or with too many coordinates. It needs Triton."""
     if torch.device(device).type != "cuda":
         return None
-    try:
-        from dovetail.methods.template_pricing import triton_step
-    except ImportError:
-        return None
+    from dovetail.methods.template_pricing import triton_step
+
     return triton_step.cheapest if coordinates <= triton_step.MOST_COORDINATES else None
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    """Whether most costs are the same, or infinite in both."""
+    near = (one - other).abs() <= APART * (1.0 + other.abs())
+    both = torch.isinf(one) & torch.isinf(other)
+    return bool((near | both).double().mean() >= ALIKE)
 
 
 def _of_kept(conditions: Tensor, worst: Tensor | None, count: int) -> Tensor:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dovetail.analysis.components import NOBODY, Components, components
+from dovetail.analysis.places import Strided
 from dovetail.analysis.stated_templates import stated_templates
 from dovetail.analysis.templates import TemplateArrays, templates
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.column_part import ColumnPart
 from dovetail.core.problem import Problem
+from dovetail.core.stated_program import StatedProgram
 from dovetail.methods.template_pricing.move_program import CouplingSides, MoveProgram
 from dovetail.methods.template_pricing.reduction import move_program
 from dovetail.run.context import SolveContext
@@ -28,10 +32,17 @@ class TemplatePlan:
     templates: tuple[TemplateArrays, ...]
     programs: tuple[MoveProgram, ...]
     sides: CouplingSides
-    others: FloatArray
-    """(columns,) values of columns that belong to no block; they are fixed."""
+    program: StatedProgram
+    """Whose columns that belong to no block are fixed."""
     as_components: bool = True
     """Whether blocks and sides are those of `components`, so that others can go on with the prices."""
+
+    @cached_property
+    def uncovered(self) -> tuple[ColumnPart, ...]:
+        """Parts of the program that may have columns which belong to no block."""
+        return tuple(
+            part for part in self.program.columns if not any(_covers(t, part) for t in self.templates)
+        )
 
     @property
     def count(self) -> int:
@@ -73,7 +84,16 @@ def _planned(
     known = tuple(program for program in programs if program is not None)
     if len(known) < len(programs) or any(program.coordinates == 0 for program in known):
         return None
-    return TemplatePlan(found, known, sides, problem.stated.lower, as_components)
+    return TemplatePlan(found, known, sides, problem.stated, as_components)
+
+
+def _covers(template: TemplateArrays, part: ColumnPart) -> bool:
+    """Whether every column of a part is one of a template's blocks, as they are where both were stated."""
+    places = template.places
+    if not isinstance(places, Strided) or places.count != part.shape[0]:
+        return False
+    mine = (places.step == part.shape[1]) & (places.start >= part.first)
+    return int(np.count_nonzero(mine & (places.start < part.first + part.shape[1]))) == part.shape[1]
 
 
 def _others_fixed(problem: Problem, parts: Components) -> bool:

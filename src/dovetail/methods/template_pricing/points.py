@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.pieces import pieces
+from dovetail.methods.template_pricing.device_blocks import uploaded
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.share import Column, Range
 from dovetail.methods.template_pricing.shares import Shares
@@ -21,9 +23,17 @@ MADE = 4
 class PointShares(Shares):
     """See above; `where` says which blocks each of them has."""
 
-    def __init__(self, workers: Workers, where: Sequence[Range], plan: TemplatePlan, budget: Budget) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        where: Sequence[Range],
+        plan: TemplatePlan,
+        budget: Budget,
+        device: str | None = None,
+    ) -> None:
+        """`device`: that of shares which are in this process; points are made there."""
         super().__init__(workers, len(where), budget)
-        self._where, self._plan = where, plan
+        self._where, self._plan, self._device = where, plan, device
 
     def least_costs(self, prices: FloatArray) -> FloatArray:
         """(C,) by component: what the cheapest column of each block costs at the prices."""
@@ -34,7 +44,24 @@ class PointShares(Shares):
 
     def point(self) -> FloatArray:
         """The choice as a point of the host."""
-        return point_of(self._plan, self._where, self._same("chosen"))
+        made = self._made_there()
+        return point_of(self._plan, self._where, self._same("chosen")) if made is None else made
+
+    def _made_there(self) -> FloatArray | None:
+        """On the device of the shares, where they are here and that is no CPU: a copy of it."""
+        if self._device is None or torch.device(self._device).type == "cpu":
+            return None
+        z = torch.empty(self._plan.program.n_columns, dtype=torch.float64, device=self._device)
+        for part in self._plan.uncovered:
+            lower = uploaded(np.broadcast_to(part.lower, part.shape), self._device)
+            z[part.first : part.first + lower.numel()] = lower.ravel()
+        places = [(z, self._plan.templates[mine.template].places) for mine in self._where]
+        return z.cpu().numpy() if all(self._each("write", [*places])) else None
+
+    @property
+    def in_words(self) -> str:
+        """How shares are priced on GPUs; "" on CPUs."""
+        return "; ".join(dict.fromkeys(filter(None, self._same("in_words"))))
 
     def nth_point(self, place: int) -> FloatArray:
         """This column of every block."""
@@ -43,7 +70,9 @@ class PointShares(Shares):
 
 def point_of(plan: TemplatePlan, where: Sequence[Range], columns: Sequence[Column]) -> FloatArray:
     """All columns of the host, outputs as they were found."""
-    z = plan.others.copy()
+    z = np.empty(plan.program.n_columns)
+    for part in plan.uncovered:
+        part.of(z)[...] = part.lower
     for mine, (moves, outputs) in zip(where, columns, strict=True):
         program, places = plan.programs[mine.template], plan.templates[mine.template].places
         for some in pieces(len(moves), MADE):

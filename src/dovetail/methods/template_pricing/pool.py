@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -10,6 +12,14 @@ from dovetail.methods.template_pricing.block_data import BlockData
 ALIKE_COST, ALIKE_MOVES = 2e-3, 2e-2
 """Two columns are one where costs at the prices differ by less, in units of a usual column's cost, and moves
 by less in all, in usual moves."""
+
+
+@dataclass(frozen=True, eq=False)
+class SomeColumns:
+    """Those of some blocks, as they were."""
+
+    use: Tensor
+    cost: Tensor
 
 
 class Pool:
@@ -31,6 +41,10 @@ class Pool:
         cost, use = (self.cost, self.use) if which is None else (self.cost[which], self.use[which])
         priced: Tensor = cost + use @ prices.to(use.dtype)
         return priced
+
+    def some(self, which: Tensor) -> SomeColumns:
+        """A copy of what prices ask of some blocks."""
+        return SomeColumns(self.use[which], self.cost[which])
 
     @property
     def contested(self) -> Tensor:

@@ -8,15 +8,16 @@ second order costs no more than first. tau falls in steps; the prices with the b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.methods.template_pricing.pool import Pool
 
 SMOOTHING = (0.08, 0.02, 0.005)
@@ -52,14 +53,25 @@ class Smoothed:
         return Smoothed(self.value + other.value, self.use + other.use, spread)
 
 
-def smoothed(pool: Pool, prices: FloatArray, tau: float, which: IntArray | None, *, second: bool) -> Smoothed:
+class PricedColumns(Protocol):
+    """What prices ask of columns: a pool has it, or some of its blocks."""
+
+    @property
+    def use(self) -> Tensor:
+        """(n, K, R)."""
+        ...
+
+    @property
+    def cost(self) -> Tensor:
+        """(n, K)."""
+        ...
+
+
+def smoothed(columns: PricedColumns, prices: FloatArray, tau: float, *, second: bool) -> Smoothed:
     """-tau sum log sum exp(-priced / tau) over the blocks of a pool, or some of them."""
-    price = torch.as_tensor(prices, dtype=pool.use.dtype, device=pool.use.device)
+    uses, costs = columns.use, columns.cost
+    price = torch.as_tensor(prices, dtype=uses.dtype, device=uses.device)
     total = Smoothed(0.0, np.zeros(len(prices)), np.zeros((len(prices),) * 2) if second else None)
-    uses, costs = pool.use, pool.cost
-    if which is not None:
-        some = torch.as_tensor(which, device=uses.device)
-        uses, costs = uses[some], costs[some]
     size = CHUNK if uses.device.type == "cpu" else DEVICE_CHUNK
     for first in range(0, len(costs), size):
         use, cost = uses[first : first + size], costs[first : first + size]
@@ -88,13 +100,18 @@ Sum = Callable[[FloatArray, float, bool], Smoothed]
 
 
 def best_prices(
-    of_blocks: Sum, h: FloatArray, start: FloatArray, unit: float, usual: FloatArray
+    of_blocks: Sum,
+    h: FloatArray,
+    start: FloatArray,
+    unit: float,
+    usual: FloatArray,
+    smoothing: Sequence[float] = SMOOTHING,
 ) -> FloatArray:
     """From `start`; `unit` is what a usual column costs, `usual` the price at which its use costs as much."""
     prices = start
     if len(h) == 0:
         return prices
-    for tau in SMOOTHING:
+    for tau in smoothing:
         if len(h) > MANY_ROWS:
             prices = _first_order(of_blocks, h, prices, tau * unit)
         else:

@@ -80,7 +80,9 @@ class _Reduction:
             others = [j for j in self._members[row] if j != column]
             if len(others) != 2 or template.integer[others].any() or np.any(rows_of[others] != 1):
                 continue
-            if (self._read | self._output)[others].any() or not np.isfinite(template.lower[:, others]).all():
+            if (self._read | self._output)[others].any() or not np.isfinite(
+                one_row(template.lower)[:, others]
+            ).all():
                 continue
             one, other = sorted(others)
             if np.array_equal(self._entry[row, one], -self._entry[row, other]):

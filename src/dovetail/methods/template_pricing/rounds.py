@@ -15,7 +15,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import TOLERANCE
 from dovetail.methods.template_pricing.core_choice import improve
-from dovetail.methods.template_pricing.prices import Smoothed, Sum, best_prices
+from dovetail.methods.template_pricing.prices import SMOOTHING, Smoothed, Sum, best_prices
 from dovetail.methods.template_pricing.share import Sample, Which
 from dovetail.methods.template_pricing.shares import Shares
 from dovetail.run.budget import Budget
@@ -23,6 +23,9 @@ from dovetail.run.stopwatch import Stopwatch
 
 SAMPLE, SAMPLE_ROUNDS = 2000, 3
 """Blocks that find the first prices, where there are many more: a tenth of the time that all would take."""
+PRICED = 250_000
+"""Blocks whose columns find the prices between rounds, where there are more: prices are some numbers, and are
+off by a thousandth then. Those of the last round are found over all."""
 NOISE, NOISE_ROUNDS = (0.5, 0.15), 8
 """Standard deviation of the logarithm of prices in the first round and after so many: far ones make columns
 that differ, near ones good ones."""
@@ -31,8 +34,8 @@ CORE_SECONDS, CORE_SHARE = 4.0, 0.1
 CORE_BLOCKS, CORE_PART, CORE_LEAST = 5_000, 0.25, 1.0
 """From so many blocks on no more than a part of the time that everything before took, or a second, where no
 row is missed. Of 770 potable samples it wins seven (water, n = 2,000); with n = 10,000 four seconds won none
-of 3,901 through 2x16. (Through 64x512 4,932 with them, and 4,923 without and in
-bfloat16: not told apart.)"""
+of 3,901 through 2x16. Through 64x512, searched in bfloat16, it is 4,924 with one second and 4,929 with four;
+in float32 4,933 with either."""
 GAINED, SMALL = 4e-4, 1e-2
 """Relative: a round that lowers the dual's value by less has brought little. What all blocks have at stake
 counts so much, lest an objective near 0 is never done."""
@@ -95,17 +98,31 @@ class Rounds:
             if losses < self._shares.workers.losses:  # columns were lost and others found in their place
                 little = False
             quiet = quiet + 1 if little else 0
-            done = Round(number, value, bool(self._budget.over) or quiet == 2 or number == most - 1)
-            yield done
-            if done.last:
+            last = bool(self._budget.over) or quiet == 2 or number == most - 1
+            if last and self.count > PRICED:
+                self._price_exactly()
+                value = self._value()
+            yield Round(number, value, last)
+            if last:
                 return
+
+    def _price_exactly(self) -> None:
+        """Prices over all blocks, from those of some."""
+
+        def of_blocks(prices: FloatArray, tau: float, second: bool) -> Smoothed:
+            return self._shares.smoothed(prices, tau, second, None)
+
+        self.undisturbed(partial(self._find_prices, of_blocks, self._limit, SMOOTHING[-1:]))
 
     def _sample(self) -> None:
         """Prices of some blocks under their share of the rows."""
         sample = Sample(self._chance(), SAMPLE / self.count)
-        part = sum(sample.size(total) for total in self._totals) / self.count
         for _ in range(SAMPLE_ROUNDS):
-            self._price(sample, NOISE[0], part * self._limit)
+            self._price(sample, NOISE[0], self._sampled(sample) / self.count * self._limit)
+
+    def _sampled(self, sample: Sample) -> int:
+        """Blocks of a sample."""
+        return sum(sample.size(total) for total in self._totals)
 
     def _chance(self) -> int:
         return int(self._rng.integers(1 << 31))
@@ -113,6 +130,9 @@ class Rounds:
     def _price(self, which: Which, noise: float, limit: FloatArray) -> None:
         """New columns of some blocks, and the prices of all columns; once more where a share was lost."""
         seed, sample = self._chance(), which if isinstance(which, Sample) else None
+        if sample is None and self.count > PRICED:
+            sample = Sample(self._seed, PRICED / self.count)
+            limit = limit * (self._sampled(sample) / self.count)
 
         def of_blocks(prices: FloatArray, tau: float, second: bool) -> Smoothed:
             return self._shares.smoothed(prices, tau, second, sample)
@@ -122,8 +142,8 @@ class Rounds:
         self.undisturbed(partial(self._find_prices, of_blocks, limit))
         self._shares.renew_at(which, self.prices, noise, self._unit, seed)
 
-    def _find_prices(self, of_blocks: Sum, limit: FloatArray) -> None:
-        self.prices = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices)
+    def _find_prices(self, of_blocks: Sum, limit: FloatArray, smoothing: Sequence[float] = SMOOTHING) -> None:
+        self.prices = best_prices(of_blocks, limit, self.prices, self._unit, self._usual_prices, smoothing)
 
     def undisturbed(self, work: Callable[[], T]) -> T:
         """Once more where a share was lost meanwhile: it was made again with other columns."""

@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.block_data import BlockData, Target, of
 from dovetail.methods.template_pricing.confirmed import confirmed
+from dovetail.methods.template_pricing.device_blocks import device_blocks
 from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
 from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.methods.template_pricing.oracle import Oracle
@@ -68,7 +70,10 @@ class Shard:
         self.program, self._blocks = program, blocks
         self.data = BlockData(program, blocks, device)
         self.whole = _combinations(program)
-        networks = TemplateNetworks(program, blocks, device, self.data.dtype)
+        self.on_device = device_blocks(program, blocks, device)
+        """Blocks that can be asked where their columns are; None where they cannot."""
+        rests = None if self.on_device is None else self.on_device.rests
+        networks = TemplateNetworks(program, blocks, device, self.data.dtype, rests)
         self._oracle = Oracle(self.data, networks, 0 if self.whole is not None else options.steps)
         places = options.places if self.whole is None else 1 + len(self.whole)
         self.pool = Pool(self.data, places, len(program.output_columns))
@@ -110,13 +115,21 @@ class Shard:
         """First columns: every block at rest, if that meets its conditions."""
         program = self.program
         least = np.clip(0.0, one_row(program.lower), one_row(program.upper))
-        rest = np.broadcast_to(least, program.lower.shape)
-        holds, outputs = confirmed(program, self._blocks, slice(None), rest, None)
-        self._rests = self._tensor(holds)
+        holds, outputs = self._confirmed_rest(least)
+        self._rests = holds
         """(N,) whose first column is the point at rest, confirmed here for good."""
         kept, moves = self._rests.nonzero().ravel(), self._floats(least)
         moves = moves.expand(len(kept), -1) if len(moves) == 1 else moves[kept]
-        self.pool.rest(kept, moves, self._floats(outputs)[kept])
+        self.pool.rest(kept, moves, outputs.to(self.data.dtype)[kept])
+
+    def _confirmed_rest(self, least: FloatArray) -> tuple[Tensor, Tensor]:
+        """(N,) whether blocks at rest meet their conditions, and their outputs, in float64."""
+        if self.on_device is not None:
+            moves = self._tensor(least).expand(self.count, -1)
+            return self.on_device.confirmed(self.everyone, moves, None)
+        rest = np.broadcast_to(least, self.program.lower.shape)
+        holds, outputs = confirmed(self.program, self._blocks, slice(None), rest, None)
+        return self._tensor(holds), self._tensor(outputs)
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.as_tensor(array, device=self.data.device)
@@ -263,6 +276,28 @@ class Shard:
             return moves, claimed
         return moves, confirmed(self.program, self._blocks, slice(None), moves.astype(np.float64), None)[1]
 
+    def write(self, place: Tensor, z: Tensor, places: Places, first: int) -> bool:
+        """One column of every block into a point that is where the blocks are; False where they are not.
+
+        `places` says where columns are in it, of blocks that are counted from `first`.
+        """
+        if self.on_device is None:
+            return False
+        moves, outputs = (
+            part[self.everyone, place].double() for part in (self.pool.moves, self.pool.outputs)
+        )
+        if self.program.follows_outputs:
+            outputs = self.on_device.confirmed(self.everyone, moves, None)[1]
+        for j, values in enumerate(self.on_device.columns(moves, outputs)):
+            at = places.column(j, first, first + self.count)
+            z[at if isinstance(at, slice) else self._tensor(at)] = values
+        return True
+
+    @property
+    def in_words(self) -> str:
+        """How it is priced on a GPU; "" on a CPU."""
+        return self._oracle.in_words
+
     def confirm(self, which: Tensor, place: Tensor, *, lasting: bool = True) -> tuple[Tensor, Tensor]:
         """(n,) whether columns hold by their owners' predictors, and (n, R) their use; others are struck, if
         that is to be `lasting`."""
@@ -271,12 +306,18 @@ class Shard:
         known = self._rests[which] & (place == 0) & self.data.classifies.all()  # the same in any format
         asked = (~known).nonzero().ravel()
         if len(asked):
-            told = (of[asked].cpu().numpy() for of in (which, moves, outputs))
-            held, said = confirmed(self.program, self._blocks, *told)
-            holds[asked], outputs[asked] = self._tensor(held), self._tensor(said)
+            held, said = self._confirmed(which[asked], moves[asked], outputs[asked])
+            holds[asked], outputs[asked] = held, said
             if lasting:
                 self.pool.cost[which[~holds], place[~holds]] = torch.inf
         return holds, self.data.true_uses(which, self.data.parts(moves, outputs))
+
+    def _confirmed(self, which: Tensor, moves: Tensor, claimed: Tensor) -> tuple[Tensor, Tensor]:
+        if self.on_device is not None:
+            return self.on_device.confirmed(which, moves, claimed)
+        told = (of.cpu().numpy() for of in (which, moves, claimed))
+        held, said = confirmed(self.program, self._blocks, *told)
+        return self._tensor(held), self._tensor(said)
 
 
 def usual_spread(program: MoveProgram, blocks: list[Block], device: str = "cpu") -> FloatArray:

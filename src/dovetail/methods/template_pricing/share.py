@@ -13,11 +13,13 @@ from typing import Literal
 import numpy as np
 import torch
 
+from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.choice import Choice
 from dovetail.methods.template_pricing.core_columns import CoreColumns, core_columns, margins
 from dovetail.methods.template_pricing.move_program import MoveProgram
+from dovetail.methods.template_pricing.pool import SomeColumns
 from dovetail.methods.template_pricing.prices import Smoothed, exact_value, smoothed
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard
 from dovetail.run.budget import Budget
@@ -75,6 +77,8 @@ class Share:
         self._shard, self._where = shard, where
         self._begun: Choice | None = None
         self._sampled = cache(lambda sample: sample.within(where))
+        self._sampled_columns: tuple[Sample, SomeColumns] | None = None
+        """Of the last sample, until they change."""
 
     def usual(self) -> Usual:
         """For the first prices."""
@@ -85,6 +89,7 @@ class Share:
         self, which: Which, prices: FloatArray, noise: float, unit: float, seed: int, budget: Budget
     ) -> None:
         """Ask blocks for columns; with the same seed all shares shake prices alike."""
+        self._sampled_columns = None
         blocks = self._blocks(which, prices, unit)
         self._shard.price(blocks, prices, noise, unit, np.random.default_rng(seed), budget)
 
@@ -95,8 +100,15 @@ class Share:
 
     def smoothed(self, prices: FloatArray, tau: float, second: bool, sample: Sample | None) -> Smoothed:
         """The dual's sum over the blocks."""
-        some = None if sample is None else self._blocks(sample, prices, 0.0)
-        return smoothed(self._shard.pool, prices, tau, some, second=second)
+        pool = self._shard.pool
+        return smoothed(pool if sample is None else self._columns_of(sample), prices, tau, second=second)
+
+    def _columns_of(self, sample: Sample) -> SomeColumns:
+        """Picked once for all steps that look for prices."""
+        if self._sampled_columns is None or self._sampled_columns[0] != sample:
+            which = torch.as_tensor(self._sampled(sample), device=self._shard.data.device)
+            self._sampled_columns = sample, self._shard.pool.some(which)
+        return self._sampled_columns[1]
 
     def value(self, prices: FloatArray) -> float:
         """The same, not smoothed."""
@@ -156,6 +168,15 @@ class Share:
     def chosen(self) -> Column:
         """The answer, outputs by the owners' own predictors: other columns may follow from them."""
         return self._shard.true_column(self._choice.place)
+
+    def write(self, z: torch.Tensor, places: Places) -> bool:
+        """The answer into a point on the device of the columns; False where blocks cannot be asked there. It
+        is for shares of this process."""
+        return self._shard.write(self._choice.place, z, places, self._where.first)
+
+    def in_words(self) -> str:
+        """How it is priced on a GPU; "" on a CPU."""
+        return self._shard.in_words
 
     def nth(self, place: int) -> Column:
         """This column of every block, the first where it has no so many."""

@@ -18,26 +18,11 @@ COMPARISONS = 8192
 """Of a program's rows together: 64 for each of its 128 threads."""
 
 
-@triton.jit(do_not_specialize=["count"])
-def _kernel(
-    moves, gain, short, radius, right, left, lower, upper, scale, goal, count,
-    right_step, left_step, lower_step, upper_step,
-    LEAST: tl.constexpr, K: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr,
+@triton.jit
+def goal_of(
+    now, slope, lacks, reach, to_right, to_left, least, most, usual, column, seen, LEAST: tl.constexpr
 ):  # fmt: skip
-    """As `oracle._cheapest` has it, after the trust region; the names are those there."""
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    column = tl.arange(0, PADDED)
-    seen = (row < count)[:, None] & (column < K)[None, :]
-    at = row[:, None] * K + column[None, :]
-    now = tl.load(moves + at, mask=seen, other=0.0)
-    slope = tl.load(gain + at, mask=seen, other=0.0)
-    lacks = tl.load(short + row, mask=row < count, other=0.0)
-    reach = tl.load(radius + row, mask=row < count, other=0.0)
-    usual = tl.load(scale + column, mask=column < K, other=0.0)
-    to_right = tl.load(right + row[:, None] * right_step + column[None, :], mask=seen, other=0.0)
-    to_left = tl.load(left + row[:, None] * left_step + column[None, :], mask=seen, other=0.0)
-    least = tl.load(lower + row[:, None] * lower_step + column[None, :], mask=seen, other=0.0)
-    most = tl.load(upper + row[:, None] * upper_step + column[None, :], mask=seen, other=0.0)
+    """(rows, columns) as `oracle._cheapest` has it, after the trust region; the names are those there."""
     low = tl.maximum(least, now - reach[:, None] * usual[None, :])
     high = tl.minimum(most, now + reach[:, None] * usual[None, :])
     base = tl.minimum(tl.maximum(low, 0.0), high)
@@ -57,7 +42,31 @@ def _kernel(
     before = tl.sum(tl.where(first, amount[:, None, :], 0.0), axis=2)
     taken = tl.minimum(tl.maximum(missing[:, None] - before, 0.0), amount) / size
     found = base + tl.where(rises, taken, -taken)
-    tl.store(goal + at, tl.minimum(tl.maximum(found, least), most), mask=seen)
+    return tl.minimum(tl.maximum(found, least), most)
+
+
+@triton.jit(do_not_specialize=["count"])
+def _kernel(
+    moves, gain, short, radius, right, left, lower, upper, scale, goal, count,
+    right_step, left_step, lower_step, upper_step,
+    LEAST: tl.constexpr, K: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """For each row the goal of its step."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, PADDED)
+    seen = (row < count)[:, None] & (column < K)[None, :]
+    at = row[:, None] * K + column[None, :]
+    now = tl.load(moves + at, mask=seen, other=0.0)
+    slope = tl.load(gain + at, mask=seen, other=0.0)
+    lacks = tl.load(short + row, mask=row < count, other=0.0)
+    reach = tl.load(radius + row, mask=row < count, other=0.0)
+    usual = tl.load(scale + column, mask=column < K, other=0.0)
+    to_right = tl.load(right + row[:, None] * right_step + column[None, :], mask=seen, other=0.0)
+    to_left = tl.load(left + row[:, None] * left_step + column[None, :], mask=seen, other=0.0)
+    least = tl.load(lower + row[:, None] * lower_step + column[None, :], mask=seen, other=0.0)
+    most = tl.load(upper + row[:, None] * upper_step + column[None, :], mask=seen, other=0.0)
+    found = goal_of(now, slope, lacks, reach, to_right, to_left, least, most, usual, column, seen, LEAST)
+    tl.store(goal + at, found, mask=seen)
 
 
 def cheapest(

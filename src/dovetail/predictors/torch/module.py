@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -65,6 +66,12 @@ class TorchPredictor:
         with evaluation_mode(self.module), torch.no_grad():
             outputs = as_table(self._answer(X), len(X))
         return np.asarray(outputs.to(dtype=torch.float64, device="cpu").numpy())
+
+    def predict_tensor(self, U: Tensor) -> Tensor:
+        """The same of float64 rows that are where the module lives; its answer, in float64, stays there."""
+        with evaluation_mode(self.module), torch.no_grad():
+            outputs = self._in_own_dtype(lambda dtype: self._run(U.to(dtype, copy=True)))
+            return as_table(outputs, len(U)).to(torch.float64)
 
     def snapshot(self, device: str) -> Callable[[Tensor], Tensor]:
         """A frozen copy for gradients: float64 in and out, and inside wherever the module allows it."""
@@ -163,9 +170,18 @@ class TorchPredictor:
         """What the module says of `X`, in the first of its own dtypes that it takes."""
         rows, device = np.ascontiguousarray(X), self._device
 
-        def run(dtype: torch.dtype) -> Any:
-            return self._run(torch.tensor(rows, dtype=dtype, device=device))  # it may change its input
+        def run(dtype: torch.dtype) -> Any:  # it may change its input, which is a copy
+            if device == "cpu":
+                return self._run(torch.tensor(rows, dtype=dtype))
+            return self._run(torch.tensor(rows, device=device).to(dtype))  # a GPU converts faster
 
+        return self._in_own_dtype(run)
+
+    def _in_own_dtype(self, run: Callable[[torch.dtype], Any]) -> Any:
+        """What is had in the first dtype of inputs that the module takes: the last one, if it still does."""
+        if self._taken is not None:
+            with suppress(RuntimeError):
+                return run(self._taken)
         outputs, self._taken = in_first_dtype(self._entry_dtypes(), run)
         return outputs
 
