@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dovetail.bounds.planes.network_planes import Choices, Ranges
 from dovetail.methods.relu_branching.ascent import Ascent
-from dovetail.methods.relu_branching.nodes import Nodes, unstable
+from dovetail.methods.relu_branching.nodes import KnownRanges, Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
 
 LEAF_STEPS = 30
@@ -33,23 +33,25 @@ class Bounded:
 class Bounding:
     """Bounds nodes of K targets."""
 
-    def __init__(self, targets: Targets, steps: int, *, single: bool = False) -> None:
-        self.targets, self._steps = targets, steps
+    def __init__(
+        self, targets: Targets, steps: int, *, single: bool = False, known: KnownRanges | None = None
+    ) -> None:
+        self.targets, self._steps, self._known = targets, steps, known
         self.neurons = Neurons(targets.planes.graph)
         self._ascent = Ascent(targets, self.neurons, single=single)
         self._single = single
 
     def roots(self) -> Nodes:
-        """One per target; nothing is known."""
+        """One per target; of neurons what was known before."""
         count, width = self.targets.count, self.neurons.count
         like = self.targets.shift
         nothing = torch.zeros(count, width, dtype=like.dtype, device=like.device)
-        endless = nothing + torch.inf
+        known = self._known or KnownRanges.nothing(count, width, like)
         return Nodes(
             torch.arange(count, device=like.device),
             torch.full_like(like, -torch.inf),
-            -endless,
-            endless,
+            known.lower,
+            known.upper,
             nothing.to(torch.int8),
             nothing - 1.0,
             nothing,

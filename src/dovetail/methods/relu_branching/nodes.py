@@ -9,6 +9,30 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
+class KnownRanges:
+    """What H neurons read over K sets of inputs, as far as it is known: (K, H)."""
+
+    lower: Tensor
+    upper: Tensor
+
+    @classmethod
+    def nothing(cls, count: int, neurons: int, like: Tensor) -> KnownRanges:
+        """Of any number."""
+        upper = torch.full((count, neurons), torch.inf, dtype=like.dtype, device=like.device)
+        return cls(-upper, upper)
+
+    def take(self, chosen: Tensor) -> KnownRanges:
+        """Over some of the sets, by index."""
+        return KnownRanges(self.lower[chosen], self.upper[chosen])
+
+    def beside(self, other: KnownRanges) -> KnownRanges:
+        """These neurons, then others, over the same sets."""
+        return KnownRanges(
+            torch.cat([self.lower, other.lower], dim=1), torch.cat([self.upper, other.upper], dim=1)
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Nodes:
     """P of them, for any number of targets; H neurons side by side."""
 
