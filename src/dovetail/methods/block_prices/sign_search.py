@@ -19,8 +19,8 @@ from dovetail.bounds.planes.moves import Moves
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.certified_prices.priced_components import Priced
-from dovetail.methods.relu_branching.neuron_ranges import neuron_ranges
-from dovetail.methods.relu_branching.nodes import KnownRanges
+from dovetail.methods.relu_branching.known_neurons import KnownNeurons
+from dovetail.methods.relu_branching.neuron_ranges import known_neurons
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
@@ -51,14 +51,14 @@ class SignsAnswer:
     """The searches came to their ends."""
 
 
-def ranges_of_neurons(coupled: CoupledProblem, budget: Budget) -> list[KnownRanges]:
+def neurons_of(coupled: CoupledProblem, budget: Budget) -> list[KnownNeurons]:
     """Of each group of components, over all that the host's rows allow: they hold at any prices."""
     budget = budget.part(RANGES_SHARE * budget.left)
     found = []
     for turn, group in enumerate(coupled.groups):
         first, like = _distinct(_of_sets(group.domain))
         part = budget.part(budget.left / (len(coupled.groups) - turn))
-        ranges = neuron_ranges(group.planes, group.domain.take(torch.as_tensor(first)), part)
+        ranges = known_neurons(group.planes, group.domain.take(torch.as_tensor(first)), part)
         found.append(ranges.take(torch.as_tensor(like)))
     return found
 
@@ -66,14 +66,14 @@ def ranges_of_neurons(coupled: CoupledProblem, budget: Budget) -> list[KnownRang
 def blocks_at(
     context: SolveContext,
     coupled: CoupledProblem,
-    ranges: list[KnownRanges],
+    ranges: list[KnownNeurons],
     prices: FloatArray,
     known: FloatArray,
     budget: Budget,
 ) -> SignsAnswer:
     """The bound at these prices, raised as it grows, and a point of the cheapest blocks met.
 
-    `ranges` are those of `ranges_of_neurons`; `known` (components,) is what the cheapest point of each
+    `ranges` are those of `neurons_of`; `known` (components,) is what the cheapest point of each
     component known costs at these prices.
     """
     at = coupled.at(prices)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from dovetail.bounds.planes.network_planes import Choices, Ranges
 from dovetail.methods.relu_branching.ascent import Ascent
-from dovetail.methods.relu_branching.nodes import KnownRanges, Nodes, unstable
+from dovetail.methods.relu_branching.known_neurons import KnownNeurons
+from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
 
 LEAF_STEPS = 30
@@ -34,7 +35,7 @@ class Bounding:
     """Bounds nodes of K targets."""
 
     def __init__(
-        self, targets: Targets, steps: int, *, single: bool = False, known: KnownRanges | None = None
+        self, targets: Targets, steps: int, *, single: bool = False, known: KnownNeurons | None = None
     ) -> None:
         self.targets, self._steps, self._known = targets, steps, known
         self.neurons = Neurons(targets.planes.graph)
@@ -46,7 +47,7 @@ class Bounding:
         count, width = self.targets.count, self.neurons.count
         like = self.targets.shift
         nothing = torch.zeros(count, width, dtype=like.dtype, device=like.device)
-        known = self._known or KnownRanges.nothing(count, width, like)
+        known = self._known or KnownNeurons.nothing(count, width, like)
         return Nodes(
             torch.arange(count, device=like.device),
             torch.full_like(like, -torch.inf),
@@ -56,7 +57,15 @@ class Bounding:
             nothing - 1.0,
             nothing,
             torch.full((count,), -1, device=like.device),
+            torch.zeros_like(like),
         )
+
+    def children(self, nodes: Nodes) -> Nodes:
+        """Both sides of the neurons chosen, all of one vector; with what that says of others."""
+        found, pairs = nodes.children(), None if self._known is None else self._known.pairs
+        if pairs is None or not len(found) or int(found.choice.max()) >= self.neurons.sizes[0]:
+            return found
+        return pairs.applied(found)
 
     def bounded(self, nodes: Nodes, limit: Tensor, steps: int | None = None, settled: int = 0) -> Bounded:
         """With ranges, bounds and the next split; what comes to `limit` (P,) at once is not made better.
@@ -79,7 +88,9 @@ class Bounding:
         bound = torch.fmax(nodes.bound, value.nan_to_num(-torch.inf, torch.inf, -torch.inf))
         empty = (nodes.lower > nodes.upper).any(1)  # no point has these signs
         bound = torch.where(empty, torch.inf, bound)
-        return Bounded(replace(nodes, bound=bound, choice=_choice(nodes, found.weight)), moves)
+        choice = _choice(nodes, found.weight)
+        arriving = found.weight.gather(1, choice.clamp(min=0)[:, None])[:, 0]
+        return Bounded(replace(nodes, bound=bound, choice=choice, arriving=arriving), moves)
 
     def ranged(self, nodes: Nodes, targets: Targets, settled: int = 0) -> tuple[Nodes, Ranges]:
         """The ranges of all vectors, in the nodes as well."""

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from dovetail.methods.relu_branching.best_first import BestFirst
 from dovetail.methods.relu_branching.bounding import LEAF_STEPS, Bounding
+from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.methods.relu_branching.leaf import leaf_bound
-from dovetail.methods.relu_branching.nodes import KnownRanges, Nodes, unstable
+from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
 
@@ -44,7 +45,7 @@ class ReluSearch(BestFirst[Nodes]):
     """One search over signs."""
 
     def __init__(
-        self, targets: Targets, options: SearchOptions | None = None, known: KnownRanges | None = None
+        self, targets: Targets, options: SearchOptions | None = None, known: KnownNeurons | None = None
     ) -> None:
         """`known` of neurons holds on the sets of the targets."""
         options = options or SearchOptions()
@@ -77,7 +78,7 @@ class ReluSearch(BestFirst[Nodes]):
         first = 0
         for place, size in zip(self._bounding.neurons.places, self._bounding.neurons.sizes, strict=True):
             here = taken.take((taken.choice >= first) & (taken.choice < first + size))
-            found = found.joined(self._bounded(here.children(), place))
+            found = found.joined(self._bounded(self._bounding.children(here), place))
             first += size
         return found
 
