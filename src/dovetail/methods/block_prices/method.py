@@ -246,7 +246,7 @@ class _Run:
         if found.closed and self._writes:
             cheapest = np.full(known.size, np.inf)
             np.minimum.at(cheapest, pool.owner, pool.cost + pool.activity @ prices)
-            if float(np.sum(cheapest - found.least)) > ENOUGH * (1.0 + abs(found.bound)):
+            if float(np.sum(cheapest - found.least)) > found.room + ENOUGH * (1.0 + abs(found.bound)):
                 self._coupled = None
         return found.bound
 

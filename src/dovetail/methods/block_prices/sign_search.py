@@ -49,6 +49,8 @@ class SignsAnswer:
     """A point of the cheapest blocks met."""
     closed: bool
     """The searches came to their ends."""
+    room: float
+    """What they may leave, all together, between what is proved and points that they have met."""
 
 
 def neurons_of(coupled: CoupledProblem, budget: Budget) -> list[KnownNeurons]:
@@ -105,7 +107,7 @@ def blocks_at(
     least = np.full(known.size, -np.inf)
     for part, value in zip(at.parts, values, strict=True):
         least[[one.number for one in part.group.parts]] = part.bounds(value)
-    return SignsAnswer(at.bound(values), least, z, closed)
+    return SignsAnswer(at.bound(values), least, z, closed, known.size * OPTIONS.tolerance)
 
 
 def _for_a_moment() -> Callable[[ReluSearch], bool]:
