@@ -35,7 +35,7 @@ def nodes(signs):
     count, neurons = sign.shape
     numbers = torch.zeros(count, neurons, dtype=torch.float64)
     one = torch.zeros(count, dtype=torch.int64)
-    return Nodes(one, numbers[:, 0], numbers, numbers, sign, numbers, numbers, one)
+    return Nodes(one, numbers[:, 0], numbers, numbers, sign, numbers, numbers, one, numbers[:, 0])
 
 
 def test_signs_make_up_a_tree_or_none():

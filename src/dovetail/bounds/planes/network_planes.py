@@ -135,6 +135,10 @@ class NetworkPlanes:
         kinds = {one.kind if isinstance(one, Elementwise) else type(one).__name__ for one in readers}
         return frozenset(kinds - {Affine.__name__})
 
+    def up_to(self, place: int) -> NetworkPlanes:
+        """The same network where the vector at `place` is what it gives."""
+        return NetworkPlanes(Graph(self.graph.inputs, self.graph.steps[:place]), self._device)
+
     # ---- ranges
 
     def ranges(self, domain: Domain, known: Ranges | None = None, settled: int = 0) -> Ranges:

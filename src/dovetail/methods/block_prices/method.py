@@ -26,12 +26,13 @@ from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.block_prices.block_program import BlockProgram
 from dovetail.methods.block_prices.kinds import alike
-from dovetail.methods.block_prices.sign_search import blocks_at
+from dovetail.methods.block_prices.sign_search import blocks_at, neurons_of
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.certified_prices.method import coupled_problem
 from dovetail.methods.column_generation.master import Master
 from dovetail.methods.column_generation.pool import CouplingRows, Pool
 from dovetail.methods.column_generation.pricing import Pricing
+from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
@@ -127,6 +128,7 @@ class _Run:
         self._master, self._pricing = Master(context, self._pool), Pricing(context, known.scaled, parts)
         self._starts = Starts(context, known.scaled)
         self._coupled = context.once(coupled_problem)
+        self._ranges: list[KnownNeurons] = []
         self._writes = known.unstable <= MIP_NEURONS
         self._programs, self._tightened = list(known.programs), False
         self._engines = ["highs", "scip"] if find_spec("pyscipopt") is not None else ["highs"]
@@ -237,13 +239,14 @@ class _Run:
         known = np.full(self._scaled.parts.count, np.inf)
         np.minimum.at(known, pool.owner, pool.cost + pool.activity @ prices)
         with self._context.stopwatch.measure("nn"):
-            found = blocks_at(self._context, coupled, prices, known, budget)
+            self._ranges = self._ranges or neurons_of(coupled, budget)
+            found = blocks_at(self._context, coupled, self._ranges, prices, known, budget)
         if found.z is not None:
             self._add(found.z)
         if found.closed and self._writes:
             cheapest = np.full(known.size, np.inf)
             np.minimum.at(cheapest, pool.owner, pool.cost + pool.activity @ prices)
-            if float(np.sum(cheapest - found.least)) > ENOUGH * (1.0 + abs(found.bound)):
+            if float(np.sum(cheapest - found.least)) > found.room + ENOUGH * (1.0 + abs(found.bound)):
                 self._coupled = None
         return found.bound
 

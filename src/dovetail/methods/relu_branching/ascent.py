@@ -21,11 +21,11 @@ from dovetail.core.graph import Affine
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
 
-RATE = 0.4
+RATE = 0.2
 """Of Adam's steps, in slopes and in relative multipliers: a few of them cross a slope's range."""
 DECAYED = 0.2
 """The part of the rate that is left at the last step."""
-FIRST, SECOND = 0.9, 0.99
+FIRST, SECOND = 0.7, 0.99
 """Adam's memories; the second is short, since there are few steps."""
 SMALLEST = 1e-12
 """Below this a size is no size."""
@@ -38,7 +38,7 @@ class Choice:
     slope: Tensor
     multiplier: Tensor
     weight: Tensor
-    """(P, H) what arrives at each ReLU, at the end."""
+    """(P, H) what arrives at each ReLU."""
     moves: Tensor
     """(P, m) where the plane is least, at the end."""
 
@@ -124,7 +124,7 @@ class Ascent:
         at = _At(first.value[where], first.weight[where], first.read[where], first.moves[where])
         scale = at.weight.abs().mean(1, keepdim=True).clamp(min=SMALLEST)
         x = torch.stack([nodes.slope, nodes.multiplier / scale])
-        best, best_x = at.value.nan_to_num(-torch.inf), x
+        best, best_x, weight = at.value.nan_to_num(-torch.inf), x, at.weight
         momentum, square = torch.zeros_like(x), torch.zeros_like(x)
         for step in range(1, steps + 1):
             gradient = torch.stack(
@@ -140,7 +140,8 @@ class Ascent:
             better = at.value > best
             best = torch.where(better, at.value, best)
             best_x = torch.where(better[None, :, None], x, best_x)
-        return Choice(best_x[0], best_x[1] * scale, at.weight, at.moves)
+            weight = torch.where(better[:, None], at.weight, weight)
+        return Choice(best_x[0], best_x[1] * scale, weight, at.moves)
 
     def _evaluated(self, slope: Tensor, signed: Tensor, lines: _Lines, targets: Targets) -> _At:
         below = torch.where(lines.open_sign, slope, lines.sure)

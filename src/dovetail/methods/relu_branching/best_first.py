@@ -48,7 +48,9 @@ class BestFirst(ABC, Generic[N]):
     """One search; `run` may be called again to go on."""
 
     def __init__(self, targets: Targets, batch: int, most_nodes: int, tolerance: float) -> None:
-        self.targets, self.tolerance = targets, tolerance
+        self.targets = targets
+        self.tolerance: float | Tensor = tolerance
+        """How far below the best value met a node may be put aside; one for all targets, or (K,)."""
         self._batch, self._most_nodes = batch, most_nodes
         like = targets.shift
         self.best = torch.full_like(like, torch.inf)

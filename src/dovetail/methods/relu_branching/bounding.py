@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dovetail.bounds.planes.network_planes import Choices, Ranges
 from dovetail.methods.relu_branching.ascent import Ascent
+from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
 
@@ -33,28 +34,38 @@ class Bounded:
 class Bounding:
     """Bounds nodes of K targets."""
 
-    def __init__(self, targets: Targets, steps: int, *, single: bool = False) -> None:
-        self.targets, self._steps = targets, steps
+    def __init__(
+        self, targets: Targets, steps: int, *, single: bool = False, known: KnownNeurons | None = None
+    ) -> None:
+        self.targets, self._steps, self._known = targets, steps, known
         self.neurons = Neurons(targets.planes.graph)
         self._ascent = Ascent(targets, self.neurons, single=single)
         self._single = single
 
     def roots(self) -> Nodes:
-        """One per target; nothing is known."""
+        """One per target; of neurons what was known before."""
         count, width = self.targets.count, self.neurons.count
         like = self.targets.shift
         nothing = torch.zeros(count, width, dtype=like.dtype, device=like.device)
-        endless = nothing + torch.inf
+        known = self._known or KnownNeurons.nothing(count, width, like)
         return Nodes(
             torch.arange(count, device=like.device),
             torch.full_like(like, -torch.inf),
-            -endless,
-            endless,
+            known.lower,
+            known.upper,
             nothing.to(torch.int8),
             nothing - 1.0,
             nothing,
             torch.full((count,), -1, device=like.device),
+            torch.zeros_like(like),
         )
+
+    def children(self, nodes: Nodes) -> Nodes:
+        """Both sides of the neurons chosen, all of one vector; with what that says of others."""
+        found, pairs = nodes.children(), None if self._known is None else self._known.pairs
+        if pairs is None or not len(found) or int(found.choice.max()) >= self.neurons.sizes[0]:
+            return found
+        return pairs.applied(found)
 
     def bounded(self, nodes: Nodes, limit: Tensor, steps: int | None = None, settled: int = 0) -> Bounded:
         """With ranges, bounds and the next split; what comes to `limit` (P,) at once is not made better.
@@ -77,7 +88,9 @@ class Bounding:
         bound = torch.fmax(nodes.bound, value.nan_to_num(-torch.inf, torch.inf, -torch.inf))
         empty = (nodes.lower > nodes.upper).any(1)  # no point has these signs
         bound = torch.where(empty, torch.inf, bound)
-        return Bounded(replace(nodes, bound=bound, choice=_choice(nodes, found.weight)), moves)
+        choice = _choice(nodes, found.weight)
+        arriving = found.weight.gather(1, choice.clamp(min=0)[:, None])[:, 0]
+        return Bounded(replace(nodes, bound=bound, choice=choice, arriving=arriving), moves)
 
     def ranged(self, nodes: Nodes, targets: Targets, settled: int = 0) -> tuple[Nodes, Ranges]:
         """The ranges of all vectors, in the nodes as well."""

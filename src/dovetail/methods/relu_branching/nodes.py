@@ -27,6 +27,8 @@ class Nodes:
     """(P, H) of the sign conditions, never negative."""
     choice: Tensor
     """(P,) the neuron to split next; -1 where none may change sign."""
+    arriving: Tensor
+    """(P,) the weight that arrives at that neuron's ReLU from behind, in the plane of the bound."""
 
     def __len__(self) -> int:
         return len(self.target)
@@ -45,14 +47,21 @@ class Nodes:
         return Nodes(*(torch.cat([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
     def children(self) -> Nodes:
-        """Every node with its chosen neuron on, then with it off."""
+        """Every node with its chosen neuron on, then with it off.
+
+        Its slope becomes 1 or 0, and its multiplier takes up the difference: both children begin with the
+        plane of the node, and what they bring comes on top.
+        """
         rows = torch.arange(len(self), device=self.target.device)
+        pull, slope = self.arriving.clamp(min=0.0), self.slope[rows, self.choice]
         sides = []
-        for side in (1, -1):
+        for side, change in ((1, 1.0 - slope), (-1, slope)):
             lower, upper, sign = self.lower.clone(), self.upper.clone(), self.sign.clone()
             (lower if side > 0 else upper)[rows, self.choice] = 0.0
             sign[rows, self.choice] = side
-            sides.append(replace(self, lower=lower, upper=upper, sign=sign))
+            multiplier = self.multiplier.clone()
+            multiplier[rows, self.choice] = pull * change
+            sides.append(replace(self, lower=lower, upper=upper, sign=sign, multiplier=multiplier))
         return sides[0].joined(sides[1])
 
 

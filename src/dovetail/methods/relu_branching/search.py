@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dovetail.methods.relu_branching.best_first import BestFirst
 from dovetail.methods.relu_branching.bounding import LEAF_STEPS, Bounding
+from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.methods.relu_branching.leaf import leaf_bound
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Targets
@@ -43,9 +44,12 @@ class SearchOptions:
 class ReluSearch(BestFirst[Nodes]):
     """One search over signs."""
 
-    def __init__(self, targets: Targets, options: SearchOptions | None = None) -> None:
+    def __init__(
+        self, targets: Targets, options: SearchOptions | None = None, known: KnownNeurons | None = None
+    ) -> None:
+        """`known` of neurons holds on the sets of the targets."""
         options = options or SearchOptions()
-        self._bounding = Bounding(targets, options.steps, single=options.single)
+        self._bounding = Bounding(targets, options.steps, single=options.single, known=known)
         self.leaves = 0
         self._record_bytes = options.record_bytes
         self.records: list[Nodes] | None = [] if options.record_bytes else None
@@ -74,7 +78,7 @@ class ReluSearch(BestFirst[Nodes]):
         first = 0
         for place, size in zip(self._bounding.neurons.places, self._bounding.neurons.sizes, strict=True):
             here = taken.take((taken.choice >= first) & (taken.choice < first + size))
-            found = found.joined(self._bounded(here.children(), place))
+            found = found.joined(self._bounded(self._bounding.children(here), place))
             first += size
         return found
 
