@@ -64,7 +64,7 @@ def test_seeds_of_each_method(name, method, count):
 def test_cells():
     e1 = planned("e1", methods=("paper",), seeds=(1,))
     assert len(e1) == 2 * 4 * 5 + 1
-    assert {run["n"] for run in planned("e1", methods=("paper-scip",))} == {25, 50, 100, 200}
+    assert {run["n"] for run in planned("e1", methods=("paper-scip",))} == {25, 50, 100}
     assert {run["budgets"] for run in planned("e1", methods=("paper-scip",))} == {"total"}
     assert len(planned("e3", methods=("paper",), seeds=(1,))) == 2 * 7
     assert len(planned("e2", methods=("paper",), seeds=(1,))) == 13

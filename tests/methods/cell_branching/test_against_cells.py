@@ -71,7 +71,7 @@ def test_a_class_that_is_a_tie_is_the_predictor_s_own():
     problem = dt.Problem(mip)
     problem.add_predictor(model, [0], [1], output_type="classification")
     result = dt.solve(problem, CellBranching(), log=False)
-    truth = [0.1 * x - (model.predict_proba([[x]])[0, 1] >= 0.5) for x in np.linspace(0.0, 11.0, 111)]
+    truth = [0.1 * x - float(model.predict([[x]])[0]) for x in np.linspace(0.0, 11.0, 111)]
     assert result.status.value == "optimal"
     assert result.objective <= min(truth) + 1e-6
 
