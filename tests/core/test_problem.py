@@ -217,3 +217,9 @@ def test_problems_with_common_arrays_do_not_see_each_others_blocks():
     problem.add_predictor(lambda X: X.sum(axis=1), [[3]], [[2]])
     assert problem.inputs.tolist() == [0, 3] and other.inputs.tolist() == [0]
     assert problem.outputs.tolist() == other.outputs.tolist() == [1, 2]
+
+
+def test_an_unnamed_block_gets_a_name_that_is_free():
+    problem = dt.Problem(dt.Mip(cost=[0.0] * 4))
+    problem.add_predictor(lambda X: X, [0], [1], name="block1")
+    assert problem.add_predictor(lambda X: 2.0 * X, [0], [2]).name == "block2"

@@ -6,9 +6,9 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate, count, product
 from typing import overload
 
 import numpy as np
@@ -28,6 +28,11 @@ def distinct(names: Iterable[str]) -> tuple[str, ...] | None:
             unique = f"{name}#{again[name] + 1}"
         result[unique] = None
     return tuple(result)
+
+
+def free_name(prefix: str, taken: Collection[str], first: int = 0) -> str:
+    """The prefix and the least number from `first` on with which it is not taken."""
+    return next(name for k in count(first) if (name := f"{prefix}{k}") not in taken)
 
 
 @dataclass(frozen=True)

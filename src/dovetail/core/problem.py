@@ -22,7 +22,7 @@ from dovetail.core.families import Family, FamilyRow
 from dovetail.core.feature_order import labels_of, require_feature_order
 from dovetail.core.html_table import facts
 from dovetail.core.mip import Mip
-from dovetail.core.names import in_short
+from dovetail.core.names import free_name, in_short
 from dovetail.core.options import require_choice
 from dovetail.core.predictor import as_predictor
 from dovetail.core.stages import Stage, stages
@@ -217,8 +217,7 @@ class Problem:
         taken = {block.name for block in self.blocks}
         if said in taken:
             raise PredictorError(f"there is already a block called {said!r}; give another name=.")
-        numbers = range(len(taken), 2 * len(taken) + 1)
-        return said or next(free for k in numbers if (free := f"block{k}") not in taken)
+        return said or free_name("block", taken, first=len(taken))
 
     def add_columns(
         self, lower: FloatArray, upper: FloatArray, integer: BoolArray, names: Sequence[str]

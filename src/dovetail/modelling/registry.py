@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from dovetail.core.errors import PredictorError
+from dovetail.core.names import free_name
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
 
@@ -34,7 +35,7 @@ class Registry:
             raise PredictorError(f"there is already a block called {name!r}; give another name=.")
         if name or (prefix and prefix not in taken):
             return name or prefix
-        return next(free for k in range(len(taken) + 1) if (free := f"{prefix or 'block'}{k}") not in taken)
+        return free_name(prefix or "block", taken)
 
 
 _registries: WeakKeyDictionary[Any, Registry] = WeakKeyDictionary()
