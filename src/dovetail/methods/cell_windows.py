@@ -24,7 +24,7 @@ from dovetail.methods.cell_descent.method import NONE, cell_search
 from dovetail.mip import engine_for
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.tree_outputs import writable
-from dovetail.reformulations.tree_splits import TreeSplits, cells_of
+from dovetail.reformulations.tree_splits import TreeSplits
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
@@ -98,12 +98,10 @@ class _Run:
         answer = None if written is None else self._solved(written)
         closed = answer is not None and answer.status in (MipStatus.OPTIMAL, MipStatus.INFEASIBLE)
         self._free = self._free * MORE if closed else max(1.0, self._free / MORE)
-        if answer is None or answer.x is None:
+        if written is None or answer is None or answer.x is None:
             return float("inf")
-        n = problem.mip.n_columns
-        moved = trees.cells.moved_into(answer.x[:n], cells_of(trees, n, answer.x))
         search = context.once(cell_search)
-        search.look_at(search.trees.cells.of_point(moved), context, descend=True)
+        search.look_at(search.trees.cells.of_point(written.restrict(answer.x)), context, descend=True)
         return answer.value
 
     def _box(self, x: FloatArray, free: IntArray) -> Box:

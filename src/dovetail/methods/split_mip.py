@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_problem
+from dovetail.analysis.tree_problem import loose_tree_problem, tree_problem
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.methods.cell_descent.method import NONE, cell_search
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.reformulations.reformulated import Reformulated, reformulate
-from dovetail.reformulations.tree_splits import TreeSplits, cells_of
+from dovetail.reformulations.tree_splits import TreeSplits
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 
@@ -34,7 +34,7 @@ class SplitMip:
         if trees is None or written is None or context.once(tree_problem) is None:
             return MethodOutcome(StopReason.STALLED, 0, f"split MIP: {NONE}")
         context.monitor.say(f"  proof: {written.note}")
-        met = partial(_met, context, trees)
+        met = partial(_met, context, written)
         return ExactMip(written, source="splits", met=met).solve(context)
 
 
@@ -52,8 +52,7 @@ def split_form(context: SolveContext) -> Reformulated | None:
     return None if written.previous is None else written
 
 
-def _met(context: SolveContext, trees: TreeProblem, z: FloatArray) -> None:
+def _met(context: SolveContext, written: Reformulated, z: FloatArray) -> None:
     """The best point in the cells that the binaries mean."""
-    search, n = context.once(cell_search), trees.host.n_columns
-    x = trees.cells.moved_into(z[:n], cells_of(trees, n, z))
-    search.look_at(search.trees.cells.of_point(x), context, descend=True)
+    search = context.once(cell_search)
+    search.look_at(search.trees.cells.of_point(written.restrict(z)), context, descend=True)
