@@ -28,6 +28,9 @@ NARROW = 1e-9
 """A box this narrow, relative to the first, is not halved: it ends with what it has."""
 EXACT = 1e-8
 """Planes this close to each other, relative to the bound, gain nothing by a halving: the box ends too."""
+SPARE = 1e-9
+"""A leaf says by so much that nothing is there: a checker that computes in other batches, or on another
+processor, must see it too."""
 GAP_WEIGHT = 0.5
 """Of how planes part, beside their slopes, where to halve a box."""
 
@@ -85,7 +88,8 @@ class _Growth:
 
     def _looked_at(self, prepared: Prepared, leaves: Leaves) -> Values:
         found = self._values.values_of(prepared, leaves, both=True)
-        return replace(found, value=what_is_proved(leaves, found.value))
+        spare = np.where(leaves.objective == 1.0, 0.0, SPARE)
+        return replace(found, value=what_is_proved(leaves, found.value - spare))
 
     def _cut_by_multipliers(
         self, batch: OpenBoxes, leaves: Leaves, found: Values, ends: BoolArray, cuts: list[list[Cut]]

@@ -106,6 +106,17 @@ def smooth(seed, function):
     return problem_of(nn.Sequential(nn.Linear(2, 5), function, nn.Linear(5, 1)).double())
 
 
+def test_a_leaf_proves_the_same_alone_as_among_others():
+    """Certificates are made in other batches than they are checked in; each leaf has to hold by itself."""
+    values, rng = part_values(problem_of(network(4, width=8))), np.random.default_rng(4)
+    boxes, leaves = random_boxes(values, rng, 40), random_leaves(values, rng, 40)
+    together = values.values(boxes, leaves).value
+    for k in range(40):
+        one = np.array([k])
+        alone = values.values(boxes.take(one), leaf_values.take(leaves, one)).value
+        assert alone == pytest.approx(together[one], rel=1e-9, abs=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("make", [lambda s: problem_of(network(s)), chained, several_classes])
 def test_no_point_of_a_leaf_is_below_its_value(make, seed):

@@ -123,21 +123,25 @@ class Planes:
         ]
 
     def _tighten(self, place: int, region: Region, ranges: Ranges) -> None:
-        """By planes: all values, but those of ReLUs only where some leaf has the sign open."""
+        """By planes: all values, but those of ReLUs only where the sign is open.
+
+        Each leaf by itself: what it proves must not depend on the leaves that are looked at with it.
+        """
         low, high = ranges.lower[place], ranges.upper[place]
-        rows = np.arange(low.shape[1])
+        asked = np.ones(low.shape, dtype=bool)
         if self._rectified(place):
-            rows = np.flatnonzero(((low < 0.0) & (high > 0.0)).any(axis=0))
+            asked = (low < 0.0) & (high > 0.0)
+        rows = np.flatnonzero(asked.any(axis=0))
         if rows.size == 0:
             return
         chosen = np.zeros((rows.size, low.shape[1]))
         chosen[np.arange(rows.size), rows] = 1.0
         both = np.broadcast_to(np.concatenate([chosen, -chosen]), (len(low), 2 * rows.size, low.shape[1]))
         least = region.least(*self.backward(place, both, ranges, Known()))
-        low, high = low.copy(), high.copy()
-        low[:, rows] = np.fmax(low[:, rows], least[:, : rows.size])
-        high[:, rows] = np.fmin(high[:, rows], -least[:, rows.size :])
-        ranges.lower[place], ranges.upper[place] = low, high
+        below, above = low.copy(), high.copy()
+        below[:, rows] = np.fmax(low[:, rows], least[:, : rows.size])
+        above[:, rows] = np.fmin(high[:, rows], -least[:, rows.size :])
+        ranges.lower[place], ranges.upper[place] = np.where(asked, below, low), np.where(asked, above, high)
 
     def _rectified(self, place: int) -> bool:
         return all(
