@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.analysis.boxes import tight_box, tightened_box
-from dovetail.analysis.tree_problem import TreeProblem, loose_tree_problem, tree_problem
+from dovetail.analysis.tree_problem import tree_problem
 from dovetail.bounds.box import Box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
@@ -19,7 +19,7 @@ from dovetail.methods.quadratic_mip.curve import Curve
 from dovetail.methods.split_mip import split_form
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, relu_plan
-from dovetail.reformulations.tree_splits import MOST_CUTS, TreeSplits, cells_of
+from dovetail.reformulations.tree_splits import MOST_CUTS, TreeSplits
 from dovetail.run.context import SolveContext
 
 FACTORED = 1e-13
@@ -34,16 +34,10 @@ class QuadraticPlan:
     curves: tuple[Curve, ...]
     unstable: int = 0
     """Neurons that may change sign."""
-    trees: TreeProblem | None = None
-    """Where the predictors beside the curves are tree ensembles: what rows for points are made of."""
-    loose_trees: TreeProblem | None = None
-    """The same of rows for a bound."""
 
     def point(self, z: FloatArray, *, of_bound: bool) -> FloatArray:
-        """What a point of the MIP means: one that is a hair outside the cells it chose is moved into them."""
-        point = self.written.restrict(z)
-        trees = self.loose_trees if of_bound else self.trees
-        return point if trees is None else trees.cells.moved_into(point, cells_of(trees, point.size, z))
+        """What a point of the MIP means, of that for points or of that for a bound."""
+        return (self.written.for_bounds if of_bound else self.written).restrict(z)
 
 
 def count_curves(problem: Problem) -> int:
@@ -74,13 +68,12 @@ def quadratic_plan(context: SolveContext) -> QuadraticPlan | None:
 
 def _with_trees(context: SolveContext, curves: tuple[Curve, ...]) -> QuadraticPlan | None:
     """Where everything but the curves is tree ensembles: rows for points, and looser ones for a bound."""
-    trees, loose = context.once(tree_problem), context.once(loose_tree_problem)
-    bounds = context.once(split_form)
+    trees, bounds = context.once(tree_problem), context.once(split_form)
     if trees is None or bounds is None or trees.cells.cuts > MOST_CUTS:
         return None
     given = Reformulated.start(trees.problem, Box(trees.host.lower, trees.host.upper))
     written = reformulate(given, (TreeSplits(trees),))
-    return QuadraticPlan(replace(written, relaxed=bounds), curves, trees=trees, loose_trees=loose)
+    return QuadraticPlan(replace(written, relaxed=bounds), curves)
 
 
 def _without(problem: Problem, names: Collection[str]) -> Problem:
