@@ -1,9 +1,10 @@
 """Problems with tree ensembles, made up, of any number of trees and any depth.
 
 *Diet*: the cheapest 25 foods with a forest's taste above a limit. *Water*: 50 samples, a budget for each
-feature, boosted trees; as many drinkable ones as possible. *Plant*: XGBoost over 20 inputs, five of them
-integer, under four rows; the most. *Wine* and *planting*: the hosts of the generators, forests in the place
-of the networks.
+feature, boosted trees; as many drinkable ones as possible, and nearly all can be. *Treatment*: the same in
+the features' own units, with budgets of the size that PySCIPOpt-ML's own test of it has; most cannot.
+*Plant*: XGBoost over 20 inputs, five of them integer, under four rows; the most. *Wine* and *planting*: the
+hosts of the generators, forests in the place of the networks.
 """
 
 from __future__ import annotations
@@ -47,17 +48,43 @@ def diet(trees: int, depth: int, seed: int) -> Built:
     return problem, [model]
 
 
-def water(trees: int, depth: int, seed: int, samples: int = 50, budget: float = 3.0) -> Built:
-    """Undrinkable samples, each feature of which may be raised or lowered, within budgets over all."""
-    from sklearn.ensemble import GradientBoostingClassifier
+SAMPLES = 50
+"""Of water."""
+BUDGETS = np.array([2.15, 22.5, 215.0, 1.0, 20.0, 20.0, 1.5, 5.25, 1.0])
+"""What all samples of a treatment have to share of each feature; a tenth more or less."""
 
+
+def water(trees: int, depth: int, seed: int, budget: float = 3.0) -> Built:
+    """Undrinkable samples in standard deviations, with the same budget for each feature."""
     from dovetail.problems.water import look_alike
 
     X, drinkable = look_alike(seed)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = _boosted(trees, depth, seed, X, drinkable)
+    given = X[model.predict(X) == 0][:SAMPLES]
+    return _treated(model, given, np.full((2, given.shape[1]), budget))
+
+
+def treatment(trees: int, depth: int, seed: int) -> Built:
+    """Undrinkable samples as they are measured; some are drinkable to the model already."""
+    from dovetail.problems.water import look_alike
+
+    rng, (X, drinkable) = np.random.default_rng(seed), look_alike(seed)
+    given = X[rng.permutation(np.flatnonzero(drinkable == 0))[:SAMPLES]]
+    return _treated(
+        _boosted(trees, depth, seed, X, drinkable), given, BUDGETS * rng.uniform(0.9, 1.1, (2, 9))
+    )
+
+
+def _boosted(trees: int, depth: int, seed: int, X: np.ndarray, drinkable: np.ndarray) -> Any:
+    from sklearn.ensemble import GradientBoostingClassifier
+
     model = GradientBoostingClassifier(n_estimators=trees, max_depth=depth, random_state=seed)
-    model.fit(X, drinkable.astype(int))
-    given = X[model.predict(X) == 0][:samples]
+    return model.fit(X, drinkable.astype(int))
+
+
+def _treated(model: Any, given: np.ndarray, budgets: np.ndarray) -> Built:
+    """As many drinkable samples as can be, each feature raised or lowered within budgets over all of them."""
     n, d = given.shape
     size, eye, each_feature = n * d, sp.eye_array(n * d), sp.kron(np.ones((1, n)), sp.eye_array(d))
     A = sp.block_array(
@@ -71,7 +98,7 @@ def water(trees: int, depth: int, seed: int, samples: int = 50, budget: float = 
         np.repeat([1.0, 0.0], [n, 3 * size]),
         A,
         np.concatenate([given.ravel(), np.full(2 * d, -np.inf)]),
-        np.concatenate([given.ravel(), np.full(2 * d, budget)]),
+        np.concatenate([given.ravel(), budgets.ravel()]),
         np.repeat([0.0, -np.inf, 0.0], [n, size, 2 * size]),
         np.repeat([1.0, np.inf], [n, 3 * size]),
         np.repeat([True, False], [n, 3 * size]),
@@ -141,6 +168,7 @@ def _with_forests(host: dt.Problem, data: Sequence[Any], trees: int, depth: int,
 FAMILIES: dict[str, Callable[[int, int, int], Built]] = {
     "diet": diet,
     "water": water,
+    "treatment": treatment,
     "plant": plant,
     "wine": wine,
     "planting": planting,

@@ -25,7 +25,7 @@ from benchmarks.tree_table import Runs, read, summary, table, written
 GRID = (
     *(f"{family}:{size}" for size in ("500x8", "300x7", "100x8", "30x8") for family in ("plant", "diet")),
     *(f"{family}:{size}" for size in ("100x6", "100x4", "30x5") for family in ("plant", "diet")),
-    *("wine:10x5", "water:10x5", "planting:10x5", "plant:4x4", "diet:4x4"),
+    *("wine:10x5", "water:10x5", "treatment:10x5", "planting:10x5", "plant:4x4", "diet:4x4"),
 )
 """Sizes of 4 to 500 trees and depths of 4 to 8; the longest runs first, so that no core waits for one."""
 GRACE = 120.0
