@@ -14,12 +14,12 @@ MORE = 4
 """Operations beside a sum: the middle, the half, the offset."""
 
 
-def gamma(operations: int) -> float:
-    """What so many float64 operations in a row may be off by, relative to the sizes that they add up.
+def gamma(operations: int, unit: float = UNIT) -> float:
+    """What so many operations in a row (of float64) may be off by, relative to the sizes that they add up.
 
     Twice the bound of the textbooks: what is computed with it is rounded as well.
     """
-    return 2.0 * operations * UNIT / (1.0 - operations * UNIT)
+    return 2.0 * operations * unit / (1.0 - operations * unit)
 
 
 SMALL = 4096

@@ -81,6 +81,11 @@ class Moves:
         lower, upper = origin - below - noise, origin + above + noise
         return cls(directions, origin, limit, weights, least, most, give, lower, upper)
 
+    def wider(self, more: Tensor) -> Moves:
+        """Around sets that inputs may leave by (N, d) `more`."""
+        parts = self.limit, self.weights, self.least, self.most
+        return Moves.of(self.directions, self.origin, *parts, self.give + more)
+
     def of_kind(self, dtype: torch.dtype) -> Moves:
         """The same sets in numbers of another kind: for guesses, which prove nothing."""
         return Moves(*(getattr(self, field.name).to(dtype) for field in fields(self)))

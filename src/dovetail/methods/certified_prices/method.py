@@ -39,7 +39,7 @@ TOLERANCE, FINEST = 2e-3, 1e-5
 first where objectives may be anything; as fine as the second where that brings the next whole step."""
 NUDGE = 1e-4
 """Relative: so much farther than a point on a class's very edge, lest rounding put it on the other side."""
-DEVICE_BATCH = 32768
+DEVICE_BATCH = 65536
 """Nodes bounded at a time on a GPU: 2 GB for the widest layers of a 6x64 network."""
 FEW_NEURONS = 64
 """On a GPU: with more of them cells of moves are better than signs of neurons (measured: 2x16 and 4x32)."""
