@@ -39,7 +39,7 @@ class StepRounding:
 
 
 def step_rounding(block: Block, graph: Graph) -> StepRounding | None:
-    """Of a block and its graph (`block_graph`); None where not every step is a layer that rounds like that."""
+    """Of a block and its graph (`block_graph`); None where not every step is a layer of such a kind."""
     known = None if plain_layers(block) is None else block.description.computation_if_known()
     if known is None:
         return None
@@ -50,7 +50,7 @@ def step_rounding(block: Block, graph: Graph) -> StepRounding | None:
 
 
 def of_layers(layers: tuple[Layer, ...], arithmetic: Arithmetic, graph: Graph) -> StepRounding | None:
-    """Of layers computed in some arithmetic, one per step; a graph may add its inputs up once more at the end.
+    """Of layers computed in some arithmetic, one per step; a graph may hand on once more at the end.
 
     Biases of the graph may be others: a threshold is taken into them.
     """

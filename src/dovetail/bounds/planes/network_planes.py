@@ -135,6 +135,10 @@ class NetworkPlanes:
                 rule_of(step.operation.kind)
             elif not isinstance(step.operation, Product):
                 raise UnsupportedError(f"there are no planes for {step.operation}")
+        self._bent: dict[int, Tensor] = {}
+        if deployed is not None:
+            others = set(range(1, len(graph.steps) + 1)) - set(self._affine)
+            self._bent = {k: self._tensor(deployed.more[k]) for k in others if deployed.more[k].any()}
         self._readers = [self._read_by(place) for place in range(len(graph.steps) + 1)]
 
     def _loaded(self, operation: Affine, place: int) -> _Loaded:
@@ -233,7 +237,7 @@ class NetworkPlanes:
 
     def _more(self, place: int) -> Tensor | float:
         """What the deployed network's own rounding can do at a nonlinear step."""
-        return 0.0 if self.deployed is None else self._tensor(self.deployed.more[place])
+        return self._bent.get(place, 0.0)
 
     def _tighten(self, place: int, domain: Domain, ranges: Ranges) -> None:
         """By planes; of what only ReLUs read, where the sign is open."""
