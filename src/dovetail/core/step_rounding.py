@@ -64,11 +64,9 @@ def of_layers(layers: tuple[Layer, ...], arithmetic: Arithmetic, graph: Graph) -
             return None
         rate.append(found[0])
         more.append(found[1])
-    return (
-        StepRounding(tuple(rate), tuple(more), arithmetic.largest)
-        if len(layers) <= len(graph.steps)
-        else None
-    )
+    if len(layers) > len(graph.steps):
+        return None
+    return StepRounding(tuple(rate), tuple(more), arithmetic.largest)
 
 
 def _own(layer: Layer, arithmetic: Arithmetic, step: Step) -> tuple[FloatArray, FloatArray] | None:
@@ -81,6 +79,8 @@ def _own(layer: Layer, arithmetic: Arithmetic, step: Step) -> tuple[FloatArray, 
         return None
     operations = np.count_nonzero(layer.weight, axis=1) + MORE
     rate = gamma(arithmetic, operations)
+    if not np.all(np.isfinite(rate)):
+        return None
     beyond = np.maximum(np.abs(layer.bias) - np.abs(step.operation.bias), 0.0)
     return rate, rate * beyond + operations * arithmetic.smallest
 

@@ -15,6 +15,7 @@ then those of the numbers that it computes, and planes hold for its own outputs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,6 +31,9 @@ from dovetail.core.step_rounding import StepRounding
 
 MORE = 8
 """Operations beside a sum itself: the split into signs, a slope, the offset."""
+
+LARGEST = 2.0**60
+"""Of float32: beyond it nothing is said, so that what it loses of small numbers is below 1e-12."""
 
 KEPT = 31 * 2**17
 """Numbers (31 MB) that are asked for once and given back, never touched: the C library takes that as a sign
@@ -51,7 +55,12 @@ class Ranges:
 
     def size(self, place: int) -> Tensor:
         """(N, size) the largest absolute value."""
-        return torch.maximum(self.lower[place].abs(), self.upper[place].abs())
+        seen, kept = (self.lower[place], self.upper[place]), self._kept.get(("size", place))
+        if kept is None or not _same(kept[0], seen):
+            kept = (seen, torch.maximum(seen[0].abs(), seen[1].abs()))
+            self._kept["size", place] = kept
+        assert isinstance(kept[1], Tensor)
+        return kept[1]
 
     def take(self, chosen: Tensor) -> Ranges:
         """Of some of the sets, by index."""
@@ -135,6 +144,9 @@ class NetworkPlanes:
                 rule_of(step.operation.kind)
             elif not isinstance(step.operation, Product):
                 raise UnsupportedError(f"there are no planes for {step.operation}")
+        self._largest = math.inf if deployed is None else 0.5 * deployed.largest
+        if kind is not torch.float64:
+            self._largest = min(self._largest, LARGEST)
         self._bent: dict[int, Tensor] = {}
         if deployed is not None:
             others = set(range(1, len(graph.steps) + 1)) - set(self._affine)
@@ -228,8 +240,8 @@ class NetworkPlanes:
             for source, size in zip(sources, self._affine[place].sizes, strict=True):
                 total = total + ranges.size(source) @ size
             slip = self._affine[place].rate * total + self._affine[place].more
-            if self.deployed is not None:  # no sum on the way is too large for its numbers
-                slip = torch.where(total <= 0.5 * self.deployed.largest, slip, torch.inf)
+            if math.isfinite(self._largest):  # no sum on the way is too large for its numbers
+                slip = torch.where(total <= self._largest, slip, torch.inf)
             kept = (seen, slip)
             ranges._kept["slip", place] = kept
         assert isinstance(kept[1], Tensor)
@@ -320,8 +332,9 @@ class NetworkPlanes:
         """(N, 1) what float32 may lose of numbers that are too small for it; of float64 it is never seen."""
         if self._kind is torch.float64:
             return 0.0
-        total = sum(ranges.size(place).sum(1, keepdim=True) for place in range(len(ranges.lower)))
-        return 4.0 * max(self.graph.sizes) * torch.finfo(self._kind).tiny * (total + len(self.graph.steps))
+        widest, steps = max(self.graph.sizes), len(self.graph.steps)
+        total = ranges.size(0).sum(1, keepdim=True) + steps * widest * LARGEST
+        return 4.0 * widest * torch.finfo(self._kind).tiny * total
 
     def _through_affine(self, here: int, A: Tensor) -> tuple[list[Tensor], Tensor]:
         first, *others = self._affine[here].with_bias

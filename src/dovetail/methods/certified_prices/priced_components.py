@@ -133,15 +133,12 @@ def _group(members: list[tuple[Part, MoveSet]], planes: NetworkPlanes, box: Box,
             )
         )
     )
-    deployed = planes.deployed
-    if deployed is None:
-        return Group(
-            block, parts, sets, planes, block_slack(block, box.lower[inputs], box.upper[inputs]), domain
-        )
-    size = torch.maximum(domain.lower.abs(), domain.upper.abs())
-    cast = size * torch.as_tensor(deployed.rate[0], device=device) + torch.as_tensor(
-        deployed.more[0], device=device
-    )
+    if planes.deployed is None:
+        slack = block_slack(block, box.lower[inputs], box.upper[inputs])
+        return Group(block, parts, sets, planes, slack, domain)
+    of_inputs = planes.deployed.rate[0], planes.deployed.more[0]
+    rate, more = (torch.as_tensor(part).to(domain.origin) for part in of_inputs)
+    cast = torch.maximum(domain.lower.abs(), domain.upper.abs()) * rate + more
     slack = np.broadcast_to(tie_slack(block), (len(parts), 2 if block.classifies else block.outputs.shape[1]))
     return Group(block, parts, sets, planes, slack, domain.wider(cast))
 

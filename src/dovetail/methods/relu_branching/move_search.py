@@ -22,8 +22,8 @@ from dovetail.run.budget import Budget
 
 TINY = 1e-9
 """Widest number of a cell that is not split any more: it ends on its own bound."""
-AT_ONCE, DEVICE_AT_ONCE = 64, 8192
-"""Cells in a piece, on the CPU and on a GPU."""
+NUMBERS, DEVICE_NUMBERS = 2**19, 2**28
+"""Of a piece of cells in one tensor: what stays near a core, or what keeps a GPU busy (1 GB of float32)."""
 WIDTH = 64
 """Of matrices that show how a device multiplies."""
 WIDER = 1e-9
@@ -119,11 +119,11 @@ class MoveSearch(BestFirst[Cells]):
     ) -> None:
         self._signed = SignedMoves(targets.domain, targets.costs)
         self._neurons = Neurons(targets.planes.graph)
-        self._planes, self._at_once = targets.planes, AT_ONCE
+        self._planes = targets.planes
         if targets.shift.device.type != "cpu" and multiplies_in_single(targets.shift.device):
             self._planes = targets.planes.of_kind(torch.float32)
-        if targets.shift.device.type != "cpu":
-            self._at_once = DEVICE_AT_ONCE
+        numbers = NUMBERS if targets.shift.device.type == "cpu" else DEVICE_NUMBERS
+        self._at_once = max(1, numbers // (2 * max(targets.planes.graph.sizes) ** 2))
         super().__init__(targets, batch, most_nodes, tolerance)
 
     def _roots(self) -> Cells:
