@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from dovetail.bounds.box import UNIT
 from dovetail.bounds.planes.domain import Domain, dots, gamma
 from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range
 from dovetail.bounds.planes.rules import rule_of
@@ -181,6 +182,11 @@ class NetworkPlanes:
     def of_kind(self, kind: torch.dtype) -> NetworkPlanes:
         """The same network, with other numbers that go backwards."""
         return NetworkPlanes(self.graph, self._device, self.deployed, kind)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether the deployed network computes in something coarser than float64."""
+        return self.deployed is not None and float(self.deployed.rate[0].max(initial=0.0)) > UNIT
 
     def up_to(self, place: int) -> NetworkPlanes:
         """The same network where the vector at `place` is what it gives."""

@@ -119,9 +119,13 @@ class Targets:
         """
         x = self.domain.at(moves)
         at = self.planes.at(x)
-        plane = self.planes.planes(self.rows[:, None], at)
-        here = (plane.slopes[:, 0] * x).sum(1) + plane.offset[:, 0] + self.shift
-        met = here <= EDGE * (1.0 + at.upper[-1].abs().amax(1))
+        outputs = at.lower[-1]
+        here = (self.rows * outputs).sum(1)
+        if self.planes.rounds:
+            plane = self.planes.planes(self.rows[:, None], at)
+            here = torch.minimum(here, (plane.slopes[:, 0] * x).sum(1) + plane.offset[:, 0])
+        here = here + self.shift
+        met = here <= EDGE * (1.0 + outputs.abs().amax(1))
         spent = (self.costs * moves).sum(1)
         within = (self.domain.weights * moves).sum(1) <= self.domain.most * (1.0 + HAIR) + HAIR
         return torch.where(within & met, spent, torch.inf) if self.condition else spent + here
