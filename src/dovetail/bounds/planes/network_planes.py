@@ -24,6 +24,7 @@ from torch import Tensor
 
 from dovetail.bounds.box import UNIT
 from dovetail.bounds.planes.domain import Domain, dots, gamma
+from dovetail.bounds.planes.loaded_steps import Carrying, LoadedAffine
 from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range
 from dovetail.bounds.planes.rules import rule_of
 from dovetail.core.errors import UnsupportedError
@@ -94,34 +95,6 @@ class Choices:
 NO_CHOICES = Choices()
 
 
-@dataclass(frozen=True, eq=False)
-class _Loaded:
-    """An affine step on the device."""
-
-    weights: tuple[Tensor, ...]
-    with_bias: tuple[Tensor, ...]
-    """The same in the kind of numbers that go backwards, the first with the bias as one more column."""
-    sizes: tuple[Tensor, ...]
-    """|weight|, transposed."""
-    bias: Tensor
-    rate: Tensor
-    """Of what rounding can do, relative to |W| |v| + |b|: in here and in the deployed network."""
-    more: Tensor
-    """What else it can do."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Carrying:
-    """How weights A >= 0 and their negative parts go through a nonlinear step: A below + (A)^- gap."""
-
-    below: tuple[Tensor, ...]
-    gap: tuple[Tensor, ...]
-    """Slopes above less those below, one per source like them."""
-    offset: Tensor
-    """Of the lines below; all rounding of this step and of the affine ones that it reads is taken off."""
-    offset_gap: Tensor
-
-
 class NetworkPlanes:
     """One graph, loaded once."""
 
@@ -137,7 +110,7 @@ class NetworkPlanes:
         torch.empty(KEPT, dtype=torch.float64)
         unit = torch.finfo(kind).eps / 2.0
         self._gamma = gamma(max(graph.sizes) + len(graph.steps) + MORE, unit)
-        self._affine: dict[int, _Loaded] = {}
+        self._affine: dict[int, LoadedAffine] = {}
         for place, step in enumerate(graph.steps, start=1):
             if isinstance(step.operation, Affine):
                 self._affine[place] = self._loaded(step.operation, place)
@@ -154,14 +127,14 @@ class NetworkPlanes:
             self._bent = {k: self._tensor(deployed.more[k]) for k in others if deployed.more[k].any()}
         self._readers = [self._read_by(place) for place in range(len(graph.steps) + 1)]
 
-    def _loaded(self, operation: Affine, place: int) -> _Loaded:
+    def _loaded(self, operation: Affine, place: int) -> LoadedAffine:
         weights = tuple(self._tensor(weight) for weight in operation.weights)
         bias = self._tensor(operation.bias)
         backwards = torch.cat([weights[0], bias[:, None]], dim=1), *weights[1:]
         own, more = torch.full_like(bias, self._gamma), torch.zeros_like(bias)
         if self.deployed is not None:
             own, more = own + self._tensor(self.deployed.rate[place]), self._tensor(self.deployed.more[place])
-        return _Loaded(
+        return LoadedAffine(
             weights,
             tuple(weight.to(self._kind) for weight in backwards),
             tuple(w.abs().T.contiguous() for w in weights),
@@ -363,7 +336,7 @@ class NetworkPlanes:
             carried.append(torch.addcmul(A * below, negative, gap))
         return carried, moved
 
-    def _carrying(self, here: int, ranges: Ranges) -> _Carrying:
+    def _carrying(self, here: int, ranges: Ranges) -> Carrying:
         """The lines of a nonlinear step between its ranges."""
         step = self.graph.steps[here - 1]
         seen = tuple(one for source in step.sources for one in (ranges.lower[source], ranges.upper[source]))
@@ -371,10 +344,10 @@ class NetworkPlanes:
         if kept is None or not _same(kept[0], seen):
             kept = (seen, self._relaxed(here, ranges))
             ranges._kept["lines", here] = kept
-        assert isinstance(kept[1], _Carrying)
+        assert isinstance(kept[1], Carrying)
         return kept[1]
 
-    def _relaxed(self, here: int, ranges: Ranges) -> _Carrying:
+    def _relaxed(self, here: int, ranges: Ranges) -> Carrying:
         step = self.graph.steps[here - 1]
         between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
         if isinstance(step.operation, Elementwise):
@@ -391,7 +364,7 @@ class NetworkPlanes:
             if source in self._affine:
                 slip = slip + self._slip(source, ranges)
             noise = noise + torch.where(steepest == 0.0, 0.0, steepest * slip)
-        return _Carrying(
+        return Carrying(
             tuple(below.to(self._kind) for below in found.below_slopes),
             tuple(
                 (above - below).to(self._kind)
