@@ -72,6 +72,10 @@ def names_of(**facts):
             ["first descents", "column generation", "certified prices", "last descents"],
         ),
         (
+            {"integers": 9, "components": 9, "priced": True, "certified": True, "on_gpu": True},
+            ["first descents", "column generation", "certified prices", "last descents"],
+        ),
+        (
             {"components": 5, "exact_blocks": 5, "unstable": 200},
             ["first descents", "middle descents", "block prices", "last descents"],
         ),

@@ -37,6 +37,20 @@ def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArra
     return slack_of(block)(lower, upper)
 
 
+def tie_slack(block: Block) -> FloatArray:
+    """(2,) of a class by one output, (1,) of values: what is left where logits are known as computed.
+
+    The threshold is taken into a bias, and a sigmoid may tie with it.
+    """
+    known = block.description.computation_if_known()
+    if not block.classifies:
+        return np.zeros(1)
+    if known is None:
+        return np.full(2, np.inf)
+    kind = dropped(known.layers, 1, block.threshold) if known.layers else ""
+    return _threshold_slack(kind, known.arithmetic, block.threshold)
+
+
 def slack_of(block: Block) -> Slack:
     """The same for any bounds: the predictor is looked at once, and must not change meanwhile."""
     outputs, features = block.outputs.shape[1], block.inputs.shape[1]

@@ -110,6 +110,8 @@ class Facts:
     """Quadratic functions, where all else is rows, or predictors that can be written as rows; else 0."""
     only_curves: bool = False
     """Whether there are no other predictors."""
+    on_gpu: bool = False
+    """Whether proofs of many components run on a GPU."""
 
     @classmethod
     def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
@@ -138,6 +140,7 @@ class Facts:
             MOST_NEURONS + 1 if plan is None else plan.unstable,
             *_trees(context, options),
             *(_curves(context) if options.exact and integers <= MANY_INTEGERS else (0, False)),
+            on_gpu=(context.device or "cpu") != "cpu",
         )
 
     @property

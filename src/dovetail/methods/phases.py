@@ -59,6 +59,8 @@ PLANES_SHARE = 0.5
 COLUMNS_SHARE = 0.75
 """Of the time left; what it leaves goes to a proof, and comes back where there is none. With 0.6 a search of
 20 s ended one or two samples short (water)."""
+GPU_COLUMNS_SHARE = 0.2
+"""The same where a GPU proves: that gains for minutes, where columns bring one sample more, if any (6x64)."""
 PRICES_SHARE = 0.9
 """Of the time left: columns have had most of it, and descents find little after them."""
 BLOCKS_SHARE = 0.9
@@ -287,8 +289,17 @@ PHASES = (
     Phase(
         "column generation",
         "such, where certified prices follow; less where it brings nothing for as long as it took before",
-        lambda facts: facts.priced and facts.slopes and facts.certified,
+        lambda facts: facts.priced and facts.slopes and facts.certified and not facts.on_gpu,
         COLUMNS_SHARE,
+        lambda options: ColumnGeneration(rounds=options.effort, yields=True),
+        "class outputs, {components} components that share rows: columns and prices",
+        needs_points=True,
+    ),
+    Phase(
+        "column generation",
+        "the same, on a GPU",
+        lambda facts: facts.priced and facts.slopes and facts.certified and facts.on_gpu,
+        GPU_COLUMNS_SHARE,
         lambda options: ColumnGeneration(rounds=options.effort, yields=True),
         "class outputs, {components} components that share rows: columns and prices",
         needs_points=True,

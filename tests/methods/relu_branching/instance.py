@@ -43,11 +43,20 @@ class Instance:
             x = np.maximum(W @ x + b, 0.0)
         return (self.weights[-1] @ x + self.biases[-1])[0]
 
-    def targets(self, cutoff=np.inf):
+    def layers(self):
         layers = [Dense(self.weights[0], self.biases[0])]
         for W, b in zip(self.weights[1:], self.biases[1:], strict=True):
             layers += [Activation("relu"), Dense(W, b)]
-        graph = Graph.of_layers(layers, self.origin.shape[1])
+        return tuple(layers)
+
+    def float32_layers(self):
+        """With weights and biases as float32 holds them."""
+        held = lambda array: array.astype(np.float32).astype(float)  # noqa: E731
+        self.weights, self.biases = [held(W) for W in self.weights], [held(b) for b in self.biases]
+        return self.layers()
+
+    def targets(self, cutoff=np.inf):
+        graph = Graph.of_layers(self.layers(), self.origin.shape[1])
         count = len(self.origin)
         arrays = (self.directions, self.origin, self.limit, self.row, self.least, self.most)
         domain = Moves.of(*map(torch.as_tensor, arrays), torch.zeros(self.origin.shape, dtype=torch.float64))

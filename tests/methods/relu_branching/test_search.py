@@ -2,16 +2,22 @@
 
 import dataclasses
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.core.graph import Graph
+from dovetail.core.rounding import FLOAT32
+from dovetail.core.step_rounding import of_layers
 from dovetail.methods.relu_branching import bounding
 from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
+from tests.core.rounding_routes import routes
 from tests.methods.relu_branching.instance import KINDS, Instance, optimum_of
 
 SEEDS = range(4 if FULL else 1)
@@ -37,18 +43,52 @@ def test_a_closed_search_is_the_optimum(kind, condition, seed):
             assert search.best[k] == pytest.approx(true, abs=1e-5)
 
 
+@pytest.mark.parametrize("numbers", [torch.float64, torch.float32])
 @pytest.mark.parametrize("condition", [False, True])
 @pytest.mark.parametrize("kind", ["box", "ball", "priced"])
-def test_cells_of_moves_close_in_on_the_optimum(kind, condition):
+def test_cells_of_moves_close_in_on_the_optimum(kind, condition, numbers):
     for seed in SEEDS:
         instance = Instance(seed, kind, inputs=3, condition=condition)
         true = instance.optimum(0)
-        search = MoveSearch(instance.targets(100.0), batch=128, tolerance=1e-3)
+        targets = instance.targets(100.0)
+        targets = replace(targets, planes=targets.planes.of_kind(numbers))
+        search = MoveSearch(targets, batch=128, tolerance=1e-3)
         ended = search.run(Budget(20), enough=lambda s: s.nodes > 10_000)
         assert search.lower[0] <= min(true, 100.0) + 1e-7
         if ended == "closed" and np.isfinite(true):
             assert search.lower[0] >= min(true, instance.most[0]) - 2e-3
         assert ended == "closed" or seed, "the first of each kind is easy"
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_no_point_of_a_float32_network_is_excluded(seed):
+    """Its class turns where rounding says: the cheapest such points in some directions, by bisection."""
+    instance = Instance(seed, "ball", (8, 8, 8), 2, condition=True)
+    layers = instance.float32_layers()
+    instance.shift = 0.02 - instance.sign * np.array([instance.values(instance.origin[0])])
+    graph, targets = Graph.of_layers(layers, 2), instance.targets(3.0)
+    planes = NetworkPlanes(graph, "cpu", of_layers(layers, FLOAT32, graph))
+    cast = 2.0**-24 * targets.domain.upper.abs().max() * torch.ones_like(targets.domain.give)
+    targets = replace(targets, planes=planes, domain=targets.domain.wider(cast))
+    search = MoveSearch(targets, batch=256, tolerance=1e-6)
+    search.run(Budget(20), enough=lambda s: s.nodes > 1000)
+    share = np.concatenate([np.eye(4), np.random.default_rng(seed).dirichlet(np.ones(4), 26)])
+    low = np.zeros(len(share))
+    high = np.minimum(instance.most, (instance.limit / share.clip(1e-9)).min(axis=1))
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        turned = _in_class(layers, instance, middle[:, None] * share)
+        low, high = np.where(turned, low, middle), np.where(turned, middle, high)
+    there = _in_class(layers, instance, high[:, None] * share)
+    assert there.any()
+    assert search.lower[0] <= ((high[:, None] * share) @ instance.costs[0])[there].min() + 1e-12
+
+
+def _in_class(layers, instance, moves):
+    """By any route in float32."""
+    X = instance.origin + moves @ instance.directions.T
+    values = np.stack([vectors[-1][:, 0] for vectors in routes(layers, X)])
+    return (instance.sign * values + instance.shift[0] <= 0.0).any(axis=0)
 
 
 @pytest.mark.parametrize("seed", [1037, 1078, 1270])

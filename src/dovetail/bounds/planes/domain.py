@@ -14,22 +14,22 @@ MORE = 4
 """Operations beside a sum: the middle, the half, the offset."""
 
 
-def gamma(operations: int) -> float:
-    """What so many float64 operations in a row may be off by, relative to the sizes that they add up.
+def gamma(operations: int, unit: float = UNIT) -> float:
+    """What so many operations in a row (of float64) may be off by, relative to the sizes that they add up.
 
     Twice the bound of the textbooks: what is computed with it is rounded as well.
     """
-    return 2.0 * operations * UNIT / (1.0 - operations * UNIT)
+    return 2.0 * operations * unit / (1.0 - operations * unit)
 
 
 SMALL = 4096
 """Numbers in a matrix below which multiplying and adding up is faster than torch's batched products, which
-start anew for every matrix; measured on one core."""
+start anew for every matrix; measured on one core, where a GPU does not care."""
 
 
 def dots(weights: Tensor, vectors: Tensor) -> Tensor:
     """(N, S) products of (N, S, d) and (N, d)."""
-    if weights.shape[1] * weights.shape[2] < SMALL:
+    if weights.device.type == "cpu" and weights.shape[1] * weights.shape[2] < SMALL:
         return (weights * vectors[:, None]).sum(2)
     return torch.bmm(weights, vectors[..., None])[..., 0]
 

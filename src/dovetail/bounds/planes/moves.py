@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.box import UNIT
-from dovetail.bounds.planes.domain import gamma
+from dovetail.bounds.planes.domain import dots, gamma
 
 OUTWARD = 1.0 + 4.0 * UNIT
 """A quotient that must not come out too small."""
@@ -81,6 +81,11 @@ class Moves:
         lower, upper = origin - below - noise, origin + above + noise
         return cls(directions, origin, limit, weights, least, most, give, lower, upper)
 
+    def wider(self, more: Tensor) -> Moves:
+        """Around sets that inputs may leave by (N, d) `more`."""
+        parts = self.limit, self.weights, self.least, self.most
+        return Moves.of(self.directions, self.origin, *parts, self.give + more)
+
     def of_kind(self, dtype: torch.dtype) -> Moves:
         """The same sets in numbers of another kind: for guesses, which prove nothing."""
         return Moves(*(getattr(self, field.name).to(dtype) for field in fields(self)))
@@ -103,7 +108,12 @@ class Moves:
     def _ball(self) -> bool:
         """Whether a single move can use up the row, in every set: then nothing has to be sorted."""
         binding = (self.weights > 0.0) & (self.limit * self.weights < self.most[:, None])
-        return not bool((binding.any() | self.least.isfinite().any()).item())
+        return not (self._has_least or bool(binding.any().item()))
+
+    @cached_property
+    def _has_least(self) -> bool:
+        """Whether some row has a lower side."""
+        return bool(self.least.isfinite().any().item())
 
     # ---- the least value of a linear function
 
@@ -114,17 +124,20 @@ class Moves:
         gain = (per_move + price[:, :, None] * self.weights[:, None]).clamp(max=0.0)
         side = torch.where(price >= 0.0, self.most[:, None], self.least[:, None])
         row = torch.where(price == 0.0, 0.0, price * side)
-        value = (gain * self.limit[:, None]).sum(2) - row + middle + offsets
-        size = slopes.abs()
+        value = dots(gain, self.limit) - row + middle + offsets
         with torch.no_grad():
-            weighed = (per_move.abs() + (price.abs()[:, :, None] * self.weights[:, None])) * self.limit[
-                :, None
-            ]
-            total = weighed.sum(2) + row.abs() + offsets.abs() + (size * self.origin.abs()[:, None]).sum(2)
-            if not self._signs:
-                total = total + (size @ self.directions.abs() * self.limit[:, None]).sum(2)
-            noise = gamma(max(self.directions.shape) + MORE) * total
-        return value - noise - (size * self.give[:, None]).sum(2)
+            noise = gamma(max(self.directions.shape) + MORE)
+            total = price.abs() * (self.weights * self.limit).sum(1)[:, None] + row.abs() + offsets.abs()
+            if costs is not None:
+                spent = costs.abs() * (self.limit if costs.dim() == 2 else self.limit[:, None])
+                total = total + (spent.sum(1)[:, None] if costs.dim() == 2 else spent.sum(2))
+        return value - noise * total - dots(slopes.abs(), self.give + noise * self._reach)
+
+    @cached_property
+    def _reach(self) -> Tensor:
+        """(N, d) what an input's slope is multiplied by, in the origin and by all moves, signs left aside."""
+        moved = self.limit @ self.directions.abs().T
+        return self.origin.abs() + (moved if self._signs else 2.0 * moved)
 
     @cached_property
     def _signs(self) -> bool:
@@ -146,11 +159,13 @@ class Moves:
         if self._ball:
             return torch.where(self.most.isfinite()[:, None], ratio.amax(2).clamp(min=0.0), 0.0)
         order = ratio.sort(2, descending=True)
-        used = (weights * self.limit[:, None]).expand_as(ratio).gather(2, order.indices).cumsum(2)
-        above = self._ratio_at(order.values, used, self.most).clamp(min=0.0)
-        below = self._ratio_at(order.values, used, self.least)
-        below = torch.where(self.least.isfinite()[:, None], below.clamp(max=0.0), 0.0)
-        price = torch.where(above > 0.0, above, below)
+        used = (weights * self.limit[:, None]).expand_as(ratio).gather(2, order.indices)
+        used = used @ torch.ones(used.shape[2], used.shape[2], dtype=used.dtype, device=used.device).triu()
+        price = self._ratio_at(order.values, used, self.most).clamp(min=0.0)
+        if self._has_least:
+            below = self._ratio_at(order.values, used, self.least)
+            below = torch.where(self.least.isfinite()[:, None], below.clamp(max=0.0), 0.0)
+            price = torch.where(price > 0.0, price, below)
         return torch.where(price.isfinite(), price, 0.0)
 
     @staticmethod

@@ -4,27 +4,38 @@
     planes    rows of outputs >= slopes x + offset: from the outputs backwards, an affine step is carried
               over by its own adjoint, a nonlinear one by the line below it (above, for a negative weight)
 
-All in float64, many sets of inputs at a time, on any device. What rounding can do on the way is taken off:
-at each step at most |A| slip, where A are the weights that arrive; slip is gamma (|W| |v| + |b|) for an
-affine step, v within its range. gamma counts the longest sum, and one addition for every step of the graph.
+Many sets of inputs at a time, on any device. What rounding can do on the way is taken off: at each step at
+most |A| slip, where A are the weights that arrive; slip is gamma (|W| |v| + |b|) for an affine step, v within
+its range. gamma counts the longest sum, and one addition for every step of the graph. The weights A, nearly
+all of the work, may be float32: gamma is float32's then, and the rest is float64 as ever.
+
+A network that is deployed rounds as well, and that is one more slip (`core/step_rounding.py`): ranges are
+then those of the numbers that it computes, and planes hold for its own outputs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from dovetail.bounds.box import UNIT
 from dovetail.bounds.planes.domain import Domain, dots, gamma
+from dovetail.bounds.planes.loaded_steps import Carrying, LoadedAffine
 from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range
 from dovetail.bounds.planes.rules import rule_of
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Affine, Elementwise, Graph, Product
+from dovetail.core.step_rounding import StepRounding
 
 MORE = 8
 """Operations beside a sum itself: the split into signs, a slope, the offset."""
+
+LARGEST = 2.0**60
+"""Of float32: beyond it nothing is said, so that what it loses of small numbers is below 1e-12."""
 
 KEPT = 31 * 2**17
 """Numbers (31 MB) that are asked for once and given back, never touched: the C library takes that as a sign
@@ -46,7 +57,12 @@ class Ranges:
 
     def size(self, place: int) -> Tensor:
         """(N, size) the largest absolute value."""
-        return torch.maximum(self.lower[place].abs(), self.upper[place].abs())
+        seen, kept = (self.lower[place], self.upper[place]), self._kept.get(("size", place))
+        if kept is None or not _same(kept[0], seen):
+            kept = (seen, torch.maximum(seen[0].abs(), seen[1].abs()))
+            self._kept["size", place] = kept
+        assert isinstance(kept[1], Tensor)
+        return kept[1]
 
     def take(self, chosen: Tensor) -> Ranges:
         """Of some of the sets, by index."""
@@ -79,52 +95,53 @@ class Choices:
 NO_CHOICES = Choices()
 
 
-@dataclass(frozen=True, eq=False)
-class _Loaded:
-    """An affine step on the device."""
-
-    weights: tuple[Tensor, ...]
-    with_bias: tuple[Tensor, ...]
-    """The same, the first with the bias as one more column."""
-    sizes: tuple[Tensor, ...]
-    """|weight|, transposed."""
-    bias: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class _Carrying:
-    """How weights A >= 0 and their negative parts go through a nonlinear step: A below + (A)^- gap."""
-
-    below: tuple[Tensor, ...]
-    gap: tuple[Tensor, ...]
-    """Slopes above less those below, one per source like them."""
-    offset: Tensor
-    """Of the lines below; all rounding of this step and of the affine ones that it reads is taken off."""
-    offset_gap: Tensor
-
-
 class NetworkPlanes:
     """One graph, loaded once."""
 
-    def __init__(self, graph: Graph, device: str = "cpu") -> None:
-        self.graph, self._device = graph, device
+    def __init__(
+        self,
+        graph: Graph,
+        device: str = "cpu",
+        deployed: StepRounding | None = None,
+        kind: torch.dtype = torch.float64,
+    ) -> None:
+        """`deployed`: of the network in its own arithmetic; `kind`: of the numbers that go backwards."""
+        self.graph, self._device, self.deployed, self._kind = graph, device, deployed, kind
         torch.empty(KEPT, dtype=torch.float64)
-        self._affine: dict[int, _Loaded] = {}
+        unit = torch.finfo(kind).eps / 2.0
+        self._gamma = gamma(max(graph.sizes) + len(graph.steps) + MORE, unit)
+        self._affine: dict[int, LoadedAffine] = {}
         for place, step in enumerate(graph.steps, start=1):
             if isinstance(step.operation, Affine):
-                self._affine[place] = self._loaded(step.operation)
+                self._affine[place] = self._loaded(step.operation, place)
             elif isinstance(step.operation, Elementwise):
                 rule_of(step.operation.kind)
             elif not isinstance(step.operation, Product):
                 raise UnsupportedError(f"there are no planes for {step.operation}")
-        self._gamma = gamma(max(graph.sizes) + len(graph.steps) + MORE)
+        self._largest = math.inf if deployed is None else 0.5 * deployed.largest
+        if kind is not torch.float64:
+            self._largest = min(self._largest, LARGEST)
+        self._bent: dict[int, Tensor] = {}
+        if deployed is not None:
+            others = set(range(1, len(graph.steps) + 1)) - set(self._affine)
+            self._bent = {k: self._tensor(deployed.more[k]) for k in others if deployed.more[k].any()}
         self._readers = [self._read_by(place) for place in range(len(graph.steps) + 1)]
 
-    def _loaded(self, operation: Affine) -> _Loaded:
+    def _loaded(self, operation: Affine, place: int) -> LoadedAffine:
         weights = tuple(self._tensor(weight) for weight in operation.weights)
         bias = self._tensor(operation.bias)
-        first = torch.cat([weights[0], bias[:, None]], dim=1)
-        return _Loaded(weights, (first, *weights[1:]), tuple(w.abs().T.contiguous() for w in weights), bias)
+        backwards = torch.cat([weights[0], bias[:, None]], dim=1), *weights[1:]
+        own, more = torch.full_like(bias, self._gamma), torch.zeros_like(bias)
+        if self.deployed is not None:
+            own, more = own + self._tensor(self.deployed.rate[place]), self._tensor(self.deployed.more[place])
+        return LoadedAffine(
+            weights,
+            tuple(weight.to(self._kind) for weight in backwards),
+            tuple(w.abs().T.contiguous() for w in weights),
+            bias,
+            own,
+            more,
+        )
 
     def _tensor(self, array: object) -> Tensor:
         return torch.as_tensor(array, dtype=torch.float64, device=self._device)
@@ -135,9 +152,19 @@ class NetworkPlanes:
         kinds = {one.kind if isinstance(one, Elementwise) else type(one).__name__ for one in readers}
         return frozenset(kinds - {Affine.__name__})
 
+    def of_kind(self, kind: torch.dtype) -> NetworkPlanes:
+        """The same network, with other numbers that go backwards."""
+        return NetworkPlanes(self.graph, self._device, self.deployed, kind)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether the deployed network computes in something coarser than float64."""
+        return self.deployed is not None and float(self.deployed.rate[0].max(initial=0.0)) > UNIT
+
     def up_to(self, place: int) -> NetworkPlanes:
         """The same network where the vector at `place` is what it gives."""
-        return NetworkPlanes(Graph(self.graph.inputs, self.graph.steps[:place]), self._device)
+        graph = Graph(self.graph.inputs, self.graph.steps[:place])
+        return NetworkPlanes(graph, self._device, self.deployed, self._kind)
 
     # ---- ranges
 
@@ -157,12 +184,22 @@ class NetworkPlanes:
                 self._tighten(place, domain, ranges)
         return ranges
 
+    def at(self, x: Tensor) -> Ranges:
+        """(N, d) points: what every vector is there, but for rounding. For guesses: no bounds."""
+        found = Ranges([x], [x])
+        for place in range(1, len(self.graph.steps) + 1):
+            low, high = self._interval(place, found)
+            found.lower.append(0.5 * (low + high))
+            found.upper.append(found.lower[-1])
+        return found
+
     def _interval(self, place: int, ranges: Ranges) -> tuple[Tensor, Tensor]:
         """From the ranges of the sources alone."""
         step = self.graph.steps[place - 1]
         between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
         if isinstance(step.operation, Elementwise):
-            return rule_of(step.operation.kind).range(*between[0])
+            low, high = rule_of(step.operation.kind).range(*between[0])
+            return low - self._more(place), high + self._more(place)
         if isinstance(step.operation, Product):
             return product_range(*between)
         loaded = self._affine[place]
@@ -181,10 +218,17 @@ class NetworkPlanes:
             total = self._affine[place].bias.abs()
             for source, size in zip(sources, self._affine[place].sizes, strict=True):
                 total = total + ranges.size(source) @ size
-            kept = (seen, self._gamma * total)
+            slip = self._affine[place].rate * total + self._affine[place].more
+            if math.isfinite(self._largest):  # no sum on the way is too large for its numbers
+                slip = torch.where(total <= self._largest, slip, torch.inf)
+            kept = (seen, slip)
             ranges._kept["slip", place] = kept
         assert isinstance(kept[1], Tensor)
         return kept[1]
+
+    def _more(self, place: int) -> Tensor | float:
+        """What the deployed network's own rounding can do at a nonlinear step."""
+        return self._bent.get(place, 0.0)
 
     def _tighten(self, place: int, domain: Domain, ranges: Ranges) -> None:
         """By planes; of what only ReLUs read, where the sign is open."""
@@ -209,13 +253,13 @@ class NetworkPlanes:
         """The chosen values of a vector, then their negatives: weights of what it is made of, and offsets."""
         step = self.graph.steps[place - 1]
         if place not in self._affine:
-            rows = torch.nn.functional.one_hot(chosen, step.size).to(torch.float64)
+            rows = torch.nn.functional.one_hot(chosen, step.size).to(self._kind)
             nothing = torch.zeros(chosen.shape, dtype=torch.float64, device=chosen.device)
             return {place: torch.cat([rows, -rows], dim=1)}, (nothing, nothing)
         loaded = self._affine[place]
         waiting: dict[int, Tensor] = {}
         for source, weight in zip(step.sources, loaded.weights, strict=True):
-            rows = weight[chosen]
+            rows = weight.to(self._kind)[chosen]
             rows = torch.cat([rows, -rows], dim=1)
             waiting[source] = waiting[source] + rows if source in waiting else rows
         slip, bias = self._slip(place, ranges).gather(1, chosen), loaded.bias[chosen]
@@ -232,7 +276,7 @@ class NetworkPlanes:
         if rows.dim() == 2:
             rows = rows[None].expand(len(ranges.lower[0]), -1, -1)
         nothing = torch.zeros(rows.shape[:2], dtype=rows.dtype, device=rows.device)
-        return self._backward({place: rows}, nothing, ranges, choices)
+        return self._backward({place: rows.to(self._kind)}, nothing, ranges, choices)
 
     def _backward(
         self, waiting: dict[int, Tensor], offset: Tensor, ranges: Ranges, choices: Choices
@@ -244,15 +288,15 @@ class NetworkPlanes:
             if A is None:
                 continue
             if here in choices.multipliers:
-                A = A - choices.multipliers[here]
+                A = A - choices.multipliers[here].to(A)
                 charged.discard(here)
             if here in self._affine:
                 carried, moved = self._through_affine(here, A)
                 if here not in charged:
-                    moved = moved - dots(A.abs(), self._slip(here, ranges).expand(len(A), -1))
+                    moved = moved - dots(A.abs(), self._slip(here, ranges).expand(len(A), -1).to(A))
             else:
                 carried, moved = self._through_nonlinear(here, A, ranges, choices)
-            offset = offset + moved
+            offset = offset + moved.to(offset)
             for source, part in zip(self.graph.steps[here - 1].sources, carried, strict=True):
                 if here in self._affine:
                     charged.discard(source)
@@ -261,7 +305,15 @@ class NetworkPlanes:
                 waiting[source] = waiting[source] + part if source in waiting else part
         if 0 not in waiting:
             waiting[0] = offset.new_zeros(*offset.shape, self.graph.inputs)
-        return Planes(waiting[0], offset)
+        return Planes(waiting[0].to(offset), offset - self._underflow(ranges))
+
+    def _underflow(self, ranges: Ranges) -> Tensor | float:
+        """(N, 1) what float32 may lose of numbers that are too small for it; of float64 it is never seen."""
+        if self._kind is torch.float64:
+            return 0.0
+        widest, steps = max(self.graph.sizes), len(self.graph.steps)
+        total = ranges.size(0).sum(1, keepdim=True) + steps * widest * LARGEST
+        return 4.0 * widest * torch.finfo(self._kind).tiny * total
 
     def _through_affine(self, here: int, A: Tensor) -> tuple[list[Tensor], Tensor]:
         first, *others = self._affine[here].with_bias
@@ -279,12 +331,12 @@ class NetworkPlanes:
             below, gap = below[:, None], gap[:, None]
             if source in choices.slopes and step.operation == Elementwise("relu"):
                 open_sign = ((ranges.lower[source] < 0.0) & (ranges.upper[source] > 0.0))[:, None]
-                chosen = torch.where(open_sign, choices.slopes[source], below)
+                chosen = torch.where(open_sign, choices.slopes[source].to(below), below)
                 below, gap = chosen, gap + (below - chosen)
             carried.append(torch.addcmul(A * below, negative, gap))
         return carried, moved
 
-    def _carrying(self, here: int, ranges: Ranges) -> _Carrying:
+    def _carrying(self, here: int, ranges: Ranges) -> Carrying:
         """The lines of a nonlinear step between its ranges."""
         step = self.graph.steps[here - 1]
         seen = tuple(one for source in step.sources for one in (ranges.lower[source], ranges.upper[source]))
@@ -292,10 +344,10 @@ class NetworkPlanes:
         if kept is None or not _same(kept[0], seen):
             kept = (seen, self._relaxed(here, ranges))
             ranges._kept["lines", here] = kept
-        assert isinstance(kept[1], _Carrying)
+        assert isinstance(kept[1], Carrying)
         return kept[1]
 
-    def _relaxed(self, here: int, ranges: Ranges) -> _Carrying:
+    def _relaxed(self, here: int, ranges: Ranges) -> Carrying:
         step = self.graph.steps[here - 1]
         between = [(ranges.lower[source], ranges.upper[source]) for source in step.sources]
         if isinstance(step.operation, Elementwise):
@@ -303,6 +355,7 @@ class NetworkPlanes:
         else:
             found = multiplied(*between)
         noise = self._gamma * torch.maximum(found.below_offset.abs(), found.above_offset.abs())
+        noise = noise + self._more(here)
         for source, below, above in zip(step.sources, found.below_slopes, found.above_slopes, strict=True):
             steepest = torch.maximum(below.abs(), above.abs())
             if isinstance(step.operation, Elementwise) and step.operation.kind == "relu":
@@ -311,11 +364,14 @@ class NetworkPlanes:
             if source in self._affine:
                 slip = slip + self._slip(source, ranges)
             noise = noise + torch.where(steepest == 0.0, 0.0, steepest * slip)
-        return _Carrying(
-            found.below_slopes,
-            tuple(above - below for below, above in zip(found.below_slopes, found.above_slopes, strict=True)),
-            found.below_offset - noise,
-            found.above_offset - found.below_offset + 2.0 * noise,
+        return Carrying(
+            tuple(below.to(self._kind) for below in found.below_slopes),
+            tuple(
+                (above - below).to(self._kind)
+                for below, above in zip(found.below_slopes, found.above_slopes, strict=True)
+            ),
+            (found.below_offset - noise).to(self._kind),
+            (found.above_offset - found.below_offset + 2.0 * noise).to(self._kind),
         )
 
 

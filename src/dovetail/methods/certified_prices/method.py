@@ -39,8 +39,8 @@ TOLERANCE, FINEST = 2e-3, 1e-5
 first where objectives may be anything; as fine as the second where that brings the next whole step."""
 NUDGE = 1e-4
 """Relative: so much farther than a point on a class's very edge, lest rounding put it on the other side."""
-DEVICE_BATCH = 32768
-"""Nodes bounded at a time on a GPU: 2 GB for the widest layers of a 6x64 network."""
+DEVICE_NODES, DEVICE_CELLS = 32768, 131072
+"""Bounded at a time on a GPU, of either search: with fewer cells it waits for Python."""
 FEW_NEURONS = 64
 """On a GPU: with more of them cells of moves are better than signs of neurons (measured: 2x16 and 4x32)."""
 MOST_COMPONENTS = 3000
@@ -185,10 +185,10 @@ class _Certification:
     def _made(self, targets: Targets, tolerance: float) -> Search:
         """Over signs of ReLUs where there are few of them; over moves for other networks, and on a GPU."""
         graph, on_cpu = targets.planes.graph, targets.shift.device.type == "cpu"
-        batch = self._batch if on_cpu else DEVICE_BATCH
+        nodes, cells = (self._batch, self._batch) if on_cpu else (DEVICE_NODES, DEVICE_CELLS)
         if is_relu_network(graph) and (on_cpu or Neurons(graph).count <= FEW_NEURONS):
-            return ReluSearch(targets, SearchOptions(batch=batch, tolerance=tolerance))
-        return MoveSearch(targets, batch=batch, tolerance=tolerance)
+            return ReluSearch(targets, SearchOptions(batch=nodes, tolerance=tolerance))
+        return MoveSearch(targets, batch=cells, tolerance=tolerance)
 
     def _add_columns(self, at: PricedProblem, searches: list[Search | None]) -> int:
         """The cheapest points met, all components at once; how many columns are new."""

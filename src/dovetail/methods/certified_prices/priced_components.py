@@ -24,9 +24,10 @@ from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.class_rounding import block_slack
+from dovetail.core.class_rounding import block_slack, tie_slack
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.problem import Problem
+from dovetail.core.step_rounding import step_rounding
 from dovetail.methods.relu_branching.targets import Targets
 
 LOOKED_AT = 8
@@ -42,7 +43,7 @@ class Group:
     sets: list[MoveSet]
     planes: NetworkPlanes
     slack: FloatArray
-    """(K, 2) of a class, (K, outputs) of values: how far the deployed network may be from its graph."""
+    """(K, 2) of a class, (K, outputs) of values: how far the deployed network may be from its planes."""
     domain: Moves
     """(K) all that the host's rows allow."""
 
@@ -109,7 +110,7 @@ def _planes(problem: Problem, block: Block, device: str) -> NetworkPlanes | None
     if graph is None or (block.classifies and graph.outputs > 1):
         return None
     try:
-        return NetworkPlanes(graph, device)
+        return NetworkPlanes(graph, device, step_rounding(block, graph))
     except UnsupportedError:
         return None
 
@@ -132,8 +133,14 @@ def _group(members: list[tuple[Part, MoveSet]], planes: NetworkPlanes, box: Box,
             )
         )
     )
-    slack = block_slack(block, box.lower[inputs], box.upper[inputs])
-    return Group(block, parts, sets, planes, slack, domain)
+    if planes.deployed is None:
+        slack = block_slack(block, box.lower[inputs], box.upper[inputs])
+        return Group(block, parts, sets, planes, slack, domain)
+    of_inputs = planes.deployed.rate[0], planes.deployed.more[0]
+    rate, more = (torch.as_tensor(part).to(domain.origin) for part in of_inputs)
+    cast = torch.maximum(domain.lower.abs(), domain.upper.abs()) * rate + more
+    slack = np.broadcast_to(tie_slack(block), (len(parts), 2 if block.classifies else block.outputs.shape[1]))
+    return Group(block, parts, sets, planes, slack, domain.wider(cast))
 
 
 def priced(group: Group, cost: FloatArray, lower: FloatArray, upper: FloatArray) -> Priced:

@@ -15,12 +15,17 @@ from torch import Tensor
 
 from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.moves import Moves
+from dovetail.bounds.planes.network_planes import Ranges
 from dovetail.methods.relu_branching.best_first import BestFirst
-from dovetail.methods.relu_branching.targets import Targets
+from dovetail.methods.relu_branching.targets import Neurons, Targets
 from dovetail.run.budget import Budget
 
 TINY = 1e-9
 """Widest number of a cell that is not split any more: it ends on its own bound."""
+NUMBERS, DEVICE_NUMBERS = 2**19, 2**28
+"""Of a piece of cells in one tensor: what stays near a core, or what keeps a GPU busy (1 GB of float32)."""
+WIDTH = 64
+"""Of matrices that show how a device multiplies."""
 WIDER = 1e-9
 """Relative, and absolute: cuts leave so much more than they have to."""
 
@@ -36,6 +41,8 @@ class Cells:
     high: Tensor
     choice: Tensor
     """(P,) the signed move to split next."""
+    sign: Tensor
+    """(P, H) of all values that ReLUs read: 1 or -1 where it is known, else 0."""
 
     def __len__(self) -> int:
         return len(self.target)
@@ -111,13 +118,20 @@ class MoveSearch(BestFirst[Cells]):
         self, targets: Targets, batch: int = 512, most_nodes: int = 20_000_000, tolerance: float = 1e-7
     ) -> None:
         self._signed = SignedMoves(targets.domain, targets.costs)
+        self._neurons = Neurons(targets.planes.graph)
+        self._planes = targets.planes
+        if targets.shift.device.type != "cpu" and multiplies_in_single(targets.shift.device):
+            self._planes = targets.planes.of_kind(torch.float32)
+        numbers = NUMBERS if targets.shift.device.type == "cpu" else DEVICE_NUMBERS
+        self._at_once = max(1, numbers // (2 * max(targets.planes.graph.sizes) ** 2))
         super().__init__(targets, batch, most_nodes, tolerance)
 
     def _roots(self) -> Cells:
         low, high = self._signed.whole(self.targets.domain)
         like = self.targets.shift
         target = torch.arange(self.targets.count, device=like.device)
-        cells = Cells(target, torch.full_like(like, -torch.inf), low, high, torch.zeros_like(target))
+        sign = torch.zeros(len(target), self._neurons.count, dtype=torch.int8, device=like.device)
+        cells = Cells(target, torch.full_like(like, -torch.inf), low, high, torch.zeros_like(target), sign)
         return self._bounded(cells)
 
     def _expanded(self, taken: Cells, budget: Budget) -> Cells:
@@ -126,18 +140,25 @@ class MoveSearch(BestFirst[Cells]):
         return self._bounded(taken.take(~tiny).children())
 
     def _bounded(self, cells: Cells) -> Cells:
-        """With bounds, cut, and the next split; points are tried as well."""
+        """With bounds, in pieces of cells that have about as many neurons to look at."""
         self.nodes += len(cells)
         if not len(cells):
             return cells
+        order = (cells.sign == 0).sum(1).argsort()
+        count = -(-len(cells) // self._at_once)
+        pieces = [self._piece(cells.take(some)) for some in torch.tensor_split(order, count)]
+        return Cells(*(torch.cat([getattr(one, f.name) for one in pieces]) for f in fields(Cells)))
+
+    def _piece(self, cells: Cells) -> Cells:
+        """With bounds, cut, and the next split; points are tried as well."""
         root = self.targets.take(cells.target)
         least, most = self._signed.limits(cells.low, cells.high, root.costs.shape[1])
         domain, empty = _within(root.domain, least, most)
         spent = (root.costs * least).sum(1)
         spent = spent - gamma(least.shape[1] + 4) * (root.costs.abs() * least).sum(1)
         local = replace(root, domain=domain, cutoff=root.cutoff - spent)
-        ranges = root.planes.ranges(domain)
-        planes = root.planes.planes(root.rows[:, None], ranges)
+        ranges = self._planes.ranges(domain, self._known(cells.sign))
+        planes = self._planes.planes(root.rows[:, None], ranges)
         slopes, offset = planes.slopes[:, 0], planes.offset[:, 0]
         value = local.value_of(slopes, offset) + spent
         bound = torch.fmax(cells.bound, value.nan_to_num(-torch.inf, torch.inf, -torch.inf))
@@ -147,9 +168,26 @@ class MoveSearch(BestFirst[Cells]):
             self._try(cells.target, least + domain.minimiser(slopes))
         low, high = self._cut(cells, local, slopes, offset, least, most, spent)
         bound = torch.where((low > high).any(1), torch.inf, bound)
-        along = (slopes @ root.domain.directions)[:, self._signed.plus].abs()
-        choice = (along * (high - low) + TINY * (high - low)).argmax(1)
-        return Cells(cells.target, bound, low, torch.maximum(low, high), choice)
+        choice = self._scores(slopes, ranges, high - low).argmax(1)
+        return Cells(cells.target, bound, low, torch.maximum(low, high), choice, self._signs(ranges))
+
+    def _scores(self, slopes: Tensor, ranges: Ranges, width: Tensor) -> Tensor:
+        along = (slopes @ self.targets.domain.directions)[:, self._signed.plus].abs()
+        return along * width + TINY * width
+
+    def _known(self, sign: Tensor) -> Ranges:
+        """What the signs of a cell's parent say of its neurons."""
+        endless = torch.tensor(torch.inf, dtype=torch.float64, device=sign.device)
+        sizes = self.targets.planes.graph.sizes
+        known = Ranges([-endless] * len(sizes), [endless] * len(sizes))
+        for place, part in self._neurons.cut(sign).items():
+            known.lower[place] = torch.where(part > 0, 0.0, -endless)
+            known.upper[place] = torch.where(part < 0, 0.0, endless)
+        return known
+
+    def _signs(self, ranges: Ranges) -> Tensor:
+        lower, upper = self._neurons.joined(ranges.lower), self._neurons.joined(ranges.upper)
+        return (lower >= 0.0).to(torch.int8) - (upper <= 0.0).to(torch.int8)
 
     def _cut(
         self,
@@ -182,6 +220,12 @@ class MoveSearch(BestFirst[Cells]):
         was_cut = ((new_most < most) | (new_least > least)).any(1)
         self._put_aside(cells.target[was_cut], limit[was_cut])
         return self._signed.cut(cells.low, cells.high, new_least, new_most)
+
+
+def multiplies_in_single(device: torch.device) -> bool:
+    """Whether products of float32 matrices are float32's there: a process may allow coarser ones (TF32)."""
+    near = torch.full((WIDTH, WIDTH), 1.0 + 2.0**-20, device=device)
+    return torch.equal(near @ torch.eye(WIDTH, device=device), near)
 
 
 def _within(domain: Moves, least: Tensor, most: Tensor) -> tuple[Moves, Tensor]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.graph import Affine, Elementwise, Graph
@@ -114,16 +113,19 @@ class Targets:
         return (self.costs * moves).sum(1) + (slopes * self.domain.at(moves)).sum(1) + offset, moves
 
     def reached(self, moves: Tensor) -> Tensor:
-        """(K,) the value that these moves have by the network itself; infinity where the condition fails."""
-        outputs = _values(self.planes, self.domain.at(moves))
-        here = (self.rows * outputs).sum(1) + self.shift
+        """(K,) the value that these moves have by the network itself; infinity where the condition fails.
+
+        By the deployed one it may be as low: no proof excludes what its rounding may come to.
+        """
+        x = self.domain.at(moves)
+        at = self.planes.at(x)
+        outputs = at.lower[-1]
+        here = (self.rows * outputs).sum(1)
+        if self.planes.rounds:
+            plane = self.planes.planes(self.rows[:, None], at)
+            here = torch.minimum(here, (plane.slopes[:, 0] * x).sum(1) + plane.offset[:, 0])
+        here = here + self.shift
         met = here <= EDGE * (1.0 + outputs.abs().amax(1))
         spent = (self.costs * moves).sum(1)
         within = (self.domain.weights * moves).sum(1) <= self.domain.most * (1.0 + HAIR) + HAIR
         return torch.where(within & met, spent, torch.inf) if self.condition else spent + here
-
-
-def _values(planes: NetworkPlanes, x: Tensor) -> Tensor:
-    """(N, outputs) to within rounding: intervals of boxes that are points."""
-    at = planes.ranges(Boxes(x, x), settled=len(planes.graph.steps))
-    return 0.5 * (at.lower[-1] + at.upper[-1])
