@@ -60,12 +60,12 @@ def test_slopes_are_those_of_differences(family):
     rows = oracle._rows(which, costs, target)
     moves = oracle._within(0.3 * torch.rand((60, data.coordinates), generator=chance), rows)
     some, step = torch.tensor([31, 2, 17]), 1e-3
-    gain, _ = oracle._look(rows, moves, target).slopes(some)
+    gain, _ = oracle._look(rows, moves, rows.price(moves), target, slopes=True).slopes(some)
     for j in range(data.coordinates):
         aside = moves.clone()
         aside[:, j] += step
-        short = [oracle._look(rows, at, target, slopes=False).short for at in (moves, aside)]
-        by_differences = ((short[0] - short[1]) / step)[some]
+        looks = [oracle._look(rows, at, rows.price(at), target, slopes=False) for at in (moves, aside)]
+        by_differences = ((looks[0].short - looks[1].short) / step)[some]
         agree = (gain[:, j] - by_differences).abs() < 2e-2 * (1.0 + gain[:, j].abs())
         assert int(agree.sum()) >= 2  # a kink may lie between
 

@@ -53,8 +53,9 @@ def test_descents_that_are_wrong_or_worse_are_not_believed(moved, dearer, troubl
     costs = data.part_costs(which, torch.ones(data.sides))
     expected = oracle.descend(which, start, radius, costs, target, 1e-4)
     assert bool(torch.isfinite(expected.cost).any())
-    there = oracle._look(oracle._rows(which, costs, target), moved * expected.moves, target, slopes=False)
-    told = moved * expected.moves, torch.where(there.lack > 0.0, torch.inf, there.cost) + (dearer or 0.0)
+    rows, moves = oracle._rows(which, costs, target), moved * expected.moves
+    there = oracle._look(rows, moves, rows.price(moves), target, slopes=False)
+    told = moves, torch.where(there.lack > 0.0, torch.inf, there.cost) + (dearer or 0.0)
     oracle._descents = OptionalKernel("descents", lambda: lambda *asked: told)
     found = oracle.descend(which, start, radius, costs, target, 1e-4)
     assert torch.equal(found.cost, expected.cost)

@@ -34,7 +34,9 @@ def test_it_is_the_closed_form(k, rows_differ):
     size = radius[:, None] * scale
     region = torch.maximum(lower, moves - size), torch.minimum(upper, moves + size)
     nothing = torch.zeros(n, device=DEVICE)
-    expected = _cheapest(*region, right, left, State(moves, moves, nothing, nothing, short, gain, None))
+    expected = _cheapest(
+        *region, right, left, State(moves, moves, nothing, nothing, nothing, short, gain, None)
+    )
     expected = torch.minimum(torch.maximum(expected, lower), upper)
     found = cheapest(moves, gain, short, radius, (right, left), (lower, upper), scale, LEAST_SLOPE)
     assert torch.allclose(found, expected, atol=1e-5)

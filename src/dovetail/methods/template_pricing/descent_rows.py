@@ -57,7 +57,10 @@ class Rows:
 
     def price(self, moves: Tensor) -> Tensor:
         """(n,) what moves cost, without outputs."""
-        return (torch.where(moves > 0.0, self.right, -self.left) * moves).sum(dim=1)
+        up, down = moves.clamp(min=0.0), moves.clamp(max=0.0)
+        if len(self.right) == 1:
+            return up @ self.right[0] - down @ self.left[0]
+        return (up * self.right - down * self.left).sum(dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +70,8 @@ class Looked:
     moves: Tensor
     outputs: Tensor
     """(n, q), or (1, q) where all are classes."""
+    spent: Tensor
+    """(n,) what the moves alone cost."""
     cost: Tensor
     lack: Tensor
     """How much conditions are missed by, in all; 0 where they are met."""
@@ -81,6 +86,7 @@ class State:
 
     moves: Tensor
     outputs: Tensor
+    spent: Tensor
     cost: Tensor
     lack: Tensor
     short: Tensor
@@ -93,7 +99,8 @@ class State:
     def at(cls, new: Looked) -> State:
         """Where rows begin."""
         everyone = torch.arange(len(new.moves), device=new.moves.device)
-        return cls(new.moves, new.outputs, new.cost, new.lack, new.short, *new.slopes(everyone))
+        slopes = new.slopes(everyone)
+        return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, *slopes)
 
     def update(self, new: Looked, kept: Tensor, *, last: bool) -> None:
         """Take over rows; after the `last` step nobody asks for slopes."""
@@ -101,6 +108,7 @@ class State:
         self.moves = torch.where(column, new.moves, self.moves)
         if len(self.outputs) == len(kept):
             self.outputs = torch.where(column, new.outputs, self.outputs)
+        self.spent = torch.where(kept, new.spent, self.spent)
         self.cost = torch.where(kept, new.cost, self.cost)
         self.lack = torch.where(kept, new.lack, self.lack)
         self.short = torch.where(kept, new.short, self.short)
@@ -111,12 +119,11 @@ class State:
             if self.slope is not None and slope is not None:
                 self.slope.index_copy_(0, which, slope)
 
-    def promise(self, rows: Rows, goal: Tensor) -> Tensor:
-        """(n,) what a step saves to first order; infinite where conditions are missed still.
-
-        Within a smaller region it saves no more.
+    def promise(self, goal: Tensor, spent: Tensor) -> Tensor:
+        """(n,) what a step to a goal saves to first order, where so much is spent; infinite where conditions
+        are missed still. Within a smaller region it saves no more.
         """
-        saved = rows.price(self.moves) - rows.price(goal)
+        saved = self.spent - spent
         if self.slope is not None:
             saved = saved + (self.slope * (self.moves - goal)).sum(dim=1)
         return torch.where(self.lack > 0.0, torch.inf, saved)
@@ -125,7 +132,7 @@ class State:
         """That of some rows."""
         return State(
             self.moves[which], self.outputs if len(self.outputs) == 1 else self.outputs[which],
-            self.cost[which], self.lack[which], self.short[which], self.gain[which],
+            self.spent[which], self.cost[which], self.lack[which], self.short[which], self.gain[which],
             None if self.slope is None else self.slope[which],
         )  # fmt: skip
 

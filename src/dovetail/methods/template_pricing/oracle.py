@@ -139,8 +139,9 @@ class Oracle:
             some = slice(0, COMPARED)
             costs = part_costs if len(part_costs) == 1 else part_costs[some]
             few = self._step_by_step(which[some], start[some], radius[some], costs, target, little)
-            there = self._look(self._rows(which[some], costs, target), found[0][some], target, slopes=False)
-            trouble = _trouble(found[1][some], torch.where(there.lack > 0.0, torch.inf, there.cost), few.cost)
+            rows, there = self._rows(which[some], costs, target), found[0][some]
+            seen = self._look(rows, there, rows.price(there), target, slopes=False)
+            trouble = _trouble(found[1][some], torch.where(seen.lack > 0.0, torch.inf, seen.cost), few.cost)
             if trouble:
                 self._descents.give_up(trouble)
                 return None
@@ -152,16 +153,18 @@ class Oracle:
         *, rough: bool = False,
     ) -> tuple[State, Tensor]:  # fmt: skip
         """Where rows are after some steps, and their trust regions then."""
-        batch = Batch(rows, State.at(self._look(rows, moves, target, slopes=steps > 0, rough=rough)), radius)
+        first = self._look(rows, moves, rows.price(moves), target, slopes=steps > 0, rough=rough)
+        batch = Batch(rows, State.at(first), radius)
         for step in range(steps):
             goal = self._goal(batch.rows, batch.state, batch.radius)
+            spent = batch.rows.price(goal)
             if not self._some_whole:  # as regions shrink, others still go on where integers stay
-                going = batch.leave(batch.state.promise(batch.rows, goal) < little)
-                goal = goal if going is None else goal[going]
+                going = batch.leave(batch.state.promise(goal, spent) < little)
+                goal, spent = (goal, spent) if going is None else (goal[going], spent[going])
             if not len(goal):
                 break
             state, last = batch.state, step == steps - 1
-            new = self._look(batch.rows, goal, target, slopes=not last, rough=rough)
+            new = self._look(batch.rows, goal, spent, target, slopes=not last, rough=rough)
             kept = torch.where(
                 state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
             )
@@ -205,14 +208,14 @@ class Oracle:
         return torch.minimum(torch.maximum(moves, rows.lower), rows.upper)
 
     def _look(
-        self, rows: Rows, moves: Tensor, target: Target, *, slopes: bool = True, rough: bool = False
+        self, rows: Rows, moves: Tensor, spent: Tensor, target: Target, *, slopes: bool, rough: bool = False
     ) -> Looked:
-        """What rows are at their moves; whether anybody will ask for slopes there."""
+        """What rows are at their moves, which cost so much; whether anybody will ask for `slopes` there."""
         data = self._data
         values, pull = self._networks.linearised(rows.rests, moves, gradients=slopes, rough=rough)
         classes = target.classes[None]
         outputs = classes if self._only_classes else torch.where(data.classifies, classes, values)
-        cost = rows.price(moves) + ((rows.of_outputs * outputs).sum(dim=1) + rows.constant)
+        cost = spent + ((rows.of_outputs * outputs).sum(dim=1) + rows.constant)
         on_values, on_moves = rows.on_values, rows.on_moves
         slack = (on_values * values[:, None, :]).sum(dim=2) - rows.least
         if on_moves is not None:
@@ -233,10 +236,10 @@ class Oracle:
 
         if on_values.shape[1] == 0:
             nothing = torch.zeros_like(cost)
-            return Looked(moves, outputs, cost, nothing, nothing - 1.0, slopes_of)
+            return Looked(moves, outputs, spent, cost, nothing, nothing - 1.0, slopes_of)
         lack = (-slack - rows.slip).clamp(min=0.0).sum(dim=1)
         short = -(slack if worst is None else slack.gather(1, worst))[:, 0]
-        return Looked(moves, outputs, cost, lack, short, slopes_of)
+        return Looked(moves, outputs, spent, cost, lack, short, slopes_of)
 
 
 def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
