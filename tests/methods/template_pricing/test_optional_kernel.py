@@ -40,10 +40,16 @@ def test_too_little_memory_is_somebody_elses_matter():
 
 @pytest.mark.parametrize(
     ("moved", "dearer", "trouble"),
-    [(1.0, 0.0, ""), (1.0, 0.5, "not what it says"), (2.0, None, "worse points")],
+    [
+        (1.0, 0.0, ""),
+        (1.0, 0.5, "not what it says"),
+        (0.5, 0.0, "not what it says"),
+        (2.0, 0.0, "worse points"),
+    ],
 )
 def test_descents_that_are_wrong_or_worse_are_not_believed(moved, dearer, trouble):
-    """A kernel that is only pretended: it says what torch says, the same at another cost, or worse points."""
+    """A kernel that is only pretended: it says what torch says, the same at another cost, that points
+    half-way are as good as met, or worse points."""
     problem = treated(60)
     (program,), blocks = plan_of(problem).programs, list(problem.blocks)
     shard = Shard(program, blocks, PricingOptions(), "cpu", usual_spread(program, blocks))
@@ -55,7 +61,8 @@ def test_descents_that_are_wrong_or_worse_are_not_believed(moved, dearer, troubl
     assert bool(torch.isfinite(expected.cost).any())
     rows, moves = oracle._rows(which, costs, target), moved * expected.moves
     there = oracle._look(rows, moves, rows.price(moves), target, slopes=False)
-    told = moves, torch.where(there.lack > 0.0, torch.inf, there.cost) + (dearer or 0.0)
+    said = there.cost if moved < 1.0 else torch.where(there.lack > 0.0, torch.inf, there.cost)
+    told = moves, said + dearer
     oracle._descents = OptionalKernel("descents", lambda: lambda *asked: told)
     found = oracle.descend(which, start, radius, costs, target, 1e-4)
     assert torch.equal(found.cost, expected.cost)

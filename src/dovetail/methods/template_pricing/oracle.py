@@ -255,8 +255,8 @@ def _trouble(said: Tensor, true: Tensor, by_torch: Tensor) -> str:
     """Why costs that a kernel says are not believed; "" where they are: they are those at its points, and not
     worse than what torch finds from the same starts."""
     asked = torch.isfinite(said)
-    room = APART * (1.0 + true.abs())
-    if bool(asked.any()) and _part((said - true).abs()[asked] <= room[asked]) < HOLD:
+    holds = torch.isfinite(true) & ((said - true).abs() <= APART * (1.0 + true.abs()))
+    if bool(asked.any()) and _part(holds[asked]) < HOLD:
         return "its points are not what it says"
     # rows that end elsewhere may be better or worse, either by chance
     as_good = torch.isinf(by_torch) | (said <= by_torch + APART * (1.0 + by_torch.abs()))
