@@ -14,8 +14,9 @@ from torch import Tensor
 
 LEAVING = 0.125
 """Part of a batch that leaves it at once: the others are copied then."""
-Slopes = Callable[[Tensor], tuple[Tensor, Tensor | None]]
-"""Numbers of rows -> (m, k) slopes of their kept conditions, and of their outputs' cost if that varies."""
+Slopes = Callable[[Tensor | None], tuple[Tensor, Tensor | None]]
+"""Numbers of rows (None: all) -> (m, k) slopes of their kept conditions, and of their outputs' cost if that
+varies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +99,7 @@ class State:
     @classmethod
     def at(cls, new: Looked) -> State:
         """Where rows begin."""
-        everyone = torch.arange(len(new.moves), device=new.moves.device)
-        slopes = new.slopes(everyone)
-        return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, *slopes)
+        return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, *new.slopes(None))
 
     def update(self, new: Looked, kept: Tensor, *, last: bool) -> None:
         """Take over rows; after the `last` step nobody asks for slopes."""

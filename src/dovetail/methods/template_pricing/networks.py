@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 WIDE = 512
 """Of layers: with so many units products in bfloat16 are four times as fast on an H200, with 128 hardly."""
-Pull = Callable[[Tensor, Tensor], Tensor]
-"""(m, q) weights of values of m rows, and their numbers -> (m, d) gradients of weighted sums by inputs."""
+Pull = Callable[[Tensor, Tensor | None], Tensor]
+"""(m, q) weights of values of m rows, and their numbers (None: all) -> (m, d) gradients of weighted sums by
+inputs."""
 
 
 class TemplateNetworks:
@@ -92,8 +93,8 @@ class TemplateNetworks:
             values[:, places], pull = reading.linearised(rest, moves, gradients, rough)
             pulls.append((places, pull))
 
-        def pulled(weights: Tensor, some: Tensor) -> Tensor:
-            gradient = moves.new_zeros((len(some), moves.shape[1]))
+        def pulled(weights: Tensor, some: Tensor | None) -> Tensor:
+            gradient = moves.new_zeros((len(weights), moves.shape[1]))
             for places, pull in pulls:
                 gradient += pull(weights[:, places], some)
             return gradient
@@ -136,7 +137,7 @@ class _Reading:
         u = rest + moved
         values, pull = self._by_hand(u, rough) if self._layers else self._by_autograd(u, gradients)
 
-        def pulled(weights: Tensor, some: Tensor) -> Tensor:
+        def pulled(weights: Tensor, some: Tensor | None) -> Tensor:
             gradient = pull(weights, some)
             return gradient if self._by_moves is None else gradient @ self._by_moves
 
@@ -161,11 +162,12 @@ class _Reading:
                 x = x.clamp_(min=0.0)
                 masks.append(x)
 
-        def pull(weights: Tensor, some: Tensor) -> Tensor:
+        def pull(weights: Tensor, some: Tensor | None) -> Tensor:
             gradient, left = weights.to(layers[0][0].dtype), list(masks)
             for weight, _, rectified in reversed(layers):
                 if rectified:
-                    gradient = _masked(gradient, left.pop().index_select(0, some))
+                    after = left.pop()
+                    gradient = _masked(gradient, after if some is None else after.index_select(0, some))
                 gradient = gradient @ weight
             return gradient.to(u.dtype)
 
@@ -178,12 +180,15 @@ class _Reading:
             inputs = u.double().requires_grad_(gradients)
             values = decision_values(block, forward(inputs))
 
-        def pull(weights: Tensor, some: Tensor) -> Tensor:
+        def pull(weights: Tensor, some: Tensor | None) -> Tensor:
             if not values.requires_grad:
-                return u.new_zeros((len(some), u.shape[1]))
-            of_all = torch.zeros_like(values).index_copy_(0, some, weights.double())
+                return u.new_zeros((len(weights), u.shape[1]))
+            of_all = weights.double()
+            if some is not None:
+                of_all = torch.zeros_like(values).index_copy_(0, some, of_all)
             (gradient,) = torch.autograd.grad(values, inputs, of_all, retain_graph=True, allow_unused=True)
-            return torch.zeros_like(u)[some] if gradient is None else gradient[some].to(dtype)
+            gradient = torch.zeros_like(u) if gradient is None else gradient.to(dtype)
+            return gradient if some is None else gradient[some]
 
         return values.detach().to(dtype), pull
 

@@ -222,16 +222,18 @@ class Oracle:
             slack = slack + (on_moves * moves[:, None, :]).sum(dim=2)
         worst = slack.argmin(dim=1, keepdim=True) if slack.shape[1] > 1 else None
 
-        def slopes_of(some: Tensor) -> tuple[Tensor, Tensor | None]:
+        def slopes_of(some: Tensor | None) -> tuple[Tensor, Tensor | None]:
+            count = len(moves) if some is None else len(some)
             slope = None
             if self.values_cost:
-                slope = pull(of(rows.of_outputs * ~data.classifies, some).expand(len(some), -1), some)
+                weights = _some(rows.of_outputs * ~data.classifies, some)
+                slope = pull(weights.expand(count, -1), some)
             if on_values.shape[1] == 0:
-                return moves.new_zeros((len(some), moves.shape[1])), slope
-            kept = None if worst is None else worst[some]
-            gain = pull(_of_kept(of(on_values, some), kept, len(some)), some)
+                return moves.new_zeros((count, moves.shape[1])), slope
+            kept = None if worst is None else _some(worst, some)
+            gain = pull(_of_kept(_some(on_values, some), kept, count), some)
             if on_moves is not None:
-                gain = gain + _of_kept(of(on_moves, some), kept, len(some))
+                gain = gain + _of_kept(_some(on_moves, some), kept, count)
             return gain, slope
 
         if on_values.shape[1] == 0:
@@ -266,6 +268,11 @@ def _trouble(said: Tensor, true: Tensor, by_torch: Tensor) -> str:
 def _part(marks: Tensor) -> float:
     """That are true."""
     return float(marks.double().mean())
+
+
+def _some(array: Tensor, which: Tensor | None) -> Tensor:
+    """Of some rows, or of all."""
+    return array if which is None else of(array, which)
 
 
 def _of_kept(conditions: Tensor, worst: Tensor | None, count: int) -> Tensor:
