@@ -97,12 +97,13 @@ class State:
     """(n, k) slope of the cost of outputs."""
 
     @classmethod
-    def at(cls, new: Looked) -> State:
-        """Where rows begin."""
-        return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, *new.slopes(None))
+    def at(cls, new: Looked, *, slopes: bool) -> State:
+        """Where rows begin; without `slopes` they also end there."""
+        gain, slope = new.slopes(None) if slopes else (new.moves, None)
+        return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, gain, slope)
 
-    def update(self, new: Looked, kept: Tensor, *, last: bool) -> None:
-        """Take over rows; after the `last` step nobody asks for slopes."""
+    def update(self, new: Looked, kept: Tensor, *, slopes: bool) -> None:
+        """Take over rows; after the last step nobody asks for `slopes`."""
         column = kept[:, None]
         self.moves = torch.where(column, new.moves, self.moves)
         if len(self.outputs) == len(kept):
@@ -111,7 +112,7 @@ class State:
         self.cost = torch.where(kept, new.cost, self.cost)
         self.lack = torch.where(kept, new.lack, self.lack)
         self.short = torch.where(kept, new.short, self.short)
-        if not last:
+        if slopes:
             which = kept.nonzero().ravel()
             gain, slope = new.slopes(which)
             self.gain.index_copy_(0, which, gain)

@@ -153,8 +153,11 @@ class Oracle:
         *, rough: bool = False,
     ) -> tuple[State, Tensor]:  # fmt: skip
         """Where rows are after some steps, and their trust regions then."""
-        first = self._look(rows, moves, rows.price(moves), target, slopes=steps > 0, rough=rough)
-        batch = Batch(rows, State.at(first), radius)
+        asks = steps > 0
+        state = State.at(
+            self._look(rows, moves, rows.price(moves), target, slopes=asks, rough=rough), slopes=asks
+        )
+        batch = Batch(rows, state, radius)
         for step in range(steps):
             goal = self._goal(batch.rows, batch.state, batch.radius)
             spent = batch.rows.price(goal)
@@ -163,14 +166,20 @@ class Oracle:
                 goal, spent = (goal, spent) if going is None else (goal[going], spent[going])
             if not len(goal):
                 break
-            state, last = batch.state, step == steps - 1
-            new = self._look(batch.rows, goal, spent, target, slopes=not last, rough=rough)
-            kept = torch.where(
-                state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
-            )
-            batch.radius = torch.where(kept, (batch.radius * GROW).clamp(max=WIDEST), batch.radius * SHRINK)
-            state.update(new, kept, last=last)
+            self._step_to(batch, goal, spent, target, slopes=step < steps - 1, rough=rough)
         return batch.end()
+
+    def _step_to(
+        self, batch: Batch, goal: Tensor, spent: Tensor, target: Target, *, slopes: bool, rough: bool
+    ) -> None:
+        """Rows go to their goals where that is better, and all that was looked at there is let go."""
+        state, radius = batch.state, batch.radius
+        new = self._look(batch.rows, goal, spent, target, slopes=slopes, rough=rough)
+        kept = torch.where(
+            state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
+        )
+        batch.radius = torch.where(kept, (radius * GROW).clamp(max=WIDEST), radius * SHRINK)
+        state.update(new, kept, slopes=slopes)
 
     def _goal(self, rows: Rows, state: State, radius: Tensor) -> Tensor:
         """Where rows go from here, within the trust region."""
