@@ -20,7 +20,8 @@ FLOAT_ROOM = 2e-6
 """Relative: conditions on numbers are met with so much to spare, since float32 has seven digits."""
 SLIP = 0.5
 """Part of what is to spare that a step may fall short of: it aims at the border itself, and rounding would
-take back every other step that a network is linear along. (Water, 6x128: a fifteenth of a percent.)"""
+take back every other step that a network is linear along. (Water, 6x128, n = 10,000: columns allow 0.08 %
+more.)"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Rows of a descent: what stays the same in all steps, where each row stands, and those that still go on.
 
-Most steps of most rows are taken back, and many rows have nothing left to win after some: slopes are asked
-for only where a step was kept, and rows that are done leave the batch.
+Half of all steps are taken back, and many rows have nothing left to win after some: slopes are asked for only
+where a step was kept, and rows that are done leave the batch.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from dovetail.run.budget import Budget
 
 HOPELESS = 1.0
 """In units of a usual column's cost, and of how far prices are shaken: a block whose best other column costs
-so much more than its first is not asked again. (Water, 6x128: where it cost half a unit more, none of 1,200
-blocks won anything at the next prices.)"""
+so much more than its first is not asked again. (Water, 6x128: of 1,157 blocks where it cost half a unit more
+none won anything at the next prices.)"""
 
 
 @dataclass(frozen=True)
