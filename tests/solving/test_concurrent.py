@@ -11,8 +11,10 @@ import pytest
 import dovetail as dt
 from dovetail.core.check import check
 from dovetail.methods.auto import _Plan
+from dovetail.mip import highs_threads
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
+from dovetail.run.incumbent import Incumbent
 from dovetail.solving import concurrent
 from dovetail.solving.concurrent_solve import ConcurrentSolve
 from dovetail.testing.problems import busy
@@ -80,3 +82,32 @@ def test_points_of_other_processes_come_through_the_check(monkeypatch):
     monkeypatch.setattr(_Plan, "_solved", idle)
     result = dt.solve(problem, n_jobs=2, time_limit=15.0, log=False)
     assert result.source == "concurrent" and check(problem, result.x).within()
+
+
+def test_beside_others_one_thread_is_enough_for_all(monkeypatch):
+    """HiGHS would start its threads anew with every change of their number: milliseconds for each repair."""
+    monkeypatch.setattr(concurrent, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("dovetail.solving.options.cores", lambda: 2)
+    monkeypatch.setattr(concurrent, "process_lines", lambda recipes: [])
+    asked, use = [], highs_threads.use
+
+    def watched(threads):
+        asked.append(threads)
+        use(threads)
+
+    monkeypatch.setattr(highs_threads, "use", watched)
+    repairs = Incumbent._resolve
+
+    def repaired(self, *given):
+        asked.append("repair")
+        return repairs(self, *given)
+
+    monkeypatch.setattr(Incumbent, "_resolve", repaired)
+    mip = dt.Mip(
+        cost=[0.0, 1.0, 1.0], A=[[1.0, 0.0, 1.0]], row_lower=2.0, row_upper=9.0, upper=[3.0, 9.0, 9.0]
+    )
+    problem = dt.Problem(mip)  # the last column is for repairs
+    problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1])
+    assert dt.solve(problem, n_jobs=2, time_limit=0.5, log=False).objective == pytest.approx(1.75, abs=1e-3)
+    assert "repair" in asked
+    assert 2 not in asked[asked.index("repair") :]

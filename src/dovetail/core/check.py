@@ -31,7 +31,7 @@ from dovetail.core.said import Said
 from dovetail.core.worst import NOTHING, largest, worst_in_pieces, worst_of
 from dovetail.core.worst import Worst as Worst
 
-SLOW = 0.003
+SLOW = 0.001
 """Seconds. Predictors that took longer to complete a point are not asked the same again to check it. Of quick
 ones a second question costs nothing, and finds those that answer differently from call to call at once (the
 last check of a solve does in any case)."""

@@ -84,7 +84,9 @@ class Incumbent:
         """Called when the best point or the bound is another."""
         self._problem, self._program = problem, problem.stated
         self._checker = Checker(problem)
-        self._engine, self._seed, self._threads = engine, seed, threads
+        self._engine, self._seed = engine, seed
+        self.threads = threads
+        """That repairs are loaded with, when the first one is needed."""
         self._budget, self._stopwatch = budget, stopwatch
         self._alone_seconds = 0.0
         self._bounds_of_repairs: dict[int, RepairBounds] = {}
@@ -361,11 +363,11 @@ class Incumbent:
         load = self._engine.load
         repairs = []
         if not np.all(self._fixed):
-            session = load(host.relaxed(), nothing, seed=self._seed, threads=self._threads)
+            session = load(host.relaxed(), nothing, seed=self._seed, threads=self.threads)
             repairs.append((session, self._fixed, LP_SECONDS, 1.0))
         loose_integers = int(np.count_nonzero(host.integer & ~self._tied))
         if 0 < loose_integers <= FEW_INTEGERS:
-            session = load(host, nothing, seed=self._seed, threads=self._threads)
+            session = load(host, nothing, seed=self._seed, threads=self.threads)
             repairs.append((session, self._tied, MIP_SECONDS, MIP_SHARE))
         return repairs
 

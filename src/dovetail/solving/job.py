@@ -158,6 +158,7 @@ class Job:
         problem, x = self.snapshot.problem, context.start.x
         with concurrent_solves(problem, x, options, context.budget, context.monitor) as others:
             if others is not None:
+                self.incumbent.threads = 1  # HiGHS starts its threads anew for whoever asks for others
                 context = replace(context, threads=1, hear=partial(_offer_all, others, self.incumbent))
             outcome = search(self.method, context, self.incumbent, self.host)
             with suppress(OutOfTime):

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 WIDE = 512
 """Of layers: with so many units products in bfloat16 are four times as fast on an H200, with 128 hardly."""
-Pull = Callable[[Tensor], Tensor]
-"""(n, q) weights of values -> (n, d) gradient of the weighted sum by inputs."""
+Pull = Callable[[Tensor, Tensor | None], Tensor]
+"""(m, q) weights of values of m rows, and their numbers (None: all) -> (m, d) gradients of weighted sums by
+inputs."""
 
 
 class TemplateNetworks:
@@ -82,7 +83,8 @@ class TemplateNetworks:
     def linearised(
         self, rests: list[Tensor], moves: Tensor, *, gradients: bool = True, rough: bool = False
     ) -> tuple[Tensor, Pull]:
-        """Values (n, q), and what pulls weights of them back to moves (n, k); with few digits if `rough`."""
+        """Values (n, q), and what pulls weights of some rows of them back to their moves; with few digits if
+        `rough`."""
         if self._alone:
             return self._readings[0].linearised(rests[0], moves, gradients, rough)
         values = moves.new_empty((len(moves), self._outputs))
@@ -91,10 +93,10 @@ class TemplateNetworks:
             values[:, places], pull = reading.linearised(rest, moves, gradients, rough)
             pulls.append((places, pull))
 
-        def pulled(weights: Tensor) -> Tensor:
-            gradient = torch.zeros_like(moves)
+        def pulled(weights: Tensor, some: Tensor | None) -> Tensor:
+            gradient = moves.new_zeros((len(weights), moves.shape[1]))
             for places, pull in pulls:
-                gradient += pull(weights[:, places])
+                gradient += pull(weights[:, places], some)
             return gradient
 
         return values, pulled
@@ -135,8 +137,8 @@ class _Reading:
         u = rest + moved
         values, pull = self._by_hand(u, rough) if self._layers else self._by_autograd(u, gradients)
 
-        def pulled(weights: Tensor) -> Tensor:
-            gradient = pull(weights)
+        def pulled(weights: Tensor, some: Tensor | None) -> Tensor:
+            gradient = pull(weights, some)
             return gradient if self._by_moves is None else gradient @ self._by_moves
 
         return values, pulled
@@ -160,11 +162,12 @@ class _Reading:
                 x = x.clamp_(min=0.0)
                 masks.append(x)
 
-        def pull(weights: Tensor) -> Tensor:
+        def pull(weights: Tensor, some: Tensor | None) -> Tensor:
             gradient, left = weights.to(layers[0][0].dtype), list(masks)
             for weight, _, rectified in reversed(layers):
                 if rectified:
-                    gradient = _masked(gradient, left.pop())
+                    after = left.pop()
+                    gradient = _masked(gradient, after if some is None else after.index_select(0, some))
                 gradient = gradient @ weight
             return gradient.to(u.dtype)
 
@@ -177,13 +180,15 @@ class _Reading:
             inputs = u.double().requires_grad_(gradients)
             values = decision_values(block, forward(inputs))
 
-        def pull(weights: Tensor) -> Tensor:
+        def pull(weights: Tensor, some: Tensor | None) -> Tensor:
             if not values.requires_grad:
-                return torch.zeros_like(u)
-            (gradient,) = torch.autograd.grad(
-                values, inputs, weights.double(), retain_graph=True, allow_unused=True
-            )
-            return torch.zeros_like(u) if gradient is None else gradient.to(dtype)
+                return u.new_zeros((len(weights), u.shape[1]))
+            of_all = weights.double()
+            if some is not None:
+                of_all = torch.zeros_like(values).index_copy_(0, some, of_all)
+            (gradient,) = torch.autograd.grad(values, inputs, of_all, retain_graph=True, allow_unused=True)
+            gradient = torch.zeros_like(u) if gradient is None else gradient.to(dtype)
+            return gradient if some is None else gradient[some]
 
         return values.detach().to(dtype), pull
 

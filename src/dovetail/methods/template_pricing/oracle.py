@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from dovetail.methods.template_pricing.block_data import BlockData, Target, of
+from dovetail.methods.template_pricing.descent_rows import Batch, Looked, Rows, State
 from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.methods.template_pricing.optional_kernel import OptionalKernel, in_words
 
@@ -24,9 +25,12 @@ WIDEST = 4.0
 """Of the trust region in usual moves: a free move has no size."""
 FINE_STEPS = 3
 """Of a descent whose other steps are made with fewer digits: what was nearly met is met then, or given up."""
-COMPARED, ALIKE, APART = 256, 0.8, 0.01
-"""Rows of the first descents in one kernel that are held against the same by torch, the part of them that has
-to end alike, and what that is, relative. Some do not: a step kept by a hair here and not there leads away."""
+COMPARED, APART = 256, 0.01
+"""Rows of the first descents in one kernel that are held against torch, and what is the same, relative."""
+HOLD, AS_GOOD = 0.95, 0.6
+"""Parts of these rows: points that are what was said of them (a condition may be met by a hair here and not
+there), and those not worse than by torch. Descents from one start that differ by a rounding part at the next
+kink: of rows that do so half are worse, and half are better."""
 LEAST_SLOPE = 1e-9
 """A condition does not depend on a coordinate whose slope is less."""
 
@@ -39,59 +43,6 @@ class Found:
     outputs: Tensor
     cost: Tensor
     """At the prices it was looked for at."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """What stays the same in all steps of a descent: (n, ...), or (1, ...) where rows have it in common."""
-
-    rests: list[Tensor]
-    """What networks read of blocks at rest."""
-    lower: Tensor
-    upper: Tensor
-    right: Tensor
-    left: Tensor
-    """(n or 1, k) what a move costs on either side of 0."""
-    of_outputs: Tensor
-    """(n or 1, q)."""
-    constant: Tensor
-    """(n or 1,)."""
-    on_values: Tensor
-    on_moves: Tensor | None
-    least: Tensor
-    some_free: bool
-    """Whether a move to some side costs less than nothing."""
-
-
-@dataclass(eq=False)
-class _State:
-    """Where each row stands, and the networks to first order there."""
-
-    moves: Tensor
-    outputs: Tensor
-    """(n, q), or (1, q) where all are classes."""
-    cost: Tensor
-    lack: Tensor
-    """How much conditions are missed by, in all; 0 where they are met."""
-    short: Tensor
-    """(n,) what the kept condition lacks; negative where it has room."""
-    gain: Tensor
-    """(n, k) slope of that condition."""
-    slope: Tensor | None
-    """(n, k) slope of the cost of outputs."""
-
-    def update(self, other: _State, kept: Tensor) -> None:
-        """Take over rows."""
-        column = kept[:, None]
-        self.moves = torch.where(column, other.moves, self.moves)
-        if len(self.outputs) == len(kept):
-            self.outputs = torch.where(column, other.outputs, self.outputs)
-        self.cost = torch.where(kept, other.cost, self.cost)
-        self.lack = torch.where(kept, other.lack, self.lack)
-        self.short = torch.where(kept, other.short, self.short)
-        self.gain = torch.where(column, other.gain, self.gain)
-        if self.slope is not None and other.slope is not None:
-            self.slope = torch.where(column, other.slope, self.slope)
 
 
 class Oracle:
@@ -144,70 +95,93 @@ class Oracle:
         )
 
     def descend(
-        self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target
+        self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target, little: float
     ) -> Found:
-        """From (n, k) starts, with (n,) radii in usual moves, at (n or 1, parts) costs."""
+        """From (n, k) starts, with (n,) radii in usual moves, at (n or 1, parts) costs; rows whose next step
+        promises less than `little` are done."""
         if target.on_values.shape[1] == 1 and not target.asks_moves:
-            found = self._at_once(which, start, radius, part_costs, target)
+            found = self._at_once(which, start, radius, part_costs, target, little)
             if found is not None:
                 return found
-        return self._step_by_step(which, start, radius, part_costs, target)
+        return self._step_by_step(which, start, radius, part_costs, target, little)
 
     def _step_by_step(
-        self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target
+        self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target, little: float
     ) -> Found:
         rows = self._rows(which, part_costs, target)
-        begin = self._within(start, rows)
+        begin = moves = self._within(start, rows)
         rough = max(0, self._steps - FINE_STEPS) if self._networks.gains_by_rough else 0
-        state = self._look(rows, begin, target, last=self._steps == 0, rough=rough > 0)
         if rough:
-            radius = self._stepped(rows, state, radius, target, range(rough), rough=True)
-            state = self._look(rows, state.moves, target)  # as it is in all digits
-        self._stepped(rows, state, radius, target, range(rough, self._steps))
+            end, radius = self._stepped(rows, moves, radius, target, rough, little, rough=True)
+            moves = end.moves
+        end, _ = self._stepped(rows, moves, radius, target, self._steps - rough, little)
         # once its conditions are met a row meets them for good, at less and less cost
-        met = state.lack <= 0.0
+        met = end.lack <= 0.0
         return Found(
-            torch.where(met[:, None], state.moves, begin),
-            state.outputs.expand(len(start), -1),
-            torch.where(met, state.cost, torch.inf),
+            torch.where(met[:, None], end.moves, begin),
+            end.outputs.expand(len(start), -1),
+            torch.where(met, end.cost, torch.inf),
         )
 
     def _at_once(
-        self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target
+        self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target, little: float
     ) -> Found | None:
         """All steps of all rows in one kernel; None where there is none for such blocks."""
         of_outputs = part_costs[:, 2 * self._data.coordinates : -1]
         fixed = (of_outputs * target.classes).sum(dim=1) + part_costs[:, -1]
-        condition = target.on_values[:, 0, 0], target.least[:, 0]
+        condition = target.on_values[:, 0, 0], target.least[:, 0], target.slip[:, 0]
         found = self._descents(which, start, radius, part_costs, fixed, condition)
         if found is None:
             return None
+        answer = Found(found[0], target.classes.expand(len(start), -1), found[1])
         if not self._compared:
             self._compared = True
             some = slice(0, COMPARED)
             costs = part_costs if len(part_costs) == 1 else part_costs[some]
-            few = self._step_by_step(which[some], start[some], radius[some], costs, target)
-            if not _alike(found[1][some], few.cost):
-                self._descents.give_up("it ends elsewhere than the same steps by torch")
+            few = self._step_by_step(which[some], start[some], radius[some], costs, target, little)
+            rows, there = self._rows(which[some], costs, target), found[0][some]
+            seen = self._look(rows, there, rows.price(there), target, slopes=False)
+            trouble = _trouble(found[1][some], torch.where(seen.lack > 0.0, torch.inf, seen.cost), few.cost)
+            if trouble:
+                self._descents.give_up(trouble)
                 return None
         self._networks.count(len(start) * (1 + self._steps))
-        return Found(found[0], target.classes.expand(len(start), -1), found[1])
+        return answer
 
     def _stepped(
-        self, rows: _Rows, state: _State, radius: Tensor, target: Target, steps: range, *, rough: bool = False
-    ) -> Tensor:
-        """The state some steps on; the trust regions then."""
-        for step in steps:
-            goal = self._goal(rows, state, radius)
-            new = self._look(rows, goal, target, last=step == self._steps - 1, rough=rough)
-            kept = torch.where(
-                state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
-            )
-            radius = torch.where(kept, (radius * GROW).clamp(max=WIDEST), radius * SHRINK)
-            state.update(new, kept)
-        return radius
+        self, rows: Rows, moves: Tensor, radius: Tensor, target: Target, steps: int, little: float,
+        *, rough: bool = False,
+    ) -> tuple[State, Tensor]:  # fmt: skip
+        """Where rows are after some steps, and their trust regions then."""
+        asks = steps > 0
+        state = State.at(
+            self._look(rows, moves, rows.price(moves), target, slopes=asks, rough=rough), slopes=asks
+        )
+        batch = Batch(rows, state, radius)
+        for step in range(steps):
+            goal = self._goal(batch.rows, batch.state, batch.radius)
+            spent = batch.rows.price(goal)
+            if not self._some_whole:  # as regions shrink, others still go on where integers stay
+                going = batch.leave(batch.state.promise(goal, spent) < little)
+                goal, spent = (goal, spent) if going is None else (goal[going], spent[going])
+            if not len(goal):
+                break
+            self._step_to(batch, goal, spent, target, slopes=step < steps - 1, rough=rough)
+        return batch.end()
 
-    def _goal(self, rows: _Rows, state: _State, radius: Tensor) -> Tensor:
+    def _step_to(
+        self, batch: Batch, goal: Tensor, spent: Tensor, target: Target, *, slopes: bool, rough: bool
+    ) -> None:
+        """Rows go to their goals where that is better, and all that was looked at there is let go."""
+        state, radius = batch.state, batch.radius
+        new = self._look(batch.rows, goal, spent, target, slopes=slopes, rough=rough)
+        kept = torch.where(
+            state.lack > 0.0, new.lack < state.lack, (new.lack <= 0.0) & (new.cost < state.cost)
+        )
+        batch.radius = torch.where(kept, (radius * GROW).clamp(max=WIDEST), radius * SHRINK)
+        state.update(new, kept, slopes=slopes)
+
+    def _goal(self, rows: Rows, state: State, radius: Tensor) -> Tensor:
         """Where rows go from here, within the trust region."""
         right, left = rows.right, rows.left
         if state.slope is not None:
@@ -226,48 +200,57 @@ class Oracle:
         goal = _cheapest(low, high, right, left, state, some_free=rows.some_free)
         return self._within(goal, rows)
 
-    def _rows(self, which: Tensor, part_costs: Tensor, target: Target) -> _Rows:
+    def _rows(self, which: Tensor, part_costs: Tensor, target: Target) -> Rows:
         data, k = self._data, self._data.coordinates
         right, left = part_costs[:, :k], part_costs[:, k : 2 * k]
-        return _Rows(
+        return Rows(
             self._networks.rests(which), of(data.lower, which), of(data.upper, which), right, left,
             part_costs[:, 2 * k : -1], part_costs[:, -1], of(target.on_values, which),
             of(target.on_moves, which) if target.asks_moves else None, of(target.least, which),
+            of(target.slip, which),
             self.values_cost or bool(((right < 0.0) | (left < 0.0)).any()),
         )  # fmt: skip
 
-    def _within(self, moves: Tensor, rows: _Rows) -> Tensor:
+    def _within(self, moves: Tensor, rows: Rows) -> Tensor:
         if self._some_whole:
             moves = torch.where(self._data.whole, moves.round(), moves)
         return torch.minimum(torch.maximum(moves, rows.lower), rows.upper)
 
     def _look(
-        self, rows: _Rows, moves: Tensor, target: Target, *, last: bool = False, rough: bool = False
-    ) -> _State:
-        """What rows are at their moves; at the `last` ones no slope is asked for."""
+        self, rows: Rows, moves: Tensor, spent: Tensor, target: Target, *, slopes: bool, rough: bool = False
+    ) -> Looked:
+        """What rows are at their moves, which cost so much; whether anybody will ask for `slopes` there."""
         data = self._data
-        values, pull = self._networks.linearised(rows.rests, moves, gradients=not last, rough=rough)
+        values, pull = self._networks.linearised(rows.rests, moves, gradients=slopes, rough=rough)
         classes = target.classes[None]
         outputs = classes if self._only_classes else torch.where(data.classifies, classes, values)
-        cost = (torch.where(moves > 0.0, rows.right, -rows.left) * moves).sum(dim=1)
-        cost = cost + ((rows.of_outputs * outputs).sum(dim=1) + rows.constant)
-        slope = None
-        if self.values_cost and not last:
-            slope = pull((rows.of_outputs * ~data.classifies).expand(len(moves), -1))
+        cost = spent + ((rows.of_outputs * outputs).sum(dim=1) + rows.constant)
         on_values, on_moves = rows.on_values, rows.on_moves
-        if on_values.shape[1] == 0:
-            nothing = torch.zeros_like(cost)
-            return _State(moves, outputs, cost, nothing, nothing - 1.0, torch.zeros_like(moves), slope)
         slack = (on_values * values[:, None, :]).sum(dim=2) - rows.least
         if on_moves is not None:
             slack = slack + (on_moves * moves[:, None, :]).sum(dim=2)
         worst = slack.argmin(dim=1, keepdim=True) if slack.shape[1] > 1 else None
-        gain = moves if last else pull(_of_kept(on_values, worst, len(moves)))
-        if on_moves is not None and not last:
-            gain = gain + _of_kept(on_moves, worst, len(moves))
-        lack = (-slack).clamp(min=0.0).sum(dim=1)
+
+        def slopes_of(some: Tensor | None) -> tuple[Tensor, Tensor | None]:
+            count = len(moves) if some is None else len(some)
+            slope = None
+            if self.values_cost:
+                weights = _some(rows.of_outputs * ~data.classifies, some)
+                slope = pull(weights.expand(count, -1), some)
+            if on_values.shape[1] == 0:
+                return moves.new_zeros((count, moves.shape[1])), slope
+            kept = None if worst is None else _some(worst, some)
+            gain = pull(_of_kept(_some(on_values, some), kept, count), some)
+            if on_moves is not None:
+                gain = gain + _of_kept(_some(on_moves, some), kept, count)
+            return gain, slope
+
+        if on_values.shape[1] == 0:
+            nothing = torch.zeros_like(cost)
+            return Looked(moves, outputs, spent, cost, nothing, nothing - 1.0, slopes_of)
+        lack = (-slack - rows.slip).clamp(min=0.0).sum(dim=1)
         short = -(slack if worst is None else slack.gather(1, worst))[:, 0]
-        return _State(moves, outputs, cost, lack, short, gain, slope)
+        return Looked(moves, outputs, spent, cost, lack, short, slopes_of)
 
 
 def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
@@ -279,11 +262,26 @@ def fused_step(device: str, coordinates: int) -> Callable[..., Tensor] | None:
     return triton_step.cheapest if coordinates <= triton_step.MOST_COORDINATES else None
 
 
-def _alike(one: Tensor, other: Tensor) -> bool:
-    """Whether most costs are the same, or infinite in both."""
-    near = (one - other).abs() <= APART * (1.0 + other.abs())
-    both = torch.isinf(one) & torch.isinf(other)
-    return bool((near | both).double().mean() >= ALIKE)
+def _trouble(said: Tensor, true: Tensor, by_torch: Tensor) -> str:
+    """Why costs that a kernel says are not believed; "" where they are: they are those at its points, and not
+    worse than what torch finds from the same starts."""
+    asked = torch.isfinite(said)
+    holds = torch.isfinite(true) & ((said - true).abs() <= APART * (1.0 + true.abs()))
+    if bool(asked.any()) and _part(holds[asked]) < HOLD:
+        return "its points are not what it says"
+    # rows that end elsewhere may be better or worse, either by chance
+    as_good = torch.isinf(by_torch) | (said <= by_torch + APART * (1.0 + by_torch.abs()))
+    return "" if _part(as_good) >= AS_GOOD else "it ends at worse points than the same steps by torch"
+
+
+def _part(marks: Tensor) -> float:
+    """That are true."""
+    return float(marks.double().mean())
+
+
+def _some(array: Tensor, which: Tensor | None) -> Tensor:
+    """Of some rows, or of all."""
+    return array if which is None else of(array, which)
 
 
 def _of_kept(conditions: Tensor, worst: Tensor | None, count: int) -> Tensor:
@@ -295,7 +293,7 @@ def _of_kept(conditions: Tensor, worst: Tensor | None, count: int) -> Tensor:
 
 
 def _cheapest(
-    low: Tensor, high: Tensor, right: Tensor, left: Tensor, state: _State, *, some_free: bool = True
+    low: Tensor, high: Tensor, right: Tensor, left: Tensor, state: State, *, some_free: bool = True
 ) -> Tensor:
     """(n, k) moves between `low` and `high` at least cost that make up for what the condition lacks, to first
     order: `right` and `left` are what a move costs on either side of 0, less than nothing for `some_free`.

@@ -36,9 +36,8 @@ COMMON_ROWS = 4
 """For each block, where descents go start by start: what all of them found is put together in the end."""
 TOGETHER, DEVICE_TOGETHER = 1 << 11, 1 << 15
 """Blocks that are asked with all their starts at once: a start by itself would not busy a core, or a GPU."""
-HOPELESS = 1.0
-"""In units of a usual column's cost: a block whose best other column costs so much more than its first is not
-asked again."""
+LITTLE = 1e-4
+"""In units of a usual column's cost: a descent whose next step promises less is done."""
 FEW = 2048
 """Blocks that say how far values differ."""
 FAR = 4.0
@@ -137,15 +136,16 @@ class Shard:
     def _floats(self, array: FloatArray) -> Tensor:
         return torch.as_tensor(array, dtype=self.data.dtype, device=self.data.device)
 
-    def undecided(self, prices: FloatArray, unit: float) -> IntArray:
-        """Blocks that are worth asking again: their best other column is not hopeless at the prices."""
+    def undecided(self, prices: FloatArray, border: float) -> IntArray:
+        """Blocks that are worth asking again: their best other column costs no more than their first at the
+        prices, and the border."""
         price = self._floats(prices)
         best = torch.empty(self.count, device=self.data.device)
         for part in torch.arange(self.count, device=self.data.device).split(self._rows):  # type: ignore[no-untyped-call]
             priced = self.pool.priced(price, part)
             first = torch.where(torch.isfinite(priced[:, 0]), priced[:, 0], torch.inf)
             best[part] = priced[:, 1:].min(dim=1).values - first
-        return (torch.isnan(best) | (best < HOPELESS * unit)).nonzero().ravel().cpu().numpy()
+        return (torch.isnan(best) | (best < border)).nonzero().ravel().cpu().numpy()
 
     def price(
         self,
@@ -188,13 +188,19 @@ class Shard:
         return len(self.data.cost) == 1 and len(self.data.use) == 1
 
     def _worth_asking(self, which: Tensor, target: Target) -> Tensor:
-        """A block at rest costs least in its class, where only classes and moves cost."""
-        if self._oracle.values_cost or target.on_values.shape[1] > len(self.data.class_groups):
+        """Without blocks at rest that no column of the target can beat, whatever the prices: it costs no less
+        and uses no less of any side."""
+        data, k = self.data, self.data.coordinates
+        if self._oracle.values_cost or target.on_values.shape[1] > len(data.class_groups):
             return which
-        here = (self.pool.outputs[which, 0] == target.classes).all(dim=1) & torch.isfinite(
-            self.pool.cost[which, 0]
-        )
-        return which[~here]
+        by_moves = data.use_part < 2 * k
+        if bool((data.cost[:, : 2 * k] < 0.0).any()) or bool((data.use[:, by_moves] < 0.0).any()):
+            return which
+        rests, classes = self.pool.outputs[which, 0], target.classes
+        more = data.parts(rests.new_zeros((len(which), k)), classes - rests)
+        more[:, -1] = 0.0
+        no_less = (data.costs(which, more) >= 0.0) & (data.uses(which, more) >= 0.0).all(dim=1)
+        return which[~(no_less & torch.isfinite(self.pool.cost[which, 0]))]
 
     def _price_some(self, which: Tensor, target: Target, shaken: Tensor, prices: Tensor, unit: float) -> None:
         n, starts = len(which), self._starts(which)
@@ -202,10 +208,10 @@ class Shard:
         radius = torch.tensor([*COLD, *[WARM_RADIUS] * WARM][:count], device=self.data.device)
         if len(radius) < count:
             radius = torch.ones(count, device=self.data.device)
-        costs = [self.data.part_costs(which, p) for p in shaken[:count]]
+        costs, little = [self.data.part_costs(which, p) for p in shaken[:count]], LITTLE * unit
         if self._common_costs and n > self._few:
             found = [
-                self._oracle.descend(which, starts[:, s], radius[s].expand(n), costs[s], target)
+                self._oracle.descend(which, starts[:, s], radius[s].expand(n), costs[s], target, little)
                 for s in range(count)
             ]
         else:
@@ -213,7 +219,7 @@ class Shard:
             every = which.repeat_interleave(count)
             found = [
                 self._oracle.descend(
-                    every, starts.flatten(0, 1), radius.repeat(n), part_costs.flatten(0, 1), target
+                    every, starts.flatten(0, 1), radius.repeat(n), part_costs.flatten(0, 1), target, little
                 )
             ]
         moves, outputs, cost = (

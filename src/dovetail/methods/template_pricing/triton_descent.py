@@ -72,13 +72,14 @@ def _of(at, row, step, column, seen):
 @triton.jit(
     do_not_specialize=[
         "count", "start_step", "radius_step", "costs_step", "fixed_step", "lower_step", "upper_step",
-        "sign_step", "least_step",
+        "sign_step", "least_step", "slip_step",
     ]
 )  # fmt: skip
 def _kernel(
-    which, rest, start, radius, costs, fixed, lower, upper, sign, least, scale,
+    which, rest, start, radius, costs, fixed, lower, upper, sign, least, slip, scale,
     first, inner, biases, last, last_bias, moves, cost, count,
     start_step, radius_step, costs_step, fixed_step, lower_step, upper_step, sign_step, least_step,
+    slip_step,
     STEPS: tl.constexpr, GROW: tl.constexpr, SHRINK: tl.constexpr, WIDEST: tl.constexpr,
     LEAST: tl.constexpr, K: tl.constexpr, HIDDEN: tl.constexpr, ENTRY: tl.constexpr, SIDE: tl.constexpr,
     ROWS: tl.constexpr, PRECISION: tl.constexpr,
@@ -98,6 +99,7 @@ def _kernel(
     aside = tl.load(fixed + row * fixed_step, mask=known, other=0.0)
     side = tl.load(sign + block * sign_step, mask=known, other=0.0)
     asked = tl.load(least + block * least_step, mask=known, other=0.0)
+    spare = tl.load(slip + block * slip_step, mask=known, other=0.0)
     begin = tl.minimum(tl.maximum(_of(start, row, start_step, column, seen), low), high)
     now = begin
     value, slope = _look(at_rest + now, first, inner, biases, last, last_bias, HIDDEN, ENTRY, SIDE, PRECISION)
@@ -110,14 +112,14 @@ def _kernel(
         )
         lacks = asked - side * value
         price = tl.sum(tl.where(goal > 0.0, right, -left) * goal, axis=1) + aside
-        mended = tl.maximum(lacks, 0.0) < short
-        kept = tl.where(short > 0.0, mended, (lacks <= 0.0) & (price < spent))
+        mended = tl.maximum(lacks, spare) < short
+        kept = tl.where(short > spare, mended, (lacks <= spare) & (price < spent))
         reach = tl.where(kept, tl.minimum(reach * GROW, WIDEST), reach * SHRINK)
         now = tl.where(kept[:, None], goal, now)
         gain = tl.where(kept[:, None], side[:, None] * slope, gain)
         short = tl.where(kept, lacks, short)
         spent = tl.where(kept, price, spent)
-    met = short <= 0.0
+    met = short <= spare
     at = row[:, None] * K + column[None, :]
     tl.store(moves + at, tl.where(met[:, None], now, begin), mask=seen)
     tl.store(cost + row, tl.where(met, spent, float("inf")), mask=known)
@@ -137,8 +139,8 @@ def descents(
 
     `radius_rule`: by what a trust region grows and shrinks, and the widest. What is returned takes numbers of
     blocks, (n, k) starts, (n,) radii, (n or 1, parts) costs, (n or 1,) costs that do not depend on moves, and
-    the condition: a sign, and what sign times value is to be at least, (N or 1,) each. It gives
-    (n, k) moves and (n,) costs, infinite where the condition was not met.
+    the condition: a sign, what sign times value is to be at least, and by how much it may fall short of that,
+    (N or 1,) each. It gives (n, k) moves and (n,) costs, infinite where the condition was not met.
     """
     if max(network.side, network.entry) > MOST_SIDE or network.hidden > MOST_HIDDEN:
         return None
@@ -151,7 +153,7 @@ def descents(
         radius: Tensor,
         part_costs: Tensor,
         fixed: Tensor,
-        condition: tuple[Tensor, Tensor],
+        condition: tuple[Tensor, Tensor, Tensor],
     ) -> tuple[Tensor, Tensor]:
         n, k = start.shape
         moves, cost = start.new_empty((n, k)), start.new_empty(n)

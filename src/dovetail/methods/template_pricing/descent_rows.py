@@ -1,0 +1,169 @@
+"""Rows of a descent: what stays the same in all steps, where each row stands, and those that still go on.
+
+Half of all steps are taken back, and many rows have nothing left to win after some: slopes are asked for only
+where a step was kept, and rows that are done leave the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+LEAVING = 0.125
+"""Part of a batch that leaves it at once: the others are copied then."""
+Slopes = Callable[[Tensor | None], tuple[Tensor, Tensor | None]]
+"""Numbers of rows (None: all) -> (m, k) slopes of their kept conditions, and of their outputs' cost if that
+varies."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What stays the same in all steps of a descent: (n, ...), or (1, ...) where rows have it in common."""
+
+    rests: list[Tensor]
+    """What networks read of blocks at rest."""
+    lower: Tensor
+    upper: Tensor
+    right: Tensor
+    left: Tensor
+    """(n or 1, k) what a move costs on either side of 0."""
+    of_outputs: Tensor
+    """(n or 1, q)."""
+    constant: Tensor
+    """(n or 1,)."""
+    on_values: Tensor
+    on_moves: Tensor | None
+    least: Tensor
+    slip: Tensor
+    """(n or 1, C) see `Target`."""
+    some_free: bool
+    """Whether a move to some side costs less than nothing."""
+
+    def some(self, which: Tensor) -> Rows:
+        """Those of some rows."""
+
+        def of(array: Tensor) -> Tensor:
+            return array if len(array) == 1 else array[which]
+
+        return replace(
+            self, rests=[of(rest) for rest in self.rests], lower=of(self.lower), upper=of(self.upper),
+            right=of(self.right), left=of(self.left), of_outputs=of(self.of_outputs),
+            constant=of(self.constant), on_values=of(self.on_values),
+            on_moves=None if self.on_moves is None else of(self.on_moves), least=of(self.least),
+            slip=of(self.slip),
+        )  # fmt: skip
+
+    def price(self, moves: Tensor) -> Tensor:
+        """(n,) what moves cost, without outputs."""
+        up, down = moves.clamp(min=0.0), moves.clamp(max=0.0)
+        if len(self.right) == 1:
+            return up @ self.right[0] - down @ self.left[0]
+        return (up * self.right - down * self.left).sum(dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """What rows are at some moves."""
+
+    moves: Tensor
+    outputs: Tensor
+    """(n, q), or (1, q) where all are classes."""
+    spent: Tensor
+    """(n,) what the moves alone cost."""
+    cost: Tensor
+    lack: Tensor
+    """How much conditions are missed by, in all; 0 where they are met."""
+    short: Tensor
+    """(n,) what the kept condition lacks; negative where it has room."""
+    slopes: Slopes
+
+
+@dataclass(eq=False)
+class State:
+    """Where each row stands, and the networks to first order there."""
+
+    moves: Tensor
+    outputs: Tensor
+    spent: Tensor
+    cost: Tensor
+    lack: Tensor
+    short: Tensor
+    gain: Tensor
+    """(n, k) slope of the kept condition."""
+    slope: Tensor | None
+    """(n, k) slope of the cost of outputs."""
+
+    @classmethod
+    def at(cls, new: Looked, *, slopes: bool) -> State:
+        """Where rows begin; without `slopes` they also end there."""
+        gain, slope = new.slopes(None) if slopes else (new.moves, None)
+        return cls(new.moves, new.outputs, new.spent, new.cost, new.lack, new.short, gain, slope)
+
+    def update(self, new: Looked, kept: Tensor, *, slopes: bool) -> None:
+        """Take over rows; after the last step nobody asks for `slopes`."""
+        column = kept[:, None]
+        self.moves = torch.where(column, new.moves, self.moves)
+        if len(self.outputs) == len(kept):
+            self.outputs = torch.where(column, new.outputs, self.outputs)
+        self.spent = torch.where(kept, new.spent, self.spent)
+        self.cost = torch.where(kept, new.cost, self.cost)
+        self.lack = torch.where(kept, new.lack, self.lack)
+        self.short = torch.where(kept, new.short, self.short)
+        if slopes:
+            which = kept.nonzero().ravel()
+            gain, slope = new.slopes(which)
+            self.gain.index_copy_(0, which, gain)
+            if self.slope is not None and slope is not None:
+                self.slope.index_copy_(0, which, slope)
+
+    def promise(self, goal: Tensor, spent: Tensor) -> Tensor:
+        """(n,) what a step to a goal saves to first order, where so much is spent; infinite where conditions
+        are missed still. Within a smaller region it saves no more.
+        """
+        saved = self.spent - spent
+        if self.slope is not None:
+            saved = saved + (self.slope * (self.moves - goal)).sum(dim=1)
+        return torch.where(self.lack > 0.0, torch.inf, saved)
+
+    def some(self, which: Tensor) -> State:
+        """That of some rows."""
+        return State(
+            self.moves[which], self.outputs if len(self.outputs) == 1 else self.outputs[which],
+            self.spent[which], self.cost[which], self.lack[which], self.short[which], self.gain[which],
+            None if self.slope is None else self.slope[which],
+        )  # fmt: skip
+
+
+class Batch:
+    """Rows that still go on, and where the others ended."""
+
+    def __init__(self, rows: Rows, state: State, radius: Tensor) -> None:
+        self.rows, self.state, self.radius = rows, state, radius
+        self._whole, self._at = (state, radius), torch.arange(len(radius), device=radius.device)
+
+    def leave(self, done: Tensor) -> Tensor | None:
+        """Numbers of rows that go on without those that are done; None while these are too few to matter."""
+        going = (~done).nonzero().ravel()
+        if len(going) > (1.0 - LEAVING) * len(done):
+            return None
+        self._whole, self._at = self.end(), self._at[going]
+        self.rows, self.state = self.rows.some(going), self.state.some(going)
+        self.radius = self.radius[going]
+        return going
+
+    def end(self) -> tuple[State, Tensor]:
+        """Of all rows: where they are, and their trust regions."""
+        (whole, radius), now, at = self._whole, self.state, self._at
+        if len(at) == len(radius):
+            return now, self.radius
+        outputs = now.outputs
+        if len(whole.outputs) == len(radius):
+            outputs = whole.outputs.index_copy(0, at, outputs)
+        ended = replace(
+            whole, moves=whole.moves.index_copy(0, at, now.moves), outputs=outputs,
+            cost=whole.cost.index_copy(0, at, now.cost), lack=whole.lack.index_copy(0, at, now.lack),
+        )  # fmt: skip
+        return ended, radius.index_copy(0, at, self.radius)
