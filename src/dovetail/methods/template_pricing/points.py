@@ -58,7 +58,7 @@ class PointShares(Shares):
         places = [(z, self._plan.templates[mine.template].places) for mine in self._where]
         if not all(self._each("write", [*places])):
             return None
-        made = np.empty(len(z))  # numpy asks for large pages, torch does not: a third of the copy's time
+        made = np.empty(len(z))  # numpy asks for large pages, torch does not
         torch.from_numpy(made).copy_(z)
         return made
 
