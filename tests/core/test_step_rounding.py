@@ -12,10 +12,10 @@ from dovetail.core.step_rounding import of_layers
 from tests.core.rounding_routes import routes
 
 
-def random_layers(rng, widths, kind="relu"):
+def random_layers(rng, widths, kind="relu", scale=1.0):
     layers = []
     for before, after in pairwise(widths):
-        weight = (rng.normal(size=(after, before)) * np.sqrt(2.0 / before)).astype(np.float32)
+        weight = (rng.normal(size=(after, before)) * scale * np.sqrt(2.0 / before)).astype(np.float32)
         bias = rng.normal(size=after).astype(np.float32)
         layers += [Dense(weight.astype(float), bias.astype(float)), Activation(kind)]
     return tuple(layers[:-1])

@@ -17,12 +17,12 @@ NEAR = 2.0**-24
 """What casting moves an input by, relative to its size."""
 
 
-def deep(seed, kind="relu"):
+def deep(seed, kind="relu", scale=1.0):
     """A network, points near which it is asked, and its boxes: from points to wide ones."""
     rng = np.random.default_rng(seed)
-    layers = random_layers(rng, (4, 24, 24, 24, 24, 1), kind)
+    layers = random_layers(rng, (4, 24, 24, 24, 24, 1), kind, scale)
     centres = rng.normal(size=(6, 4)).astype(np.float32).astype(float)
-    return layers, Graph.of_layers(layers, 4), centres, np.array([0.0, 0.0, 1e-4, 1e-2, 0.1, 1.0])[:, None]
+    return layers, Graph.of_layers(layers, 4), centres, np.array([0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e3])[:, None]
 
 
 def computed(layers, points):
@@ -35,14 +35,14 @@ def computed(layers, points):
 @pytest.mark.parametrize("kind_of_planes", [torch.float64, torch.float32])
 @pytest.mark.parametrize("seed", range(3))
 def test_they_hold_for_float32_by_every_route(seed, kind, kind_of_planes):
-    layers, graph, centres, reach = deep(seed, kind)
+    layers, graph, centres, reach = deep(seed, kind, (1.0, 0.03, 30.0)[seed])
     network = NetworkPlanes(graph, "cpu", of_layers(layers, FLOAT32, graph), kind_of_planes)
     box = boxes(centres, reach * (1.0 + 2.0 * NEAR) + 2.0 * NEAR * np.abs(centres))
     inner = points_of(boxes(centres, reach), 40, np.random.default_rng(seed)).astype(np.float32).astype(float)
     ranges = network.ranges(box)
     found = network.planes(torch.tensor(ROWS), ranges)
     for values, vectors in computed(layers, inner):
-        assert violation(found, ROWS, inner, values) <= 1e-12
+        assert violation(found, ROWS, inner, values) <= 0.0
         for place, vector in enumerate(vectors):
             vector = vector.reshape(*inner.shape[:2], -1)
             assert np.all(ranges.lower[place].numpy()[:, None] <= vector)

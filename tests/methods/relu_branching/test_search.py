@@ -13,7 +13,7 @@ from dovetail.core.graph import Graph
 from dovetail.core.rounding import FLOAT32
 from dovetail.core.step_rounding import of_layers
 from dovetail.methods.relu_branching import bounding
-from dovetail.methods.relu_branching.move_search import MoveSearch
+from dovetail.methods.relu_branching.move_search import MoveSearch, multiplies_in_single
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
@@ -82,6 +82,16 @@ def test_no_point_of_a_float32_network_is_excluded(seed):
     there = _in_class(layers, instance, high[:, None] * share)
     assert there.any()
     assert search.lower[0] <= ((high[:, None] * share) @ instance.costs[0])[there].min() + 1e-12
+
+
+def test_float32_planes_need_float32_products():
+    before, here = torch.get_float32_matmul_precision(), torch.device("cpu")
+    try:
+        for setting, full in (("highest", True), ("high", False), ("medium", False)):
+            torch.set_float32_matmul_precision(setting)
+            assert multiplies_in_single(here) == full
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _in_class(layers, instance, moves):

@@ -223,7 +223,15 @@ class MoveSearch(BestFirst[Cells]):
 
 
 def multiplies_in_single(device: torch.device) -> bool:
-    """Whether products of float32 matrices are float32's there: a process may allow coarser ones (TF32)."""
+    """Whether products of float32 matrices are float32's there: a process may allow coarser ones (TF32).
+
+    Asked whenever a search begins: by the setting, and of the device itself.
+    """
+    try:
+        if torch.get_float32_matmul_precision() != "highest":
+            return False
+    except RuntimeError:  # torch's two ways to set it were mixed
+        return False
     near = torch.full((WIDTH, WIDTH), 1.0 + 2.0**-20, device=device)
     return torch.equal(near @ torch.eye(WIDTH, device=device), near)
 
