@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail.compat.gurobi_ml.activations import require_meant
+from dovetail.compat.gurobi_ml.big_m import require_bounds
 from dovetail.compat.gurobi_ml.constr import GurobiPredictorConstr, PipelineConstr
 from dovetail.compat.gurobi_ml.margins import margins
 from dovetail.compat.gurobi_ml.safety_floor import with_safety_floor
@@ -71,8 +72,10 @@ FUNCTIONS = (
 )  # fmt: skip
 
 
-def _asked(predictor: Any, options: dict[str, Any]) -> Any:
+def _asked(model: Any, predictor: Any, inputs: Any, options: dict[str, Any]) -> Any:
     """Activations that mean the network's own change nothing; a floor moves the splits of trees."""
+    if options.get("formulation") == "bigm" and options.get("bigm") is None:
+        require_bounds(model, inputs)
     require_meant(options.pop("activation_models", {}))
     return with_safety_floor(predictor, options.pop("safety_floor", 0.0))
 
