@@ -193,6 +193,16 @@ def test_functions_that_write_a_network_out():
         full_space_dense_layer(m, net, m, None)
 
 
+def test_what_is_inside_of_the_peer_is_refused_with_what_does_it_here():
+    from dovetail.compat.omlt.io.onnx_parser import NetworkParser
+    from dovetail.compat.omlt.neuralnet.layers.full_space import _input_layer_and_block
+
+    with pytest.raises(ValueError, match="load_onnx_neural_network, and look at the layers"):
+        NetworkParser()
+    with pytest.raises(ValueError, match=r"block\.layer has them"):
+        _input_layer_and_block(None, None, None)
+
+
 def test_a_transformation_that_is_none():
     tree = LinearTreeDefinition(trained.fitted("LinearRegression"))
     with pytest.raises(NotImplementedError, match="'huge' is not known"):

@@ -1,5 +1,7 @@
 """Programs rewritten: they run and find what they found; the rest is listed by line."""
 
+import sys
+
 import pytest
 
 import dovetail as dt
@@ -150,6 +152,13 @@ def test_what_is_not_there_is_said():
     assert "no solve call" in str(migrate("import omlt\n").left[0])
     callback = "import gurobi_ml\ngurobi_ml.add_predictor_constr(gp_model=m)\nm.optimize(cb)\nm.optimize"
     assert "callback=function" in str(migrate(callback).left[0])
+
+
+def test_a_library_that_cannot_be_imported_is_no_trouble(monkeypatch):
+    """Keras without its backend, say: the program is read, not run."""
+    monkeypatch.setitem(sys.modules, "keras", None)
+    told = migrate("from omlt.dependencies import keras, keras_available, jax\n").left
+    assert [each.what for each in told if each.line == 1] == ["jax", "no solve call was found"]
 
 
 def test_the_last_line_may_have_no_end():

@@ -169,6 +169,17 @@ def test_dtypes_that_do_not_fit_each_other():
         tied(broken)
 
 
+def test_what_has_no_numbers_is_refused_by_name():
+    with pytest.raises(dt.PredictorError, match=r"Linear: weight is on the meta device.*load_state_dict"):
+        as_predictor(nn.Linear(1, 1, device="meta"))
+    with pytest.raises(dt.PredictorError, match="forgets returns None; let it return"):
+        as_predictor(forgets).predict(np.zeros((3, 1)))
+
+
+def forgets(X):
+    """A function that lost its last line."""
+
+
 def test_complex_weights_are_refused_by_name():
     class Phases(nn.Module):
         def __init__(self):

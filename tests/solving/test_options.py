@@ -37,6 +37,13 @@ def test_refuses_before_any_work(options, error, culprit):
         dt.solve(knapsack(), **{"log": False, **options})
 
 
+@pytest.mark.parametrize("device", [torch.device("cpu"), b"cpu"])
+def test_a_device_is_known_by_its_name(device):
+    """Whatever torch takes for one: a file can hold the name."""
+    result = dt.solve(bowl(), dt.DualDecomposition(iterations=1), device=device, log=False)
+    assert result.settings is not None and result.settings.options["device"] == "'cpu'"
+
+
 def test_a_missing_engine_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyscipopt", None)
     with pytest.raises(dt.MissingDependencyError, match="pip install pyscipopt"):

@@ -21,7 +21,7 @@ def _itself(predictor: Any) -> Any:
     return predictor
 
 
-def _heard_elsewhere(predictor: Any, options: dict[str, Any]) -> Any:
+def _heard_elsewhere(model: Any, predictor: Any, inputs: Any, options: dict[str, Any]) -> Any:
     return predictor
 
 
@@ -62,8 +62,8 @@ class Peer:
     """All of them."""
     kinds: tuple[type[PredictorConstr], ...] = ()
     """Classes of what some give back that have more to offer than `kind`, by their names."""
-    asked: Callable[[Any, dict[str, Any]], Any] = _heard_elsewhere
-    """What options of the peer's own make of a predictor; it takes them out of the options."""
+    asked: Callable[[Any, Any, Any, dict[str, Any]], Any] = _heard_elsewhere
+    """What options of the peer's own make of a model's predictor of inputs; it takes them out of these."""
 
     @cached_property
     def classes(self) -> dict[str, type[PredictorConstr]]:
@@ -94,7 +94,7 @@ class Peer:
             if "predict_function" not in options:  # which says what the outputs are, too
                 options.setdefault("output_type", entry.output_type)
             options["unique_naming_prefix"] = str(options.pop(self.names_it, ""))
-            meant = entry.meant(self.asked(predictor, options))
+            meant = entry.meant(self.asked(model, predictor, inputs, options))
             made = add_predictor_constr(model, meant, inputs, outputs, **options)
             made.predictor = predictor
             return made.held_as(self.classes.get(entry.constr, self.kind))

@@ -78,6 +78,8 @@ class Violation:
         worst: Worst = getattr(self, kind)
         if worst.amount == 0.0:
             return "nothing"
+        if kind == "bounds" and worst.amount == np.inf:
+            return f"a number: {worst.name}"  # nothing else was looked at
         return f"{words[kind]}{worst.name} by {worst.amount:.1e}"
 
     def __repr__(self) -> str:

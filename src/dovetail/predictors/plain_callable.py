@@ -79,6 +79,8 @@ class CallablePredictor:
                     self._hint(X, f"fails on {several(len(X), 'sample')}: {reason}")
                 ) from reason
             raise
+        if answer is None:
+            raise PredictorError(f"{self.name} returns None; let it return (n_samples, n_outputs) numbers.")
         if np.iscomplexobj(answer):
             raise PredictorError(f"{self.name} returns complex numbers; return real ones.")
         given = np.asarray(answer)

@@ -33,7 +33,7 @@ from dovetail.sharding.own_share import OwnShare, ShardAnswer
 from dovetail.sharding.shard_source import ShardSource
 from dovetail.sharding.sharded_result import ShardedResult
 from dovetail.solving.cluster import opened, require_cluster
-from dovetail.solving.options import log_stream, require_device
+from dovetail.solving.options import log_stream, usable_device
 
 FOREVER = float("inf")
 
@@ -75,7 +75,7 @@ def solve_shards(
         require_number("time_limit (seconds, or infinity)", time_limit, at_least=0.0)
     require_count("n_jobs", n_jobs, at_least=1)
     require_count("seed", seed, at_least=0)
-    require_device(device)
+    device = usable_device(device)
     method = TemplatePricing()
     require_cluster(cluster, method)
     folder = _folder(out)

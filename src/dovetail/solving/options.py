@@ -72,13 +72,13 @@ class SolveOptions:
         require_count("n_jobs", n_jobs, at_least=1)
         if callback is not None and not callable(callback):
             raise OptionError(f"callback is {callback!r}; give a function of one Event.")
-        require_device(device)
+        place = usable_device(device)
         require_cluster(cluster, chosen)
         if not isinstance(load, (bool, np.bool_)):
             raise OptionError(f"load is {load!r}; give True or False.")
         limit = GapLimit(float(gap), float(absolute_gap))
         return cls(
-            chosen, time_limit, limit, int(seed), start, int(n_jobs), device, cluster, callback,
+            chosen, time_limit, limit, int(seed), start, int(n_jobs), place, cluster, callback,
             log_stream(log), None if target is None else float(target), _path_of(log_file),
             METHODS[method].text if isinstance(method, str) else "", bool(load),
         )  # fmt: skip
@@ -139,19 +139,21 @@ def _require_gap(gap: float) -> None:
         )
 
 
-def require_device(device: str | None) -> None:
-    """Refuse one that torch cannot use here."""
+def usable_device(device: Any) -> str | None:
+    """Its name, also of a `torch.device`; an `OptionError` for one that torch cannot use here."""
     if device is None:
-        return
+        return None
     import torch
 
     try:
-        float(torch.zeros(1, device=device).sum())
+        place = torch.device(device)
+        float(torch.zeros(1, device=place).sum())
     except (RuntimeError, AssertionError, TypeError) as reason:
         raise OptionError(
             f"device {device!r} cannot be used ({str(reason).splitlines()[0]}); leave device= out to "
             "run where the predictors live."
         ) from None
+    return str(place)
 
 
 def _path_of(log_file: object) -> Path | None:

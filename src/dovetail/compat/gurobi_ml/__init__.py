@@ -11,6 +11,7 @@ from typing import Any
 
 from dovetail.compat.gurobi_ml.activations import ACTIVATIONS
 from dovetail.compat.gurobi_ml.own_constr import AbstractPredictorConstr
+from dovetail.compat.gurobi_ml.own_network import BaseNNConstr
 from dovetail.compat.gurobi_ml.registered import (
     add_predictor_constr,
     register_predictor_constr,
@@ -44,7 +45,9 @@ publish(
         "sklearn.predictors_list": {"sklearn_predictors": sklearn_predictors},
         "sklearn.preprocessing": {"sklearn_transformers": sklearn_transformers},
         "modeling.base_predictor_constr": {"AbstractPredictorConstr": AbstractPredictorConstr},
+        "modeling.neuralnet.neural_net": {"BaseNNConstr": BaseNNConstr},
         "modeling.neuralnet.activations": ACTIVATIONS,
+        "_grb_version": {"HAS_NLFUNC": True, "HAS_TANH": True},  # curves need no version of Gurobi's here
         "exceptions": EXCEPTIONS,
     },
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from dovetail.compat.gurobi_ml.constr import GurobiPredictorConstr
 from dovetail.core.amounts import several
-from dovetail.core.errors import PredictorError
+from dovetail.core.errors import ModelError, PredictorError
 from dovetail.modelling.shapes import as_outputs, as_samples
 from dovetail.models import foreign_model
 
@@ -32,22 +32,36 @@ class AbstractPredictorConstr(ABC):
     sos: list[Any]
 
     def __init__(self, gp_model: Any, input_vars: Any, output_vars: Any = None, **options: Any) -> None:
-        self.gp_model = gp_model
+        self.gp_model = self._gp_model = gp_model
         self._name = str(options.pop("name", "") or type(self).__name__)
         before = {kind: len(found) for kind, found in self._listed().items()}
         foreign = foreign_model(gp_model)
         samples = as_samples(foreign.unpack(input_vars))
-        self.input = foreign.table(input_vars, samples)
-        """(n_samples, n_features) variables."""
+        self._input = foreign.table(input_vars, samples)
         self._require("input", samples.shape[1])  # before anything is added to the model
-        made = self._create_output_vars(self.input) if output_vars is None else output_vars
-        outputs = as_outputs(foreign.unpack(made), len(samples))
-        self.output = foreign.table(made, outputs)
-        """(n_samples, n_outputs) variables."""
-        self._require("output", outputs.shape[1])
+        made = self._create_output_vars(self._input) if output_vars is None else output_vars
+        self._output: Any = None
+        if made is not None:
+            outputs = as_outputs(foreign.unpack(made), len(samples))
+            self._output = foreign.table(made, outputs)
+            self._require("output", outputs.shape[1])
         self._mip_model(**options)
+        if self._output is None:
+            raise PredictorError(
+                f"{self._name} got no output_vars, and its _mip_model has not set self._output to its own."
+            )
         for kind, found in self._listed().items():
             setattr(self, kind, found[before[kind] :])
+
+    @property
+    def input(self) -> Any:
+        """(n_samples, n_features) variables."""
+        return self._input
+
+    @property
+    def output(self) -> Any:
+        """(n_samples, n_outputs) variables."""
+        return self._output
 
     @abstractmethod
     def _mip_model(self, **options: Any) -> None:
@@ -66,6 +80,14 @@ class AbstractPredictorConstr(ABC):
         wanted = getattr(self, f"_{what}_shape", found)
         if wanted != found:
             raise PredictorError(f"{self._name}: {found} {what}s for each sample; it has {wanted}.")
+
+    @property
+    def _has_solution(self) -> bool:
+        """Whether the model has been solved since it was changed."""
+        try:
+            return len(self.output_values) > 0
+        except ModelError:
+            return False
 
     @property
     def input_values(self) -> Any:
@@ -99,4 +121,14 @@ AbstractPredictorConstr.register(GurobiPredictorConstr)
 
 
 def _values(entries: Any) -> Any:
-    return np.array([[getattr(entry, "X", entry) for entry in row] for row in entries.tolist()], dtype=float)
+    return np.array([[_value(entry) for entry in row] for row in entries.tolist()])
+
+
+def _value(entry: Any) -> float:
+    """A variable's at the last solve; a number in a frame is its own."""
+    if not hasattr(entry, "VarName"):
+        return float(entry)
+    try:
+        return float(entry.X)
+    except AttributeError:  # gurobipy's word for a variable without a value
+        raise ModelError(f"{entry.VarName} has no value: call dovetail.solve(model) first.") from None

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail.compat.gurobi_ml.activations import require_meant
+from dovetail.compat.gurobi_ml.big_m import require_bounds
 from dovetail.compat.gurobi_ml.constr import GurobiPredictorConstr, PipelineConstr
 from dovetail.compat.gurobi_ml.margins import margins
 from dovetail.compat.gurobi_ml.safety_floor import with_safety_floor
 from dovetail.compat.peer import Peer, PeerFunction
-from dovetail.core.errors import DovetailError
+from dovetail.core.errors import DovetailError, PredictorError
+from dovetail.models import foreign_model
 
 _SPLIT = ("epsilon", "safety_floor")
 """Trees: what keeps inputs away from their splits."""
+
+FLAT = ("sklearn", "xgboost", "lightgbm")
+"""Libraries whose predictors take rows of features, and nothing that has a shape."""
 
 GENERAL = PeerFunction("add_predictor_constr", "add_predictor", "predictor", "AbstractPredictorConstr")
 
@@ -71,8 +76,20 @@ FUNCTIONS = (
 )  # fmt: skip
 
 
-def _asked(predictor: Any, options: dict[str, Any]) -> Any:
-    """Activations that mean the network's own change nothing; a floor moves the splits of trees."""
+def _asked(model: Any, predictor: Any, inputs: Any, options: dict[str, Any]) -> Any:
+    """Activations that mean the network's own change nothing; a floor moves the splits of trees.
+
+    Variables of more than two axes are a network's pictures; elsewhere they are a mistake, as the peer says.
+    """
+    entry = PEER.entry_of(predictor)
+    axes = foreign_model(model).unpack(inputs).ndim
+    if axes > 2 and entry is not None and entry.module.split(".")[0] in FLAT:
+        raise PredictorError(
+            f"input_vars has {axes} axes, and {type(predictor).__name__} takes samples and features: give "
+            "it (n_samples, n_features) variables, for instance input_vars.reshape(n_samples, -1)."
+        )
+    if options.get("formulation") == "bigm" and options.get("bigm") is None:
+        require_bounds(model, inputs)
     require_meant(options.pop("activation_models", {}))
     return with_safety_floor(predictor, options.pop("safety_floor", 0.0))
 

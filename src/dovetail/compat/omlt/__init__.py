@@ -60,6 +60,7 @@ publish(
         },
         "formulation": _FOR_OWN_FORMULATIONS,
         "io.onnx": _ONNX,
+        "io.onnx_parser": {"NetworkParser": ways.NetworkParser},
         "io.keras.keras_reader": {"load_keras_sequential": readers.load_keras_sequential},
         "io.torch_geometric.build_gnn_formulation": {
             "gnn_with_fixed_graph": block.gnn_with_fixed_graph,

@@ -64,8 +64,19 @@ def default_partition_split_func(w: Any, n: int) -> list[Any]:
     return np.array_split(np.argsort(w), min(n, len(w)))
 
 
+class NetworkParser:
+    """OMLT's reader of one ONNX graph, whose steps are its own: an `UnsupportedError`."""
+
+    def __init__(self) -> None:
+        raise UnsupportedError(
+            "NetworkParser goes through a graph node by node, which is not done here: read the model with "
+            "dovetail.compat.omlt.io.load_onnx_neural_network, and look at the layers of what it gives back."
+        )
+
+
 LAYERS: dict[str, dict[str, Any]] = {
-    "full_space": {f"full_space_{kind}_layer": Way() for kind in ("dense", "gnn", "conv2d", "maxpool2d")},
+    "full_space": {f"full_space_{kind}_layer": Way() for kind in ("dense", "gnn", "conv2d", "maxpool2d")}
+    | {"_input_layer_and_block": Way()},
     "reduced_space": {"reduced_space_dense_layer": Way()},
     "partition_based": {
         "partition_based_dense_relu_layer": Way(),

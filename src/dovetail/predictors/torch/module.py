@@ -219,6 +219,11 @@ def _require_usable(module: nn.Module) -> None:
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if isinstance(tensor, lazy):
             raise PredictorError(f"{type(module).__name__}: {name} has no shape yet; run a batch through it.")
+        if tensor.is_meta:
+            raise PredictorError(
+                f"{type(module).__name__}: {name} is on the meta device, where it has no values; give the "
+                "module its weights (to_empty, then load_state_dict)."
+            )
         if tensor.is_complex():
             raise PredictorError(
                 f"{type(module).__name__}: {name} holds complex numbers, which dovetail cannot copy into "
