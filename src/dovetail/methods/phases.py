@@ -59,8 +59,9 @@ PLANES_SHARE = 0.5
 COLUMNS_SHARE = 0.75
 """Of the time left; what it leaves goes to a proof, and comes back where there is none. With 0.6 a search of
 20 s ended one or two samples short (water)."""
-GPU_COLUMNS_SHARE = 0.2
-"""The same where a GPU proves: that gains for minutes, where columns bring one sample more, if any (6x64)."""
+GPU_COLUMNS_SHARE = 0.1
+"""The same where a GPU proves: that gains for minutes, and pricing there has found what columns would (6x64:
+nothing more in 23 s)."""
 PRICES_SHARE = 0.9
 """Of the time left: columns have had most of it, and descents find little after them."""
 BLOCKS_SHARE = 0.9
