@@ -105,6 +105,17 @@ def interrupter(model: Any) -> Callable[[], None]:
     return interrupt
 
 
+def last_word(model: Any) -> str:
+    """SCIP's status after a run. A run that it gives up itself ("error in LP solver!") has no answer."""
+    try:
+        model.optimizeNogil()
+    except Exception as reason:
+        if not str(reason).startswith("SCIP:"):
+            raise
+        raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
+    return str(model.getStatus())
+
+
 def add_program(scip: Any, model: Any, program: Program) -> list[Any]:
     """Write rows and the columns that `lower` has limits of into a SCIP model; the variables."""
     A, row_lower, row_upper, lower, upper, integer = program
@@ -159,7 +170,11 @@ class ScipSession:
         except OutOfTime:
             self._live = None  # half of it is written
             return nothing
-        said = self._live.run(budget, gap, cutoff)
+        try:
+            said = self._live.run(budget, gap, cutoff)
+        except EngineError:
+            self._live = None  # whatever state it is in
+            raise
         if said is None:  # it still computes, and cannot be used again
             self._live = None
             return nothing
@@ -226,11 +241,7 @@ class _LoadedScip:
         model.setParam("limits/time", min(budget.left, FOREVER))
         model.setObjlimit(min(cutoff, model.infinity()))
 
-        def work(_: object) -> str:
-            model.optimizeNogil()
-            return str(model.getStatus())
-
-        return OwnThread(work).wait(budget, interrupter(model))
+        return OwnThread(lambda _: last_word(model)).wait(budget, interrupter(model))
 
     def best(self) -> FloatArray | None:
         """The best point of the last run, if it found one."""

@@ -19,6 +19,7 @@ from dovetail.mip.scip import (
     add_program,
     import_scip,
     interrupter,
+    last_word,
     watched_model,
 )
 from dovetail.run.budget import Budget, OutOfTime
@@ -66,12 +67,10 @@ def solve_quadratic(
     except OutOfTime:
         return None
     model.setParam("limits/time", min(budget.left, FOREVER))
-
-    def work(_: object) -> str:
-        model.optimizeNogil()
-        return str(model.getStatus())
-
-    said = OwnThread(work).wait(budget, interrupter(model))
+    try:
+        said = OwnThread(lambda _: last_word(model)).wait(budget, interrupter(model))
+    except EngineError:
+        return None
     if said is None or model.getNSols() == 0:
         return None
     best = model.getBestSol()

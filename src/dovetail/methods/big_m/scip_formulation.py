@@ -26,7 +26,7 @@ from dovetail.core.linear import as_linear
 from dovetail.core.mip import Mip
 from dovetail.mip.own_thread import Mailbox, OwnThread
 from dovetail.mip.program import Program
-from dovetail.mip.scip import FOREVER, add_program, import_scip, interrupter, watched_model
+from dovetail.mip.scip import FOREVER, add_program, import_scip, interrupter, last_word, watched_model
 from dovetail.run.budget import Budget
 from dovetail.run.memory import GB, give_back
 
@@ -163,8 +163,7 @@ class ScipFormulation:
         def work(mailbox: Mailbox) -> str:
             listener = _listener(self._scip, budget, mailbox, self._best, on_point, on_node)
             model.includeEventhdlr(listener, "dovetail", "reports what SCIP finds")
-            model.optimizeNogil()
-            said = str(model.getStatus())
+            said = last_word(model)
             if mailbox.closed:  # abandoned meanwhile, and nobody else is left to free it
                 model.free()
                 give_back()
