@@ -111,6 +111,22 @@ def _integer_search(options: AutoOptions) -> Method:
     return IntegerLocalSearch(rounds=options.effort, patience=options.patience, yields=options.effort is None)
 
 
+_COLUMNS = Phase(
+    "column generation",
+    "class outputs in several components that share rows, and not all predictors are trees",
+    lambda facts: facts.priced and facts.slopes and not facts.certified,
+    COLUMNS_SHARE,
+    lambda options: ColumnGeneration(rounds=options.effort),
+    "class outputs, {components} components that share rows: columns and prices",
+    needs_points=True,
+)
+_YIELDING = replace(
+    _COLUMNS,
+    when="such, where certified prices follow; less where it brings nothing for as long as it took before",
+    applies=lambda facts: facts.priced and facts.slopes and facts.certified and not facts.on_gpu,
+    method=lambda options: ColumnGeneration(rounds=options.effort, yields=True),
+)
+
 PHASES = (
     Phase(
         "many blocks",
@@ -278,32 +294,13 @@ PHASES = (
         _integer_search,
         "{choices} integers: local search over them by the networks themselves",
     ),
-    Phase(
-        "column generation",
-        "class outputs in several components that share rows, and not all predictors are trees",
-        lambda facts: facts.priced and facts.slopes and not facts.certified,
-        COLUMNS_SHARE,
-        lambda options: ColumnGeneration(rounds=options.effort),
-        "class outputs, {components} components that share rows: columns and prices",
-        needs_points=True,
-    ),
-    Phase(
-        "column generation",
-        "such, where certified prices follow; less where it brings nothing for as long as it took before",
-        lambda facts: facts.priced and facts.slopes and facts.certified and not facts.on_gpu,
-        COLUMNS_SHARE,
-        lambda options: ColumnGeneration(rounds=options.effort, yields=True),
-        "class outputs, {components} components that share rows: columns and prices",
-        needs_points=True,
-    ),
-    Phase(
-        "column generation",
-        "the same, on a GPU",
-        lambda facts: facts.priced and facts.slopes and facts.certified and facts.on_gpu,
-        GPU_COLUMNS_SHARE,
-        lambda options: ColumnGeneration(rounds=options.effort, yields=True),
-        "class outputs, {components} components that share rows: columns and prices",
-        needs_points=True,
+    _COLUMNS,
+    _YIELDING,
+    replace(
+        _YIELDING,
+        when="the same, on a GPU",
+        applies=lambda facts: facts.priced and facts.slopes and facts.certified and facts.on_gpu,
+        share=GPU_COLUMNS_SHARE,
     ),
     Phase(
         "certified prices",

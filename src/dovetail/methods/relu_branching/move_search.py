@@ -168,12 +168,9 @@ class MoveSearch(BestFirst[Cells]):
             self._try(cells.target, least + domain.minimiser(slopes))
         low, high = self._cut(cells, local, slopes, offset, least, most, spent)
         bound = torch.where((low > high).any(1), torch.inf, bound)
-        choice = self._scores(slopes, ranges, high - low).argmax(1)
+        along, width = (slopes @ self.targets.domain.directions)[:, self._signed.plus].abs(), high - low
+        choice = (along * width + TINY * width).argmax(1)
         return Cells(cells.target, bound, low, torch.maximum(low, high), choice, self._signs(ranges))
-
-    def _scores(self, slopes: Tensor, ranges: Ranges, width: Tensor) -> Tensor:
-        along = (slopes @ self.targets.domain.directions)[:, self._signed.plus].abs()
-        return along * width + TINY * width
 
     def _known(self, sign: Tensor) -> Ranges:
         """What the signs of a cell's parent say of its neurons."""

@@ -45,8 +45,10 @@ class Target:
 class BlockData:
     """The arrays of a template on a device, in the format of the search."""
 
+    dtype = torch.float32
+
     def __init__(self, program: MoveProgram, blocks: list[Block], device: str) -> None:
-        self.dtype, self.device = torch.float32, device
+        self.device = device
         self.count, self.coordinates = program.count, program.coordinates
         self.lower, self.upper = self._tensor(program.lower), self._tensor(program.upper)
         self.whole = torch.as_tensor(program.whole, device=device)

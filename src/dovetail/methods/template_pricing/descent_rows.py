@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from dovetail.methods.template_pricing.block_data import of
 
 LEAVING = 0.125
 """Part of a batch that leaves it at once: the others are copied then."""
@@ -44,17 +47,9 @@ class Rows:
 
     def some(self, which: Tensor) -> Rows:
         """Those of some rows."""
-
-        def of(array: Tensor) -> Tensor:
-            return array if len(array) == 1 else array[which]
-
-        return replace(
-            self, rests=[of(rest) for rest in self.rests], lower=of(self.lower), upper=of(self.upper),
-            right=of(self.right), left=of(self.left), of_outputs=of(self.of_outputs),
-            constant=of(self.constant), on_values=of(self.on_values),
-            on_moves=None if self.on_moves is None else of(self.on_moves), least=of(self.least),
-            slip=of(self.slip),
-        )  # fmt: skip
+        fields = vars(self).items()
+        arrays: dict[str, Any] = {name: of(one, which) for name, one in fields if isinstance(one, Tensor)}
+        return replace(self, rests=[of(rest, which) for rest in self.rests], **arrays)
 
     def price(self, moves: Tensor) -> Tensor:
         """(n,) what moves cost, without outputs."""
@@ -64,8 +59,8 @@ class Rows:
         return (up * self.right - down * self.left).sum(dim=1)
 
 
-@dataclass(frozen=True, eq=False)
-class Looked:
+@dataclass(eq=False)
+class Stand:
     """What rows are at some moves."""
 
     moves: Tensor
@@ -78,19 +73,19 @@ class Looked:
     """How much conditions are missed by, in all; 0 where they are met."""
     short: Tensor
     """(n,) what the kept condition lacks; negative where it has room."""
+
+
+@dataclass(eq=False)
+class Looked(Stand):
+    """With a way to the slopes of those rows that stay there."""
+
     slopes: Slopes
 
 
 @dataclass(eq=False)
-class State:
-    """Where each row stands, and the networks to first order there."""
+class State(Stand):
+    """Where each row has got to, and the networks to first order there."""
 
-    moves: Tensor
-    outputs: Tensor
-    spent: Tensor
-    cost: Tensor
-    lack: Tensor
-    short: Tensor
     gain: Tensor
     """(n, k) slope of the kept condition."""
     slope: Tensor | None
