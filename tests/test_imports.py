@@ -91,7 +91,8 @@ OPTIONAL = {
     "sklearn": {"predictors/scikit_learn/network.py", "predictors/scikit_learn/predictor.py"},
     "keras": {"predictors/keras_model.py"},
     "ray": {"run/ray_cluster.py"},
-    "triton": {f"methods/template_pricing/triton_{what}.py" for what in ("descent", "step")},
+    "triton": {f"methods/template_pricing/triton_{what}.py" for what in ("descent", "step")}
+    | {f"bounds/planes/triton_{what}.py" for what in ("lines", "prices")},
     "pytest": {f"testing/{part}_suite.py" for part in ("engine", "method", "predictor", "sub_solver")},
 }
 """The only files that may import a library."""

@@ -51,7 +51,7 @@ class Domain(Protocol):
         """(N, S) what slopes x + offsets is never below: slopes (N, S, d), offsets (N, S)."""
         ...
 
-    def take(self, chosen: Tensor) -> Domain:
+    def take(self, chosen: Tensor | slice) -> Domain:
         """Some of the sets, by index."""
         ...
 
@@ -75,6 +75,6 @@ class Boxes:
         """(N, d) where slopes x, with slopes (N, d), is least."""
         return torch.where(slopes > 0.0, self.lower, self.upper)
 
-    def take(self, chosen: Tensor) -> Boxes:
+    def take(self, chosen: Tensor | slice) -> Boxes:
         """Some of the boxes, by index."""
         return Boxes(self.lower[chosen], self.upper[chosen])

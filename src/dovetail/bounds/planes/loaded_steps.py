@@ -12,8 +12,8 @@ class LoadedAffine:
     """An affine step on the device."""
 
     weights: tuple[Tensor, ...]
-    with_bias: tuple[Tensor, ...]
-    """The same in the kind of numbers that go backwards, the first with the bias as one more column."""
+    backwards: tuple[Tensor, ...]
+    """The same in the kind of numbers that go backwards."""
     sizes: tuple[Tensor, ...]
     """|weight|, transposed."""
     bias: Tensor
@@ -33,3 +33,12 @@ class Carrying:
     offset: Tensor
     """Of the lines below; all rounding of this step and of the affine ones that it reads is taken off."""
     offset_gap: Tensor
+
+    def take(self, sets: Tensor | slice) -> Carrying:
+        """On some of the sets."""
+        return Carrying(
+            tuple(part[sets] for part in self.below),
+            tuple(part[sets] for part in self.gap),
+            self.offset[sets],
+            self.offset_gap[sets],
+        )

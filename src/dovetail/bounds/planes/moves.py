@@ -18,6 +18,7 @@ from torch import Tensor
 
 from dovetail.bounds.box import UNIT
 from dovetail.bounds.planes.domain import dots, gamma
+from dovetail.bounds.planes.kernels import prices
 
 OUTWARD = 1.0 + 4.0 * UNIT
 """A quotient that must not come out too small."""
@@ -90,8 +91,8 @@ class Moves:
         """The same sets in numbers of another kind: for guesses, which prove nothing."""
         return Moves(*(getattr(self, field.name).to(dtype) for field in fields(self)))
 
-    def take(self, chosen: Tensor) -> Moves:
-        """Some of the sets, by index."""
+    def take(self, chosen: Tensor | slice) -> Moves:
+        """Some of the sets, by index; what all of them are, these are as well."""
         rows = (
             self.origin,
             self.limit,
@@ -102,7 +103,9 @@ class Moves:
             self.lower,
             self.upper,
         )
-        return Moves(self.directions, *(part[chosen] for part in rows))
+        part = Moves(self.directions, *(part[chosen] for part in rows))
+        vars(part).update({name: getattr(self, name) for name in ("_ball", "_has_least", "_signs")})
+        return part
 
     @cached_property
     def _ball(self) -> bool:
@@ -153,6 +156,10 @@ class Moves:
 
     def _price(self, per_move: Tensor) -> Tensor:
         """(N, S) what a unit of the row is worth: the ratio of the move that uses up the rest of it."""
+        if not (self._ball or self._has_least):
+            found = prices(per_move, self.weights, self.limit, self.most)
+            if found is not None:
+                return found
         weights = self.weights[:, None]
         weighed = weights > 0.0
         ratio = torch.where(weighed, -per_move / torch.where(weighed, weights, 1.0), -torch.inf)

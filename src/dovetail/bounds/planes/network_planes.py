@@ -24,9 +24,11 @@ from torch import Tensor
 
 from dovetail.bounds.box import UNIT
 from dovetail.bounds.planes.domain import Domain, dots, gamma
+from dovetail.bounds.planes.kernels import EVERY, through_lines
 from dovetail.bounds.planes.loaded_steps import Carrying, LoadedAffine
 from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range
 from dovetail.bounds.planes.rules import rule_of
+from dovetail.bounds.planes.wanted import Group, groups
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Affine, Elementwise, Graph, Product
 from dovetail.core.step_rounding import StepRounding
@@ -126,17 +128,19 @@ class NetworkPlanes:
             others = set(range(1, len(graph.steps) + 1)) - set(self._affine)
             self._bent = {k: self._tensor(deployed.more[k]) for k in others if deployed.more[k].any()}
         self._readers = [self._read_by(place) for place in range(len(graph.steps) + 1)]
+        self._in_lines = {place for place in self._affine if self._has_one_reader(place)}
+        """Affine steps that one nonlinear step reads and nothing else: what they add, and may be off by, is
+        in the offsets of its lines."""
 
     def _loaded(self, operation: Affine, place: int) -> LoadedAffine:
         weights = tuple(self._tensor(weight) for weight in operation.weights)
         bias = self._tensor(operation.bias)
-        backwards = torch.cat([weights[0], bias[:, None]], dim=1), *weights[1:]
         own, more = torch.full_like(bias, self._gamma), torch.zeros_like(bias)
         if self.deployed is not None:
             own, more = own + self._tensor(self.deployed.rate[place]), self._tensor(self.deployed.more[place])
         return LoadedAffine(
             weights,
-            tuple(weight.to(self._kind) for weight in backwards),
+            tuple(weight.to(self._kind) for weight in weights),
             tuple(w.abs().T.contiguous() for w in weights),
             bias,
             own,
@@ -151,6 +155,10 @@ class NetworkPlanes:
         readers = [step.operation for step in self.graph.steps if place in step.sources]
         kinds = {one.kind if isinstance(one, Elementwise) else type(one).__name__ for one in readers}
         return frozenset(kinds - {Affine.__name__})
+
+    def _has_one_reader(self, place: int) -> bool:
+        """And that is nonlinear."""
+        return sum(place in step.sources for step in self.graph.steps) == 1 and bool(self._readers[place])
 
     def of_kind(self, kind: torch.dtype) -> NetworkPlanes:
         """The same network, with other numbers that go backwards."""
@@ -236,22 +244,24 @@ class NetworkPlanes:
         wanted = torch.ones_like(low, dtype=torch.bool)
         if self._readers[place] == {"relu"}:
             wanted = (low < 0.0) & (high > 0.0)
-        chosen = _places(wanted)
-        if chosen.shape[1] == 0:
-            return
-        waiting, offset = self._one_by_one(place, chosen, ranges)
-        plane = self._backward(waiting, torch.cat(offset, dim=1), ranges, NO_CHOICES)
-        least = domain.minimum(plane.slopes, plane.offset)
-        least = torch.where(wanted.gather(1, chosen).repeat(1, 2), least, -torch.inf)
-        below, above = least.chunk(2, dim=1)
-        ranges.lower[place] = low.scatter(1, chosen, torch.fmax(low.gather(1, chosen), below))
-        ranges.upper[place] = high.scatter(1, chosen, torch.fmin(high.gather(1, chosen), -above))
+        ranges.lower[place], ranges.upper[place] = low.clone(), high.clone()
+        for group in groups(wanted, max(self.graph.sizes[:place])):
+            waiting, offset = self._one_by_one(place, group, ranges)
+            plane = self._backward(waiting, torch.cat(offset, dim=1), ranges, NO_CHOICES, group.sets)
+            least = domain.take(group.sets).minimum(plane.slopes, plane.offset)
+            least = torch.where(group.wanted.repeat(1, 2), least, -torch.inf)
+            below, above = least.chunk(2, dim=1)
+            at, low_of, high_of = group.values, low[group.sets], high[group.sets]
+            ranges.lower[place][group.sets] = low_of.scatter(1, at, torch.fmax(low_of.gather(1, at), below))
+            ranges.upper[place][group.sets] = high_of.scatter(
+                1, at, torch.fmin(high_of.gather(1, at), -above)
+            )
 
     def _one_by_one(
-        self, place: int, chosen: Tensor, ranges: Ranges
+        self, place: int, group: Group, ranges: Ranges
     ) -> tuple[dict[int, Tensor], tuple[Tensor, Tensor]]:
-        """The chosen values of a vector, then their negatives: weights of what it is made of, and offsets."""
-        step = self.graph.steps[place - 1]
+        """The values of a group, then their negatives: weights of what they are made of, and offsets."""
+        step, chosen = self.graph.steps[place - 1], group.values
         if place not in self._affine:
             rows = torch.nn.functional.one_hot(chosen, step.size).to(self._kind)
             nothing = torch.zeros(chosen.shape, dtype=torch.float64, device=chosen.device)
@@ -262,7 +272,7 @@ class NetworkPlanes:
             rows = weight.to(self._kind)[chosen]
             rows = torch.cat([rows, -rows], dim=1)
             waiting[source] = waiting[source] + rows if source in waiting else rows
-        slip, bias = self._slip(place, ranges).gather(1, chosen), loaded.bias[chosen]
+        slip, bias = self._slip(place, ranges)[group.sets].gather(1, chosen), loaded.bias[chosen]
         return waiting, (bias - slip, -bias - slip)
 
     # ---- planes
@@ -279,60 +289,65 @@ class NetworkPlanes:
         return self._backward({place: rows.to(self._kind)}, nothing, ranges, choices)
 
     def _backward(
-        self, waiting: dict[int, Tensor], offset: Tensor, ranges: Ranges, choices: Choices
+        self,
+        waiting: dict[int, Tensor],
+        offset: Tensor,
+        ranges: Ranges,
+        choices: Choices,
+        sets: Tensor | slice = EVERY,
     ) -> Planes:
-        """From weights of some vectors to weights of the inputs."""
-        charged: set[int] = set()  # places whose slip was taken off by those who read them
+        """From weights of some vectors to weights of the inputs, on some of the sets; choices are of all."""
+        in_lines = self._in_lines - set(waiting)
         for here in range(max(waiting), 0, -1):
             A = waiting.pop(here, None)
             if A is None:
                 continue
+            own = None if here in in_lines else A  # the weights whose offset is in no line
             if here in choices.multipliers:
-                A = A - choices.multipliers[here].to(A)
-                charged.discard(here)
+                less = -choices.multipliers[here].to(A)
+                A, own = A + less, less if own is None else own + less
             if here in self._affine:
-                carried, moved = self._through_affine(here, A)
-                if here not in charged:
-                    moved = moved - dots(A.abs(), self._slip(here, ranges).expand(len(A), -1).to(A))
+                carried = [A @ weight for weight in self._affine[here].backwards]
+                moved = None if own is None else self._affine_offset(here, own, ranges, sets)
             else:
-                carried, moved = self._through_nonlinear(here, A, ranges, choices)
-            offset = offset + moved.to(offset)
+                carried, moved = self._through_nonlinear(here, A, ranges, choices, sets)
+            offset = offset if moved is None else offset + moved.to(offset)
             for source, part in zip(self.graph.steps[here - 1].sources, carried, strict=True):
-                if here in self._affine:
-                    charged.discard(source)
-                elif source not in waiting:
-                    charged.add(source)
                 waiting[source] = waiting[source] + part if source in waiting else part
         if 0 not in waiting:
             waiting[0] = offset.new_zeros(*offset.shape, self.graph.inputs)
-        return Planes(waiting[0].to(offset), offset - self._underflow(ranges))
+        return Planes(waiting[0].to(offset), offset - self._underflow(ranges, sets))
 
-    def _underflow(self, ranges: Ranges) -> Tensor | float:
+    def _underflow(self, ranges: Ranges, sets: Tensor | slice) -> Tensor | float:
         """(N, 1) what float32 may lose of numbers that are too small for it; of float64 it is never seen."""
         if self._kind is torch.float64:
             return 0.0
         widest, steps = max(self.graph.sizes), len(self.graph.steps)
-        total = ranges.size(0).sum(1, keepdim=True) + steps * widest * LARGEST
+        total = ranges.size(0)[sets].sum(1, keepdim=True) + steps * widest * LARGEST
         return 4.0 * widest * torch.finfo(self._kind).tiny * total
 
-    def _through_affine(self, here: int, A: Tensor) -> tuple[list[Tensor], Tensor]:
-        first, *others = self._affine[here].with_bias
-        carried = A @ first
-        return [carried[..., :-1], *(A @ weight for weight in others)], carried[..., -1]
+    def _affine_offset(self, here: int, A: Tensor, ranges: Ranges, sets: Tensor | slice) -> Tensor:
+        slip = self._slip(here, ranges)[sets].expand(len(A), -1)
+        return A @ self._affine[here].bias.to(A) - dots(A.abs(), slip.to(A))
 
     def _through_nonlinear(
-        self, here: int, A: Tensor, ranges: Ranges, choices: Choices
+        self, here: int, A: Tensor, ranges: Ranges, choices: Choices, sets: Tensor | slice
     ) -> tuple[list[Tensor], Tensor]:
         step, carrying = self.graph.steps[here - 1], self._carrying(here, ranges)
-        negative = A.clamp(max=0.0)
+        if len(step.sources) == 1 and step.sources[0] not in choices.slopes:
+            found, moved = through_lines(A, carrying, sets)
+            return [found], moved
+        carrying, negative = carrying.take(sets), A.clamp(max=0.0)
         moved = dots(A, carrying.offset) + dots(negative, carrying.offset_gap)
         carried = []
         for source, below, gap in zip(step.sources, carrying.below, carrying.gap, strict=True):
             below, gap = below[:, None], gap[:, None]
             if source in choices.slopes and step.operation == Elementwise("relu"):
                 open_sign = ((ranges.lower[source] < 0.0) & (ranges.upper[source] > 0.0))[:, None]
-                chosen = torch.where(open_sign, choices.slopes[source].to(below), below)
-                below, gap = chosen, gap + (below - chosen)
+                steeper = torch.where(open_sign, choices.slopes[source].to(below) - below, 0.0)
+                below, gap = below + steeper, gap - steeper
+                if source in self._in_lines:
+                    moved = moved + ((A - negative) * steeper) @ self._affine[source].bias.to(A)
             carried.append(torch.addcmul(A * below, negative, gap))
         return carried, moved
 
@@ -356,13 +371,17 @@ class NetworkPlanes:
             found = multiplied(*between)
         noise = self._gamma * torch.maximum(found.below_offset.abs(), found.above_offset.abs())
         noise = noise + self._more(here)
+        offset_below, offset_above = found.below_offset, found.above_offset
         for source, below, above in zip(step.sources, found.below_slopes, found.above_slopes, strict=True):
             steepest = torch.maximum(below.abs(), above.abs())
             if isinstance(step.operation, Elementwise) and step.operation.kind == "relu":
-                steepest = steepest.clamp(min=1.0)  # whatever slope is chosen
+                off = ranges.upper[source] <= 0.0
+                steepest = torch.where(off, 0.0, steepest.clamp(min=1.0))  # whatever slope is chosen
             slip = self._gamma * ranges.size(source)
-            if source in self._affine:
-                slip = slip + self._slip(source, ranges)
+            if source in self._in_lines:
+                bias = self._affine[source].bias
+                offset_below, offset_above = offset_below + below * bias, offset_above + above * bias
+                slip = slip + self._slip(source, ranges) + 2.0 * self._gamma * bias.abs()
             noise = noise + torch.where(steepest == 0.0, 0.0, steepest * slip)
         return Carrying(
             tuple(below.to(self._kind) for below in found.below_slopes),
@@ -370,18 +389,10 @@ class NetworkPlanes:
                 (above - below).to(self._kind)
                 for below, above in zip(found.below_slopes, found.above_slopes, strict=True)
             ),
-            (found.below_offset - noise).to(self._kind),
-            (found.above_offset - found.below_offset + 2.0 * noise).to(self._kind),
+            (offset_below - noise).to(self._kind),
+            (offset_above - offset_below + 2.0 * noise).to(self._kind),
         )
 
 
 def _same(kept: tuple[Tensor, ...], now: tuple[Tensor, ...]) -> bool:
     return all(a is b for a, b in zip(kept, now, strict=True))
-
-
-def _places(wanted: Tensor) -> Tensor:
-    """(N, most) of the wanted values of each set, filled up with others to the same number."""
-    most = int(wanted.sum(1).max()) if len(wanted) else 0
-    if most == wanted.shape[1]:
-        return torch.arange(most, device=wanted.device).expand(len(wanted), -1)
-    return torch.argsort(wanted.to(torch.int8), dim=1, descending=True)[:, :most]

@@ -21,6 +21,7 @@ import torch
 
 from dovetail.analysis.boxes import tight_box
 from dovetail.analysis.components import components
+from dovetail.bounds.planes.kernels import used_kernels
 from dovetail.bounds.whole_objective import next_step
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
@@ -104,9 +105,8 @@ class CertifiedPrices:
         best = context.problem.mip.sign * certification.best
         passes = several(certification.passes, "pass", "passes")
         found = f"{passes}, {several(certification.nodes, 'node')}, bound {best:.6g}{_rounding(coupled)}"
-        return MethodOutcome(
-            context.over or StopReason.STALLED, certification.passes, f"certified prices: {found} ({ended})"
-        )
+        said = "; ".join(filter(None, [f"certified prices: {found} ({ended})", used_kernels()]))
+        return MethodOutcome(context.over or StopReason.STALLED, certification.passes, said)
 
 
 def _rounding(coupled: CoupledProblem) -> str:

@@ -22,8 +22,8 @@ from dovetail.run.budget import Budget
 
 TINY = 1e-9
 """Widest number of a cell that is not split any more: it ends on its own bound."""
-NUMBERS, DEVICE_NUMBERS = 2**19, 2**28
-"""Of a piece of cells in one tensor: what stays near a core, or what keeps a GPU busy (1 GB of float32)."""
+TRIED = 4096
+"""Cells of a batch whose points are asked of the network: that takes as long as a quarter of their bounds."""
 WIDTH = 64
 """Of matrices that show how a device multiplies."""
 WIDER = 1e-9
@@ -56,12 +56,14 @@ class Cells:
         return Cells(*(torch.cat([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
     def children(self) -> Cells:
-        """The lower half of every cell, then the upper one."""
-        rows = torch.arange(len(self), device=self.target.device)
-        middle = 0.5 * (self.low[rows, self.choice] + self.high[rows, self.choice])
-        low, high = self.low.clone(), self.high.clone()
-        high[rows, self.choice], low[rows, self.choice] = middle, middle
-        return replace(self, high=high).joined(replace(self, low=low))
+        """The lower half of the first cell, its upper one, the lower half of the second, ..."""
+        halves = self.take(torch.arange(len(self), device=self.target.device).repeat_interleave(2))
+        rows = torch.arange(len(halves), device=self.target.device)
+        middle = 0.5 * (halves.low[rows, halves.choice] + halves.high[rows, halves.choice])
+        lower = rows % 2 == 0
+        halves.high[rows[lower], halves.choice[lower]] = middle[lower]
+        halves.low[rows[~lower], halves.choice[~lower]] = middle[~lower]
+        return halves
 
 
 class SignedMoves:
@@ -122,8 +124,6 @@ class MoveSearch(BestFirst[Cells]):
         self._planes = targets.planes
         if targets.shift.device.type != "cpu" and multiplies_in_single(targets.shift.device):
             self._planes = targets.planes.of_kind(torch.float32)
-        numbers = NUMBERS if targets.shift.device.type == "cpu" else DEVICE_NUMBERS
-        self._at_once = max(1, numbers // (2 * max(targets.planes.graph.sizes) ** 2))
         super().__init__(targets, batch, most_nodes, tolerance)
 
     def _roots(self) -> Cells:
@@ -140,17 +140,10 @@ class MoveSearch(BestFirst[Cells]):
         return self._bounded(taken.take(~tiny).children())
 
     def _bounded(self, cells: Cells) -> Cells:
-        """With bounds, in pieces of cells that have about as many neurons to look at."""
+        """With bounds, cut, and the next split; points are tried as well."""
         self.nodes += len(cells)
         if not len(cells):
             return cells
-        order = (cells.sign == 0).sum(1).argsort()
-        count = -(-len(cells) // self._at_once)
-        pieces = [self._piece(cells.take(some)) for some in torch.tensor_split(order, count)]
-        return Cells(*(torch.cat([getattr(one, f.name) for one in pieces]) for f in fields(Cells)))
-
-    def _piece(self, cells: Cells) -> Cells:
-        """With bounds, cut, and the next split; points are tried as well."""
         root = self.targets.take(cells.target)
         least, most = self._signed.limits(cells.low, cells.high, root.costs.shape[1])
         domain, empty = _within(root.domain, least, most)
@@ -163,14 +156,22 @@ class MoveSearch(BestFirst[Cells]):
         value = local.value_of(slopes, offset) + spent
         bound = torch.fmax(cells.bound, value.nan_to_num(-torch.inf, torch.inf, -torch.inf))
         bound = torch.where(empty, torch.inf, bound)
-        self._try(cells.target, least + local.guess(slopes, offset)[1])
-        if root.condition:  # what is cheapest is on the plane, a little short of the network's own edge
-            self._try(cells.target, least + domain.minimiser(slopes))
+        self._try_points(cells.target, least, local, slopes, offset)
         low, high = self._cut(cells, local, slopes, offset, least, most, spent)
         bound = torch.where((low > high).any(1), torch.inf, bound)
         along, width = (slopes @ self.targets.domain.directions)[:, self._signed.plus].abs(), high - low
         choice = (along * width + TINY * width).argmax(1)
         return Cells(cells.target, bound, low, torch.maximum(low, high), choice, self._signs(ranges))
+
+    def _try_points(
+        self, target: Tensor, least: Tensor, local: Targets, slopes: Tensor, offset: Tensor
+    ) -> None:
+        """Where planes are least, in the first cells: their parents had the lowest bounds."""
+        some = torch.arange(min(len(target), TRIED), device=target.device)
+        local, slopes, offset = local.take(some), slopes[some], offset[some]
+        self._try(target[some], least[some] + local.guess(slopes, offset)[1])
+        if local.condition:  # what is cheapest is on the plane, a little short of the network's own edge
+            self._try(target[some], least[some] + local.domain.minimiser(slopes))
 
     def _known(self, sign: Tensor) -> Ranges:
         """What the signs of a cell's parent say of its neurons."""

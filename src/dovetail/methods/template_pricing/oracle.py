@@ -17,7 +17,7 @@ from torch import Tensor
 from dovetail.methods.template_pricing.block_data import BlockData, Target, of
 from dovetail.methods.template_pricing.descent_rows import Batch, Looked, Rows, State
 from dovetail.methods.template_pricing.networks import TemplateNetworks
-from dovetail.methods.template_pricing.optional_kernel import OptionalKernel, in_words
+from dovetail.run.optional_kernel import OptionalKernel, in_words
 
 GROW, SHRINK = 1.6, 0.35
 """Of the trust region after a step that was kept, or not."""

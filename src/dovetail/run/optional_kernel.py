@@ -13,7 +13,7 @@ T = TypeVar("T")
 class OptionalKernel(Generic[T]):
     """What `load` returns, or None wherever it is asked for what is not there.
 
-    >>> from dovetail.methods.template_pricing.optional_kernel import OptionalKernel
+    >>> from dovetail.run.optional_kernel import OptionalKernel
     >>> halved = OptionalKernel("halving", lambda: lambda x: 6 / x)
     >>> halved(2), halved(0), halved(2), halved.trouble
     (3.0, None, None, 'halving: ZeroDivisionError: division by zero')

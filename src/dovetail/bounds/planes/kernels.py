@@ -1,0 +1,110 @@
+"""Parts of planes that are one kernel each on a GPU; everywhere else, and without Triton, the same by torch.
+
+A wrong bound is worse than a slow one. Prices need no belief: any one is sound. Of lines the first answer for
+every width is held against torch's, and a kernel that is farther from it than rounding explains is not asked
+again.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dovetail.bounds.planes.domain import dots, gamma
+from dovetail.bounds.planes.loaded_steps import Carrying
+from dovetail.run.optional_kernel import OptionalKernel, in_words
+
+Carried = tuple[Tensor, Tensor]
+"""(N, S, size) weights behind a step, and (N, S) what it adds to the offset."""
+WIDEST, MOST_MOVES = 1024, 64
+"""Values of a row that a kernel takes at a time; moves that it compares in pairs."""
+EVERY = slice(None)
+MORE = 8
+"""Operations beside a sum itself."""
+
+
+@cache
+def lines_kernel() -> OptionalKernel[Carried]:
+    """Loaded when it is first asked."""
+
+    def load() -> Any:
+        from dovetail.bounds.planes import triton_lines
+
+        return triton_lines.through_lines
+
+    return OptionalKernel("lines", load)
+
+
+@cache
+def prices_kernel() -> OptionalKernel[Tensor]:
+    """Loaded when it is first asked."""
+
+    def load() -> Any:
+        from dovetail.bounds.planes import triton_prices
+
+        return triton_prices.prices
+
+    return OptionalKernel("prices", load)
+
+
+def used_kernels() -> str:
+    """In words, of those that were asked."""
+    return in_words([kernel() for kernel in (lines_kernel, prices_kernel) if kernel.cache_info().currsize])
+
+
+def _takes(rows: Tensor, widest: int) -> bool:
+    """Whether a kernel is asked about (N, S, width) rows."""
+    learning = torch.is_grad_enabled() and rows.requires_grad
+    return rows.device.type == "cuda" and rows.shape[2] <= widest and rows.numel() > 0 and not learning
+
+
+def prices(per_move: Tensor, weights: Tensor, limit: Tensor, most: Tensor) -> Tensor | None:
+    """(N, S) as `Moves` looks for them; None where torch has to."""
+    return prices_kernel()(per_move, weights, limit, most) if _takes(per_move, MOST_MOVES) else None
+
+
+def through_lines(A: Tensor, lines: Carrying, sets: Tensor | slice = EVERY) -> Carried:
+    """(N, S, size) weights through a step that reads one vector, on some of the lines' sets."""
+    there = isinstance(sets, Tensor) or len(lines.offset) == len(A)  # not one set's lines for all
+    if not (there and _takes(A, WIDEST)):
+        return lines_by_torch(A, lines.take(sets))
+    kernel = lines_kernel()
+    answer = kernel(A, lines.below[0], lines.gap[0], lines.offset, lines.offset_gap, sets)
+    if answer is None:
+        return lines_by_torch(A, lines.take(sets))
+    if (A.dtype, A.shape[2]) not in _BELIEVED:
+        expected = lines_by_torch(A, lines.take(sets))
+        if not agree(answer, expected, A, lines.take(sets)):
+            kernel.give_up("they are not what torch says")
+            return expected
+        _BELIEVED.add((A.dtype, A.shape[2]))
+    return answer
+
+
+_BELIEVED: set[tuple[torch.dtype, int]] = set()
+"""Kinds of numbers and widths of rows whose first answer was torch's."""
+
+
+def lines_by_torch(A: Tensor, lines: Carrying) -> Carried:
+    """The same on any device."""
+    negative = A.clamp(max=0.0)
+    moved = dots(A, lines.offset) + dots(negative, lines.offset_gap)
+    return torch.addcmul(A * lines.below[0][:, None], negative, lines.gap[0][:, None]), moved
+
+
+def agree(one: Carried, other: Carried, A: Tensor, lines: Carrying) -> bool:
+    """Whether both may be the same but for rounding; what is no number in one is none in the other."""
+    info = torch.finfo(A.dtype)
+    rate, tiny = 2.0 * gamma(A.shape[2] + MORE, info.eps / 2.0), 2.0 * A.shape[2] * info.tiny
+    sizes = (
+        A.abs() * (lines.below[0].abs() + lines.gap[0].abs())[:, None],
+        dots(A.abs(), lines.offset.abs() + lines.offset_gap.abs()),
+    )
+    for first, second, size in zip(one, other, sizes, strict=True):
+        near = ((first - second).abs() <= rate * size + tiny) | (first == second)
+        if not bool((near | (first.isnan() & second.isnan())).all()):
+            return False
+    return True
