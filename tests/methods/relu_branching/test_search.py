@@ -12,7 +12,7 @@ from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.graph import Graph
 from dovetail.core.rounding import FLOAT32
 from dovetail.core.step_rounding import of_layers
-from dovetail.methods.relu_branching import bounding
+from dovetail.methods.relu_branching import bounding, move_search
 from dovetail.methods.relu_branching.move_search import MoveSearch, multiplies_in_single
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.run.budget import Budget
@@ -58,6 +58,20 @@ def test_cells_of_moves_close_in_on_the_optimum(kind, condition, numbers):
         if ended == "closed" and np.isfinite(true):
             assert search.lower[0] >= min(true, instance.most[0]) - 2e-3
         assert ended == "closed" or seed, "the first of each kind is easy"
+
+
+def test_more_cells_at_once_where_there_is_memory_and_fewer_points(monkeypatch):
+    """As on a GPU: a part of all that are open, and of each round only the first points are tried."""
+    monkeypatch.setattr(move_search, "memory_of", lambda device: 10**9)
+    monkeypatch.setattr(move_search, "SPLIT_SHARE", 0.5)
+    monkeypatch.setattr(move_search, "TRIED", 3)
+    true = optimum_of(3)
+    search = MoveSearch(Instance(3, "priced").targets(), batch=4, tolerance=1e-3)
+    taken = set()
+    ended = search.run(Budget(20), enough=lambda s: taken.add(s._at_once()) or s.nodes > 10_000)
+    assert max(taken) > 2
+    assert ended == "closed"
+    assert true - 2e-3 <= float(search.lower[0]) <= true + 1e-7
 
 
 @pytest.mark.parametrize("seed", range(1, 4))

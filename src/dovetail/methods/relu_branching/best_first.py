@@ -136,14 +136,18 @@ class BestFirst(ABC, Generic[N]):
     def _keep(self, nodes: N, done: Tensor) -> None:
         """Some nodes are put aside: for searches that keep a record of what they have proved."""
 
+    def _at_once(self) -> int:
+        """How many nodes to split: their halves are a batch."""
+        return self._batch // 2
+
     def _lowest(self) -> Tensor:
         """The nodes to split: the lowest of each target first, then the second lowest, ..."""
-        nodes = self._open
-        if 2 * len(nodes) <= self._batch:
+        nodes, count = self._open, self._at_once()
+        if len(nodes) <= count:
             return torch.arange(len(nodes), device=nodes.target.device)
         by_bound = nodes.bound.argsort(stable=True)
         order = by_bound[nodes.target[by_bound].argsort(stable=True)]
         target = nodes.target[order]
         first = torch.searchsorted(target, target)
         rank = torch.arange(len(order), device=order.device) - first
-        return order[rank.argsort(stable=True)[: self._batch // 2]]
+        return order[rank.argsort(stable=True)[:count]]

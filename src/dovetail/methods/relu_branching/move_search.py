@@ -22,6 +22,15 @@ from dovetail.run.budget import Budget
 
 TINY = 1e-9
 """Widest number of a cell that is not split any more: it ends on its own bound."""
+MOST_CELLS = 20_000_000
+"""Open ones in memory, without a GPU."""
+OPEN_SHARE, COPIES = 0.5, 3
+"""Of a GPU's memory, for open cells; how many times each is there while some of them leave."""
+SPLIT_SHARE, WORK_SHARE = 1 / 16, 0.25
+"""Of all open cells, split at a time on a GPU: choosing some copies all. And of its memory, at most, for what
+is computed of these."""
+NUMBERS = 8
+"""Of float64, per value of the network, while a cell is bounded: ranges, rounding, lines."""
 TRIED = 4096
 """Cells of a batch whose points are asked of the network: that takes as long as a quarter of their bounds."""
 WIDTH = 64
@@ -117,14 +126,23 @@ class MoveSearch(BestFirst[Cells]):
     """One search over cells."""
 
     def __init__(
-        self, targets: Targets, batch: int = 512, most_nodes: int = 20_000_000, tolerance: float = 1e-7
+        self, targets: Targets, batch: int = 512, most_nodes: int | None = None, tolerance: float = 1e-7
     ) -> None:
         self._signed = SignedMoves(targets.domain, targets.costs)
         self._neurons = Neurons(targets.planes.graph)
         self._planes = targets.planes
         if targets.shift.device.type != "cpu" and multiplies_in_single(targets.shift.device):
             self._planes = targets.planes.of_kind(torch.float32)
+        memory, graph = memory_of(targets.shift.device), targets.planes.graph
+        self._most_at_once = int(WORK_SHARE * memory / (8 * NUMBERS * sum(graph.sizes)))
+        if most_nodes is None:
+            bytes_each = self._neurons.count + 16 * (len(self._signed.plus) + 2)
+            most_nodes = int(OPEN_SHARE * memory / (COPIES * bytes_each)) or MOST_CELLS
         super().__init__(targets, batch, most_nodes, tolerance)
+
+    def _at_once(self) -> int:
+        many = min(int(SPLIT_SHARE * len(self._open)), self._most_at_once // 2)
+        return max(super()._at_once(), many)
 
     def _roots(self) -> Cells:
         low, high = self._signed.whole(self.targets.domain)
@@ -218,6 +236,11 @@ class MoveSearch(BestFirst[Cells]):
         was_cut = ((new_most < most) | (new_least > least)).any(1)
         self._put_aside(cells.target[was_cut], limit[was_cut])
         return self._signed.cut(cells.low, cells.high, new_least, new_most)
+
+
+def memory_of(device: torch.device) -> int:
+    """Bytes of a GPU; 0 where there is none."""
+    return int(torch.cuda.get_device_properties(device).total_memory) if device.type == "cuda" else 0
 
 
 def multiplies_in_single(device: torch.device) -> bool:
