@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 
 import dovetail as dt
 from dovetail.certificates.checker.verification import verify
 from dovetail.certifying import certify as certifying
-from dovetail.certifying.sign_tree import _tree, sign_tree
-from dovetail.methods.relu_branching.nodes import Nodes
+from dovetail.certifying.sign_leaves import SignLeaves
+from dovetail.certifying.sign_tree import sign_tree, tree_of
 from tests.certificates.checker.test_signs import ball, sampled
 from tests.certificates.reference import graphs_of, network, problem_of
 
@@ -30,17 +29,15 @@ def test_other_problems_have_none():
     assert sign_tree(dt.Problem(problem_of(network(1)).mip), 0.0, 1.0) is None
 
 
-def nodes(signs):
-    sign = torch.tensor(signs, dtype=torch.int8)
-    count, neurons = sign.shape
-    numbers = torch.zeros(count, neurons, dtype=torch.float64)
-    one = torch.zeros(count, dtype=torch.int64)
-    return Nodes(one, numbers[:, 0], numbers, numbers, sign, numbers, numbers, one, numbers[:, 0])
+def leaves(signs):
+    sign = np.array(signs, dtype=float)
+    one, zeros = np.ones(len(sign)), np.zeros(sign.shape)
+    return SignLeaves(one.astype(int), one, sign, one, zeros, zeros, one)
 
 
 def test_signs_make_up_a_tree_or_none():
-    tree = _tree(nodes([[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]]), 7, 2)
+    tree = tree_of(leaves([[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]]), 7, 2)
     assert tree.variable[0] == 7
     assert len(tree.variable) == 3
     assert np.sort(tree.children.ravel()).tolist() == [-4, -3, -2, -1, 1, 2]
-    assert _tree(nodes([[1, 0, 0], [0, 1, 0]]), 7, 2) is None
+    assert tree_of(leaves([[1, 0, 0], [0, 1, 0]]), 7, 2) is None

@@ -47,6 +47,8 @@ class Heard:
     result: dt.Result | None = None
     line_sources: list[str] = field(default_factory=list)
     """Who had raised the bound of each line."""
+    prices: list[np.ndarray | None] = field(default_factory=list)
+    """At what prices of rows each bound was raised, if at any."""
 
 
 @dataclass
@@ -83,10 +85,11 @@ def _listening(heard: Heard, *, deaf: bool) -> Iterator[None]:
     """Bounds are written down as they are raised; a deaf incumbent keeps the first point it was given."""
     raise_bound, improves = Incumbent.raise_bound, Incumbent._improves
 
-    def raised(self: Incumbent, bound: float, source: str = "") -> None:
+    def raised(self: Incumbent, bound: float, source: str = "", prices: np.ndarray | None = None) -> None:
         heard.bounds.append(float(bound))
         heard.sources.append(source)
-        raise_bound(self, bound, source)
+        heard.prices.append(prices)
+        raise_bound(self, bound, source, prices)
 
     def improved(self: Incumbent, objective: float) -> bool:
         return improves(self, objective) and (self.x is None or not deaf)
@@ -187,9 +190,8 @@ def _certificate_faults(
     result, mip = heard.result, case.problem.mip
     if result is None or result.bound is None or result.x is None:
         return []
-    made = certify(
-        case.problem, mip.sign * result.bound, heard.sources[int(np.argmax(heard.bounds))], seconds
-    )
+    last = int(np.argmax(heard.bounds))
+    made = certify(case.problem, mip.sign * result.bound, heard.sources[last], seconds, heard.prices[last])
     if made is None or made.kind is not CertificateKind.CHECKED:
         return []
     found = dt.check(case.problem, result.x, certificate=made).verification

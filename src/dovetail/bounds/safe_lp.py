@@ -37,6 +37,8 @@ class LpAnswer:
     """No x has a lower cost: infinity where there is none at all."""
     multipliers: FloatArray | None = None
     """Of the rows, where the LP was solved: what the bound rests on, or nearly."""
+    ray: FloatArray | None = None
+    """Multipliers of the rows that show that nothing is there."""
 
 
 class SafeLp:
@@ -130,10 +132,10 @@ class SafeLp:
         ray = self._live.dual_ray()
         for y in (ray, None if ray is None else -ray):
             if y is not None and dual_value(self._mip, nothing, 0.0, y, lower, upper) > 0.0:
-                return LpAnswer(MipStatus.INFEASIBLE, None, math.inf)
+                return LpAnswer(MipStatus.INFEASIBLE, None, math.inf, ray=y)
         y = self._least_violation(lower, upper, budget)
         if y is not None and dual_value(self._mip, nothing, 0.0, y, lower, upper) > 0.0:
-            return LpAnswer(MipStatus.INFEASIBLE, None, math.inf)
+            return LpAnswer(MipStatus.INFEASIBLE, None, math.inf, ray=y)
         return LpAnswer(MipStatus.LIMIT, None, -math.inf)
 
     @cached_property

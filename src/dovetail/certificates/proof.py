@@ -20,6 +20,8 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 
+COST_ROW = -2
+"""In place of a row's number: what the part costs."""
 LARGEST_BYTES = 100_000_000
 """Beyond it a certificate is not kept."""
 
@@ -86,7 +88,8 @@ class Part:
     defined: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     """(k, 2) inputs of networks and the equality rows that say what they are in terms of other columns."""
     row: int = -1
-    """A row of the part that bounds of neurons take account of, beside the columns' bounds; -1: none."""
+    """A row of the part that bounds of neurons take account of, beside the columns' bounds; -1: none;
+    `COST_ROW`: that the part costs no more than its value, since other points need no proof."""
 
 
 def arrays_of(part: Part) -> Iterator[np.ndarray]:

@@ -21,7 +21,9 @@ from dovetail.certificates.checker.verification import verify
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import LARGEST_BYTES, CertificateKind, Part
 from dovetail.certifying.growing import grow
+from dovetail.certifying.price_parts import price_parts
 from dovetail.certifying.sign_tree import sign_tree
+from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Graph
 from dovetail.core.mip import Mip
@@ -40,20 +42,30 @@ MOST_INPUTS = 12
 """Columns that networks read and that can move: beyond that a tree over them does not get anywhere."""
 SIGNS_SECONDS = 30.0
 """For branching over signs of neurons."""
+SEARCH_SHARE = 0.4
+"""Of the time, for branching over signs in all components; the rest is the checker's, which is slower."""
 MOST_CELLS = 400_000
 """Rows times columns of the problem: beyond that a leaf takes too long."""
 
 
-def certify(problem: Problem, bound: float, source: str, seconds: float) -> Certificate | None:
-    """For `bound`, in minimisation form, which `source` has proved; None where there is none to be had."""
+def certify(
+    problem: Problem, bound: float, source: str, seconds: float, prices: FloatArray | None = None
+) -> Certificate | None:
+    """For `bound`, in minimisation form, which `source` has proved, perhaps at (rows,) prices.
+
+    None where there is none to be had.
+    """
     end = time.perf_counter() + seconds
     graphs = {block.name: block_graph(problem, block) for block in problem.blocks}
     mine = _Making(
-        problem, graphs, bound - HAIR * (1.0 + abs(bound)), source, lambda: time.perf_counter() > end
+        problem, graphs, bound - HAIR * (1.0 + abs(bound)), source, seconds, lambda: time.perf_counter() > end
     )
     found = [c for c in (mine.by_host(),) if c is not None]
     if not found or found[0].bound < mine.target:
-        made = mine.by_signs() if _many_inputs(problem) else mine.by_tree()
+        if prices is not None:
+            made = mine.by_prices(prices)
+        else:
+            made = mine.by_signs() if _many_inputs(problem) else mine.by_tree()
         found += [made] if made is not None else []
     best = max(found, key=lambda c: c.bound, default=None)
     engines = ENGINES.get(source, ())
@@ -70,9 +82,10 @@ class _Making:
         graphs: dict[str, Graph | None],
         target: float,
         source: str,
+        seconds: float,
         over: Callable[[], bool],
     ) -> None:
-        self.target, self._source, self._over = target, source, over
+        self.target, self._source, self._seconds, self._over = target, source, seconds, over
         self._problem, self._graphs = problem, graphs
         self._loose = problem.derived(problem.mip.minimised().loosened(), problem.blocks)
 
@@ -88,6 +101,19 @@ class _Making:
             return None
         value = self._problem.mip.sign * found
         return self._certificate(min(self.target, value), prices, ())
+
+    def by_prices(self, prices: FloatArray) -> Certificate | None:
+        """By every component's own tree, at prices of the rows between them."""
+        parts = price_parts(self._problem, prices, SEARCH_SHARE * self._seconds)
+        if parts is None:
+            return None
+        tried = self._certificate(self.target, prices, parts)
+        if tried.size > LARGEST_BYTES:
+            return None
+        proved = verify(self._problem, tried, self._graphs).bound
+        if proved is None:
+            return None
+        return self._certificate(min(self.target, self._problem.mip.sign * proved), prices, parts)
 
     def by_signs(self) -> Certificate | None:
         """By a tree over signs of neurons."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dovetail.certificates.proof import LARGEST_BYTES, Leaves, Tree
+from dovetail.certificates.proof import Leaves, Tree
+from dovetail.certifying.sign_leaves import SignLeaves, searched
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
-from dovetail.methods.relu_branching.nodes import Nodes
-from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.methods.relu_branching.search import SearchOptions
 from dovetail.run.budget import Budget
 
 
@@ -28,19 +28,6 @@ class SignTree:
     tree: Tree
     defined: IntArray
     row: int
-
-
-class _Recorded(ReluSearch):
-    """Keeps the nodes that it closes."""
-
-    def every(self) -> Nodes | None:
-        """Those, and what is still open; None where they are too many."""
-        if self.records is None:
-            return None
-        total = self._open
-        for nodes in self.records:
-            total = total.joined(nodes)
-        return total
 
 
 def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | None:
@@ -54,18 +41,16 @@ def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | Non
     part = priced.parts[0]
     if part.targets is None or part.targets.condition:
         return None
+    aim = torch.tensor([target - priced.constant - float(part.base[0])])
     with torch.inference_mode():
-        search = _Recorded(part.targets, SearchOptions(tolerance=0.0, record_bytes=LARGEST_BYTES))
-        search.know(torch.tensor([target - priced.constant - float(part.base[0])]))
-        search.run(Budget(seconds))
-        nodes = search.every()
-    tree = None if nodes is None else _tree(nodes, problem.mip.n_columns, problem.mip.n_rows)
-    return None if tree is None else SignTree(tree, *_region(problem))
+        leaves = searched(part.targets, 0.0, SearchOptions().batch, Budget(seconds), aim)
+    tree = None if leaves is None else tree_of(leaves, problem.mip.n_columns, problem.mip.n_rows)
+    return None if tree is None else SignTree(tree, *region_of(problem, np.arange(problem.mip.n_rows)))
 
 
-def _tree(nodes: Nodes, columns: int, rows: int) -> Tree | None:
-    """From the signs of all leaves; None where they do not make up a tree."""
-    signs = nodes.sign.numpy().astype(float)
+def tree_of(found: SignLeaves, columns: int, rows: int) -> Tree | None:
+    """From the signs of all leaves of one target; None where they do not make up a tree."""
+    signs = found.sign
     variable: list[int] = []
     children: list[list[int]] = []
     waiting: list[tuple[IntArray, int, int]] = [(np.arange(len(signs)), -1, 0)]
@@ -85,36 +70,33 @@ def _tree(nodes: Nodes, columns: int, rows: int) -> Tree | None:
         children.append([0, 0])
         waiting.append((which[here[:, neuron] < 0.0], number, 0))
         waiting.append((which[here[:, neuron] > 0.0], number, 1))
-    leaves = Leaves(
-        np.ones(len(signs)),
-        np.zeros((len(signs), rows)),
-        slopes=nodes.slope.numpy().astype(float),
-        signs=nodes.multiplier.numpy().astype(float),
-    )
+    leaves = Leaves(found.objective, np.zeros((len(signs), rows)), slopes=found.slope, signs=found.multiplier)
     made = np.array(children, dtype=np.int64).reshape(-1, 2)
     return Tree(np.array(variable, dtype=np.int64), np.zeros(len(variable)), made, leaves)
 
 
-def _region(problem: Problem) -> tuple[IntArray, int]:
-    """Inputs that equality rows define by other columns, and the row that all of those share, or -1."""
+def region_of(problem: Problem, rows: IntArray) -> tuple[IntArray, int]:
+    """Of some rows: inputs that equalities define by other columns, and the row that most of those share, or
+    -1."""
     mip = problem.mip
-    tied = np.zeros(mip.n_columns, dtype=bool)
-    tied[problem.inputs] = True
-    tied[problem.outputs] = True
+    reads = np.zeros(mip.n_columns, dtype=bool)
+    reads[problem.inputs] = True
+    written = np.zeros(mip.n_columns, dtype=bool)
+    written[problem.outputs] = True
     defined: list[tuple[int, int]] = []
     taken = np.zeros(mip.n_columns, dtype=bool)
-    for i in np.flatnonzero(mip.row_lower == mip.row_upper):
+    for i in rows[mip.row_lower[rows] == mip.row_upper[rows]]:
         columns, entries = _entries(mip, int(i))
-        own = columns[tied[columns]]
-        if own.size != 1 or columns.size == 1 or taken[own[0]] or own[0] not in problem.inputs:
+        own = columns[reads[columns] | written[columns]]
+        if own.size != 1 or columns.size == 1 or taken[own[0]] or not reads[own[0]]:
             continue
         if abs(entries[columns == own[0]][0]) == 1.0:
             defined.append((int(own[0]), int(i)))
             taken[own[0]] = True
     used = {row for _, row in defined}
-    rows = [i for i in range(mip.n_rows) if i not in used and np.isfinite(mip.row_upper[i])]
-    rows = [i for i in rows if not np.any(np.isin(_entries(mip, i)[0], problem.outputs))]
-    widest = max(rows, key=lambda i: _entries(mip, i)[0].size, default=-1)
+    others = [int(i) for i in rows if i not in used and np.isfinite(mip.row_upper[i])]
+    others = [i for i in others if not np.any(written[_entries(mip, i)[0]])]
+    widest = max(others, key=lambda i: _entries(mip, i)[0].size, default=-1)
     return np.array(defined, dtype=np.int64).reshape(-1, 2), widest
 
 

@@ -100,8 +100,13 @@ class LiftedIncumbent:
         """Who proved it."""
         return self._original.bound_source
 
-    def raise_bound(self, bound: float, source: str = "") -> None:
-        """A bound of the reformulated problem is one of the original."""
+    @property
+    def bound_prices(self) -> FloatArray | None:
+        """Of the original's rows."""
+        return self._original.bound_prices
+
+    def raise_bound(self, bound: float, source: str = "", prices: FloatArray | None = None) -> None:
+        """A bound of the reformulated problem is one of the original; its rows may be others."""
         self._original.raise_bound(bound, source)
 
     def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:

@@ -75,6 +75,7 @@ class Incumbent:
         """What no point can be below, in minimisation form, if anybody proved it."""
         self.bound_source = ""
         """Who proved it; "" while nobody did."""
+        self.bound_prices: FloatArray | None = None  # (rows,), where it was proved at prices
         self._gap, self._target = gap, target
         self.nearest: Violation | None = None
         """Of the refused candidates, the violation of the one that came nearest."""
@@ -102,8 +103,7 @@ class Incumbent:
     def _tied(self) -> BoolArray:
         """(columns,) inputs and outputs."""
         tied = np.zeros(self._program.n_columns, dtype=bool)
-        tied[self._problem.inputs] = True
-        tied[self._problem.outputs] = True
+        tied[self._problem.inputs] = tied[self._problem.outputs] = True
         return tied
 
     @cached_property
@@ -114,8 +114,8 @@ class Incumbent:
     @property
     def proved(self) -> bool:
         """The best point meets the bound: nothing better exists."""
-        program = self._program
-        return self.x is not None and meets(program, self.objective, program.sign * self.bound)
+        bound = self._program.sign * self.bound
+        return self.x is not None and meets(self._program, self.objective, bound)
 
     @property
     def near_enough(self) -> bool:
@@ -141,10 +141,10 @@ class Incumbent:
         """The bound in the user's sense; None while nothing is proved."""
         return float(self._program.sign * self.bound) if np.isfinite(self.bound) else None
 
-    def raise_bound(self, bound: float, source: str = "") -> None:
-        """`source` proved that no point is below `bound`, in minimisation form."""
+    def raise_bound(self, bound: float, source: str = "", prices: FloatArray | None = None) -> None:
+        """`source` proved that no point is below `bound`, in minimisation form, perhaps at (rows,) prices."""
         if bound > self.bound:
-            self.bound, self.bound_source = bound, source
+            self.bound, self.bound_source, self.bound_prices = bound, source, prices
             self._reconcile()
             if self.proven_bound is not None:
                 add_gain(self.bounds, Gain(self._budget.seconds, self.proven_bound, source))

@@ -66,8 +66,13 @@ class IncumbentView(Protocol):
         """The best point is as good as the caller asked for."""
         ...
 
-    def raise_bound(self, bound: float, source: str = "") -> None:
-        """`source` proved that no point is below `bound`, in minimisation form."""
+    @property
+    def bound_prices(self) -> FloatArray | None:
+        """(rows,) multipliers of the problem's rows that it was proved at, where it was proved at any."""
+        ...
+
+    def raise_bound(self, bound: float, source: str = "", prices: FloatArray | None = None) -> None:
+        """`source` proved that no point is below `bound`, in minimisation form, perhaps at (rows,) prices."""
         ...
 
     def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:

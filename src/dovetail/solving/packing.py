@@ -81,5 +81,5 @@ def _advice(found: Finding) -> tuple[str, ...]:
 
 def _certifying(problem: Problem, bound: float, context: SolveContext) -> Callable[[], Certificate | None]:
     """What makes the certificate of a bound, in the user's sense."""
-    source = context.incumbent.bound_source
-    return partial(certify, problem, problem.stated.sign * bound, source, CERTIFYING_SECONDS)
+    source, prices = context.incumbent.bound_source, context.incumbent.bound_prices
+    return partial(certify, problem, problem.stated.sign * bound, source, CERTIFYING_SECONDS, prices)

@@ -25,6 +25,15 @@ def test_least_is_the_lps(seed):
             assert found[k, s] >= true - 1e-8
 
 
+def test_what_costs_nothing_leaves_the_row_to_others():
+    """Slopes of exactly 0, on either side of a row that the others would break."""
+    lower, upper = np.zeros((1, 4)), np.full((1, 4), 2.0)
+    row, slopes = np.array([1.0, 1.0, -1.0, 0.0]), np.array([[[-1.0, 0.0, 0.0, 1.0]]])
+    found = Region(lower, upper, row, -1.0).least(slopes, np.zeros((1, 1)))
+    assert found[0, 0] == pytest.approx(-1.0, abs=1e-9)
+    assert found[0, 0] <= -1.0
+
+
 def test_without_a_row_it_is_a_corner():
     region = Region(np.array([[-1.0, 0.0]]), np.array([[2.0, 3.0]]))
     assert region.least(np.array([[[1.0, -2.0]]]), np.array([[0.5]])) == pytest.approx(-6.5)

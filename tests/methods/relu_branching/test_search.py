@@ -74,6 +74,20 @@ def test_more_cells_at_once_where_there_is_memory_and_fewer_points(monkeypatch):
     assert true - 2e-3 <= float(search.lower[0]) <= true + 1e-7
 
 
+def test_where_memory_is_short_one_target_is_left_as_it_is():
+    """Of two that need forty cells each, where there is room for fifty: the other one is closed."""
+    one, true = Instance(3, "priced").targets(), optimum_of(3)
+    search = MoveSearch(one.take(torch.tensor([0, 0])), batch=4, most_nodes=50, tolerance=1e-3)
+    assert "open nodes" in search.run(Budget(20))
+    assert search.left_out == 1
+    left, closed = sorted(search.lower.tolist())
+    assert left <= true + 1e-7
+    assert true - 2e-3 <= closed <= true + 1e-7
+    alone = MoveSearch(one.take(torch.tensor([0])), batch=4, most_nodes=12, tolerance=1e-3)
+    assert "open nodes" in alone.run(Budget(20))
+    assert alone.left_out == 0
+
+
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_no_point_of_a_float32_network_is_excluded(seed):
     """Its class turns where rounding says: the cheapest such points in some directions, by bisection."""

@@ -21,7 +21,7 @@ from dovetail.certificates.checker.planes import Known, Planes, Ranges
 from dovetail.certificates.checker.region import Region
 from dovetail.certificates.checker.rounding import gamma
 from dovetail.certificates.checker.substitution import Substitution, definition
-from dovetail.certificates.proof import Leaves
+from dovetail.certificates.proof import COST_ROW, Leaves
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.graph import Graph
 from dovetail.core.problem import Problem
@@ -98,10 +98,12 @@ class PartValues:
         upper: FloatArray,
         defined: IntArray,
         row: int = -1,
+        most: float = np.inf,
     ) -> None:
         """`cost` (and what it may be off by) is that of all columns in minimisation form, prices taken off.
 
-        `lower` and `upper` bound all columns; `problem` has its rows as loose as the check.
+        `lower` and `upper` bound all columns; `problem` has its rows as loose as the check. Where `row` is
+        `COST_ROW` only points that cost no more than `most` are looked at.
         """
         mip = problem.mip
         self.columns, self.rows = columns, rows
@@ -119,7 +121,11 @@ class PartValues:
         self._classes = ClassOutputs(self.joint, self._place)
         self._regression = _places(self._place, self.joint.regression)
         self.integer[_places(self._place, self.joint.classes)] = True
-        self._cut = self._columns.region_row(mip, row, self.root)
+        self._cut = (
+            self._columns.cost_row(self._cost, self._noise, most, self.root)
+            if row == COST_ROW
+            else self._columns.region_row(mip, row, self.root)
+        )
         self.neurons = sum(size for _, size in self.joint.neurons)
         self.variables = self._columns.variables
         """Of the part's columns, those that are variables."""

@@ -48,7 +48,8 @@ class Region:
         row = self.row
         assert row is not None
         lower, upper = self.lower[:, None], self.upper[:, None]
-        corner = np.where(slopes > 0.0, lower, upper)
+        down = (slopes > 0.0) | ((slopes == 0.0) & (row > 0.0))  # what costs nothing helps the row
+        corner = np.where(down, lower, upper)
         beyond = corner @ row - self.side
         turns = np.where(row != 0.0, -slopes / np.where(row != 0.0, row, 1.0), -1.0)
         turns = np.where(turns > 0.0, turns, np.inf)

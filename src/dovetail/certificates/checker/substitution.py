@@ -79,6 +79,27 @@ class Substitution:
         total += float(sizes[sizes > 0.0] @ reach[sizes > 0.0])
         return weights, side + gamma(2 * entries.data.size) * total
 
+    def cost_row(
+        self, cost: FloatArray, noise: FloatArray, most: float, boxes: Boxes
+    ) -> tuple[FloatArray | None, float]:
+        """The part's cost (known up to `noise`, by place) over variables and unknowns, at most `most`."""
+        outputs = [self._place[int(j)] for j in self._joint.regression]
+        if np.any(np.abs(cost[outputs]) + noise[outputs] > 0.0):
+            raise UnsupportedError("the cost of a part has outputs of networks in it")
+        weights, size = self.rows(cost[None])[0], self._absolute(np.abs(cost)[None])[0]
+        slack = self._absolute(noise[None])[0]
+        constants = np.array([(cost[at] * c, noise[at] * abs(c)) for at, _, c in self._weights]).reshape(
+            -1, 2
+        )
+        reach = Region(*self.box(boxes)).size[0]
+        seen = (size > 0.0) | (slack > 0.0)
+        if not np.isfinite(most) or not np.all(np.isfinite(reach[seen])):
+            return None, 0.0
+        total = abs(most) + float(np.abs(constants[:, 0]).sum() + size[seen] @ reach[seen])
+        room = float(constants[:, 1].sum() + slack[seen] @ reach[seen])
+        side = most - float(constants[:, 0].sum())
+        return weights, side + (room + gamma(2 * len(cost)) * total) * (1.0 + gamma(len(cost)))
+
 
 def definition(mip: Mip, column: int, row: int) -> Definition:
     """A column as an equality row has it; the row is as loose as the check already."""

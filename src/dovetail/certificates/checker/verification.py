@@ -13,6 +13,7 @@ from dovetail.certificates.checker.division import BrokenTree, leaf_boxes
 from dovetail.certificates.checker.leaf_values import PartValues, take
 from dovetail.certificates.checker.root_box import root_box
 from dovetail.certificates.checker.rounding import gamma
+from dovetail.certificates.checker.whole_steps import next_whole
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import CertificateKind, Leaves, Part
 from dovetail.core.arrays import BoolArray, FloatArray
@@ -103,7 +104,17 @@ class _Looking:
         total = np.concatenate([*terms, np.array([*parts, mip.offset])])
         if np.any(np.isneginf(total)):
             return -np.inf
-        return float(total.sum() - gamma(total.size) * np.abs(total).sum())
+        value = float(total.sum() - gamma(total.size) * np.abs(total).sum())
+        return next_whole(value, mip.cost, mip.offset, self._whole)
+
+    @property
+    def _whole(self) -> BoolArray:
+        """Columns that are whole numbers in every accepted point: integers and classes."""
+        whole = self._mip.integer.copy()
+        for block in self._problem.blocks:
+            if block.classifies:
+                whole[block.outputs.ravel()] = True
+        return whole
 
     def _outside(self, prices: FloatArray) -> BoolArray:
         """Columns in no part, after a look at how the parts divide columns and rows."""
@@ -127,7 +138,7 @@ class _Looking:
     def _part(self, part: Part, cost: FloatArray, noise: FloatArray) -> float:
         values = PartValues(
             self._problem, self._graphs, part.columns, part.rows, cost=cost, noise=noise,
-            lower=self._lower, upper=self._upper, defined=part.defined, row=part.row,
+            lower=self._lower, upper=self._upper, defined=part.defined, row=part.row, most=part.value,
         )  # fmt: skip
         _require_shapes(part, values)
         boxes = leaf_boxes(

@@ -172,7 +172,8 @@ class _Run:
         self.proofs, self.proof_seconds = self.proofs + 1, before - budget.left
         if bound > self.best:
             self.best, self._prices = bound, prices
-            self._context.incumbent.raise_bound(bound, "prices")
+            rows = None if self._coupled is None else self._coupled.row_prices(prices)
+            self._context.incumbent.raise_bound(bound, "prices", rows)
         return master.value + self._scaled.host.offset
 
     def _columns(self, budget: Budget) -> float:

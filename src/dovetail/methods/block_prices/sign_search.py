@@ -58,7 +58,7 @@ def neurons_of(coupled: CoupledProblem, budget: Budget) -> list[KnownNeurons]:
     budget = budget.part(RANGES_SHARE * budget.left)
     found = []
     for turn, group in enumerate(coupled.groups):
-        first, like = _distinct(_of_sets(group.domain))
+        first, like = distinct(of_sets(group.domain))
         part = budget.part(budget.left / (len(coupled.groups) - turn))
         ranges = known_neurons(group.planes, group.domain.take(torch.as_tensor(first)), part)
         found.append(ranges.take(torch.as_tensor(like)))
@@ -87,7 +87,7 @@ def blocks_at(
             continue
         targets = part.targets
         asked = (targets.costs, targets.rows, targets.shift, targets.cutoff)
-        first, like = _distinct((*asked, *_of_sets(targets.domain)))
+        first, like = distinct((*asked, *of_sets(targets.domain)))
         search = ReluSearch(
             targets.take(torch.as_tensor(first)),
             OPTIONS,
@@ -100,7 +100,7 @@ def blocks_at(
         while ended in ("", "enough") and not context.over:
             ended = search.run(part_of_time, _for_a_moment())
             values[turn] = search.lower.cpu().numpy()[like]
-            context.incumbent.raise_bound(at.bound(values), "prices")
+            context.incumbent.raise_bound(at.bound(values), "prices", coupled.row_prices(prices))
         closed &= ended == "closed"
         if z is not None:
             _put_in(z, part, search, like, coupled)
@@ -115,12 +115,12 @@ def _for_a_moment() -> Callable[[ReluSearch], bool]:
     return lambda search: time.perf_counter() > until
 
 
-def _of_sets(domain: Moves) -> tuple[Tensor, ...]:
+def of_sets(domain: Moves) -> tuple[Tensor, ...]:
     """All that tells sets with the same directions apart."""
     return domain.origin, domain.limit, domain.weights, domain.least, domain.most, domain.give
 
 
-def _distinct(parts: Sequence[Tensor]) -> tuple[IntArray, IntArray]:
+def distinct(parts: Sequence[Tensor]) -> tuple[IntArray, IntArray]:
     """The first of each kind of K things of these parts, and for each its kind's place among those."""
     table = torch.cat([part.reshape(len(part), -1) for part in parts], dim=1).cpu().numpy()
     _, first, like = np.unique(table, axis=0, return_index=True, return_inverse=True)

@@ -64,6 +64,19 @@ class CoupledProblem:
         )
         return PricedProblem(self, parts, constant)
 
+    def row_prices(self, prices: FloatArray) -> FloatArray:
+        """(rows,) multipliers of all rows, for such prices: negative on sides above."""
+        above, below = self.parts.coupling_sides(self.mip)
+        found = np.zeros(self.mip.n_rows)
+        found[above] -= prices[: above.size]
+        found[below] += prices[above.size :]
+        return found
+
+    def side_prices(self, row_prices: FloatArray) -> FloatArray:
+        """(R,) the other way round."""
+        above, below = self.parts.coupling_sides(self.mip)
+        return np.concatenate([np.maximum(-row_prices[above], 0.0), np.maximum(row_prices[below], 0.0)])
+
 
 def _sizes(box: Box, made: list[Group]) -> FloatArray:
     """(columns,) the largest absolute value of each; of outputs without bounds, what their networks say."""

@@ -105,6 +105,8 @@ class CertifiedPrices:
         best = context.problem.mip.sign * certification.best
         passes = several(certification.passes, "pass", "passes")
         found = f"{passes}, {several(certification.nodes, 'node')}, bound {best:.6g}{_rounding(coupled)}"
+        if certification.left_out:
+            found += f", {several(certification.left_out, 'component')} left as they were for want of memory"
         said = "; ".join(filter(None, [f"certified prices: {found} ({ended})", used_kernels()]))
         return MethodOutcome(context.over or StopReason.STALLED, certification.passes, said)
 
@@ -124,7 +126,8 @@ class _Certification:
     ) -> None:
         self._context, self._coupled, self._source, self._batch = context, coupled, source, batch
         self._progress = Progress(context)
-        self.best, self.nodes, self.passes = -np.inf, 0, 0
+        self._row_prices: FloatArray | None = None
+        self.best, self.nodes, self.passes, self.left_out = -np.inf, 0, 0, 0
 
     def once(self) -> str:
         """One set of prices, proved; why there is no use in another one, or nothing."""
@@ -132,7 +135,7 @@ class _Certification:
         prices = self._source.prices()
         if prices is None or prices.size != self._coupled.h.size:
             return "there are no prices"
-        at = self._coupled.at(prices)
+        self._row_prices, at = self._coupled.row_prices(prices), self._coupled.at(prices)
         known = self._source.known_costs(prices)
         reachable = at.bound([_known(part, known) for part in at.parts])
         if self.stepped(reachable) <= max(self.best, context.incumbent.bound):
@@ -142,6 +145,7 @@ class _Certification:
         watch = _Watch(self, at, searches)
         ended = [search.run(context.budget, watch.enough) for search in searches if search is not None]
         self.nodes += sum(search.nodes for search in searches if search is not None)
+        self.left_out += sum(search.left_out for search in searches if search is not None)
         self.passes += 1
         self.raise_bound(at.bound([_lower(search) for search in searches]))
         limits = [one for one in ended if one not in ("closed", "enough")]
@@ -169,7 +173,7 @@ class _Certification:
         """Tell the incumbent, in whole steps where objectives have them."""
         value = self.stepped(value)
         self.best = max(self.best, value)
-        self._context.incumbent.raise_bound(value, "prices")
+        self._context.incumbent.raise_bound(value, "prices", self._row_prices)
         self._progress.record(value)
 
     def _search(self, part: Priced, known: FloatArray, tolerance: float) -> Search | None:

@@ -60,6 +60,8 @@ class BestFirst(ABC, Generic[N]):
         """(K,) whether the best value is one of `best_moves`, not one that others have met."""
         self._aside = torch.full_like(like, torch.inf)
         self.nodes = 0
+        self.left_out = 0
+        """Targets that were given up for the others, since there were too many nodes."""
         self._open = self._roots()
 
     @abstractmethod
@@ -100,11 +102,11 @@ class BestFirst(ABC, Generic[N]):
         while True:
             self._prune()
             if self.done:
-                return "closed"
+                return self._full if self.left_out else "closed"
             if budget.over:
                 return "time"
-            if len(self._open) > self._most_nodes:
-                return f"{self._most_nodes:,} open nodes"
+            if len(self._open) > self._most_nodes and not self._relieved():
+                return self._full
             if enough(self):
                 return "enough"
             chosen = self._lowest()
@@ -112,6 +114,23 @@ class BestFirst(ABC, Generic[N]):
             rest[chosen] = False
             taken, self._open = self._open.take(chosen), self._open.take(rest)
             self._open = self._open.joined(self._expanded(taken, budget))
+
+    @property
+    def _full(self) -> str:
+        return f"{self._most_nodes:,} open nodes"
+
+    def _relieved(self) -> bool:
+        """The target that has most open nodes stays at what is proved; False where there is no other one."""
+        nodes = self._open
+        count = torch.bincount(nodes.target, minlength=self.targets.count)
+        if int((count > 0).sum()) < 2:
+            return False
+        leaving = nodes.target == count.argmax()
+        self._put_aside(nodes.target[leaving], nodes.bound[leaving])
+        self._keep(nodes, leaving)
+        self._open = nodes.take(~leaving)
+        self.left_out += 1
+        return True
 
     def _try(self, target: Tensor, moves: Tensor) -> None:
         """Keep the best value met of each target."""

@@ -35,9 +35,16 @@ class Bounding:
     """Bounds nodes of K targets."""
 
     def __init__(
-        self, targets: Targets, steps: int, *, single: bool = False, known: KnownNeurons | None = None
+        self,
+        targets: Targets,
+        steps: int,
+        *,
+        single: bool = False,
+        known: KnownNeurons | None = None,
+        fresh: bool = False,
     ) -> None:
-        self.targets, self._steps, self._known = targets, steps, known
+        """`fresh`: nothing is known of a node's neurons but their signs."""
+        self.targets, self._steps, self._known, self._fresh = targets, steps, known, fresh
         self.neurons = Neurons(targets.planes.graph)
         self._ascent = Ascent(targets, self.neurons, single=single)
         self._single = single
@@ -63,6 +70,10 @@ class Bounding:
     def children(self, nodes: Nodes) -> Nodes:
         """Both sides of the neurons chosen, all of one vector; with what that says of others."""
         found, pairs = nodes.children(), None if self._known is None else self._known.pairs
+        if self._fresh:
+            endless = torch.full_like(found.lower, torch.inf)
+            lower = torch.where(found.sign > 0, 0.0, -endless)
+            return replace(found, lower=lower, upper=torch.where(found.sign < 0, 0.0, endless))
         if pairs is None or not len(found) or int(found.choice.max()) >= self.neurons.sizes[0]:
             return found
         return pairs.applied(found)
@@ -73,16 +84,10 @@ class Bounding:
         Up to the place `settled` the ranges of the nodes are as good as planes make them.
         """
         targets = self.targets.take(nodes.target)
-        nodes, ranges = self.ranged(nodes, targets, settled)
+        nodes, ranges = self.ranged(nodes, targets, 0 if self._fresh else settled)
         found = self._ascent.run(nodes, limit, self._steps if steps is None else steps)
         nodes = replace(nodes, slope=found.slope, multiplier=found.multiplier)
-        cut = self.neurons.cut
-        choices = Choices(
-            {place: part[:, None] for place, part in cut(nodes.slope).items()},
-            {place: part[:, None] for place, part in cut(nodes.multiplier * nodes.sign).items()},
-        )
-        planes = targets.planes.planes(targets.rows[:, None], ranges, choices)
-        plane = planes.slopes[:, 0], planes.offset[:, 0]
+        plane = self._plane(nodes, targets, ranges)
         value = targets.value_of(*plane)
         moves = targets.guess(*plane)[1] if self._single else found.moves  # single ones are off the row
         bound = torch.fmax(nodes.bound, value.nan_to_num(-torch.inf, torch.inf, -torch.inf))
@@ -91,6 +96,25 @@ class Bounding:
         choice = _choice(nodes, found.weight)
         arriving = found.weight.gather(1, choice.clamp(min=0)[:, None])[:, 0]
         return Bounded(replace(nodes, bound=bound, choice=choice, arriving=arriving), moves)
+
+    def _plane(self, nodes: Nodes, targets: Targets, ranges: Ranges) -> tuple[Tensor, Tensor]:
+        """(P, d) slopes and (P,) offsets, at the slopes and multipliers of nodes."""
+        cut = self.neurons.cut
+        choices = Choices(
+            {place: part[:, None] for place, part in cut(nodes.slope).items()},
+            {place: part[:, None] for place, part in cut(nodes.multiplier * nodes.sign).items()},
+        )
+        planes = targets.planes.planes(targets.rows[:, None], ranges, choices)
+        return planes.slopes[:, 0], planes.offset[:, 0]
+
+    def prices(self, nodes: Nodes) -> Tensor:
+        """(P,) of the condition, as bounds of nodes have it; 0 where there is none."""
+        targets = self.targets.take(nodes.target)
+        if not targets.condition:
+            return torch.zeros_like(nodes.bound)
+        nodes, ranges = self.ranged(nodes, targets)
+        slopes, offset = self._plane(nodes, targets, ranges)
+        return targets.domain.condition_price(slopes, offset + targets.shift, targets.costs).price
 
     def ranged(self, nodes: Nodes, targets: Targets, settled: int = 0) -> tuple[Nodes, Ranges]:
         """The ranges of all vectors, in the nodes as well."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -21,8 +23,23 @@ Plane = tuple[Tensor, Tensor]
 """(S, d) slopes and (S,) offsets."""
 
 
-def leaf_bound(node: Nodes, bounding: Bounding, budget: Budget) -> tuple[float, FloatArray | None]:
-    """The least value of a single leaf, proved by multipliers, and the moves that have it."""
+@dataclass(frozen=True, eq=False)
+class LeafProof:
+    """The least value of a single leaf, and the multipliers that prove it."""
+
+    bound: float
+    moves: FloatArray | None
+    """That have it."""
+    objective: float
+    """Weight of the value: 0 where the multipliers show that nothing is there."""
+    signs: FloatArray
+    """(H,) of the signs that the node holds, never negative; zeros where the LP gave none."""
+    price: float
+    """Of the condition, the same."""
+
+
+def leaf_proof(node: Nodes, bounding: Bounding, budget: Budget) -> LeafProof:
+    """By an LP."""
     targets, neurons = bounding.targets.take(node.target), bounding.neurons
     node, ranges = bounding.ranged(node, targets)
     assert not unstable(node).any(), "a leaf has no neuron that may change sign"
@@ -39,7 +56,14 @@ def leaf_bound(node: Nodes, bounding: Bounding, budget: Budget) -> tuple[float, 
         constant -= float(noise)
     program = _program(targets, conditions, cost)
     answer = SafeLp(program).minimise(program.cost, constant, budget)
-    return answer.bound, answer.x
+    signs, price = np.zeros(neurons.count), 0.0
+    multipliers = answer.multipliers if answer.ray is None else answer.ray
+    if multipliers is not None:
+        weights = np.maximum(-multipliers[1:], 0.0)  # of sides above; the first row is the set's own
+        held = torch.nonzero(node.sign[0]).ravel().cpu().numpy()
+        signs[held] = weights[: held.size]
+        price = float(weights[-1]) if targets.condition else 0.0
+    return LeafProof(answer.bound, answer.x, 1.0 if answer.ray is None else 0.0, signs, price)
 
 
 def _signs(node: Nodes, targets: Targets, ranges: Ranges, neurons: Neurons) -> list[Plane]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from dovetail.methods.relu_branching.best_first import BestFirst
 from dovetail.methods.relu_branching.bounding import LEAF_STEPS, Bounding
 from dovetail.methods.relu_branching.known_neurons import KnownNeurons
-from dovetail.methods.relu_branching.leaf import leaf_bound
+from dovetail.methods.relu_branching.leaf import LeafProof, leaf_proof
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
@@ -38,7 +38,8 @@ class SearchOptions:
     """Whether slopes and multipliers are looked for in single precision: for searches that end well above its
     rounding. What they prove is computed in double precision all the same."""
     record_bytes: int = 0
-    """Of all closed nodes, kept for a certificate; beyond it none are kept."""
+    """Of all closed nodes, kept for a certificate; beyond it none are kept. Ranges of a node are of its own
+    signs alone then, as those who look at it again will have them."""
 
 
 class ReluSearch(BestFirst[Nodes]):
@@ -49,12 +50,14 @@ class ReluSearch(BestFirst[Nodes]):
     ) -> None:
         """`known` of neurons holds on the sets of the targets."""
         options = options or SearchOptions()
-        self._bounding = Bounding(targets, options.steps, single=options.single, known=known)
+        fresh = options.record_bytes > 0
+        self._bounding = Bounding(targets, options.steps, single=options.single, known=known, fresh=fresh)
         self.leaves = 0
         self._record_bytes = options.record_bytes
         self.records: list[Nodes] | None = [] if options.record_bytes else None
-        """Closed nodes: their signs divide all points among them, and their slopes and multipliers prove
-        their bounds, but for leaves, whose multipliers are an LP's. None where they are not kept."""
+        """Closed nodes, whose slopes and multipliers prove their bounds; None where they are not kept."""
+        self.solved: list[tuple[Nodes, LeafProof]] = []
+        """Those that were solved exactly: all signs together divide all points among them."""
         super().__init__(targets, options.batch, options.most_nodes, options.tolerance)
         self.unstable = int(unstable(self._open).sum(1).max())
         """Neurons that may change sign at the roots, at most."""
@@ -96,14 +99,14 @@ class ReluSearch(BestFirst[Nodes]):
             if budget.over:
                 break
             node = leaves.take(torch.tensor([k], device=leaves.target.device))
-            bound, moves = leaf_bound(node, self._bounding, budget)
-            proved = torch.fmax(node.bound, torch.full_like(node.bound, bound))
+            proof = leaf_proof(node, self._bounding, budget)
+            proved = torch.fmax(node.bound, torch.full_like(node.bound, proof.bound))
             self._put_aside(node.target, proved)
             rest[k] = False
             if self.records is not None:
-                self.records.append(replace(node, bound=proved))
-            if moves is not None:
-                self._try(node.target, torch.as_tensor(moves, device=node.target.device)[None])
+                self.solved.append((replace(node, bound=proved), proof))
+            if proof.moves is not None:
+                self._try(node.target, torch.as_tensor(proof.moves, device=node.target.device)[None])
             self.leaves += 1
         return leaves.take(rest)
 

@@ -1,0 +1,107 @@
+"""Parts of a certificate for components that rows tie together: at the rows' prices, by signs of neurons.
+
+Branching over signs is run once more at the prices that the bound was proved at, all components in a batch,
+and the nodes that it closes are the leaves of each component's tree; a class is split first. What is still
+open when the time is over is a leaf as well, and proves less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+import torch
+
+from dovetail.certificates.proof import COST_ROW, Leaves, Part, Tree
+from dovetail.certifying.sign_leaves import SignLeaves, searched
+from dovetail.certifying.sign_tree import region_of, tree_of
+from dovetail.core.arrays import FloatArray
+from dovetail.core.problem import Problem
+from dovetail.methods.block_prices.sign_search import distinct, of_sets
+from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
+from dovetail.methods.certified_prices.priced_components import Priced
+from dovetail.methods.relu_branching.targets import is_relu_network
+from dovetail.run.budget import Budget
+
+TOLERANCE = 1e-3
+"""Of a component, relative to what its cheaper class saves: a search ends when it is as near to a point."""
+MOST_COMPONENTS = 1000
+"""Beyond it a certificate is larger than is kept."""
+BATCH = 1024
+
+
+def price_parts(problem: Problem, row_prices: FloatArray, seconds: float) -> tuple[Part, ...] | None:
+    """At (rows,) multipliers of the rows that couple; None where components are not of this kind."""
+    coupled = CoupledProblem.of(problem, "cpu")
+    if coupled is None or not 2 <= coupled.parts.count <= MOST_COMPONENTS:
+        return None
+    if not all(is_relu_network(group.planes.graph) for group in coupled.groups):
+        return None
+    at, budget = coupled.at(coupled.side_prices(row_prices)), Budget(seconds)
+    with torch.inference_mode():
+        made = [_parts(problem, group, budget) for group in at.parts]
+    found = [parts for parts in made if parts is not None]
+    return tuple(chain.from_iterable(found)) if len(found) == len(made) else None
+
+
+def _parts(problem: Problem, group: Priced, budget: Budget) -> list[Part] | None:
+    """Of the components of a group, in their order."""
+    alone = [_by_moves(problem, group, k) for k in range(len(group.other))]
+    if group.targets is None:
+        return alone
+    saved = (group.other - group.base)[group.asked]
+    worth = float(np.min(saved, initial=np.inf, where=np.isfinite(saved)))
+    tolerance, targets = TOLERANCE * (worth if np.isfinite(worth) else 1.0), group.targets
+    asked = targets.costs, targets.rows, targets.shift, targets.cutoff
+    first, like = distinct((*asked, *of_sets(targets.domain)))
+    found = searched(targets.take(torch.as_tensor(first)), tolerance, BATCH, budget)
+    if found is None:
+        return None
+    leaves = [found.take(np.flatnonzero(found.target == kind)) for kind in range(first.size)]
+    for place, k in enumerate(group.asked.tolist()):
+        alone[k] = _by_signs(problem, group, k, alone[k], leaves[like[place]])
+    return alone
+
+
+def _by_moves(problem: Problem, group: Priced, k: int) -> Part:
+    """Component k without a look at its network."""
+    one, block = group.group.parts[k], group.group.block
+    columns, rows = np.union1d(one.members, block.inputs[one.sample]), np.sort(one.rows)
+    leaf = Leaves(np.ones(1), np.zeros((1, rows.size)))
+    none = np.zeros(0, dtype=np.int64)
+    tree = Tree(none, np.zeros(0), none.reshape(0, 2), leaf)
+    return Part(columns, rows, tree, float(group.bounds()[k]), region_of(problem, rows)[0])
+
+
+def _by_signs(problem: Problem, group: Priced, k: int, alone: Part, leaves: SignLeaves) -> Part:
+    """The same with leaves of signs; what they do not make up a tree of stays as it was."""
+    tree = tree_of(leaves, problem.mip.n_columns, alone.rows.size)
+    if tree is None:
+        return alone
+    value, row = float(group.base[k] + leaves.bound.min()), region_of(problem, alone.rows)[1]
+    block, sample = group.group.block, group.group.parts[k].sample
+    if block.classifies:
+        value, row = min(value, float(group.other[k])), row if row >= 0 else COST_ROW
+        tree = _with_class(tree, int(block.outputs[sample][0]), leaves.price, int(group.first[k]))
+    return replace(alone, tree=tree, value=value, row=row)
+
+
+def _with_class(tree: Tree, column: int, price: FloatArray, of_class: int) -> Tree:
+    """A tree of one class's points, beside a single leaf of the other's."""
+    leaves, count = tree.leaves, len(tree.leaves)
+    first = np.where(tree.children >= 0, tree.children + 1, tree.children)
+    sides = [-1 - count, -1 - count]
+    sides[of_class] = 1 if len(tree.variable) else -1
+    return Tree(
+        np.concatenate([[column], tree.variable]),
+        np.concatenate([[0.5], tree.at]),
+        np.concatenate([np.array([sides], dtype=np.int64), first]),
+        Leaves(
+            np.append(leaves.objective, 1.0),
+            np.vstack([leaves.rows, np.zeros((1, leaves.rows.shape[1]))]),
+            conditions=np.append(price, 0.0)[:, None],
+            slopes=np.vstack([leaves.slopes, np.full((1, leaves.slopes.shape[1]), np.nan)]),
+            signs=np.vstack([leaves.signs, np.zeros((1, leaves.signs.shape[1]))]),
+        ),
+    )
