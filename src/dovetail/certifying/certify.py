@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -17,7 +18,7 @@ from dovetail.bounds.safe_lp import SafeLp
 from dovetail.certificates.certificate import Certificate
 from dovetail.certificates.checker.leaf_values import PartValues
 from dovetail.certificates.checker.root_box import root_box
-from dovetail.certificates.checker.verification import verify
+from dovetail.certificates.checker.verification import Looking, verify
 from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import LARGEST_BYTES, CertificateKind, Part
 from dovetail.certifying.growing import grow
@@ -42,6 +43,9 @@ MOST_INPUTS = 12
 """Columns that networks read and that can move: beyond that a tree over them does not get anywhere."""
 SIGNS_SECONDS = 30.0
 """For branching over signs of neurons."""
+LITTLE, FEW = 5e-4, 16
+"""Relative: a part's value may be so much less than its search had, if no leaf has to be halved for it; else
+so many leaves are."""
 SEARCH_SHARE = 0.4
 """Of the time, for branching over signs in all components; the rest is the checker's, which is slower."""
 MOST_CELLS = 400_000
@@ -110,6 +114,12 @@ class _Making:
         tried = self._certificate(self.target, prices, parts)
         if tried.size > LARGEST_BYTES:
             return None
+        try:
+            leaves = Looking(self._problem, tried, self._graphs).one_by_one()
+        except UnsupportedError:
+            return None
+        parts = tuple(_within_reach(part, proved) for part, proved in zip(parts, leaves, strict=True))
+        tried = replace(tried, parts=parts)
         proved = verify(self._problem, tried, self._graphs).bound
         if proved is None:
             return None
@@ -161,6 +171,15 @@ class _Making:
     def _certificate(self, bound: float, prices: np.ndarray, parts: tuple[Part, ...]) -> Certificate:
         print_ = fingerprint(self._problem)
         return Certificate(CertificateKind.CHECKED, print_, float(bound), self._source, prices, parts)
+
+
+def _within_reach(part: Part, proved: FloatArray) -> Part:
+    """With a value that its leaves prove by themselves, or all but a few of them, which are halved."""
+    ordered = np.sort(proved)
+    alone = min(part.value, float(ordered[0]))
+    if alone >= part.value - LITTLE * max(1.0, abs(part.value)):
+        return replace(part, value=alone)
+    return replace(part, value=min(part.value, float(ordered[min(FEW, ordered.size - 1)])))
 
 
 def _many_inputs(problem: Problem) -> bool:

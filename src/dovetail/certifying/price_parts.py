@@ -55,7 +55,8 @@ def _parts(problem: Problem, group: Priced, budget: Budget) -> list[Part] | None
     tolerance, targets = TOLERANCE * (worth if np.isfinite(worth) else 1.0), group.targets
     asked = targets.costs, targets.rows, targets.shift, targets.cutoff
     first, like = distinct((*asked, *of_sets(targets.domain)))
-    found = searched(targets.take(torch.as_tensor(first)), tolerance, BATCH, budget)
+    share = first.size / like.size  # alike components have the same leaves, each its own
+    found = searched(targets.take(torch.as_tensor(first)), tolerance, BATCH, budget, share=share)
     if found is None:
         return None
     leaves = [found.take(np.flatnonzero(found.target == kind)) for kind in range(first.size)]

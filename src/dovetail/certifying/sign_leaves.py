@@ -13,11 +13,11 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.methods.relu_branching.leaf import LeafProof
 from dovetail.methods.relu_branching.nodes import Nodes
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
-from dovetail.methods.relu_branching.targets import Targets
+from dovetail.methods.relu_branching.targets import Neurons, Targets
 from dovetail.run.budget import Budget
 
-MOST_LEAVES = 40_000
-"""Beyond it a search ends: the checker takes a millisecond for each."""
+MOST_NUMBERS = 1_200_000
+"""Leaves times neurons, beyond which a search ends: the checker looks at 2,000 leaves of 32 neurons a second."""
 AT_ONCE = 4096
 """Leaves whose conditions are priced at a time."""
 
@@ -71,14 +71,21 @@ class _Recorded(ReluSearch):
 
 
 def searched(
-    targets: Targets, tolerance: float, batch: int, budget: Budget, aim: Tensor | None = None
+    targets: Targets,
+    tolerance: float,
+    batch: int,
+    budget: Budget,
+    aim: Tensor | None = None,
+    share: float = 1.0,
 ) -> SignLeaves | None:
-    """The leaves of all targets; `aim` (K,): what is enough. None where they are too many to be kept."""
+    """The leaves of all targets; `aim` (K,): what is enough; `share` of the leaves that may be, at most. None
+    where they cannot be kept."""
     options = SearchOptions(batch=batch, tolerance=tolerance, record_bytes=LARGEST_BYTES)
     search = _Recorded(targets, options)
     if aim is not None:
         search.know(aim)
-    search.run(budget, lambda search: search.kept > MOST_LEAVES)
+    most = share * MOST_NUMBERS / Neurons(targets.planes.graph).count
+    search.run(budget, lambda search: search.kept > most)
     return search.recorded()
 
 

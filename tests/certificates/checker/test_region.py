@@ -16,11 +16,16 @@ def test_least_is_the_lps(seed):
     row = rng.normal(size=d) * (rng.random(d) < 0.8)
     side = float(np.where(row > 0, row * lower, row * upper).sum(1).max() + rng.uniform(0, 2))
     slopes, offset = rng.normal(size=(3, 4, d)), rng.normal(size=(3, 4))
-    found = Region(lower, upper, row, side).least(slopes, offset)
+    least = float(np.where(row > 0, row * upper, row * lower).sum(1).min() - rng.uniform(0, 2))
+    least = least if seed % 2 else -np.inf
+    if least > side:
+        least = side  # an equation
+    found = Region(lower, upper, row, side, least).least(slopes, offset)
     for k in range(3):
         for s in range(4):
             bounds = list(zip(lower[k], upper[k], strict=True))
-            true = linprog(slopes[k, s], row[None], [side], bounds=bounds).fun + offset[k, s]
+            rows, sides = (row[None], [side]) if seed % 2 == 0 else (np.array([row, -row]), [side, -least])
+            true = linprog(slopes[k, s], rows, sides, bounds=bounds).fun + offset[k, s]
             assert found[k, s] <= true + 1e-12
             assert found[k, s] >= true - 1e-8
 

@@ -143,7 +143,8 @@ class PartValues:
     def prepared(self, boxes: Boxes) -> Prepared:
         """The ranges on some boxes."""
         with np.errstate(invalid="ignore", over="ignore"):
-            region = Region(*self._columns.box(boxes), *self._cut)
+            lower, upper = self._columns.box(boxes)
+            region = Region(lower, upper, *self._cut)
             ranges = self._planes.ranges(self._finite(region), self._known(boxes))
             return Prepared(boxes, self._classes.decided(boxes, ranges), ranges)
 
@@ -261,7 +262,7 @@ class PartValues:
         lower = np.where(read | np.isfinite(region.lower), region.lower, np.minimum(region.upper, 0.0))
         lower = np.where(np.isfinite(lower), lower, 0.0)
         upper = np.where(read | np.isfinite(region.upper), region.upper, np.maximum(lower, 0.0))
-        return Region(lower, upper, region.row, region.side)
+        return Region(lower, upper, region.row, region.side, region.least_side)
 
     def _coefficients(self, leaves: Leaves) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(N, columns) what is left of the objective, (N,) a constant, and what the first may be off by."""

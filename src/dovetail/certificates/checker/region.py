@@ -12,12 +12,14 @@ from dovetail.core.arrays import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """N boxes, (N, d), cut by row x <= side where there is a row."""
+    """N boxes, (N, d), cut by least <= row x <= side where there is a row."""
 
     lower: FloatArray
     upper: FloatArray
     row: FloatArray | None = None
     side: float = 0.0
+    """Infinity: none."""
+    least_side: float = -np.inf
 
     @property
     def size(self) -> FloatArray:
@@ -26,31 +28,37 @@ class Region:
 
     def least(self, slopes: FloatArray, offset: FloatArray) -> FloatArray:
         """(N, S) what slopes x + offset, (N, S, d) and (N, S), is never below."""
+        best = self._least_in_box(slopes, offset)
         if self.row is None:
-            return self._least_in_box(slopes, offset)
-        weight = self._multiplier(slopes)
-        moved = slopes + weight[:, :, None] * self.row
-        value = self._least_in_box(moved, offset - weight * self.side)
-        inexact = (np.abs(slopes) + np.abs(weight)[:, :, None] * np.abs(self.row)) @ self.size[:, :, None]
-        noise = gamma(4) * (inexact[:, :, 0] + np.abs(offset) + np.abs(weight * self.side))
-        return np.asarray(np.fmax(value - noise, self._least_in_box(slopes, offset)))
+            return best
+        for row, side in ((self.row, self.side), (-self.row, -self.least_side)):
+            if np.isfinite(side):
+                best = np.fmax(best, self._least_by(row, side, slopes, offset))
+        return np.asarray(best)
+
+    def _least_by(self, row: FloatArray, side: float, slopes: FloatArray, offset: FloatArray) -> FloatArray:
+        """With row x <= side, at the multiplier that proves most."""
+        weight = self._multiplier(row, side, slopes)
+        moved = slopes + weight[:, :, None] * row
+        value = self._least_in_box(moved, offset - weight * side)
+        inexact = (np.abs(slopes) + np.abs(weight)[:, :, None] * np.abs(row)) @ self.size[:, :, None]
+        noise = gamma(4) * (inexact[:, :, 0] + np.abs(offset) + np.abs(weight * side))
+        return np.asarray(value - noise)
 
     def _least_in_box(self, slopes: FloatArray, offset: FloatArray) -> FloatArray:
         best = np.minimum(slopes * self.lower[:, None], slopes * self.upper[:, None]).sum(2)
         size = (np.abs(slopes) @ self.size[:, :, None])[:, :, 0] + np.abs(offset)
         return np.asarray(best + offset - gamma(slopes.shape[2]) * size)
 
-    def _multiplier(self, slopes: FloatArray) -> FloatArray:
+    def _multiplier(self, row: FloatArray, side: float, slopes: FloatArray) -> FloatArray:
         """(N, S) of the row, where the bound is best: any number that is not negative gives one.
 
         With more weight the best corner of the box moves, column by column, until the row holds at it.
         """
-        row = self.row
-        assert row is not None
         lower, upper = self.lower[:, None], self.upper[:, None]
         down = (slopes > 0.0) | ((slopes == 0.0) & (row > 0.0))  # what costs nothing helps the row
         corner = np.where(down, lower, upper)
-        beyond = corner @ row - self.side
+        beyond = corner @ row - side
         turns = np.where(row != 0.0, -slopes / np.where(row != 0.0, row, 1.0), -1.0)
         turns = np.where(turns > 0.0, turns, np.inf)
         order = np.argsort(turns, axis=2)

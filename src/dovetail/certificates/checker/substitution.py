@@ -12,6 +12,10 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import Mip
 
+RegionRow = tuple[FloatArray | None, float, float]
+"""What cuts a region: weights, and what they come to at most and at least."""
+NO_ROW: RegionRow = (None, np.inf, -np.inf)
+
 
 class Substitution:
     """Rows over columns become rows over variables and unknowns; `place` says where the columns are."""
@@ -59,29 +63,29 @@ class Substitution:
         noise = gamma(len(parts)) * np.abs(parts).sum(axis=0) + 2.0 * loose.sum(axis=0)
         return np.asarray(parts.sum(axis=0) - noise)
 
-    def region_row(self, mip: Mip, row: int, boxes: Boxes) -> tuple[FloatArray | None, float]:
-        """A row of the part over variables and unknowns, weights x <= side; (None, 0) where there is none."""
+    def region_row(self, mip: Mip, row: int, boxes: Boxes) -> RegionRow:
+        """A row of the part over variables and unknowns."""
         if row < 0:
-            return None, 0.0
+            return NO_ROW
         entries = mip.A[[row]].tocoo()
-        weights, side = np.zeros(self._joint.inputs), float(mip.row_upper[row])
-        sizes, total = np.zeros(self._joint.inputs), abs(side)
+        weights, shift = np.zeros(self._joint.inputs), 0.0
+        ends = [float(mip.row_upper[row]), float(mip.row_lower[row])]
+        sizes, total = np.zeros(self._joint.inputs), sum(abs(end) for end in ends if np.isfinite(end))
         for j, a in zip(entries.coords[1].tolist(), entries.data.tolist(), strict=True):
             if j not in self._place or j in self._joint.regression.tolist():
                 raise UnsupportedError("the row of a part has other columns in it")
             one = np.zeros(self._joint.inputs)
             constant = self._joint.place_in(j, one)
-            weights, side = weights + a * one, side - a * constant
+            weights, shift = weights + a * one, shift + a * constant
             sizes, total = sizes + np.abs(a * one), total + abs(a * constant)
         reach = Region(*self.box(boxes)).size[0]
-        if not np.isfinite(side) or not np.all(np.isfinite(reach[sizes > 0.0])):
-            return None, 0.0
+        if not np.isfinite(shift) or not np.all(np.isfinite(reach[sizes > 0.0])):
+            return NO_ROW
         total += float(sizes[sizes > 0.0] @ reach[sizes > 0.0])
-        return weights, side + gamma(2 * entries.data.size) * total
+        room = gamma(2 * entries.data.size) * total
+        return weights, ends[0] - shift + room, ends[1] - shift - room
 
-    def cost_row(
-        self, cost: FloatArray, noise: FloatArray, most: float, boxes: Boxes
-    ) -> tuple[FloatArray | None, float]:
+    def cost_row(self, cost: FloatArray, noise: FloatArray, most: float, boxes: Boxes) -> RegionRow:
         """The part's cost (known up to `noise`, by place) over variables and unknowns, at most `most`."""
         outputs = [self._place[int(j)] for j in self._joint.regression]
         if np.any(np.abs(cost[outputs]) + noise[outputs] > 0.0):
@@ -94,11 +98,11 @@ class Substitution:
         reach = Region(*self.box(boxes)).size[0]
         seen = (size > 0.0) | (slack > 0.0)
         if not np.isfinite(most) or not np.all(np.isfinite(reach[seen])):
-            return None, 0.0
+            return NO_ROW
         total = abs(most) + float(np.abs(constants[:, 0]).sum() + size[seen] @ reach[seen])
         room = float(constants[:, 1].sum() + slack[seen] @ reach[seen])
         side = most - float(constants[:, 0].sum())
-        return weights, side + (room + gamma(2 * len(cost)) * total) * (1.0 + gamma(len(cost)))
+        return weights, side + (room + gamma(2 * len(cost)) * total) * (1.0 + gamma(len(cost))), -np.inf
 
 
 def definition(mip: Mip, column: int, row: int) -> Definition:

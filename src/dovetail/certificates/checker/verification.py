@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +62,7 @@ def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Grap
     if certificate.problem != fingerprint(problem):
         return Verification(None, False, "it belongs to another problem, or the networks have changed")
     try:
-        value = _Looking(problem, certificate, graphs).value()
+        value = Looking(problem, certificate, graphs).value()
     except (_Failure, BrokenTree, UnsupportedError) as reason:
         return Verification(None, False, f"not verified: {reason}")
     bound = problem.mip.sign * value
@@ -76,7 +76,9 @@ def verify(problem: Problem, certificate: Certificate, graphs: Mapping[str, Grap
     return Verification(bound, True, f"the bound {bound:.10g} holds: {leaves} looked at")
 
 
-class _Looking:
+class Looking:
+    """At one certificate; the networks are graphs, by the blocks' names."""
+
     def __init__(
         self, problem: Problem, certificate: Certificate, graphs: Mapping[str, Graph | None]
     ) -> None:
@@ -94,11 +96,8 @@ class _Looking:
         if np.any(self._lower > self._upper):
             raise _Failure("the rows leave nothing between the bounds")
         free = self._outside(prices)
-        none = ((prices > 0.0) & np.isneginf(mip.row_lower)) | ((prices < 0.0) & np.isposinf(mip.row_upper))
-        prices = np.where(none, 0.0, prices)
+        prices, cost, noise = self._priced(prices)
         side = np.where(prices > 0.0, mip.row_lower, np.where(prices < 0.0, mip.row_upper, 0.0))
-        cost = mip.cost - mip.A.T @ prices
-        noise = gamma(mip.n_rows) * (np.abs(mip.cost) + abs(mip.A).T @ np.abs(prices))
         terms = [prices * side, _columns(cost - noise, cost + noise, self._lower, self._upper)[free]]
         parts = [self._part(part, cost, noise) for part in certificate.parts]
         total = np.concatenate([*terms, np.array([*parts, mip.offset])])
@@ -106,6 +105,27 @@ class _Looking:
             return -np.inf
         value = float(total.sum() - gamma(total.size) * np.abs(total).sum())
         return next_whole(value, mip.cost, mip.offset, self._whole)
+
+    def _priced(self, prices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Prices that mean something, what columns cost at them, and what that may be off by."""
+        mip = self._mip
+        none = ((prices > 0.0) & np.isneginf(mip.row_lower)) | ((prices < 0.0) & np.isposinf(mip.row_upper))
+        prices = np.where(none, 0.0, prices)
+        noise = gamma(mip.n_rows) * (np.abs(mip.cost) + abs(mip.A).T @ np.abs(prices))
+        return prices, mip.cost - mip.A.T @ prices, noise
+
+    def one_by_one(self) -> list[FloatArray]:
+        """What each leaf of each part proves by itself, without halving any."""
+        _, cost, noise = self._priced(self._certificate.prices)
+        return [
+            np.concatenate(
+                [
+                    what_is_proved(leaves, values.values(boxes, leaves).value)
+                    for values, boxes, leaves in self._looks(part, cost, noise)
+                ]
+            )
+            for part in self._certificate.parts
+        ]
 
     @property
     def _whole(self) -> BoolArray:
@@ -135,7 +155,10 @@ class _Looking:
             raise _Failure("a row has a price and is in a part")
         return np.asarray(columns == 0)
 
-    def _part(self, part: Part, cost: FloatArray, noise: FloatArray) -> float:
+    def _looks(
+        self, part: Part, cost: FloatArray, noise: FloatArray
+    ) -> Iterator[tuple[PartValues, Boxes, Leaves]]:
+        """Some leaves at a time."""
         values = PartValues(
             self._problem, self._graphs, part.columns, part.rows, cost=cost, noise=noise,
             lower=self._lower, upper=self._upper, defined=part.defined, row=part.row, most=part.value,
@@ -145,12 +168,16 @@ class _Looking:
             part.tree, part.columns, values.integer, values.lower, values.upper, values.neurons,
             self._mip.n_columns,
         )  # fmt: skip
-        least = np.inf
         for first in range(0, len(part.tree.leaves), BATCH):
             chosen = np.arange(first, min(first + BATCH, len(part.tree.leaves)))
-            found = looked_at(values, boxes.take(chosen), take(part.tree.leaves, chosen), part.value)
+            yield values, boxes.take(chosen), take(part.tree.leaves, chosen)
+
+    def _part(self, part: Part, cost: FloatArray, noise: FloatArray) -> float:
+        least = np.inf
+        for turn, (values, boxes, leaves) in enumerate(self._looks(part, cost, noise)):
+            found = looked_at(values, boxes, leaves, part.value)
             if np.any(np.isneginf(found)):
-                leaf = int(chosen[np.argmin(found)])
+                leaf = turn * BATCH + int(np.argmin(found))
                 raise _Failure(f"leaf {leaf} of part {self._number(part)} proves nothing")
             least = min(least, float(found.min()))
         return min(least, part.value)
