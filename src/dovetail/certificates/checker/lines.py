@@ -25,6 +25,10 @@ ULPS = 32.0 * UNIT
 Function = Callable[[FloatArray], FloatArray]
 Bend = Callable[[FloatArray, FloatArray], FloatArray]
 
+STEEP = 1.03
+"""The line below a ReLU rises where about as much is above 0 as below. Not quite 1: half of a box is often
+just as large as the other, and lines must not hang on the last digit."""
+
 
 @dataclass(frozen=True, eq=False)
 class Lines:
@@ -80,7 +84,7 @@ def _rectified(lower: FloatArray, upper: FloatArray) -> Lines:
     width = np.where(crossing, upper - lower, 1.0)
     chord = np.where(crossing, np.clip(upper / width, 0.0, 1.0), sure)
     rise = np.maximum(-chord * lower, upper - chord * upper) + ULPS * (np.abs(lower) + np.abs(upper))
-    below = np.where(crossing, np.where(upper > -lower, 1.0, 0.0), sure)
+    below = np.where(crossing, np.where(upper > -STEEP * lower, 1.0, 0.0), sure)
     nothing = np.zeros_like(lower)
     rise = np.where(crossing, rise, nothing)
     return Lines(below, nothing, chord, rise, np.maximum(lower, 0.0), np.maximum(upper, 0.0))
