@@ -70,3 +70,11 @@ def test_where_a_function_is_not_defined_nothing_is_known():
     assert np.isnan(found.below_offset).all()
     with pytest.raises(UnsupportedError, match="no lines for cosine"):
         lines("cosine", np.zeros((1, 1)), np.ones((1, 1)))
+
+
+def test_lines_of_a_relu_do_not_hang_on_the_last_digit():
+    """Half of a box is often as large as the other half, but for rounding."""
+    for size in (1.0, 0.3, 7.7):
+        upper = np.full(3, size)
+        lower = -np.array([size, np.nextafter(size, 0.0), np.nextafter(size, np.inf)])
+        assert len(set(lines("relu", lower, upper).below_slope.tolist())) == 1
