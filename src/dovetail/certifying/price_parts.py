@@ -18,7 +18,7 @@ from dovetail.certifying.sign_leaves import SignLeaves, searched
 from dovetail.certifying.sign_tree import region_of, tree_of
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
-from dovetail.methods.block_prices.sign_search import distinct, of_sets
+from dovetail.methods.block_prices.sign_search import kinds_of
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.certified_prices.priced_components import Priced
 from dovetail.methods.relu_branching.targets import is_relu_network
@@ -50,13 +50,10 @@ def _parts(problem: Problem, group: Priced, budget: Budget) -> list[Part] | None
     alone = [_by_moves(problem, group, k) for k in range(len(group.other))]
     if group.targets is None:
         return alone
-    saved = (group.other - group.base)[group.asked]
-    worth = float(np.min(saved, initial=np.inf, where=np.isfinite(saved)))
-    tolerance, targets = TOLERANCE * (worth if np.isfinite(worth) else 1.0), group.targets
-    asked = targets.costs, targets.rows, targets.shift, targets.cutoff
-    first, like = distinct((*asked, *of_sets(targets.domain)))
+    first, like = kinds_of(group.targets)
     share = first.size / like.size  # alike components have the same leaves, each its own
-    found = searched(targets.take(torch.as_tensor(first)), tolerance, BATCH, budget, share=share)
+    targets, tolerance = group.targets.take(torch.as_tensor(first)), TOLERANCE * group.worth
+    found = searched(targets, tolerance, BATCH, budget, share=share)
     if found is None:
         return None
     leaves = [found.take(np.flatnonzero(found.target == kind)) for kind in range(first.size)]
@@ -72,7 +69,7 @@ def _by_moves(problem: Problem, group: Priced, k: int) -> Part:
     leaf = Leaves(np.ones(1), np.zeros((1, rows.size)))
     none = np.zeros(0, dtype=np.int64)
     tree = Tree(none, np.zeros(0), none.reshape(0, 2), leaf)
-    return Part(columns, rows, tree, float(group.bounds()[k]), region_of(problem, rows)[0])
+    return Part(columns, rows, tree, float(group.bounds()[k]), *region_of(problem, rows))
 
 
 def _by_signs(problem: Problem, group: Priced, k: int, alone: Part, leaves: SignLeaves) -> Part:
@@ -80,7 +77,7 @@ def _by_signs(problem: Problem, group: Priced, k: int, alone: Part, leaves: Sign
     tree = tree_of(leaves, problem.mip.n_columns, alone.rows.size)
     if tree is None:
         return alone
-    value, row = float(group.base[k] + leaves.bound.min()), region_of(problem, alone.rows)[1]
+    value, row = float(group.base[k] + leaves.bound.min()), alone.row
     block, sample = group.group.block, group.group.parts[k].sample
     if block.classifies:
         value, row = min(value, float(group.other[k])), row if row >= 0 else COST_ROW

@@ -92,9 +92,9 @@ class Substitution:
             raise UnsupportedError("the cost of a part has outputs of networks in it")
         weights, size = self.rows(cost[None])[0], self._absolute(np.abs(cost)[None])[0]
         slack = self._absolute(noise[None])[0]
-        constants = np.array([(cost[at] * c, noise[at] * abs(c)) for at, _, c in self._weights]).reshape(
-            -1, 2
-        )
+        constants = np.zeros((len(self._weights), 2))
+        for k, (at, _, constant) in enumerate(self._weights):
+            constants[k] = cost[at] * constant, noise[at] * abs(constant)
         reach = Region(*self.box(boxes)).size[0]
         seen = (size > 0.0) | (slack > 0.0)
         if not np.isfinite(most) or not np.all(np.isfinite(reach[seen])):

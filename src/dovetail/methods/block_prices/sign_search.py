@@ -22,6 +22,7 @@ from dovetail.methods.certified_prices.priced_components import Priced
 from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.methods.relu_branching.neuron_ranges import known_neurons
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.methods.relu_branching.targets import Targets
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
@@ -58,7 +59,7 @@ def neurons_of(coupled: CoupledProblem, budget: Budget) -> list[KnownNeurons]:
     budget = budget.part(RANGES_SHARE * budget.left)
     found = []
     for turn, group in enumerate(coupled.groups):
-        first, like = distinct(of_sets(group.domain))
+        first, like = _distinct(_of_sets(group.domain))
         part = budget.part(budget.left / (len(coupled.groups) - turn))
         ranges = known_neurons(group.planes, group.domain.take(torch.as_tensor(first)), part)
         found.append(ranges.take(torch.as_tensor(like)))
@@ -86,8 +87,7 @@ def blocks_at(
         if part.targets is None:
             continue
         targets = part.targets
-        asked = (targets.costs, targets.rows, targets.shift, targets.cutoff)
-        first, like = distinct((*asked, *of_sets(targets.domain)))
+        first, like = kinds_of(targets)
         search = ReluSearch(
             targets.take(torch.as_tensor(first)),
             OPTIONS,
@@ -115,12 +115,18 @@ def _for_a_moment() -> Callable[[ReluSearch], bool]:
     return lambda search: time.perf_counter() > until
 
 
-def of_sets(domain: Moves) -> tuple[Tensor, ...]:
+def kinds_of(targets: Targets) -> tuple[IntArray, IntArray]:
+    """The first target of each kind, and for each its kind's place among those."""
+    asked = targets.costs, targets.rows, targets.shift, targets.cutoff
+    return _distinct((*asked, *_of_sets(targets.domain)))
+
+
+def _of_sets(domain: Moves) -> tuple[Tensor, ...]:
     """All that tells sets with the same directions apart."""
     return domain.origin, domain.limit, domain.weights, domain.least, domain.most, domain.give
 
 
-def distinct(parts: Sequence[Tensor]) -> tuple[IntArray, IntArray]:
+def _distinct(parts: Sequence[Tensor]) -> tuple[IntArray, IntArray]:
     """The first of each kind of K things of these parts, and for each its kind's place among those."""
     table = torch.cat([part.reshape(len(part), -1) for part in parts], dim=1).cpu().numpy()
     _, first, like = np.unique(table, axis=0, return_index=True, return_inverse=True)

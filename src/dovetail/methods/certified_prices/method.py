@@ -179,10 +179,7 @@ class _Certification:
     def _search(self, part: Priced, known: FloatArray, tolerance: float) -> Search | None:
         if part.targets is None:
             return None
-        saved = (part.other - part.base)[part.asked]
-        worth = float(np.min(saved, initial=np.inf, where=np.isfinite(saved)))
-        tolerance *= worth if np.isfinite(worth) else 1.0
-        search = self._made(part.targets, tolerance)
+        search = self._made(part.targets, tolerance * part.worth)
         search.know(torch.as_tensor(_known(part, known)))
         return search
 

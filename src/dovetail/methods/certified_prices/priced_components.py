@@ -64,6 +64,13 @@ class Priced:
     first: BoolArray
     """(K,) of a class: whether the condition is that of class 1."""
 
+    @property
+    def worth(self) -> float:
+        """The least that an asked one's cheaper class saves; 1 of values, which have no classes."""
+        saved = (self.other - self.base)[self.asked]
+        least = float(np.min(saved, initial=np.inf, where=np.isfinite(saved)))
+        return least if np.isfinite(least) else 1.0
+
     def bounds(self, values: FloatArray | None = None) -> FloatArray:
         """(K,) the least cost of each component, given `values` proved for the asked ones."""
         least = self.least.copy()

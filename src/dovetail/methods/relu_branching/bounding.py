@@ -69,11 +69,12 @@ class Bounding:
 
     def children(self, nodes: Nodes) -> Nodes:
         """Both sides of the neurons chosen, all of one vector; with what that says of others."""
-        found, pairs = nodes.children(), None if self._known is None else self._known.pairs
+        found = nodes.children()
         if self._fresh:
             endless = torch.full_like(found.lower, torch.inf)
             lower = torch.where(found.sign > 0, 0.0, -endless)
             return replace(found, lower=lower, upper=torch.where(found.sign < 0, 0.0, endless))
+        pairs = None if self._known is None else self._known.pairs
         if pairs is None or not len(found) or int(found.choice.max()) >= self.neurons.sizes[0]:
             return found
         return pairs.applied(found)
