@@ -13,6 +13,7 @@ gc.disable()  # until everything is imported: there is nothing to collect yet, a
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+os.environ.setdefault("DOVETAIL_STRICT", "1")  # a part that fails raises, in child processes too
 torch.set_num_threads(int(os.environ.get("DOVETAIL_TEST_THREADS", "1")))
 if turn := int(os.environ.get("DOVETAIL_TEST_SHAKEN", "0")):
     from tests.shaken import shake
