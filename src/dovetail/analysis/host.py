@@ -24,7 +24,9 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
+from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget
+from dovetail.run.gap import GapLimit
 from dovetail.run.lp_duration import least_seconds
 
 SHARE, MOST_SECONDS = 0.2, 10.0
@@ -52,18 +54,27 @@ class HostRelaxation:
     """False where the host is too large for its time: the bound is that of the columns' bounds, and whether
     there is a point at all nobody knows."""
 
+    support: Support = Support.PROOF
+    """Whose arithmetic stands behind the bound."""
+
     @property
-    def bound_source(self) -> str:
-        """What the log calls the bound: of the whole host, or of the box that its bounds and rows make."""
-        return "host" if self.asked else "box"
+    def proof(self) -> Bound:
+        """The bound: of the whole host, or of the box that its bounds and rows make."""
+        return Bound(self.bound, "host" if self.asked else "box", Scope.WRITTEN, self.support)
 
 
 def analyse_host(
-    problem: Problem, budget: Budget, *, seed: int = 0, threads: int = 1, at_any_size: bool = False
+    problem: Problem,
+    budget: Budget,
+    *,
+    seed: int = 0,
+    threads: int = 1,
+    gap: GapLimit = GapLimit(0.0),  # noqa: B008  (frozen)
+    at_any_size: bool = False,
 ) -> HostRelaxation:
     """Ask about the host alone, within a share of the time; `at_any_size`: within all of it."""
     try:
-        return _analyse(problem, budget, EngineSettings(seed, threads), at_any_size)
+        return _analyse(problem, budget, EngineSettings(seed, threads, gap), at_any_size)
     except EngineError as trouble:
         return HostRelaxation(note=f"nothing is known about the host: {trouble}")
 
@@ -91,7 +102,7 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_
     if found.infeasible:
         return HostRelaxation(infeasible=True, note=NO_POINT)
     if not found.unbounded:
-        return HostRelaxation(bound=found.bound, x=found.x, note=found.note)
+        return HostRelaxation(bound=found.bound, x=found.x, note=found.note, support=found.support)
     # an output may be what falls for ever, which says nothing: its network decides how far it goes
     endless = _ray(problem, known, part, settings)
     ray = bool(endless)

@@ -25,17 +25,16 @@ from dovetail.mip.loaded_highs import FEASIBILITY, LoadedHighs, cost_unit
 from dovetail.mip.program import Program
 from dovetail.mip.scip import ScipEngine
 from dovetail.mip.turns import FOR_BOUNDS, answers_in_turn
+from dovetail.run.bound import Support
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.gap import optimality_gap
+from dovetail.run.gap import GapLimit
 
 NODES = 500
 """LPs of a confirming tree: random programs with up to twelve integers close in fewer."""
 SHARE, MOST_SECONDS = 0.1, 1.0
 """Of the time left, and no more than that, for one such tree."""
 NO_WEIGHTS = np.empty(0, dtype=np.int64)
-GAP = 1e-8
-"""Asked of the engine, relative: a hundredth of what `optimal` promises."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,7 @@ class EngineSettings:
 
     seed: int = 0
     threads: int = 1
+    gap: GapLimit = GapLimit(0.0)  # noqa: RUF009  (frozen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +57,17 @@ class Confirmed:
     unbounded: bool = False
     """The cost falls for ever over the program or its relaxation, by the engine's word."""
     note: str = ""
+    support: Support = Support.PROOF
+    """Whose arithmetic stands behind the bound."""
 
 
-def confirmed(mip: Mip, settings: EngineSettings, budget: Budget, *, in_turn: bool = False) -> Confirmed:
+def confirmed(
+    mip: Mip,
+    settings: EngineSettings,
+    budget: Budget,
+    *,
+    in_turn: bool = False,
+) -> Confirmed:
     """Solve `mip`, in minimisation form; keep what stands. `in_turn`: ask several engines (`mip.turns`)."""
     if not np.any(mip.integer):
         return _continuous(mip, settings, budget)
@@ -67,7 +75,9 @@ def confirmed(mip: Mip, settings: EngineSettings, budget: Budget, *, in_turn: bo
     answer = _best_in_turn(program, settings, budget) if in_turn else None
     if answer is None:
         session = HighsEngine().load(program, NO_WEIGHTS, seed=settings.seed, threads=settings.threads)
-        answer = session.solve(Quadratic.linear(program.cost, program.offset), budget=budget, gap=GAP)
+        answer = session.solve(
+            Quadratic.linear(program.cost, program.offset), budget=budget, gap=settings.gap.of_engine
+        )
     if answer.status is MipStatus.INFEASIBLE:
         return _infeasible(mip, settings, budget)
     if answer.status is MipStatus.UNBOUNDED:
@@ -78,8 +88,8 @@ def confirmed(mip: Mip, settings: EngineSettings, budget: Budget, *, in_turn: bo
 def _best_in_turn(program: Mip, settings: EngineSettings, budget: Budget) -> MipAnswer | None:
     """The first answer that decides, else the best point and the best bound; None where all engines fail."""
     goal, best = Quadratic.linear(program.cost, program.offset), None
-    seed, threads = settings.seed, settings.threads
-    for answer in answers_in_turn(program, goal, budget, FOR_BOUNDS, seed=seed, threads=threads, gap=GAP):
+    seed, threads, gap = settings.seed, settings.threads, settings.gap.of_engine
+    for answer in answers_in_turn(program, goal, budget, FOR_BOUNDS, seed=seed, threads=threads, gap=gap):
         if answer.status is not MipStatus.LIMIT:
             return answer
         before = answer if best is None else best
@@ -99,32 +109,43 @@ def _continuous(mip: Mip, settings: EngineSettings, budget: Budget) -> Confirmed
 
 
 def stands(
-    mip: Mip, answer: MipAnswer, settings: EngineSettings, budget: Budget, cutoff: float = math.inf
+    mip: Mip,
+    answer: MipAnswer,
+    settings: EngineSettings,
+    budget: Budget,
+    cutoff: float = math.inf,
 ) -> Confirmed:
     """What of an engine's answer to `mip`, asked for points up to `cutoff`, stands.
 
     Where `mip` itself holds such points only, its bound is one of theirs: nothing above it is claimed.
     """
     known = min(answer.value, cutoff)
-    slack = 0.5 * optimality_gap(mip, known) if math.isfinite(known) else 0.0
+    slack = 0.5 * settings.gap.allowed(known) if math.isfinite(known) else 0.0
     proof = _tree(mip, settings, budget, cutoff=known, slack=slack)
     value, x = (proof.value, proof.x) if proof.x is not None else (answer.value, answer.x)
     if proof.unbounded:  # HiGHS has called such programs optimal: its presolving lost their free columns
         return Confirmed(x=x, unbounded=True)
-    bound = proof.bound
+    bound, support = proof.bound, Support.PROOF
     said = answer.status is not MipStatus.INFEASIBLE  # that no point is left takes a proof of our own
     if bound < min(value, cutoff) - slack and said:  # the tree did not close: the engine's word,
-        word = answer.bound - hidden(mip, answer.x)  # unless a point contradicts it
-        bound = max(bound, word) if word <= value else bound
-    return Confirmed(_finite(min(bound, cutoff)), x)
+        word = answer.bound - hidden(mip, answer.x)
+        if bound < word <= value:  # no point contradicts it
+            bound, support = word, Support.ENGINE
+    return Confirmed(_finite(min(bound, cutoff)), x, support=support)
 
 
 def hidden(mip: Mip, x: FloatArray | None) -> float:
-    """How far an engine's bound may be off by its tolerance on reduced costs alone, in the user's units."""
+    """How far an engine's bound may be off by its tolerance on reduced costs alone, in the user's units.
+
+    A column whose reduced cost has the wrong sign, by less than the tolerance, may move across its whole
+    width. An engine ends with a basis at which reduced costs are right but for rounding; that one of them
+    lies between 0 and the tolerance is a coincidence, and one such column is allowed for: the widest.
+    """
     box = propagate(mip)
     width = box.upper - box.lower
     met = 1.0 if x is None else 1.0 + np.abs(x)
-    return FEASIBILITY * cost_unit(mip.cost) * float(np.sum(np.where(np.isfinite(width), width, met)))
+    widest = float(np.max(np.where(np.isfinite(width), width, met), initial=0.0))
+    return FEASIBILITY * cost_unit(mip.cost) * widest
 
 
 def _tree(
@@ -174,7 +195,7 @@ def _all_say_infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> b
     live = LoadedHighs(reversed_rows, seed=settings.seed + 1, threads=settings.threads)
     live.without_presolve()
     try:
-        if live.run(part, GAP)[0] is not MipStatus.INFEASIBLE:
+        if live.run(part, settings.gap.of_engine)[0] is not MipStatus.INFEASIBLE:
             return False
         if find_spec("pyscipopt") is None:
             return True

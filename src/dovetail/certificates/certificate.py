@@ -11,6 +11,10 @@ from dovetail.certificates.files import Contents, read_contents, write_contents
 from dovetail.certificates.proof import CertificateKind, Part, arrays_of
 from dovetail.core.arrays import FloatArray
 
+SHORT = 1e-5
+"""Relative: a certificate is of constraints as loose as the check, a bound often of constraints as written.
+One that falls short of its bound by no more than this still confirms it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:

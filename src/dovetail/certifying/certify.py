@@ -15,7 +15,7 @@ import numpy as np
 
 from dovetail.analysis.block_graph import block_graph
 from dovetail.bounds.safe_lp import SafeLp
-from dovetail.certificates.certificate import Certificate
+from dovetail.certificates.certificate import SHORT, Certificate
 from dovetail.certificates.checker.leaf_values import PartValues
 from dovetail.certificates.checker.root_box import root_box
 from dovetail.certificates.checker.verification import Looking, verify
@@ -33,9 +33,6 @@ from dovetail.run.budget import Budget
 
 HAIR = 1e-9
 """Relative: a certificate is for so much less than the bound, since the checker computes in another order."""
-NEAR = 1e-5
-"""Relative: where an engine's bound is of exact rows, a certificate, which is of rows as loose as the check,
-may fall short of it by so much and is still worth more than the engine's word."""
 BOTH = "highspy", "pyscipopt"
 ENGINES = {"exact": BOTH, "tables": BOTH, "splits": BOTH, "tangents": BOTH, "scip": ("pyscipopt",)}
 """Packages whose search trees stand behind bounds, by who raised them."""
@@ -73,7 +70,7 @@ def certify(
         found += [made] if made is not None else []
     best = max(found, key=lambda c: c.bound, default=None)
     engines = ENGINES.get(source, ())
-    if engines and (best is None or best.bound < bound - NEAR * (1.0 + abs(bound))):
+    if engines and (best is None or best.bound < bound - SHORT * (1.0 + abs(bound))):
         said = " and ".join(filter(None, map(_version, engines)))
         return Certificate(CertificateKind.SOLVER, fingerprint(problem), bound, said)
     return best
@@ -119,7 +116,7 @@ class _Making:
     def by_signs(self) -> Certificate | None:
         """By a tree over signs of neurons."""
         mip = self._loose.mip
-        aim = self.target - 0.5 * NEAR * (1.0 + abs(self.target))  # the bound is of exact rows
+        aim = self.target - 0.5 * SHORT * (1.0 + abs(self.target))  # the bound is of exact rows
         found = sign_tree(self._problem, aim, SIGNS_SECONDS)
         if found is None:
             return None

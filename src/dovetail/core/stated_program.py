@@ -139,6 +139,10 @@ class StatedProgram:
             return self.mip.objective(x)
         return sum(part.value(x) for part in self.columns if part.costs) + self.offset
 
+    def objective_size(self, x: FloatArray) -> float:
+        """The sum of the sizes that the objective at `x` adds up, which its rounding grows with."""
+        return float(sum(np.sum(np.abs(part.cost * part.of(x))) for part in self.columns if part.costs))
+
     def activity(self, x: FloatArray, *, sizes: bool = False) -> FloatArray:
         """(rows,) what rows come to at `x`, or with the `sizes` of their entries in their place."""
         return np.concatenate([np.empty(0), *(part.activity(x, sizes=sizes) for part in self.rows)])

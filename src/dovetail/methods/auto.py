@@ -27,11 +27,7 @@ from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree
 from dovetail.run.archive import Archive
 from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
-from dovetail.run.gap import GapLimit
 
-LEFT_OPEN = 1e-5
-"""Of the objective: what a proof that has ended may leave open because rows may be missed by 1e-6 and
-networks in float32 round: searches that went on for it burnt their time (drop_in.md's first one, 6e-6)."""
 TABLES_SHARE = 0.25
 """Of the time left, for the answers of long tables: the MIP over them takes some, and a search the rest."""
 
@@ -115,16 +111,6 @@ def _without_blocks(context: SolveContext) -> MethodOutcome:
     return outcome
 
 
-def _left_open(context: SolveContext) -> float | None:
-    """How far the bound is from the best point, where that is as little as tolerances explain; else None."""
-    incumbent, sign = context.incumbent, context.problem.mip.sign
-    if incumbent.x is None or not GapLimit(relative=LEFT_OPEN).met(
-        incumbent.objective, sign * incumbent.bound
-    ):
-        return None
-    return abs(incumbent.objective - sign * incumbent.bound)
-
-
 class _Plan:
     """The phases that apply to one problem."""
 
@@ -136,8 +122,6 @@ class _Plan:
         self._facts = Facts.of(self._context, options)
         self._phases = planned(self._facts)
         self._enumerated: SolveContext | None = None
-        self._closed = False
-        """Whether some proof has come to its end."""
         self._infeasible = False
         """Whether it is proved that there is no point."""
 
@@ -158,8 +142,9 @@ class _Plan:
                 self._archive.keeps = any(later.needs_points for later, _ in waiting[number + 1 :])
                 outcome = self._solved(phase, share, again)
                 last = outcome.stop_reason
-                self._closed |= outcome.closed
                 context.hear()
+                if outcome.closed:
+                    context.incumbent.settle()
                 self._infeasible |= outcome.infeasible
                 if context.over:
                     break
@@ -173,14 +158,7 @@ class _Plan:
 
     def _left_out(self, phase: Phase, share: float) -> bool:
         """Whether a phase has nothing to do, or not the time for it; that is said."""
-        context, mine = self._context, share * self._context.budget.left
-        apart = _left_open(context)
-        if self._closed and apart is not None and not phase.of_rows_as_written:
-            self._note(
-                f"the proof has ended: the gap of {apart:.1e} that is left is of the size of what the check "
-                "forgives rows and networks round, and is not searched"
-            )
-            return True
+        mine = share * self._context.budget.left
         if mine < phase.least_seconds:
             self._note(
                 f"{phase.name} left out: it takes {phase.least_seconds:g} s or more, and would have "

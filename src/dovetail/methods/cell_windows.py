@@ -28,7 +28,6 @@ from dovetail.reformulations.tree_splits import TreeSplits
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
 NEAR = 6
@@ -119,7 +118,7 @@ class _Run:
         """Points that are better than the best one."""
         context, mip = self._context, written.problem.mip.minimised().as_checked()
         incumbent, nothing = context.incumbent, np.empty(0, dtype=np.int64)
-        better = context.problem.mip.sign * incumbent.objective - optimality_gap(mip, incumbent.objective)
+        better = context.problem.mip.sign * incumbent.objective - incumbent.allowed_gap
         budget = context.budget.part(min(SECONDS, SHARE * context.budget.left))
         try:
             with context.stopwatch.measure("engine"):

@@ -28,14 +28,12 @@ from dovetail.methods.cutoff_tightening import CutoffTightening, NothingLeft
 from dovetail.mip import engine_for
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM, ReluPlan, relu_plan
+from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
-GAP = 1e-9
-"""A hundredth of what `optimal` allows: the engine's own gap must not be what is left."""
 FIRST_SHARE, LONG_SHARE = 0.25, 0.75
 """The first engine's part of the time where there are two: on some hosts SCIP closes in a second what HiGHS
 does not in twenty (tree planting), on others it is the other way round. With many neurons SCIP is mostly the
@@ -113,6 +111,8 @@ class _Run:
     met: Callable[[FloatArray], None] | None = None
     refuted: bool = False
     """Whether it is proved that there is no point."""
+    closed: bool = False
+    """Whether an engine came to the end of the program that bounds are proved of."""
 
     @classmethod
     def of(cls, context: SolveContext, method: ExactMip) -> _Run | None:
@@ -129,38 +129,33 @@ class _Run:
         """What is left to say."""
         context = self.context
         reason = StopReason.PROVED if self.refuted else context.over or StopReason.STALLED
-        return MethodOutcome(reason, len(context.monitor.trace), message, infeasible=self.refuted)
-
-    @property
-    def _cutoff(self) -> float:
-        """What the best point costs, in minimisation form, and a little more: it is not cut off itself."""
-        incumbent, mip = self.context.incumbent, self.context.problem.mip
-        if incumbent.x is None:
-            return np.inf
-        return float(mip.sign * incumbent.objective + 0.5 * optimality_gap(mip, incumbent.objective))
+        rounds = len(context.monitor.trace)
+        return MethodOutcome(reason, rounds, message, closed=self.closed, infeasible=self.refuted)
 
     def points(self, budget: Budget) -> None:
         """Look for better points."""
-        answer, _ = self._asked(self.written, budget, self._cutoff)
+        answer, _ = self._asked(self.written, budget, self.context.incumbent.cutoff)
         if answer is not None:
             self._record(answer, answer.x, self.written)
 
     def bound(self, budget: Budget) -> str:
         """Raise the bound, and offer the points met where they are points of the problem; or say why not."""
-        context, apart, cutoff = self.context, self.written.relaxed is not None, self._cutoff
+        context, apart, cutoff = self.context, self.written.relaxed is not None, self.context.incumbent.cutoff
         try:
             written = self._tightened(cutoff, budget.part(TIGHTEN_SHARE * budget.left))
         except NothingLeft:
-            context.incumbent.raise_bound(cutoff, "tightening")
+            context.incumbent.raise_bound(Bound(cutoff, "tightening", Scope.WRITTEN))
             return ""
         answer, trouble = self._asked(written, budget, cutoff)
         if answer is None:
             return trouble
         with context.stopwatch.measure("engine"):
             mip = written.problem.mip.minimised().as_checked()
-            found = stands(mip, answer, EngineSettings(context.seed, context.threads), budget, cutoff)
-        context.incumbent.raise_bound(found.bound, self.source)
+            settings = EngineSettings(context.seed, context.threads, context.incumbent.gap)
+            found = stands(mip, answer, settings, budget, cutoff)
+        context.incumbent.raise_bound(Bound(found.bound, self.source, Scope.WRITTEN, found.support))
         self._record(answer, None if apart else found.x, written)
+        self.closed = answer.exact
         if answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
             return self._without_a_point(budget)
         return ""
@@ -232,8 +227,8 @@ class _Run:
                 session = engine_for(engine, mip, nothing).load(
                     mip, nothing, seed=context.seed, threads=context.threads
                 )
-                objective = Quadratic.linear(mip.cost, mip.offset)
-                return session.solve(objective, budget=budget, start=start, gap=GAP, cutoff=cutoff), ""
+                objective, gap = Quadratic.linear(mip.cost, mip.offset), context.incumbent.gap.of_engine
+                return session.solve(objective, budget=budget, start=start, gap=gap, cutoff=cutoff), ""
             except EngineError as trouble:
                 return None, f"the MIP of the whole problem failed: {trouble}"
 

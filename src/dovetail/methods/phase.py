@@ -29,9 +29,6 @@ class Phase:
     """With less than that it would come to nothing, and the others have more use for the time."""
     needs_points: bool = False
     """Whether it begins with the points that methods before it have been at."""
-    of_rows_as_written: bool = False
-    """Whether it proves a bound of the rows as they are written, which may be higher than that of a proof
-    which lets rows be missed by what the check forgives."""
     of_blocks: bool = False
     """Whether it takes all blocks at once, so that it holds with many of them."""
 

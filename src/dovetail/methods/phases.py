@@ -284,7 +284,6 @@ PHASES = (
         EARLY_SHARE,
         lambda options: ExactMip(),
         "{unstable} neurons may change sign: few enough to be written out, early",
-        of_rows_as_written=True,
     ),
     Phase(
         "first integer search",
@@ -344,7 +343,6 @@ PHASES = (
         LATE_SHARE,
         lambda options: ExactMip(),
         "{unstable} neurons may change sign: written out for a proof, late",
-        of_rows_as_written=True,
     ),
     Phase(
         "last integer search",

@@ -10,7 +10,9 @@ from dovetail.analysis.boxes import tight_box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
 from dovetail.reformulations.reformulated import Reformulated
+from dovetail.run.bound import Bound, Scope
 from dovetail.run.context import SolveContext, Start
+from dovetail.run.gap import GapLimit
 from dovetail.run.incumbent_view import IncumbentView
 
 
@@ -82,13 +84,37 @@ class LiftedIncumbent:
 
     @property
     def proved(self) -> bool:
-        """The best point meets the bound: nothing better exists."""
+        """The best point is as near to the bound as the caller asked for."""
         return self._original.proved
 
     @property
-    def near_enough(self) -> bool:
-        """The best point is as near to the bound as the caller asked for."""
-        return self._original.near_enough
+    def faults(self) -> list[str]:
+        """Bounds that a verified point contradicted, in words."""
+        return self._original.faults
+
+    @property
+    def moved(self) -> bool:
+        """Whether outputs of the best point were moved within their predictors' rounding."""
+        return self._original.moved
+
+    @property
+    def cutoff(self) -> float:
+        """What the best point costs, in minimisation form, and a hair more; infinity while there is none."""
+        return self._original.cutoff
+
+    @property
+    def gap(self) -> GapLimit:
+        """How near to the bound the caller wants the best point."""
+        return self._original.gap
+
+    @property
+    def allowed_gap(self) -> float:
+        """How far from the best objective the bound may be."""
+        return self._original.allowed_gap
+
+    def settle(self) -> None:
+        """A proof has come to its end: find out whether tolerances explain the gap that is left."""
+        self._original.settle()
 
     @property
     def on_target(self) -> bool:
@@ -96,18 +122,14 @@ class LiftedIncumbent:
         return self._original.on_target
 
     @property
-    def bound_source(self) -> str:
-        """Who proved it."""
-        return self._original.bound_source
+    def proof(self) -> Bound:
+        """The best bound, with what stands behind it."""
+        return self._original.proof
 
-    @property
-    def bound_prices(self) -> FloatArray | None:
-        """Of the original's rows."""
-        return self._original.bound_prices
-
-    def raise_bound(self, bound: float, source: str = "", prices: FloatArray | None = None) -> None:
-        """A bound of the reformulated problem is one of the original; its rows may be others."""
-        self._original.raise_bound(bound, source)
+    def raise_bound(self, bound: Bound) -> None:
+        """A bound of the reformulated problem is one of the original; its rows may be others, and so may be
+        what missing them by a tolerance is worth."""
+        self._original.raise_bound(replace(bound, scope=Scope.WRITTEN, prices=None))
 
     def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:
         """The candidate's objective, or NaN if it was refused."""

@@ -22,6 +22,11 @@ class Gain:
     source: str
 
 
+def gap_text(gap: float) -> str:
+    """A gap as messages, the end of the log and the page say it: two digits of a percentage."""
+    return "0 %" if gap <= ROUNDING else f"{100 * gap:.2g} %"
+
+
 def relative_gap(objective: float, bound: float) -> float:
     """|objective - bound| / |objective|; 0 where the two are the same."""
     apart = abs(objective - bound)

@@ -2,7 +2,6 @@
 
 ENDED = {
     "proved": "with a proof",
-    "gap": "at the gap that was asked for",
     "target": "at the target",
     "agreed": "when both blocks agreed",
     "time": "at the time limit",

@@ -14,11 +14,10 @@ class StopReason(StrEnum):
 
     >>> import dovetail as dt
     >>> dt.StopReason.TIME == "time", [reason.value for reason in dt.StopReason][:3]
-    (True, ['proved', 'gap', 'target'])
+    (True, ['proved', 'target', 'agreed'])
     """
 
     PROVED = "proved"
-    GAP = "gap"
     TARGET = "target"
     AGREED = "agreed"
     TIME = "time"

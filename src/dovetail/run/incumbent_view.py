@@ -6,6 +6,8 @@ from typing import Protocol
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
+from dovetail.run.bound import Bound
+from dovetail.run.gap import GapLimit
 
 
 class IncumbentView(Protocol):
@@ -47,17 +49,12 @@ class IncumbentView(Protocol):
         ...
 
     @property
-    def bound_source(self) -> str:
-        """Who proved it."""
+    def proof(self) -> Bound:
+        """The same with what stands behind it."""
         ...
 
     @property
     def proved(self) -> bool:
-        """The best point meets the bound: nothing better exists."""
-        ...
-
-    @property
-    def near_enough(self) -> bool:
         """The best point is as near to the bound as the caller asked for."""
         ...
 
@@ -67,12 +64,37 @@ class IncumbentView(Protocol):
         ...
 
     @property
-    def bound_prices(self) -> FloatArray | None:
-        """(rows,) multipliers of the problem's rows that it was proved at, where it was proved at any."""
+    def faults(self) -> list[str]:
+        """Bounds that a verified point contradicted, in words."""
         ...
 
-    def raise_bound(self, bound: float, source: str = "", prices: FloatArray | None = None) -> None:
-        """`source` proved that no point is below `bound`, in minimisation form, perhaps at (rows,) prices."""
+    @property
+    def moved(self) -> bool:
+        """Whether outputs of the best point were moved within their predictors' rounding."""
+        ...
+
+    @property
+    def cutoff(self) -> float:
+        """What the best point costs, in minimisation form, and a hair more, so that a search for points up to
+        here does not cut it off; infinity while there is none."""
+        ...
+
+    @property
+    def gap(self) -> GapLimit:
+        """How near to the bound the caller wants the best point."""
+        ...
+
+    @property
+    def allowed_gap(self) -> float:
+        """How far from the best objective the bound may be."""
+        ...
+
+    def raise_bound(self, bound: Bound) -> None:
+        """Take a bound that is better than the one so far."""
+        ...
+
+    def settle(self) -> None:
+        """A proof has come to its end: find out whether tolerances explain the gap that is left."""
         ...
 
     def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:

@@ -58,7 +58,7 @@ class Progress:
             exact=exact,
             residuals=residuals,
             bound=context.problem.stated.sign * incumbent.bound if math.isfinite(incumbent.bound) else None,
-            proof=incumbent.bound_source if incumbent.bound > self._bound else "",
+            proof=incumbent.proof.source if incumbent.bound > self._bound else "",
             part=context.monitor.part_name,
             evaluations=context.monitor.evaluations,
         )

@@ -62,9 +62,9 @@ class Status(StrEnum):
     """
 
     OPTIMAL = "optimal"
-    """A proven bound meets the point's re-evaluated objective within 1e-6."""
+    """A bound meets the point's re-evaluated objective within the gap asked for, 1e-4 unless said."""
     FEASIBLE = "feasible"
-    """The point is verified; nothing better is excluded."""
+    """The solution is verified; a better one may exist."""
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
     NO_SOLUTION = "no_solution"
@@ -76,6 +76,9 @@ class BoundKind(StrEnum):
     """What stands behind a bound; no method here returns an estimate."""
 
     PROVEN = "proven"
+    """A proof of ours."""
+    ENGINE = "engine"
+    """The word of HiGHS or SCIP, less its tolerances: nobody has repeated its search tree."""
     ESTIMATE = "estimate"
     NONE = "none"
 
@@ -138,6 +141,9 @@ class Result:
     """What found the point (`dovetail.report.sources` has it in words)."""
     bound_source: str = ""
     """What proved the bound."""
+    allowed_gap: float | None = None
+    """How far the bound may be from the objective of an optimal solution: the gap that was asked for, or what
+    rounding and tolerances explain where that is more."""
     evaluations: int = 0
     """Samples that predictors and their copies were asked about; other processes' are not counted."""
     hints: tuple[str, ...] = ()
@@ -278,6 +284,7 @@ class Result:
             "outside": [asdict(where) for where in self.extrapolations],
             "source": self.source,
             "bound_source": self.bound_source,
+            "allowed_gap": self.allowed_gap,
             "evaluations": self.evaluations,
             "hints": list(self.hints),
             "written": None if self.written is None else asdict(self.written),
@@ -364,6 +371,7 @@ def _read(record: Any) -> Result:
         extrapolations=tuple(extrapolation(where) for where in record.get("outside", ())),
         source=require("source", record.get("source", ""), str),
         bound_source=require("bound_source", record.get("bound_source", ""), str),
+        allowed_gap=number("allowed_gap", record.get("allowed_gap"), optional=True),
         evaluations=require("evaluations", record.get("evaluations", 0), int),
         hints=tuple(texts("hints", record.get("hints", []))),
         written=written_model(record.get("written")),

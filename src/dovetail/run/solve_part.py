@@ -12,7 +12,6 @@ from dovetail.run.budget import StopReason
 
 ENDS = {
     StopReason.PROVED: "proved",
-    StopReason.GAP: "near enough to the bound",
     StopReason.TARGET: "target reached",
     StopReason.AGREED: "the blocks agree",
     StopReason.TIME: "its time was over",

@@ -1,7 +1,6 @@
 """The stopping rule: what ends a method, decided here for all of them.
 
-    proved      the best point meets the proven bound
-    gap         it is as near to it as the caller asked for
+    proved      the best point is as near to the bound as the caller asked for
     target      it is as good as the caller asked for, whatever is proved
     time        the deadline of the budget; or what stopped it before: Ctrl-C, a callback
     iterations  as many as were asked for
@@ -21,8 +20,6 @@ def over(incumbent: IncumbentView, budget: Budget) -> StopReason | None:
     """Why nothing more is to be done, by any method; None while there is."""
     if incumbent.proved:
         return StopReason.PROVED
-    if incumbent.near_enough:
-        return StopReason.GAP
     return StopReason.TARGET if incumbent.on_target else budget.over
 
 

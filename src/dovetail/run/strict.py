@@ -12,5 +12,5 @@ VARIABLE = "DOVETAIL_STRICT"
 
 
 def strict() -> bool:
-    """Whether faults of dovetail's own parts are raised; asked anew each time, so that tests may switch it."""
+    """Whether faults of dovetail's own parts are raised; tests may switch it at any time."""
     return os.environ.get(VARIABLE, "") not in ("", "0")

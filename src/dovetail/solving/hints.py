@@ -135,7 +135,7 @@ def _margin(found: Finding) -> Iterator[str]:
     gap = relative_gap(objective, bound)
     if (
         not NO_GAP < gap <= SMALL_GAP
-        or context.incumbent.bound_source in ROWS_ONLY
+        or context.incumbent.proof.source in ROWS_ONLY
         or context.monitor.failure is not None
     ):
         return

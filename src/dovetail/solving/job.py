@@ -12,14 +12,17 @@ import numpy as np
 
 from dovetail.analysis.host import HostRelaxation, analyse_host
 from dovetail.analysis.open_inputs import OpenInput, open_inputs
+from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import PredictorError
 from dovetail.core.problem import Problem
+from dovetail.linearised.sensitivity import tolerated
 from dovetail.mip import highs_threads
 from dovetail.mip.highs import HighsEngine
 from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
 from dovetail.report.log.ending import ending
 from dovetail.report.log.heading import heading
+from dovetail.run.bound import Tolerated
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.context import Method, MethodOutcome, SolveContext
@@ -43,6 +46,8 @@ from dovetail.solving.start import read_start
 from dovetail.solving.status import stop_reason
 from dovetail.version import __version__
 
+TOLERATED_SECONDS, TOLERATED_SHARE = 1.0, 0.1
+"""For the LP that tells what tolerances are worth; it is as large as a step of a descent."""
 UNNOTICED = 1.0
 """Seconds. Where the last check took longer, nobody waits for predictors to be asked once more."""
 
@@ -107,7 +112,7 @@ class Job:
         stopwatch, engine, ended = Stopwatch(), HighsEngine(), None
         seed, threads = options.seed, options.threads
         with stopwatch.measure("engine"):
-            host = analyse_host(problem, budget, seed=seed, threads=threads)
+            host = analyse_host(problem, budget, seed=seed, threads=threads, gap=options.gap)
         guard = Guard(budget)
         guarded = guard.guarded(_without_cost(problem) if host.ray else problem)
         try:
@@ -119,7 +124,8 @@ class Job:
             incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
             reason = budget.over or StopReason.TIME
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
-        incumbent.raise_bound(host.bound, host.bound_source)
+        incumbent.tolerated = partial(_tolerated, guarded, budget)
+        incumbent.raise_bound(host.proof)
         monitor.follow(incumbent, lambda: guard.evaluations)
         unlimited = () if host.infeasible else open_inputs(problem, budget, seed=seed, threads=threads)
         if unlimited:
@@ -158,7 +164,8 @@ class Job:
         problem, x = self.snapshot.problem, context.start.x
         with concurrent_solves(problem, x, options, context.budget, context.monitor) as others:
             if others is not None:
-                self.incumbent.threads = 1  # HiGHS starts its threads anew for whoever asks for others
+                # HiGHS starts its threads anew for whoever asks for others
+                self.incumbent.completion.threads = 1
                 context = replace(context, threads=1, hear=partial(_offer_all, others, self.incumbent))
             outcome = search(self.method, context, self.incumbent, self.host)
             with suppress(OutOfTime):
@@ -169,8 +176,9 @@ class Job:
         """A search that ended early without a point: there is time to ask whether the host has any."""
         context = self.context
         host = analyse_host(
-            context.problem, context.budget, seed=context.seed, threads=context.threads, at_any_size=True
-        )
+            context.problem, context.budget, seed=context.seed, threads=context.threads,
+            gap=self.incumbent.gap, at_any_size=True,
+        )  # fmt: skip
         if host.x is not None:
             with suppress(OutOfTime):
                 self.incumbent.offer(host.x, "host")
@@ -240,6 +248,12 @@ class Job:
 def _without_cost(problem: Problem) -> Problem:
     """The same problem with nothing to optimise: any point will do."""
     return problem.derived(replace(problem.mip, cost=np.zeros(problem.mip.n_columns)), problem.blocks)
+
+
+def _tolerated(problem: Problem, budget: Budget, x: FloatArray) -> Tolerated | None:
+    """What tolerances are worth at a point, within a second or a tenth of the time left."""
+    part = budget.part(max(TOLERATED_SECONDS, TOLERATED_SHARE * budget.left))
+    return tolerated(problem, x, part)
 
 
 def _offer_all(others: ConcurrentSolves, incumbent: Incumbent) -> None:

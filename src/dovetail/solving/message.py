@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dovetail.analysis.host import HostRelaxation
 from dovetail.core.check import Violation
+from dovetail.report.gains import ROUNDING, gap_text
+from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.result import Status
+from dovetail.run.result import BoundKind, Status
 from dovetail.solving.status import Conclusion
 
 NAMED = 3
 """Columns that a message names."""
 
 MEANING = {
-    Status.OPTIMAL: "a proven bound meets the verified objective",
-    Status.FEASIBLE: "the point is verified, better ones are not excluded",
     Status.INFEASIBLE: "proved without any network",
     Status.UNBOUNDED: "the point is feasible, and columns that no predictor ties improve it for ever",
     Status.NO_SOLUTION: "no candidate passed the check, and whether there is a point is open",
@@ -29,7 +29,11 @@ def message(
     violation: Violation | None,
 ) -> str:
     """What the status means, and what else there is to know."""
-    parts = [MEANING[conclusion.status], outcome.message, conclusion.doubt]
+    parts = [_meaning(conclusion, context), outcome.message, *context.incumbent.faults]
+    if context.incumbent.moved:
+        parts.append(
+            "an output was moved, within its predictor's own rounding, to where a constraint wants it"
+        )
     if outcome.infeasible and conclusion.status is Status.INFEASIBLE:
         parts.remove(MEANING[Status.INFEASIBLE])  # the method says how it was proved
     if conclusion.status is Status.UNBOUNDED:
@@ -45,6 +49,24 @@ def message(
             f"by {violation.rounding.amount:.1e}: the predictors' own rounding"
         )
     return "; ".join(part for part in parts if part)
+
+
+def _meaning(conclusion: Conclusion, context: SolveContext) -> str:
+    """What the status means, with the gap."""
+    status, gap = conclusion.status, conclusion.gap
+    if status is Status.FEASIBLE:
+        seen = gap is not None and context.incumbent.proof.source not in ROWS_ONLY
+        left = f"gap {gap_text(gap)}" if gap is not None and seen else "no bound that knows the predictors"
+        return f"the solution is verified, a better one may exist ({left})"
+    if status is not Status.OPTIMAL or gap is None:
+        return MEANING[status]
+    by = "a proven bound" if conclusion.bound_kind is BoundKind.PROVEN else "the word of a MIP engine"
+    if conclusion.within_tolerances:
+        return (
+            f"within {gap_text(gap)} by {by}, all of which rounding of the predictors and the tolerance on "
+            "constraints explain"
+        )
+    return f"within {gap_text(gap)}, by {by}" if gap > ROUNDING else f"{by} meets the verified objective"
 
 
 def _without_limit(context: SolveContext, host: HostRelaxation) -> str:

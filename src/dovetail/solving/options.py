@@ -15,7 +15,7 @@ from dovetail.core.options import require_count, require_methods, require_number
 from dovetail.methods import METHODS
 from dovetail.run.context import Method, Prepared
 from dovetail.run.environment import cores
-from dovetail.run.gap import GapLimit
+from dovetail.run.gap import DEFAULT_GAP, GapLimit
 from dovetail.run.monitor import Callback
 from dovetail.solving.cluster import require_cluster
 
@@ -92,7 +92,7 @@ class SolveOptions:
     def limits(self) -> str:
         """What ends the search, in words."""
         said = [f"at most {self.time_limit:g} s"] if np.isfinite(self.time_limit) else ["no time limit"]
-        said += [f"gap {100 * self.gap.relative:g} %"] if self.gap.relative else []
+        said += [f"gap {100 * self.gap.relative:g} %"]
         said += [f"absolute gap {self.gap.absolute:g}"] if self.gap.absolute else []
         said += [f"target {self.target:g}"] if self.target is not None else []
         return ", ".join(said)
@@ -109,7 +109,7 @@ class SolveOptions:
     def repeatable(self) -> dict[str, object]:
         """What another solve must be told to come to the same result; defaults are left out."""
         said: dict[str, object] = {"time_limit": float(self.time_limit), "seed": self.seed}
-        said |= {"gap": self.gap.relative} if self.gap.relative else {}
+        said |= {"gap": self.gap.relative} if self.gap.relative != DEFAULT_GAP else {}
         said |= {"absolute_gap": self.gap.absolute} if self.gap.absolute else {}
         said |= {"target": self.target} if self.target is not None else {}
         said |= {"n_jobs": self.n_jobs} if self.n_jobs > 1 else {}

@@ -61,7 +61,8 @@ def pack(
         names=problem.stated.names,
         extrapolations=outside,
         source=context.incumbent.source,
-        bound_source="" if conclusion.bound is None else context.incumbent.bound_source,
+        bound_source="" if conclusion.bound is None else context.incumbent.proof.source,
+        allowed_gap=conclusion.allowed_gap,
         evaluations=context.monitor.evaluations,
         hints=_advice(found),
         written=outcome.written,
@@ -81,5 +82,5 @@ def _advice(found: Finding) -> tuple[str, ...]:
 
 def _certifying(problem: Problem, bound: float, context: SolveContext) -> Callable[[], Certificate | None]:
     """What makes the certificate of a bound, in the user's sense."""
-    source, prices = context.incumbent.bound_source, context.incumbent.bound_prices
-    return partial(certify, problem, problem.stated.sign * bound, source, CERTIFYING_SECONDS, prices)
+    proof, value = context.incumbent.proof, problem.stated.sign * bound
+    return partial(certify, problem, value, proof.source, CERTIFYING_SECONDS, proof.prices)

@@ -24,6 +24,8 @@ def search(
                 "as Progress.record and Progress.exhausted make them."
             )
         with suppress(OutOfTime):
+            if outcome.closed:
+                incumbent.settle()
             clear(context, incumbent)
         return outcome
     except OutOfTime:

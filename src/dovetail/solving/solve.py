@@ -20,7 +20,7 @@ def solve(
     method: str | Method = "auto",
     *,
     time_limit: float = 60.0,
-    gap: float = 0.0,
+    gap: float = 1e-4,
     absolute_gap: float = 0.0,
     target: float | None = None,
     seed: int = 0,
@@ -45,9 +45,10 @@ def solve(
     "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
     sees an `Event` after each iteration and may call its `stop()`. `log=False` prints nothing; a stream gets
     the log written to it, and the file `log_file` besides, at its end (docs/log.md).
-    `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
-    `Result.gap` says), `absolute_gap` where it is within that of it; `target` with the first point that is
-    as good or better, whatever is proved. The stop reason is then "gap" or "target". Time limit, Ctrl-C,
+    A solution is optimal, and the search ends, where a bound proves that the objective is within `gap` of the
+    best there is, relative to the objective as in `Result.gap` (1e-4 is 0.01 %; 0 asks for the last digit),
+    or within `absolute_gap` of it. `target` ends the search with the first solution that is as good or
+    better, whatever is proved; the stop reason is then "target". Time limit, Ctrl-C,
     SIGTERM and `stop()` end it early and return the best point so far; signals that the caller ignores stay
     ignored, and so does SIGTERM where the caller handles it. An error or a second Ctrl-C after a point is
     known carries the result so far in its attribute `result`.

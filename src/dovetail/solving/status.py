@@ -8,12 +8,16 @@ import numpy as np
 
 from dovetail.analysis.host import HostRelaxation
 from dovetail.core.stated_program import StatedProgram
+from dovetail.report.gains import relative_gap
+from dovetail.run.bound import Support
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.gap import meets
 from dovetail.run.result import BoundKind, Status
 
 PROVED = (Status.OPTIMAL, Status.UNBOUNDED, Status.INFEASIBLE)
+
+
+KINDS = {Support.PROOF: BoundKind.PROVEN, Support.ENGINE: BoundKind.ENGINE}
 
 
 @dataclass(frozen=True)
@@ -24,13 +28,18 @@ class Conclusion:
     stop_reason: StopReason
     objective: float | None
     bound: float | None
-    doubt: str = ""
-    """Why a bound was dropped."""
+    bound_kind: BoundKind
+    within_tolerances: bool = False
+    """Whether the gap is larger than what was asked for, and tolerances explain all of it."""
+    allowed_gap: float | None = None
+    """How far the bound may be from the objective of an optimal solution."""
 
     @property
-    def bound_kind(self) -> BoundKind:
-        """A bound that is returned is a proven one."""
-        return BoundKind.NONE if self.bound is None else BoundKind.PROVEN
+    def gap(self) -> float | None:
+        """As `Result.gap` has it."""
+        if self.objective is None or self.bound is None:
+            return None
+        return relative_gap(self.objective, self.bound)
 
 
 def conclude(
@@ -40,9 +49,10 @@ def conclude(
 
     `program` is the user's: where the host is unbounded, the search had no cost.
     """
-    x = context.incumbent.x
+    incumbent, x = context.incumbent, context.incumbent.x
     objective = None if x is None or host.ray else program.objective(x)
-    bound, doubt = (None, "") if host.ray else _bound(program, objective, context.incumbent.bound)
+    bound = None if host.ray else _bound(program, objective, incumbent.bound)
+    explained = False
     if host.infeasible or (outcome.infeasible and x is None):
         status = Status.INFEASIBLE
     elif x is None:
@@ -51,9 +61,16 @@ def conclude(
         status = Status.UNBOUNDED
     else:
         assert objective is not None
-        status = Status.OPTIMAL if bound is not None and meets(program, objective, bound) else Status.FEASIBLE
+        met = bound is not None and incumbent.gap.met(objective, bound)
+        explained = not met and incumbent.proved
+        status = Status.OPTIMAL if met or explained else Status.FEASIBLE
     interrupted = context.budget.stopped is StopReason.INTERRUPT
-    return Conclusion(status, stop_reason(status, outcome.stop_reason, interrupted), objective, bound, doubt)
+    reason = stop_reason(status, outcome.stop_reason, interrupted)
+    kind = BoundKind.NONE if bound is None else KINDS[incumbent.proof.support]
+    allowed = None if objective is None else incumbent.gap.allowed(objective)
+    if explained and objective is not None and bound is not None:
+        allowed = abs(objective - bound)
+    return Conclusion(status, reason, objective, bound, kind, explained, allowed)
 
 
 def stop_reason(status: Status, reason: StopReason, interrupted: bool) -> StopReason:
@@ -63,13 +80,10 @@ def stop_reason(status: Status, reason: StopReason, interrupted: bool) -> StopRe
     return StopReason.INTERRUPT if interrupted else reason
 
 
-def _bound(program: StatedProgram, objective: float | None, bound: float) -> tuple[float | None, str]:
-    """The bound in the user's sense; dropped, with a word, where a verified point contradicts it."""
+def _bound(program: StatedProgram, objective: float | None, bound: float) -> float | None:
+    """The bound in the user's sense: no more is proved than the objective of a verified point."""
     if not np.isfinite(bound):
-        return None, ""
+        return None
     if objective is not None:
-        value = program.sign * objective
-        if bound > value and not meets(program, objective, program.sign * bound):
-            return None, f"the bound {bound:g} was contradicted by a verified point and dropped"
-        bound = min(bound, value)
-    return program.sign * bound + 0.0, ""  # never -0
+        bound = min(bound, program.sign * objective)
+    return program.sign * bound + 0.0  # never -0

@@ -8,9 +8,9 @@ from dovetail.core.errors import EngineError
 from dovetail.methods.big_m.account import Account
 from dovetail.methods.big_m.reporter import Reporter, prediction_errors
 from dovetail.methods.big_m.scip_formulation import ScipFormulation
+from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.gap import meets
 from dovetail.run.written_model import ModelEnd
 
 STORED = 20
@@ -43,7 +43,7 @@ def concluded(
     incumbent, mip = context.incumbent, context.problem.mip
     points = model.points()
     _offer(context, reporter, points)
-    met = incumbent.x is not None and meets(mip, incumbent.objective, mip.sign * bound)
+    met = incumbent.x is not None and abs(mip.sign * incumbent.objective - bound) <= incumbent.allowed_gap
     notes = [f"SCIP says {said}; {account.built}"]
     reason = over or ENDED[said]
     if reason is StopReason.MEMORY:
@@ -61,7 +61,7 @@ def concluded(
             f"its bound {mip.sign * bound:.8g} is not taken over: the verified objective does not meet it"
         )
     if met:
-        incumbent.raise_bound(bound, "scip")
+        incumbent.raise_bound(Bound(bound, "scip", Scope.WRITTEN, Support.ENGINE))
     errors = prediction_errors(context.problem, points[0]) if points else ()
     return MethodOutcome(
         reason,

@@ -45,6 +45,8 @@ class BlockAnswer:
     """The cheapest point met, over the component's columns."""
     closed: bool
     """The engine came to its end."""
+    by_engine: bool = False
+    """The bound is the engine's word."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,4 +118,5 @@ class BlockProgram:
         if said.x is None:  # an engine that lost the point it was given: its word counts for nothing
             return BlockAnswer(bound, None, False)
         word = min(said.bound - hidden(mip, said.x), cutoff)
-        return BlockAnswer(max(bound, word), written.restrict(said.x), said.status is MipStatus.OPTIMAL)
+        done = said.status is MipStatus.OPTIMAL
+        return BlockAnswer(max(bound, word), written.restrict(said.x), done, by_engine=word > bound)

@@ -33,6 +33,7 @@ from dovetail.methods.column_generation.master import Master
 from dovetail.methods.column_generation.pool import CouplingRows, Pool
 from dovetail.methods.column_generation.pricing import Pricing
 from dovetail.methods.relu_branching.known_neurons import KnownNeurons
+from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
@@ -168,12 +169,13 @@ class _Run:
         if self._coupled is None:
             bound = self._proved(prices, budget.part(PROOF_SHARE * before))
         else:  # it grows all the time, and what it knows is lost with the prices
+            self._support = Support.PROOF
             bound = self._proved_by_signs(prices, self._coupled, budget)
         self.proofs, self.proof_seconds = self.proofs + 1, before - budget.left
         if bound > self.best:
             self.best, self._prices = bound, prices
             rows = None if self._coupled is None else self._coupled.row_prices(prices)
-            self._context.incumbent.raise_bound(bound, "prices", rows)
+            self._context.incumbent.raise_bound(Bound(bound, "prices", support=self._support, prices=rows))
         return master.value + self._scaled.host.offset
 
     def _columns(self, budget: Budget) -> float:
@@ -206,7 +208,7 @@ class _Run:
             self._loose, self._rows, self._limits, prices, shared, self._box, self._size
         )
         z = self._scaled.ranges.middle.copy()
-        closed = True
+        closed, self._support = True, Support.PROOF
         for turn, program in enumerate(self._programs):
             part = budget.part(budget.left / (len(self._programs) - turn))
             known = self._cheapest(program, cost)
@@ -218,6 +220,7 @@ class _Run:
             total += program.members * answer.bound
             z[program.columns] = known if answer.x is None else answer.x
             closed &= answer.closed
+            self._support = Support.ENGINE if answer.by_engine else self._support
         self._add(z)
         if not closed:
             self._engines.reverse()  # the other one may do better

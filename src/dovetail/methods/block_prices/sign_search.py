@@ -23,6 +23,7 @@ from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.methods.relu_branching.neuron_ranges import known_neurons
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Targets
+from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 
@@ -100,7 +101,8 @@ def blocks_at(
         while ended in ("", "enough") and not context.over:
             ended = search.run(part_of_time, _for_a_moment())
             values[turn] = search.lower.cpu().numpy()[like]
-            context.incumbent.raise_bound(at.bound(values), "prices", coupled.row_prices(prices))
+            bound = Bound(at.bound(values), "prices", prices=coupled.row_prices(prices))
+            context.incumbent.raise_bound(bound)
         closed &= ended == "closed"
         if z is not None:
             _put_in(z, part, search, like, coupled)

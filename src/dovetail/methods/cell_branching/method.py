@@ -30,10 +30,10 @@ from dovetail.methods.cell_branching.ranges import OutputRanges
 from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
 from dovetail.methods.cell_branching.splitting import split_of, widest
 from dovetail.methods.cell_descent.method import NONE, CellSearch, cell_search
+from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipStatus
-from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
 BATCH = 32
@@ -122,7 +122,8 @@ class _Tree:
             return MethodOutcome(StopReason.PROVED, progress.done, NO_POINT, infeasible=True)
         left = f"{len(self._open):,} open" if self._open else "closed"
         message = f"cell branching: {several(self.boxes, 'box', 'boxes')}, {left}"
-        return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
+        reason = context.over or StopReason.STALLED
+        return MethodOutcome(reason, progress.done, message, closed=not self._open)
 
     @property
     def _cutoff(self) -> float:
@@ -135,7 +136,7 @@ class _Tree:
         """Boxes of this bound are done with: of the best point, or as high as the bound can get."""
         cutoff = self._cutoff
         if math.isfinite(cutoff):
-            cutoff -= HALF * optimality_gap(self._context.problem.mip, self._context.incumbent.objective)
+            cutoff -= HALF * self._context.incumbent.allowed_gap
         return min(cutoff, self._closed)
 
     def _branch(self, batch: list[Node]) -> None:
@@ -223,4 +224,4 @@ class _Tree:
     def _raise(self) -> None:
         bound = min([self._closed, self._target, *(node.bound for node in self._open[:1])])
         if math.isfinite(bound):
-            self._context.incumbent.raise_bound(bound, "cells")
+            self._context.incumbent.raise_bound(Bound(bound, "cells"))

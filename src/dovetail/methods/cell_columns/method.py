@@ -35,10 +35,10 @@ from dovetail.methods.cell_columns.component import TreeComponent, tree_componen
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.cell_descent.method import cell_search
 from dovetail.mip import engine_for
+from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
 MOST_COMPONENTS = 500
@@ -125,7 +125,6 @@ class _Run:
         self._prices = self._guide = self._priced(self._even[1:])
         """Of cost and coupling rows: what bounds are proved by, and what is looked for by."""
         self._rows_alone = replace(trees.host, cost=np.zeros(trees.host.n_columns), offset=0.0)
-        self._bound = -np.inf
         self._rounds, self._next_offer, self._wait = 0, 1, MIP_EVERY  # most points come with closed boxes
         self._settled, self._clock, self._next_proof = False, Budget(), 0.0
 
@@ -153,7 +152,7 @@ class _Run:
             if not done:
                 self._refine()
             self._rounds += 1
-            progress.record(self._bound)
+            progress.record(context.incumbent.bound)
             done |= self._boxes > MOST_BOXES
             done |= self._rounds >= PATIENCE and not any(frontier.ever_closed for frontier in self.frontiers)
         closed = sum(int(frontier.closed.sum()) for frontier in self.frontiers)
@@ -171,7 +170,8 @@ class _Run:
 
     @property
     def _settings(self) -> EngineSettings:
-        return EngineSettings(self._context.seed, self._context.threads)
+        context = self._context
+        return EngineSettings(context.seed, context.threads, context.incumbent.gap)
 
     def _nothing_left(self, progress: Progress) -> MethodOutcome:
         """No choice of boxes is left: none is better than the best point, and without one there is none, if
@@ -204,7 +204,7 @@ class _Run:
         mip, incumbent = self._context.problem.mip, self._context.incumbent
         if incumbent.x is None:
             return np.inf
-        better = max(self._step * STEP, HALF * optimality_gap(mip, incumbent.objective))
+        better = max(self._step * STEP, HALF * incumbent.allowed_gap)
         return float(mip.sign * incumbent.objective - better)
 
     def _price(self) -> MipStatus:
@@ -274,10 +274,10 @@ class _Run:
             for frontier, key in zip(self.frontiers, keys, strict=True):
                 frontier.keep(key - key.min() <= room + HAIR * (1.0 + abs(target)))
 
-    def _raise(self, bound: float) -> None:
+    def _raise(self, bound: float, support: Support = Support.PROOF) -> None:
         """To the next whole step of the objective, where it has steps."""
-        self._bound = max(self._bound, next_step(self._host, self._step, bound))
-        self._context.incumbent.raise_bound(self._bound, "columns")
+        stepped = next_step(self._host, self._step, bound)
+        self._context.incumbent.raise_bound(Bound(stepped, "columns", support=support))
 
     def _refine(self) -> None:
         """Components whose cheapest box is open, for a while; where it is closed everywhere, all of them."""
@@ -328,7 +328,7 @@ class _Run:
         target = self._target
         with context.stopwatch.measure("engine"):
             found = stands(choice.mip, answer, self._settings, budget, target)
-        self._raise(min(found.bound, target))
+        self._raise(min(found.bound, target), found.support)
         if answer.x is None or answer.value > target:
             return
         first = 0

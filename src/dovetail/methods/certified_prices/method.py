@@ -31,6 +31,7 @@ from dovetail.methods.certified_prices.priced_components import Priced, first_on
 from dovetail.methods.relu_branching.move_search import MoveSearch
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import Neurons, Targets, is_relu_network
+from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
@@ -173,7 +174,7 @@ class _Certification:
         """Tell the incumbent, in whole steps where objectives have them."""
         value = self.stepped(value)
         self.best = max(self.best, value)
-        self._context.incumbent.raise_bound(value, "prices", self._row_prices)
+        self._context.incumbent.raise_bound(Bound(value, "prices", prices=self._row_prices))
         self._progress.record(value)
 
     def _search(self, part: Priced, known: FloatArray, tolerance: float) -> Search | None:

@@ -31,9 +31,9 @@ from dovetail.methods.input_branching.pool import Pool
 from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed
 from dovetail.methods.input_branching.splitting import exact, is_open, relaxation_error, scores, split
 from dovetail.methods.input_branching.stages import Stages
+from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
 FEW = 32
@@ -155,7 +155,7 @@ class _Tree:
         """What counts as closed."""
         incumbent = self._context.incumbent
         reference = incumbent.objective if incumbent.x is not None else self._pool.least
-        return optimality_gap(self._context.problem.mip, reference) if math.isfinite(reference) else 0.0
+        return incumbent.gap.allowed(reference) if math.isfinite(reference) else 0.0
 
     @property
     def _target(self) -> float:
@@ -270,7 +270,7 @@ class _Tree:
     def _raise(self) -> None:
         bound = min(self._pool.least, self._closed)
         if math.isfinite(bound):
-            self._context.incumbent.raise_bound(bound, "boxes")
+            self._context.incumbent.raise_bound(Bound(bound, "boxes"))
 
     def _report(self) -> None:
         self._raise()

@@ -32,10 +32,10 @@ from dovetail.methods.planes_lp.cells import Cells, cut
 from dovetail.methods.planes_lp.envelope import Envelope
 from dovetail.methods.planes_lp.implied_bounds import Implied, ImpliedBounds
 from dovetail.methods.planes_lp.plan import WIDE, PlanesPlan, Sample, planes_plan
+from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipStatus
-from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
 MOST_CELLS, FINEST = 600, 16
@@ -102,7 +102,7 @@ class _Run:
         proved = min(bound, self.cutoff)
         if proved < np.inf:
             self.best = max(self.best, proved)
-            self._context.incumbent.raise_bound(self.best, "planes")
+            self._context.incumbent.raise_bound(Bound(self.best, "planes"))
 
     def advance(self) -> bool:
         """A round; whether another one, perhaps with another aim, may help."""
@@ -125,7 +125,7 @@ class _Run:
         that is not proved, the LP's bound holds all the same, and is a better one. Whether
         it may help.
         """
-        known = self._known_cutoff()
+        known = self._context.incumbent.cutoff
         if part < LEAST_AIM or not np.isfinite(known - self.best) or known <= self.best:
             return False
         cutoff = self.best + part * (known - self.best)
@@ -135,18 +135,11 @@ class _Run:
         self._aim, self.cutoff = part, cutoff
         return True
 
-    def _known_cutoff(self) -> float:
-        """What points have to cost to be of interest: no more than the best one known."""
-        incumbent, own = self._context.incumbent, self._context.problem.mip
-        if incumbent.x is None:
-            return np.inf
-        return own.sign * incumbent.objective + 0.5 * optimality_gap(own, incumbent.objective)
-
     def round(self) -> bool:
         """Cells, cuts, boxes; whether another round may help."""
         context, before, volume = self._context, self.best, self._volume()
         if self._aim == 0.0:
-            self.cutoff = self._known_cutoff()
+            self.cutoff = self._context.incumbent.cutoff
         self.rounds += 1
         cells = self._cells()
         if cells is None:

@@ -32,10 +32,10 @@ from dovetail.mip import engine_for
 from dovetail.mip.scip_quadratic import solve_quadratic
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.relu_big_m import read_elsewhere
+from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, Quadratic
-from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
 GAP = 1e-9
@@ -97,7 +97,7 @@ class _Run:
         """`looked_at` are points, over the columns of the problem, that are worth a tangent."""
         self._context, self._plan, self._written, self._proves = context, plan, written, proves
         self._progress = Progress(context)
-        self._cutoff = self._current_cutoff()
+        self._cutoff = self._context.incumbent.cutoff
         own = written.problem.mip.minimised().as_checked()
         box = propagated(with_cutoff(own.loosened(), self._cutoff), plan.curves)
         limits = np.maximum(own.lower, box.lower), np.minimum(own.upper, box.upper)
@@ -109,13 +109,6 @@ class _Run:
             self._keep_tangents(point)
         self._convex = self._convex_program()
         self._best = -np.inf
-
-    def _current_cutoff(self) -> float:
-        """What the best point costs, in minimisation form, and a little more: it is not cut off itself."""
-        incumbent, mip = self._context.incumbent, self._context.problem.mip
-        if incumbent.x is None:
-            return np.inf
-        return float(mip.sign * incumbent.objective + 0.5 * optimality_gap(mip, incumbent.objective))
 
     def _convex_program(self) -> ConvexProgram | None:
         """Where every curve is a convex cost, and nothing else reads it."""
@@ -194,7 +187,7 @@ class _Run:
 
     def _gap(self) -> float:
         """What the next MILP is solved to: a part of what is left."""
-        left = (self._current_cutoff() - self._best) / (1.0 + abs(self._best))
+        left = (self._context.incumbent.cutoff - self._best) / (1.0 + abs(self._best))
         return float(np.clip(NARROWING * left, GAP, FIRST_GAP)) if np.isfinite(left) else FIRST_GAP
 
     def _asked(self, mip: Mip, budget: Budget, gap: float) -> MipAnswer | None:
@@ -211,9 +204,10 @@ class _Run:
         except EngineError:
             return None
         if self._proves:
-            settings = EngineSettings(context.seed, context.threads)
+            settings = EngineSettings(context.seed, context.threads, context.incumbent.gap)
             part = budget if gap == GAP else budget.part(LOOK_SHARE * budget.left)
-            self._claim(stands(mip, answer, settings, part, self._cutoff).bound)
+            found = stands(mip, answer, settings, part, self._cutoff)
+            self._claim(found.bound, found.support)
         return answer
 
     def _cut_off(self, z: FloatArray, missed: float) -> list[Plane]:
@@ -244,12 +238,12 @@ class _Run:
 
     # ---- what is proved
 
-    def _claim(self, bound: float) -> None:
+    def _claim(self, bound: float, support: Support = Support.PROOF) -> None:
         """Of all points, the smaller of this and the cutoff is a bound."""
         bound = min(bound, self._cutoff)
         if self._proves and np.isfinite(bound):
             self._best = max(self._best, bound)
-            self._context.incumbent.raise_bound(bound, "tangents")
+            self._context.incumbent.raise_bound(Bound(bound, "tangents", Scope.WRITTEN, support))
 
     def _by_scip(self, budget: Budget) -> None:
         """The functions themselves. As elsewhere, SCIP's bound counts where it is done and has a point."""
@@ -265,7 +259,7 @@ class _Run:
         if found.exact and self._proves:
             costs = ((abs(float(mip.cost[curve.output])), curve.slack) for curve in self._curves)
             rounding = sum(cost * slack for cost, slack in costs if cost > 0.0)
-            self._claim(found.bound - hidden(mip, found.x) - rounding)
+            self._claim(found.bound - hidden(mip, found.x) - rounding, Support.ENGINE)
         self._progress.record(found.value, exact=found.exact)
 
 

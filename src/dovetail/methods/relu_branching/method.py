@@ -20,9 +20,9 @@ from dovetail.bounds.whole_objective import next_step
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.methods.relu_branching.targets import is_relu_network
+from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
 STEPS = 8
@@ -93,8 +93,8 @@ class _Tree:
 
     @property
     def _gap(self) -> float:
-        mip, incumbent = self._context.problem.mip, self._context.incumbent
-        return optimality_gap(mip, incumbent.objective) if incumbent.x is not None else 0.0
+        incumbent = self._context.incumbent
+        return incumbent.allowed_gap if incumbent.x is not None else 0.0
 
     def run(self, context: SolveContext) -> MethodOutcome:
         """Go on with the search; what ended it."""
@@ -111,7 +111,8 @@ class _Tree:
         self._offer()
         self._raise()
         message = f"relu branching: {search.nodes:,} nodes, {search.leaves:,} leaves, {ended}"
-        return MethodOutcome(context.over or StopReason.STALLED, self._progress.done, message)
+        reason = context.over or StopReason.STALLED
+        return MethodOutcome(reason, self._progress.done, message, closed=ended == "closed")
 
     def _look(self, search: ReluSearch) -> bool:
         """After every round: what is known goes to the incumbent and back."""
@@ -149,5 +150,5 @@ class _Tree:
         bound = next_step(self._whole.mip, self._whole.step, bound)
         if incumbent.x is not None:
             bound = min(bound, mip.sign * incumbent.objective)
-        incumbent.raise_bound(bound, "signs")
+        incumbent.raise_bound(Bound(bound, "signs", Scope.WRITTEN))
         self._progress.record(bound)

@@ -8,8 +8,8 @@ from typing import Any
 from dovetail.core.amounts import several
 from dovetail.core.extrapolation import nearly_inside, notable
 from dovetail.core.mip import TOLERANCE
+from dovetail.report.gains import gap_text
 from dovetail.report.log.layout import LABEL, fact, wrapped
-from dovetail.report.log.table import percent
 from dovetail.report.sources import found_by, proved_by
 from dovetail.report.stop_reasons import ENDED
 
@@ -56,7 +56,7 @@ def _bound(result: Result, width: int) -> Iterator[str]:
     by = f" ({proved_by(result.bound_source)})" if result.bound_source and not _no_network(result) else ""
     far = ""
     if result.gap is not None and not result.rows_only:
-        far = f", gap {percent(result.gap)}"
+        far = f", gap {gap_text(result.gap)}"
     yield from fact("bound", f"{result.bound:.10g}{far}{by}", width)
 
 
