@@ -100,11 +100,11 @@ def test_a_host_that_takes_too_long_is_bounded_by_its_box(slow_lps):
         lower=[0.0, -1.0, 0.0], upper=[2.0, 4.0, np.inf],
     )  # fmt: skip
     host = analyse_host(with_net(mip), Budget(10.0))
-    assert (host.asked, host.bound_source, host.x) == (False, "box", None)
+    assert (host.asked, host.proof.source, host.x) == (False, "box", None)
     assert host.bound == pytest.approx(-1.0 - 2.0 * 5.0, abs=1e-5)
     assert host.bound <= -11.0
     asked = analyse_host(with_net(mip), Budget(10.0), at_any_size=True)
-    assert (asked.asked, asked.bound_source) == (True, "host")
+    assert (asked.asked, asked.proof.source) == (True, "host")
     assert asked.x is not None
 
 

@@ -85,7 +85,7 @@ def test_claims_that_were_changed_do_not(solved, tmp_path, record):
     ("claims", "said"),
     [
         ({"bound": 0.2}, "that no point is better than 0.2, but this one is: 0.1"),
-        ({"bound": -3.0}, "optimal, but its bound -3 does not meet 0.1"),
+        ({"bound": -3.0}, "optimal, but its bound -3 is farther than 1e-05 from 0.1"),
         ({"bound": None, "bound_kind": "none"}, "optimal and has no bound"),
     ],
 )

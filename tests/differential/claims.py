@@ -21,6 +21,7 @@ from dovetail.certifying.certify import certify
 from dovetail.methods.certified_prices import method as certified_prices
 from dovetail.methods.input_branching import method as input_branching
 from dovetail.methods.relu_branching import method as relu_branching
+from dovetail.run.bound import Bound
 from dovetail.run.incumbent import Incumbent
 
 from .proof_case import Case
@@ -85,14 +86,14 @@ def _listening(heard: Heard, *, deaf: bool) -> Iterator[None]:
     """Bounds are written down as they are raised; a deaf incumbent keeps the first point it was given."""
     raise_bound, improves = Incumbent.raise_bound, Incumbent._improves
 
-    def raised(self: Incumbent, bound: float, source: str = "", prices: np.ndarray | None = None) -> None:
-        heard.bounds.append(float(bound))
-        heard.sources.append(source)
-        heard.prices.append(prices)
-        raise_bound(self, bound, source, prices)
+    def raised(self: Incumbent, bound: Bound) -> None:
+        heard.bounds.append(float(bound.value))
+        heard.sources.append(bound.source)
+        heard.prices.append(bound.prices)
+        raise_bound(self, bound)
 
-    def improved(self: Incumbent, objective: float) -> bool:
-        return improves(self, objective) and (self.x is None or not deaf)
+    def improved(self: Incumbent, objective: float, moved: bool = False) -> bool:
+        return improves(self, objective, moved) and (self.x is None or not deaf)
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Incumbent, "raise_bound", raised))

@@ -16,6 +16,7 @@ from dovetail.methods.auto import Auto
 from dovetail.methods.phase import Phase
 from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
+from dovetail.run.bound import Bound, Tolerated
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from tests.conftest import FULL
@@ -495,7 +496,7 @@ class Closing:
 
     def solve(self, context):
         context.incumbent.offer(np.array([0.0, 0.0]), "here")
-        context.incumbent.raise_bound(context.incumbent.objective - self._apart, "boxes")
+        context.incumbent.raise_bound(Bound(context.incumbent.objective - self._apart, "boxes"))
         return MethodOutcome(StopReason.STALLED, 1, closed=True)
 
 
@@ -519,21 +520,26 @@ def run_with(monkeypatch, apart, **phase):
     def made(method, **more):
         return Phase(method.name, "always", lambda facts: True, 0.5, lambda options: method, "why", **more)
 
-    searches = [made(Ran(heard, "exact"), of_rows_as_written=True), made(Ran(heard, "search"), **phase)]
+    searches = [made(Ran(heard, "exact")), made(Ran(heard, "search"), **phase)]
     monkeypatch.setattr(auto_file, "planned", lambda facts: [made(Closing(apart)), *searches])
     problem = dt.Problem(dt.Mip([0.5, 1.0], lower=[-1.0, -9.0], upper=[1.0, 9.0], offset=1.0))
     problem.add_predictor(lambda X: np.abs(np.sin(X)), [0], [1])
     return heard, dt.solve(problem, time_limit=10.0, log=False)
 
 
-def test_what_a_closed_proof_leaves_to_tolerances_is_not_searched(monkeypatch):
-    heard, result = run_with(monkeypatch, 6e-6)
-    assert heard == ["exact"]
-    assert (result.status, result.stop_reason) == ("feasible", "stalled")
-    assert "the gap of 6.0e-06 that is left" in result.message
+def test_what_a_closed_proof_leaves_open_is_searched(monkeypatch):
     heard, result = run_with(monkeypatch, 1e-3)
     assert heard == ["exact", "search"]
-    assert "the gap of" not in result.message
+    assert (result.status, result.stop_reason) == ("feasible", "stalled")
+
+
+def test_what_a_closed_proof_leaves_to_tolerances_is_not_searched(monkeypatch):
+    monkeypatch.setattr("dovetail.solving.job.tolerated", lambda *a: Tolerated(rounding=2e-3))
+    heard, result = run_with(monkeypatch, 1e-3)
+    assert heard == []
+    assert (result.status, result.stop_reason) == ("optimal", "proved")
+    assert "rounding of the predictors and the tolerance on constraints explain" in result.message
+    assert result.allowed_gap == pytest.approx(1e-3)
 
 
 def test_a_phase_without_the_time_for_it_is_named_and_the_time_was_not_over(monkeypatch):

@@ -8,6 +8,7 @@ from dovetail.reformulations.context import context_of
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.tables import Tables
+from dovetail.run.bound import Bound
 from tests import contexts
 from tests.reformulations.test_reformulated import mixed, points
 
@@ -37,7 +38,7 @@ def test_a_bound_is_shared_and_proves():
     context, rewritten, inner = lifted(Tables())
     x = next(points(context.problem))
     inner.incumbent.admit(rewritten.lift(x), "test")
-    inner.incumbent.raise_bound(context.incumbent.objective)
+    inner.incumbent.raise_bound(Bound(context.incumbent.objective))
     assert context.incumbent.bound == inner.incumbent.bound
     assert context.incumbent.proved and inner.incumbent.proved
 

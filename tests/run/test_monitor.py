@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import dovetail as dt
+from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.monitor import ALL_ROUNDS, FIRST_SILENCE, PACES, Monitor
 from tests.conftest import FULL
@@ -223,7 +224,7 @@ def test_the_bound_is_the_incumbents_whoever_raised_it(row):
     watch.iteration(row, None)
     watch.follow(context.incumbent)
     watch.iteration(row, None)
-    context.incumbent.raise_bound(-7.0)
-    context.incumbent.raise_bound(-9.0)  # is known already
+    context.incumbent.raise_bound(Bound(-7.0))
+    context.incumbent.raise_bound(Bound(-9.0))  # is known already
     watch.iteration(row, None)
     assert seen == [None, None, -7.0 * context.problem.mip.sign]

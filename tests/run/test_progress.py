@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.progress import Progress
 from tests.contexts import context_of
@@ -44,7 +45,7 @@ def test_it_ends_when_nothing_comes_any_more_and_not_before(context):
 
 def test_it_ends_with_a_proof_first_of_all(context):
     context.incumbent.offer(BETTER, "best")
-    context.incumbent.raise_bound(-4.0)
+    context.incumbent.raise_bound(Bound(-4.0))
     context.budget.stop(StopReason.CALLBACK)
     assert Progress(context, most=1).record(0.0).stop_reason is StopReason.PROVED
 

@@ -3,6 +3,7 @@
 import pytest
 
 import dovetail as dt
+from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.stopping import StoppingRule, over
 from tests.contexts import context_of
@@ -37,7 +38,7 @@ def test_a_proof_comes_before_the_clock():
     x = context.problem.predict(context.problem.mip.lower.copy())
     assert context.incumbent.admit(x, "test") is not None
     assert over(context.incumbent, Budget(0.0)) is StopReason.TIME
-    context.incumbent.raise_bound(context.problem.mip.sign * context.incumbent.objective)
+    context.incumbent.raise_bound(Bound(context.problem.mip.sign * context.incumbent.objective))
     assert over(context.incumbent, Budget(0.0)) is StopReason.PROVED
 
 

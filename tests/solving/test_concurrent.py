@@ -13,8 +13,8 @@ from dovetail.core.check import check
 from dovetail.methods.auto import _Plan
 from dovetail.mip import highs_threads
 from dovetail.run.budget import StopReason
+from dovetail.run.completion import Completion
 from dovetail.run.context import MethodOutcome
-from dovetail.run.incumbent import Incumbent
 from dovetail.solving import concurrent
 from dovetail.solving.concurrent_solve import ConcurrentSolve
 from dovetail.testing.problems import busy
@@ -96,13 +96,13 @@ def test_beside_others_one_thread_is_enough_for_all(monkeypatch):
         use(threads)
 
     monkeypatch.setattr(highs_threads, "use", watched)
-    repairs = Incumbent._resolve
+    repairs = Completion._resolve
 
     def repaired(self, *given):
         asked.append("repair")
         return repairs(self, *given)
 
-    monkeypatch.setattr(Incumbent, "_resolve", repaired)
+    monkeypatch.setattr(Completion, "_resolve", repaired)
     mip = dt.Mip(
         cost=[0.0, 1.0, 1.0], A=[[1.0, 0.0, 1.0]], row_lower=2.0, row_upper=9.0, upper=[3.0, 9.0, 9.0]
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
+from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.trace import Gain, Trace
 from dovetail.solving import hints as module
@@ -162,7 +163,7 @@ def margin_hints(lead, gap, epsilon=1e-4, source="exact"):
     )
     conclusion = SimpleNamespace(status=dt.Status.FEASIBLE, objective=1.0, bound=1.0 - gap)
     context = SimpleNamespace(
-        incumbent=SimpleNamespace(bound_source=source), monitor=SimpleNamespace(failure=None)
+        incumbent=SimpleNamespace(proof=Bound(0.0, source)), monitor=SimpleNamespace(failure=None)
     )
     x = np.array([0.3 + lead, 1.0])
     found = SimpleNamespace(problem=problem, conclusion=conclusion, context=context, x=x)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from dovetail.run.progress import Progress
@@ -54,7 +55,7 @@ def ignores_the_callback(method, context):
 
 def claims_a_proof(method, context):
     value = context.incumbent.offer(np.zeros(context.problem.mip.n_columns), "zero")
-    context.incumbent.raise_bound(value)
+    context.incumbent.raise_bound(Bound(value))
     return MethodOutcome(StopReason.PROVED, 1)
 
 

@@ -8,6 +8,8 @@ HAIR = 1e-9
 """An objective and a bound that are no farther apart are the same (see `run.gap`), near 0 too."""
 SMALLEST = 1e-12
 """What an objective of 0 counts as where something is said relative to it."""
+LARGE = 10.0
+"""A gap that no percentage makes clear any more."""
 ROUNDING = 1e-9
 """A gap that is one of digits only. One that is larger is said to be there, also where it is small enough for
 an optimum: nobody asks then why a search with a gap of 0 % went on."""
@@ -24,7 +26,9 @@ class Gain:
 
 def gap_text(gap: float) -> str:
     """A gap as messages, the end of the log and the page say it: two digits of a percentage."""
-    return "0 %" if gap <= ROUNDING else f"{100 * gap:.2g} %"
+    if gap <= ROUNDING:
+        return "0 %"
+    return f"{100 * gap:.2g} %" if gap < LARGE else f"{gap:,.0f} times the objective"
 
 
 def relative_gap(objective: float, bound: float) -> float:

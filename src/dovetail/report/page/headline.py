@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.core.amounts import several
+from dovetail.report.gains import gap_text
 from dovetail.report.page.course import Course
-from dovetail.report.page.number_text import number, percent, seconds
+from dovetail.report.page.number_text import number, seconds
 from dovetail.report.page.visible_text import visible
 from dovetail.report.sources import found_by, proved_by
 from dovetail.report.stop_reasons import ENDED
@@ -68,12 +69,14 @@ def _bound(result: Any) -> Tile:
         return Tile("no bound", "how much better it could be is not known")
     by = f" ({visible(proved_by(result.bound_source))})" if result.bound_source else ""
     if result.status.value == "optimal":
-        return Tile("proved", f"bound {number(result.bound)}{by}")
+        said = "proved" if result.bound_kind.value == "proven" else "an engine's word"
+        within = f", within {gap_text(result.gap)}" if result.gap else ""
+        return Tile(f"{said}{within}", f"bound {number(result.bound)}{by}")
     if result.gap is None:
         return Tile(number(result.bound), f"bound on every point{by}")
     if result.rows_only:
         return Tile("not proved", f"no bound sees the networks; rows alone allow {number(result.bound)}")
-    return Tile(f"{percent(result.gap)} gap", f"proven bound {number(result.bound)}{by}")
+    return Tile(f"{gap_text(result.gap)} gap", f"bound {number(result.bound)}{by}")
 
 
 def _verified(result: Any) -> Tile:

@@ -1,0 +1,96 @@
+"""A bound, and what stands behind it.
+
+Three questions decide what may be said of a bound: what is its value, which points does it hold for, and
+whose arithmetic proved it. They travel together from the method that proves a bound to the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import DovetailError
+
+
+class Scope(StrEnum):
+    """Which points a bound holds for."""
+
+    WRITTEN = "written"
+    """Points that meet the constraints exactly. A point that the check accepts may miss a constraint by 1e-6,
+    and then be better than the bound by what that 1e-6 is worth."""
+    CHECKED = "checked"
+    """All points that the check accepts."""
+
+
+class Support(StrEnum):
+    """Whose arithmetic proved a bound."""
+
+    PROOF = "proof"
+    """Our own: multipliers of LPs, planes and intervals, rounded outward."""
+    ENGINE = "engine"
+    """A MIP engine's word, less its tolerances: nobody has repeated its search tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """No point in `scope` has an objective below `value`, in minimisation form."""
+
+    value: float
+    source: str = ""
+    """Which part proved the bound (`report/sources.py` has the words)."""
+    scope: Scope = Scope.CHECKED
+    support: Support = Support.PROOF
+    prices: FloatArray | None = None
+    """(rows,) multipliers of the problem's constraints, where the bound was proved at given ones."""
+
+    def better_than(self, other: Bound) -> bool:
+        """Whether the value is higher, or the same with better support."""
+        if self.value == other.value and math.isfinite(self.value):
+            return self.support is Support.PROOF and other.support is Support.ENGINE
+        return self.value > other.value
+
+
+NO_BOUND = Bound(-math.inf)
+"""While nothing is proved."""
+
+
+class BoundFaultError(DovetailError, AssertionError):
+    """A verified point is better than a bound that was called proven: some part of dovetail is wrong."""
+
+
+@dataclass(frozen=True)
+class Tolerated:
+    """What tolerances are worth at one point, in units of the objective."""
+
+    missed: float = 0.0
+    """What the point gains by missing constraints and bounds by as much as it does."""
+    granted: float = 0.0
+    """What a point may gain by missing all of them by as much as the check grants."""
+    rounding: float = 0.0
+    """What the predictors' own rounding may do to the objective."""
+
+    def left_by(self, bound: Bound) -> float:
+        """How far from an optimal point a bound may stay because of tolerances alone."""
+        return self.rounding + (self.granted if bound.scope is Scope.CHECKED else self.missed)
+
+
+def reconciled(bound: Bound, value: float, noise: float, tolerated: Callable[[], Tolerated | None]) -> Bound:
+    """The bound beside a verified point of `value`: no more is proved of accepted points than that.
+
+    `noise` is what sums of the objective round. Beyond it only a bound of the constraints as written may be
+    undercut, by what the point gains by missing them; anything else is a `BoundFaultError`.
+    """
+    excess = bound.value - value
+    if excess <= 0.0:
+        return bound
+    if excess > noise:
+        worth = tolerated() if bound.scope is Scope.WRITTEN else None
+        if worth is None or excess > noise + worth.missed:
+            raise BoundFaultError(
+                f"{bound.source or 'a method'} proved that no point is below {bound.value:.12g} (minimised), "
+                f"and a verified point is at {value:.12g}"
+            )
+    return replace(bound, value=value)

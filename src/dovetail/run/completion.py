@@ -1,0 +1,250 @@
+"""Completing a candidate: from the columns that a method chose to a whole point that may pass the check.
+
+1. Round the integers, set each output to what its own predictor says, check; what cannot become the best
+   point is not checked in float64 besides. Where an equation is missed by less than a predictor rounds, its
+   output is put where the equation wants it, within that rounding.
+2. If a row fails (or columns outside the blocks carry cost): keep inputs, outputs and
+   integers, and choose the remaining columns anew by an LP; check again.
+3. If that fails and few integers lie outside the blocks: keep inputs and outputs, and
+   choose those integers anew too, by a short MIP; check again.
+
+The order matters. Fixing inputs and outputs but not the integers at once would ask the
+MIP for "binaries with exactly this sum", which can take for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from dovetail.core.arrays import BoolArray, FloatArray, all_finite
+from dovetail.core.check import Checker, Violation
+from dovetail.core.errors import EngineError, OptionError
+from dovetail.core.mip import TOLERANCE, Mip
+from dovetail.core.onto_rows import near_equations, nearly_met, onto_rows
+from dovetail.core.problem import Problem
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipEngine, MipSession, Quadratic
+from dovetail.run.lp_duration import least_seconds
+from dovetail.run.repair_bounds import RepairBounds
+
+FEW_INTEGERS = 200
+LP_SECONDS, MIP_SECONDS = 10.0, 1.0
+MIP_SHARE = 0.1
+"""Of the time left, and no more than that, for one such MIP."""
+IMPROVING_SHARE = 0.02
+"""Of the time left: a point that passes is made cheaper by an LP only where that takes no longer."""
+
+
+class Completed(NamedTuple):
+    """A whole point."""
+
+    x: FloatArray
+    violation: Violation
+    moved: bool = False
+    """Whether outputs were moved within their predictors' rounding, to meet an equation."""
+
+
+class Completion:
+    """Completes and repairs candidates of one problem."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        checker: Checker,
+        engine: MipEngine,
+        budget: Budget,
+        *,
+        seed: int,
+        threads: int,
+        steady: bool,
+    ) -> None:
+        """With `steady` only points count that hold however the predictors round."""
+        self._problem, self._program = problem, problem.stated
+        self._checker, self._engine, self._budget = checker, engine, budget
+        self._seed, self._steady = seed, steady
+        self.threads = threads
+        """That repairs are loaded with, when the first one is needed."""
+        self._bounds_of_repairs: dict[int, RepairBounds] = {}
+
+    @cached_property
+    def _host(self) -> Mip:
+        """What a repair solves, written out: points that pass need none."""
+        return self._problem.mip.minimised()
+
+    @cached_property
+    def _tied(self) -> BoolArray:
+        """(columns,) inputs and outputs."""
+        tied = np.zeros(self._program.n_columns, dtype=bool)
+        tied[self._problem.inputs] = tied[self._problem.outputs] = True
+        return tied
+
+    @cached_property
+    def _fixed(self) -> BoolArray:
+        """(columns,) what the first repair keeps."""
+        return self._tied | self._program.integer
+
+    def complete(
+        self, candidate: FloatArray, may_be_best: Callable[[FloatArray], bool], *, own: bool
+    ) -> Completed:
+        """The point, and how far it is from satisfying the problem.
+
+        A completed point that `may_be_best` rules out is not looked at in float64. `own`: the candidate may
+        change.
+        """
+        columns = self._program.n_columns
+        if np.shape(candidate) != (columns,):
+            raise OptionError(
+                f"a candidate has the shape {np.shape(candidate)}; offer a value for each of the "
+                f"{columns} columns."
+            )
+        if not all_finite(candidate):
+            return Completed(candidate, self._violation_of(candidate))
+        clipped = self._program.clipped(candidate, own=own)
+        worth = None if self._steady else may_be_best
+        x, violation = self._checker.completed(clipped, one_by_one=self._steady, worth=worth)
+        if violation.within() and not (self._improvable and self.has_time_for_an_lp):
+            return Completed(x, violation)
+        is_moved = False
+        if not self._settled(x):
+            moved = self._within_rounding(x)
+            if moved is None:
+                return Completed(x, violation)
+            x, violation, is_moved = moved, self._violation_of(moved), True
+            if violation.within():
+                return Completed(x, violation, is_moved)
+        for number, (session, kept, seconds, share) in enumerate(self._repairs):
+            if self._repair_bounds(number).exclude(x):
+                continue
+            part = self._budget.part(min(seconds, share * self._budget.left))
+            repaired = self._resolve(session, kept, part, x)
+            if repaired is not None:
+                best = self._steady or may_be_best(repaired)
+                after = self._violation_of(repaired) if best else self._checker.screened(repaired)
+                worse = violation.within() and self._value(repaired) > self._value(x)
+                if after.within() and not worse:
+                    return Completed(repaired, after, is_moved)
+            if violation.within():
+                return Completed(x, violation, is_moved)
+        return self._resolved_within_rounding(x) or Completed(x, violation, is_moved)
+
+    def _violation_of(self, x: FloatArray) -> Violation:
+        return self._checker.violation(x, one_by_one=self._steady)
+
+    @cached_property
+    def _loose(self) -> BoolArray:
+        """(columns,) outputs; what another block reads would change its answer, and is none of them."""
+        loose = np.zeros(self._program.n_columns, dtype=bool)
+        loose[self._problem.outputs] = True
+        loose[self._problem.inputs] = False
+        return loose
+
+    def _within_rounding(self, x: FloatArray) -> FloatArray | None:
+        """The point with outputs moved onto equations that no repair can change and that only the
+        predictors' rounding keeps it from: a value within that is the predictor's own."""
+        if not near_equations(self._host, x, self._loose, self._closed_rows):
+            return None
+        moved = onto_rows(self._host, x, self._room(x), self._closed_rows)
+        return moved if moved is not None and self._settled(moved) else None
+
+    def _room(self, x: FloatArray) -> FloatArray:
+        """(columns,) what the outputs at a point may change by: their predictors' rounding."""
+        return np.where(self._loose, self._checker.allowance(x)[0], 0.0)
+
+    def _resolved_within_rounding(self, x: FloatArray) -> Completed | None:
+        """The same by an LP, for equations that other columns are in as well: chains of networks in less
+        than float64, each of which reads, through rows, what another one has rounded."""
+        blocks = self._problem.blocks
+        if np.all(self._fixed) or all(block.description.is_float64 for block in blocks):
+            return None
+        if not nearly_met(self._host, x):
+            return None
+        session, kept, seconds, _ = self._repairs[0]
+        part = self._budget.part(min(seconds, self._budget.left))
+        resolved = self._resolve(session, kept, part, x, self._room(x))
+        if resolved is None:
+            return None
+        after = self._violation_of(resolved)
+        return Completed(resolved, after, moved=True) if after.within() else None
+
+    def _value(self, x: FloatArray) -> float:
+        """The objective in minimisation form."""
+        return self._host.objective(x)
+
+    @cached_property
+    def _improvable(self) -> bool:
+        """Some column that the blocks and integers leave open carries cost."""
+        for part in self._program.columns:
+            open_costs = (part.lower < part.upper) & ~part.integer & (part.cost != 0.0)
+            if np.any(open_costs) and np.any(open_costs & ~part.of(self._tied)):
+                return True
+        return False
+
+    @property
+    def has_time_for_an_lp(self) -> bool:
+        """Whether an LP over all columns takes a small part of the time left."""
+        return least_seconds(self._program) <= IMPROVING_SHARE * self._budget.left
+
+    @cached_property
+    def _closed_rows(self) -> BoolArray:
+        """Rows that touch only inputs and outputs: no repair can change them."""
+        return np.asarray((abs(self._host.A) @ (~self._tied).astype(float)) == 0.0)
+
+    def _settled(self, x: FloatArray) -> bool:
+        """False when what the repairs keep already breaks a bound or a row."""
+        host = self._host
+        kept = self._tied
+        if np.any(host.bound_violation(x)[kept] > TOLERANCE):
+            return False
+        whole = kept & host.integer
+        if np.any(np.abs(x - np.round(x))[whole] > TOLERANCE):
+            return False
+        closed = self._closed_rows
+        return not np.any(host.row_violation(x)[closed] > TOLERANCE)
+
+    @cached_property
+    def _repairs(self) -> list[tuple[MipSession, np.ndarray, float, float]]:
+        """Sessions, the columns each keeps, its seconds, and the most of the time left that it may use."""
+        nothing = np.empty(0, dtype=np.int64)
+        host = self._host
+        load = self._engine.load
+        repairs = []
+        if not np.all(self._fixed):
+            session = load(host.relaxed(), nothing, seed=self._seed, threads=self.threads)
+            repairs.append((session, self._fixed, LP_SECONDS, 1.0))
+        loose_integers = int(np.count_nonzero(host.integer & ~self._tied))
+        if 0 < loose_integers <= FEW_INTEGERS:
+            session = load(host, nothing, seed=self._seed, threads=self.threads)
+            repairs.append((session, self._tied, MIP_SECONDS, MIP_SHARE))
+        return repairs
+
+    def _repair_bounds(self, number: int) -> RepairBounds:
+        """What tells of a repair that it would find nothing."""
+        if number not in self._bounds_of_repairs:
+            self._bounds_of_repairs[number] = RepairBounds(self._host, self._repairs[number][1])
+        return self._bounds_of_repairs[number]
+
+    def _resolve(
+        self,
+        session: MipSession,
+        kept: np.ndarray,
+        budget: Budget,
+        x: FloatArray,
+        room: FloatArray | float = 0.0,
+    ) -> FloatArray | None:
+        """The other columns anew; those that are kept may change by their `room`."""
+        host = self._host
+        lower, upper = np.where(kept, x - room, host.lower), np.where(kept, x + room, host.upper)
+        objective = Quadratic.linear(host.cost, host.offset)
+        try:
+            answer = session.solve(objective, budget=budget, bounds=(lower, upper))
+        except EngineError:
+            return None  # an engine in trouble here costs a candidate, not the solve
+        if answer.x is None:
+            return None
+        repaired = answer.x + 0.0  # never -0
+        repaired[kept] = np.clip(repaired, lower, upper)[kept]
+        return repaired
