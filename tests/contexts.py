@@ -10,6 +10,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext, Start
+from dovetail.run.gap import GapLimit
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
 from dovetail.run.stopwatch import Stopwatch
@@ -18,7 +19,7 @@ from dovetail.run.stopwatch import Stopwatch
 def context_of(problem, seconds=60.0, seed=0, start=None) -> SolveContext:
     """What a method is given, without the method."""
     budget, stopwatch = Budget(seconds), Stopwatch()
-    incumbent = Incumbent(problem, HighsEngine(), budget, stopwatch, seed=seed)
+    incumbent = Incumbent(problem, HighsEngine(), budget, stopwatch, seed=seed, gap=GapLimit(1e-6))
     return SolveContext(problem, incumbent, budget, Monitor(budget), stopwatch, Start(start), seed)
 
 

@@ -66,6 +66,7 @@ HOUSE_LP = {
 HOUSE_MIP = {
     "analysis/elastic.py",
     "linearised/rounding_room.py",
+    "linearised/sensitivity.py",
     "bounds/confirmed.py",
     "linearised/starts.py",
     "methods/clearing.py",

@@ -531,11 +531,11 @@ def of_json() -> Iterator[Case]:
         "trace": ({},),
         "iterations": (10**400,), "message": ("nonsense",), "profile": ({},), "outside": ({},),
         "written": (None,), "engine": ("nonsense",), "source": ("nonsense",), "bound_source": ("nonsense",),
-        "evaluations": (10**400,), "facts": (None,), "settings": (None,),
+        "evaluations": (10**400,), "facts": (None,), "settings": (None,), "allowed_gap": (None,),
     }  # fmt: skip
     younger = (
         "outside", "written", "engine", "source", "bound_source", "evaluations", "hints", "incumbents",
-        "bounds", "facts", "settings",
+        "bounds", "facts", "settings", "allowed_gap",
     )  # fmt: skip
     for key in whole:
         for bad in wrong:

@@ -25,10 +25,10 @@ class Gain:
 
 
 def gap_text(gap: float) -> str:
-    """A gap as messages, the end of the log and the page say it: two digits of a percentage."""
+    """A gap as messages, the end of the log and the page say it: three digits of a percentage."""
     if gap <= ROUNDING:
         return "0 %"
-    return f"{100 * gap:.2g} %" if gap < LARGE else f"{gap:,.0f} times the objective"
+    return f"{100 * gap:.3g} %" if gap < LARGE else f"{gap:,.0f} times the objective"
 
 
 def relative_gap(objective: float, bound: float) -> float:

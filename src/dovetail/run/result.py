@@ -371,7 +371,7 @@ def _read(record: Any) -> Result:
         extrapolations=tuple(extrapolation(where) for where in record.get("outside", ())),
         source=require("source", record.get("source", ""), str),
         bound_source=require("bound_source", record.get("bound_source", ""), str),
-        allowed_gap=number("allowed_gap", record.get("allowed_gap"), optional=True),
+        allowed_gap=_allowed_gap(record.get("allowed_gap")),
         evaluations=require("evaluations", record.get("evaluations", 0), int),
         hints=tuple(texts("hints", record.get("hints", []))),
         written=written_model(record.get("written")),
@@ -394,3 +394,10 @@ def _multipliers(record: Any) -> Multipliers | None:
     inputs = {name: array_of(f"multipliers of {name}", rows) for name, rows in record["inputs"].items()}
     outputs = {name: array_of(f"multipliers of {name}", rows) for name, rows in record["outputs"].items()}
     return Multipliers(inputs, outputs, number("rho", record["rho"]))
+
+
+def _allowed_gap(value: Any) -> float | None:
+    allowed = number("allowed_gap", value, optional=True)
+    if allowed is not None and not allowed >= 0.0:
+        raise ValueError(f"allowed_gap is {allowed}, less than 0")
+    return allowed

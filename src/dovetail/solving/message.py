@@ -13,6 +13,8 @@ from dovetail.solving.status import Conclusion
 NAMED = 3
 """Columns that a message names."""
 
+MOVED = ", with an output moved within its predictor's rounding to meet a constraint"
+TOLERANCES = "all of which rounding of the predictors and the tolerance on constraints explain"
 MEANING = {
     Status.INFEASIBLE: "proved without any network",
     Status.UNBOUNDED: "the point is feasible, and columns that no predictor ties improve it for ever",
@@ -30,10 +32,6 @@ def message(
 ) -> str:
     """What the status means, and what else there is to know."""
     parts = [_meaning(conclusion, context), outcome.message, *context.incumbent.faults]
-    if context.incumbent.moved:
-        parts.append(
-            "an output was moved, within its predictor's own rounding, to where a constraint wants it"
-        )
     if outcome.infeasible and conclusion.status is Status.INFEASIBLE:
         parts.remove(MEANING[Status.INFEASIBLE])  # the method says how it was proved
     if conclusion.status is Status.UNBOUNDED:
@@ -52,21 +50,27 @@ def message(
 
 
 def _meaning(conclusion: Conclusion, context: SolveContext) -> str:
-    """What the status means, with the gap."""
+    """What the status means, with the gap; one line of the log."""
     status, gap = conclusion.status, conclusion.gap
-    if status is Status.FEASIBLE:
-        seen = gap is not None and context.incumbent.proof.source not in ROWS_ONLY
-        left = f"gap {gap_text(gap)}" if gap is not None and seen else "no bound that knows the predictors"
-        return f"the solution is verified, a better one may exist ({left})"
-    if status is not Status.OPTIMAL or gap is None:
+    if status not in (Status.OPTIMAL, Status.FEASIBLE):
         return MEANING[status]
+    said = _feasible(gap, context) if status is Status.FEASIBLE else _optimal(gap or 0.0, conclusion)
+    return said + (MOVED if context.incumbent.moved else "")
+
+
+def _feasible(gap: float | None, context: SolveContext) -> str:
+    seen = context.incumbent.proof.source not in ROWS_ONLY or not context.problem.blocks
+    left = "no bound" if gap is None else f"gap {gap_text(gap)}" if seen else "no bound knows the predictors"
+    return f"the solution is verified, a better one may exist ({left})"
+
+
+def _optimal(gap: float, conclusion: Conclusion) -> str:
     by = "a proven bound" if conclusion.bound_kind is BoundKind.PROVEN else "the word of a MIP engine"
+    if gap <= ROUNDING:
+        return f"{by} meets the verified objective"
     if conclusion.within_tolerances:
-        return (
-            f"within {gap_text(gap)} by {by}, all of which rounding of the predictors and the tolerance on "
-            "constraints explain"
-        )
-    return f"within {gap_text(gap)}, by {by}" if gap > ROUNDING else f"{by} meets the verified objective"
+        return f"within {gap_text(gap)} by {by}, {TOLERANCES}"
+    return f"within {gap_text(gap)}, by {by}"
 
 
 def _without_limit(context: SolveContext, host: HostRelaxation) -> str:

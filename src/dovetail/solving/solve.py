@@ -45,10 +45,9 @@ def solve(
     "auto" or "host:6379" is one that runs, the module `ray` one that this process has started. `callback`
     sees an `Event` after each iteration and may call its `stop()`. `log=False` prints nothing; a stream gets
     the log written to it, and the file `log_file` besides, at its end (docs/log.md).
-    A solution is optimal, and the search ends, where a bound proves that the objective is within `gap` of the
-    best there is, relative to the objective as in `Result.gap` (1e-4 is 0.01 %; 0 asks for the last digit),
-    or within `absolute_gap` of it. `target` ends the search with the first solution that is as good or
-    better, whatever is proved; the stop reason is then "target". Time limit, Ctrl-C,
+    A solution is optimal, and the search ends, where a bound proves its objective to be within `gap` of the
+    best, relative as in `Result.gap` (1e-4 is 0.01 %; 0 asks for the last digit), or within `absolute_gap`.
+    `target` ends the search with the first solution that is as good, whatever is proved. Time limit, Ctrl-C,
     SIGTERM and `stop()` end it early and return the best point so far; signals that the caller ignores stay
     ignored, and so does SIGTERM where the caller handles it. An error or a second Ctrl-C after a point is
     known carries the result so far in its attribute `result`.
