@@ -30,6 +30,7 @@ def message(
 ) -> str:
     """What the status means, and what else there is to know."""
     parts = [MEANING[conclusion.status], outcome.message, conclusion.doubt]
+    parts += [outcome.doubt] if conclusion.status is Status.NO_SOLUTION else []
     if outcome.infeasible and conclusion.status is Status.INFEASIBLE:
         parts.remove(MEANING[Status.INFEASIBLE])  # the method says how it was proved
     if conclusion.status is Status.UNBOUNDED:
