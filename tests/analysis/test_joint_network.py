@@ -6,6 +6,8 @@ import torch
 
 import dovetail as dt
 from dovetail.analysis.joint_network import joint_network
+from dovetail.analysis.reached_box import reached_box
+from dovetail.bounds.box import propagate
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.errors import UnsupportedError
@@ -28,6 +30,12 @@ def chained_problem():
     return problem
 
 
+def joint_of(problem):
+    """Within what its networks can give, and that box."""
+    box = reached_box(problem, propagate(problem.mip))
+    return joint_network(problem, box.lower, box.upper), box
+
+
 def values_of(joint, x):
     """What the graph says at a point, each column by its own output."""
     inputs = np.append(x, np.zeros(joint.slack.size))[joint.inputs]
@@ -40,7 +48,7 @@ def values_of(joint, x):
 
 def test_it_computes_what_the_problem_predicts():
     problem = chained_problem()
-    joint = joint_network(problem, problem.mip.lower, problem.mip.upper)
+    joint, box = joint_of(problem)
     rng = np.random.default_rng(0)
     for _ in range(20):
         x = np.zeros(9)
@@ -49,12 +57,12 @@ def test_it_computes_what_the_problem_predicts():
         values = values_of(joint, x)
         assert all(abs(values[c] - x[c]) < 1e-9 for c in (3, 4, 6, 7, 8))
         assert (values[5] >= 0.0) == (x[5] == 1.0)
-        assert np.all(joint.lower <= x) and np.all(x <= joint.upper)
+        assert np.all(box.lower <= x) and np.all(x <= box.upper)
 
 
 def test_a_value_that_is_handed_on_has_a_slack_column():
     problem = chained_problem()
-    joint = joint_network(problem, problem.mip.lower, problem.mip.upper)
+    joint, _ = joint_of(problem)
     assert joint.slack.size == 2  # columns 3 and 6; column 5, a class, is an input itself
     assert np.all(joint.slack > 0.0) and np.all(joint.slack < 1e-12)
     assert set(joint.inputs.tolist()) == {0, 1, 2, 5, 9, 10}

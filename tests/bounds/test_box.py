@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 import dovetail as dt
-from dovetail.bounds.box import least_cost, propagate
+from dovetail.bounds.box import common, least_cost, narrow, propagate
 from tests.conftest import FULL
 
 SEEDS = range(3000 if FULL else 200)
@@ -24,6 +24,7 @@ def test_no_feasible_point_is_cut_off():
         box = propagate(dt.Mip(np.zeros(n), A, low, high, -10.0, 10.0))
         assert np.all(box.lower <= x), seed
         assert np.all(x <= box.upper), seed
+        assert box.empty is None, seed
 
 
 def test_boxes_are_still_worth_having():
@@ -64,3 +65,62 @@ def test_a_box_without_a_limit_that_counts_has_no_least_cost():
     mip = dt.Mip(cost=[1.0, 0.0], lower=[-np.inf, -np.inf])
     assert least_cost(mip, mip.lower, mip.upper) == -np.inf
     assert least_cost(mip, np.array([2.0, -np.inf]), mip.upper) <= 2.0
+
+
+def one(lower, upper, least, most):
+    """`common` of single intervals."""
+    low, high, apart = common(*(np.array([end], dtype=float) for end in (lower, upper, least, most)))
+    return float(low[0]), float(high[0]), bool(apart[0])
+
+
+def test_a_computed_bound_that_is_no_number_says_nothing():
+    assert one(0.0, 1.0, np.nan, np.nan) == (0.0, 1.0, False)
+    assert one(0.0, 1.0, np.nan, 0.5) == (0.0, 0.5, False)
+    assert one(-np.inf, np.inf, np.nan, 2.0) == (-np.inf, 2.0, False)
+
+
+def test_a_computed_bound_at_the_wrong_infinity_says_nothing():
+    assert one(0.0, 1.0, np.inf, np.inf) == (0.0, 1.0, False)
+    assert one(0.0, 1.0, -np.inf, -np.inf) == (0.0, 1.0, False)
+
+
+def test_intervals_that_are_apart_leave_the_first_one():
+    assert one(5.0, np.inf, 0.0, 1.0) == (5.0, np.inf, True)
+    assert one(0.0, 1.0, 0.25, 0.5) == (0.25, 0.5, False)
+    assert one(1.0, 2.0, 0.0, 1.0) == (1.0, 1.0, False)
+
+
+def test_what_rounding_explains_is_no_proof():
+    for size in (1.0, 1e9):
+        assert one(size, np.inf, 0.0, np.nextafter(size, 0.0)) == (size, np.inf, False)
+        assert one(size, np.inf, 0.0, size * (1.0 - 1e-12)) == (size, np.inf, True)
+
+
+def test_the_column_that_has_no_value_left_is_named():
+    lower, upper = np.array([0.0, 5.0, 0.0]), np.array([1.0, 9.0, 1.0])
+    columns = np.array([[2], [1]])
+    found = narrow(lower, upper, columns, np.array([[0.5], [0.0]]), np.array([[2.0], [4.0]]))
+    assert found == (1, 5.0, 4.0)
+    assert lower.tolist() == [0.0, 5.0, 0.5]
+    assert upper.tolist() == [1.0, 9.0, 1.0]
+
+
+def sums_to(side, integer=False):
+    """Two columns within [0, 1] whose sum is at least `side`."""
+    return dt.Mip([0.0, 0.0], [[1.0, 1.0]], [side], [np.inf], 0.0, 1.0, integer=integer)
+
+
+def test_rows_that_nothing_meets_are_seen():
+    assert propagate(sums_to(2.5)).empty is not None
+    assert propagate(sums_to(2.0 + 1e-9)).empty is None
+    assert propagate(sums_to(2.0)).empty is None
+
+
+def test_the_tolerance_of_the_check_is_left_to_whoever_loosens():
+    assert propagate(sums_to(2.0 + 0.9e-6).loosened()).empty is None
+    assert propagate(sums_to(2.0 + 9e-6).loosened()).empty is not None
+
+
+def test_bounds_of_an_empty_box_do_not_cross():
+    box = propagate(sums_to(2.5, integer=True))
+    assert np.all(box.lower <= box.upper)

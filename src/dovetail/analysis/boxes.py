@@ -70,23 +70,25 @@ def _shrunk(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: int, t
             break
         least, most = ask(j, 1.0), ask(j, -1.0)
         lower[j], upper[j] = max(lower[j], least), min(upper[j], most)
-    tidy(mip, lower, upper)
-    return Box(lower, upper, complete=box.complete)
+    empty = tidy(mip, lower, upper)
+    return Box(lower, upper, complete=box.complete, empty=box.empty or empty)
 
 
 def _relaxation(mip: Mip, box: Box, inputs: np.ndarray, budget: Budget, seed: int, threads: int) -> Box:
     """Least and largest value of the inputs that have no bound, over the LP relaxation."""
     lower, upper = box.lower.copy(), box.upper.copy()
     ask = _Extremes(mip, box, budget, seed, threads)
-    for j in inputs:
-        for sign, bounds in ((1.0, lower), (-1.0, upper)):
-            if np.isfinite(bounds[j]):
-                continue
-            if budget.over:
-                return Box(lower, upper, complete=False)
-            bounds[j] = ask(j, sign)
-    tidy(mip, lower, upper)
-    return Box(lower, upper)
+    open_sides = [(j, sign, bounds) for j in inputs for sign, bounds in ((1.0, lower), (-1.0, upper))]
+    complete = True
+    for j, sign, bounds in open_sides:
+        if np.isfinite(bounds[j]):
+            continue
+        if budget.over:
+            complete = False
+            break
+        bounds[j] = ask(j, sign)
+    empty = tidy(mip, lower, upper)
+    return Box(lower, upper, complete=complete, empty=box.empty or empty)
 
 
 class _Extremes:

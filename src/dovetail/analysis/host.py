@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import least_cost, propagate
+from dovetail.bounds.box import common, least_cost, propagate
 from dovetail.bounds.column_bounds import least_cost as least_cost_of_columns
 from dovetail.bounds.column_bounds import no_whole_number
 from dovetail.bounds.confirmed import EngineSettings, confirmed
@@ -146,8 +146,7 @@ def limits_within(
     """
     low, high, integer = class_limits(problem, lower, upper)
     own_low, own_high, _ = class_limits(problem, problem.mip.lower, problem.mip.upper)
-    crossed = low > high
-    return np.where(crossed, own_low, low), np.where(crossed, own_high, high), integer
+    return *common(own_low, own_high, low, high)[:2], integer
 
 
 def _cost_without_outputs(problem: Problem, mip: Mip) -> FloatArray:

@@ -10,10 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
 
 from dovetail.analysis.block_graph import block_graph
-from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
@@ -45,13 +43,11 @@ class JointNetwork:
     slack: FloatArray
     """What each slack column may be at most, and its negative at least."""
     groups: tuple[Group, ...]
-    lower: FloatArray
-    """Of the columns, those of outputs by what the networks can give; so is `upper`."""
-    upper: FloatArray
 
 
 def joint_network(problem: Problem, lower: FloatArray, upper: FloatArray) -> JointNetwork:
-    """The networks over columns between these bounds; `UnsupportedError` says what is in the way."""
+    """The networks over columns between these bounds, which bound what is handed on as well (`reached_box`);
+    `UnsupportedError` says what is in the way."""
     return _Builder(problem, lower, upper).build()
 
 
@@ -78,7 +74,6 @@ class _Builder:
         self.place = {int(column): place for place, column in enumerate(self.inputs)}
         self.slack_of = dict(zip(self.handed_on.tolist(), slack_columns.tolist(), strict=True))
         self.slack = np.zeros(self.handed_on.size)
-        self.lower, self.upper = self.lower.copy(), self.upper.copy()
 
     def build(self) -> JointNetwork:
         graphs = {id(block): self._graph(block) for block in self.problem.blocks}
@@ -87,12 +82,13 @@ class _Builder:
                 self._append(block, samples, graphs[id(block)])
         self._gather()
         graph = Graph(self.inputs.size, tuple(self.steps))
-        return JointNetwork(graph, self.inputs, self.slack, tuple(self.groups), self.lower, self.upper)
+        return JointNetwork(graph, self.inputs, self.slack, tuple(self.groups))
 
     def _graph(self, block: Block) -> Graph:
         graph = block_graph(self.problem, block)
         if graph is None:
             raise UnsupportedError(f"{block.name} is not known operation by operation")
+        NetworkPlanes(graph)  # raises where an operation has no planes
         return graph
 
     def _append(self, block: Block, samples: IntArray, graph: Graph) -> None:
@@ -104,23 +100,13 @@ class _Builder:
         slack = block_slack(block, low, high)
         if not np.all(np.isfinite(slack)):
             raise UnsupportedError(f"the rounding of {block.name} has no bound")
-        ranges = NetworkPlanes(graph).ranges(Boxes(torch.from_numpy(low), torch.from_numpy(high)))
         for k, sample in enumerate(samples):
             columns = block.outputs[sample]
             end = self._copied(graph, read[k])
-            if block.classifies:
-                self._bound(columns, np.zeros(columns.size), np.ones(columns.size))
-            else:
-                self._bound(
-                    columns, ranges.lower[-1][k].numpy() - slack[k], ranges.upper[-1][k].numpy() + slack[k]
-                )
+            if not block.classifies:
                 self._hand_on(columns, end, slack[k])
             self.groups.append(Group(columns, np.arange(columns.size), block.classifies, slack[k]))
             self.ends.append(end)
-
-    def _bound(self, columns: IntArray, lower: FloatArray, upper: FloatArray) -> None:
-        self.lower[columns] = np.maximum(self.lower[columns], lower)
-        self.upper[columns] = np.minimum(self.upper[columns], upper)
 
     def _hand_on(self, columns: IntArray, end: int, slack: FloatArray) -> None:
         for place, column in enumerate(columns.tolist()):

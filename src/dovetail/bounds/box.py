@@ -1,4 +1,8 @@
-"""Boxes: bounds for every column that hold for every feasible point, by passing rows on to columns."""
+"""Boxes: bounds for every column that hold for every feasible point, by passing rows on to columns.
+
+Bounds that a user gives must be in order. Bounds that are *computed* may be anything: those of an infeasible
+problem cross, and those of large numbers are infinite or NaN. `common` alone decides what they mean.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +24,30 @@ PAD = 1e-7
 """Derived bounds are widened by this much, times max(1, |bound|): nothing is gained by cutting that close."""
 UNIT = 2.0**-53
 """A float64 operation is off by at most this much, relative to its result."""
+ROUNDING = 8.0 * UNIT
+"""Relative: what the few sums that add a slack to a bound may be off by. Whoever computes a range rounds it
+outward, but for these."""
+
+
+class Crossed(NamedTuple):
+    """A column that would have to be at least one number and at most a smaller one."""
+
+    column: int
+    least: float
+    most: float
 
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Bounds for every column, at least as tight as the host's own."""
+    """Bounds for every column, at least as tight as the host's own; they never cross."""
 
     lower: FloatArray
     upper: FloatArray
     complete: bool = True
     """False where time ran out before every open input was asked about."""
+    empty: Crossed | None = None
+    """Proves that no point meets the rows and bounds that the box was made of. Points that miss these within
+    the check's tolerance are excluded only where the rows and bounds were loosened before (`Mip.loosened`)."""
 
     @property
     def finite(self) -> np.ndarray:
@@ -37,9 +55,44 @@ class Box:
         return np.isfinite(self.lower) & np.isfinite(self.upper)
 
 
+def common(
+    lower: FloatArray, upper: FloatArray, least: FloatArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """The bounds `lower` and `upper`, tightened by the computed ones `least` and `most`.
+
+    A computed bound that is NaN, or infinite on its wrong side, says nothing. Where the two intervals have
+    nothing in common, the first one is kept. The third array says where they are apart by more than the
+    sums they come from may round: no value is left there, if both hold.
+    """
+    low = np.fmax(lower, np.where(least == np.inf, np.nan, least))
+    high = np.fmin(upper, np.where(most == -np.inf, np.nan, most))
+    crossed = low > high
+    with np.errstate(invalid="ignore"):  # both infinite
+        apart = low - high > ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    return np.where(crossed, lower, low), np.where(crossed, upper, high), crossed & apart
+
+
+def narrow(
+    lower: FloatArray, upper: FloatArray, columns: IntArray, least: FloatArray, most: FloatArray
+) -> Crossed | None:
+    """Tighten the bounds of some columns by computed ones, in place; a column with no value left, if any."""
+    low, high, apart = common(lower[columns], upper[columns], least, most)
+    found = _first(columns, apart, np.fmax(lower[columns], least), np.fmin(upper[columns], most))
+    lower[columns], upper[columns] = low, high
+    return found
+
+
+def _first(columns: IntArray, apart: BoolArray, least: FloatArray, most: FloatArray) -> Crossed | None:
+    if not np.any(apart):
+        return None
+    at = np.unravel_index(int(np.argmax(apart)), apart.shape)
+    return Crossed(int(columns[at]), float(least[at]), float(most[at]))
+
+
 def propagate(mip: Mip) -> Box:
     """Bounds implied by single rows, passed on from row to row for a few rounds."""
     lower, upper = mip.lower.copy(), mip.upper.copy()
+    empty: Crossed | None = None
     row_lower, row_upper = mip.sides_as_checked
     says = (np.diff(mip.A.indptr) > 0) & (np.isfinite(row_lower) | np.isfinite(row_upper))
     rows = whole = _Rows.of(mip, np.flatnonzero(says))
@@ -50,12 +103,12 @@ def propagate(mip: Mip) -> Box:
         ends = (before[0][rows.column], before[1][rows.column])
         _pass_on(rows, rows.a, row_upper[rows.number], ends, lower, upper)
         _pass_on(rows, -rows.a, -row_lower[rows.number], ends, lower, upper)
-        tidy(mip, lower, upper)
+        empty = tidy(mip, lower, upper) or empty
         moved = (before[0] != lower) | (before[1] != upper)
         if not _far(before, (lower, upper), np.flatnonzero(moved)):
             break
         rows = whole.touching(moved)
-    return Box(lower, upper)
+    return Box(lower, upper, empty=empty)
 
 
 class _Rows(NamedTuple):
@@ -131,15 +184,18 @@ def least_cost(mip: Mip, lower: FloatArray, upper: FloatArray) -> float:
     return total - 2.0 * UNIT * abs(total)
 
 
-def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> None:
-    """Integers get whole bounds; nothing gets looser than the host, and rounding never crosses bounds."""
+def tidy(mip: Mip, lower: FloatArray, upper: FloatArray) -> Crossed | None:
+    """Integers get whole bounds; nothing gets looser than the host, and no bounds cross.
+
+    Where they did, the host's own are put back; a column with no value left, if any, is returned.
+    """
     whole = mip.integer
     lower[whole] = np.ceil(lower[whole] - TOLERANCE)
     upper[whole] = np.floor(upper[whole] + TOLERANCE)
-    np.maximum(lower, mip.lower, out=lower)
-    np.minimum(upper, mip.upper, out=upper)
-    crossed = lower > upper  # an infeasible host, or rounding: the host's own bounds are left to say so
-    lower[crossed], upper[crossed] = mip.lower[crossed], mip.upper[crossed]
+    low, high, apart = common(mip.lower, mip.upper, lower, upper)
+    empty = _first(np.arange(lower.size), apart, np.fmax(mip.lower, lower), np.fmin(mip.upper, upper))
+    lower[:], upper[:] = low, high
+    return empty
 
 
 def _far(

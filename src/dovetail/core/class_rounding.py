@@ -68,7 +68,8 @@ def slack_of(block: Block) -> Slack:
         if found is None or not np.all(np.isfinite(upper - lower)):
             one = (2,) if outputs == 1 else (outputs, outputs)
             return np.full((len(lower), *(one if block.classifies else (outputs,))), np.inf)
-        return found(lower, upper)
+        with np.errstate(all="ignore"):  # of numbers too large for float64
+            return np.nan_to_num(found(lower, upper), nan=np.inf, posinf=np.inf)
 
     return slack
 

@@ -75,11 +75,15 @@ def evaluate(layers: Sequence[Layer], X: FloatArray) -> FloatArray:
 def propagated(
     layers: Sequence[Layer], lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Bounds of the outputs, passed on layer by layer, and the largest bound any neuron had on the way."""
+    """Bounds of the outputs, passed on layer by layer, and the largest bound any neuron had on the way.
+
+    A bound that is NaN counts as infinite there.
+    """
     widest = 0.0
     for layer in layers:
         lower, upper = layer.range(lower, upper)
-        widest = max(widest, float(np.max(np.maximum(np.abs(lower), np.abs(upper)), initial=0.0)))
+        size = np.nan_to_num(np.maximum(np.abs(lower), np.abs(upper)), nan=np.inf, posinf=np.inf)
+        widest = max(widest, float(np.max(size, initial=0.0)))
     return lower, upper, widest
 
 

@@ -15,6 +15,7 @@ from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.facts import AutoOptions, Facts
 from dovetail.methods.integer_search import IntegerLocalSearch
+from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phase import Phase, share_in_words
 from dovetail.methods.phase_words import in_words
 from dovetail.methods.phases import planned
@@ -51,13 +52,16 @@ class Auto(AutoOptions):
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Logits and tables first; what is left goes to the methods that suit it."""
         _say_what_is_not_read(context)
+        if context.cluster is None and self.exact and (ended := out_of_reach(context)) is not None:
+            return ended
         if context.cluster is None and self.exact and may_have_logits(context.problem):
             context = _by_logits(context)
         if context.cluster is None and may_have_tree_rows(context.problem):
             as_given, context = context, _by_tree_rows(context)
             if not context.problem.blocks:
                 outcome = _without_blocks(context)
-                return outcome if outcome.infeasible or context.over else _Plan(self, as_given).run()
+                ended = outcome.infeasible or context.over
+                return outcome if ended else _Plan(self, as_given, outcome.doubt).run()
         if context.cluster is not None or not (self.tables and may_have_tables(context.problem)):
             return _Plan(self, context).run()
         given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
@@ -70,7 +74,9 @@ class Auto(AutoOptions):
         context.monitor.fact("plan", "one exact MIP: all networks became tables")
         with context.monitor.part("exact MIP of tables") as part:
             outcome = ExactMip(reformulate(tables, (IndicatorProducts(),))).solve(context)
-            part.note, part.stop_reason = outcome.message, outcome.stop_reason
+            part.note, part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
+        if outcome.doubt and context.incumbent.x is None and not context.over:
+            return _Plan(self, context, outcome.doubt).run()
         return replace(outcome, message=outcome.message or "all networks became tables; the MIP is exact")
 
 
@@ -114,8 +120,10 @@ def _without_blocks(context: SolveContext) -> MethodOutcome:
 class _Plan:
     """The phases that apply to one problem."""
 
-    def __init__(self, options: Auto, context: SolveContext) -> None:
+    def __init__(self, options: Auto, context: SolveContext, doubt: str = "") -> None:
         self._options, self._notes = options, list[str]()
+        self._doubt = doubt
+        """Why there may be no point."""
         self._archive = Archive()
         self._context = replace(context, archive=self._archive)
         self._measure(self._context)
@@ -134,7 +142,7 @@ class _Plan:
         steps = [f"{phase.name} ({share_in_words(phase.share)})" for phase in self._phases]
         context.monitor.fact("plan", "; ".join(steps) + "; then what was cut short, in turn")
         waiting, again = [(phase, phase.share) for phase in self._phases], False
-        while waiting and not context.over:
+        while waiting and not context.over and not self._infeasible:
             cut_short = []
             for number, (phase, share) in enumerate(waiting):
                 if self._left_out(phase, share):
@@ -146,7 +154,7 @@ class _Plan:
                 if outcome.closed:
                     context.incumbent.settle()
                 self._infeasible |= outcome.infeasible
-                if context.over:
+                if context.over or self._infeasible:
                     break
                 cut_short += [phase] if last is StopReason.TIME or outcome.yielded else []
             waiting = [(phase, 1.0 / (len(cut_short) - turn)) for turn, phase in enumerate(cut_short)]
@@ -154,7 +162,7 @@ class _Plan:
         # a phase may have had its share of the time, and then have been left out: the time was not over
         reason = context.over or (StopReason.STALLED if last is StopReason.TIME else last)
         notes, none = "; ".join(self._notes), self._infeasible
-        return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none)
+        return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
 
     def _left_out(self, phase: Phase, share: float) -> bool:
         """Whether a phase has nothing to do, or not the time for it; that is said."""
@@ -179,8 +187,9 @@ class _Plan:
         why = in_words(phase.why, asdict(self._facts))
         with self._context.monitor.part(phase.name, why) as part:
             outcome = self._method(phase, again).solve(self._context_for(phase).part(share))
-            part.note, part.stop_reason = outcome.message, outcome.stop_reason
+            part.note, part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
         self._notes += [outcome.message] if outcome.message else []
+        self._doubt = self._doubt or outcome.doubt
         return outcome
 
     def _method(self, phase: Phase, again: bool) -> Method:

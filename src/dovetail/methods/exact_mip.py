@@ -20,7 +20,8 @@ import numpy as np
 
 from dovetail.analysis.boxes import tight_box, tightened_box
 from dovetail.analysis.elastic import nearest_point
-from dovetail.bounds.confirmed import EngineSettings, has_no_point, stands
+from dovetail.bounds.confirmed import NODES, EngineSettings, has_no_point, stands
+from dovetail.bounds.tree import branch_and_bound
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError
 from dovetail.core.mip import TOLERANCE
@@ -44,6 +45,8 @@ POINTS_SHARE = 0.5
 """Of the time, where points and bounds need a MIP each: either may be what the user waits for."""
 TIGHTEN_SHARE = 0.12
 """Of the time, for LPs that make the proof's MIP smaller."""
+REFUTE_SHARE = 0.5
+"""Of the time left, where an engine finds no point: other phases may find one."""
 NO_PROOF = "the networks' own rounding has no bound: nothing is proved from their layers"
 NO_POINT = (
     "most likely there is no solution: HiGHS finds none of the problem with its predictors written out, "
@@ -52,6 +55,10 @@ NO_POINT = (
 EVERY_COMBINATION = (
     "proved with every combination of the predictors' inputs in a table: whatever is chosen, some row or "
     "bound is missed"
+)
+EVERY_PATTERN = (
+    "proved with the predictors written out as rows: branching over their binaries and over integers leaves "
+    "nothing that rows and bounds allow"
 )
 DECIDED = (MipStatus.OPTIMAL, MipStatus.INFEASIBLE)
 
@@ -109,8 +116,10 @@ class _Run:
     """How the networks are written; None: the MIP was known."""
     source: str = "exact"
     met: Callable[[FloatArray], None] | None = None
-    refuted: bool = False
-    """Whether it is proved that there is no point."""
+    refuted: str = ""
+    """How it was proved that there is no point; "" where it was not."""
+    doubted: bool = False
+    """Whether an engine found no point, which is no proof."""
     closed: bool = False
     """Whether an engine came to the end of the program that bounds are proved of."""
 
@@ -127,10 +136,11 @@ class _Run:
 
     def ended(self, message: str) -> MethodOutcome:
         """What is left to say."""
-        context = self.context
-        reason = StopReason.PROVED if self.refuted else context.over or StopReason.STALLED
-        rounds = len(context.monitor.trace)
-        return MethodOutcome(reason, rounds, message, closed=self.closed, infeasible=self.refuted)
+        context, rows = self.context, len(self.context.monitor.trace)
+        if self.refuted:
+            return MethodOutcome(StopReason.PROVED, rows, self.refuted, infeasible=True)
+        doubt, reason = NO_POINT if self.doubted else "", context.over or StopReason.STALLED
+        return MethodOutcome(reason, rows, message, closed=self.closed, doubt=doubt)
 
     def points(self, budget: Budget) -> None:
         """Look for better points."""
@@ -157,22 +167,51 @@ class _Run:
         self._record(answer, None if apart else found.x, written)
         self.closed = answer.exact
         if answer.status is MipStatus.INFEASIBLE and context.incumbent.x is None:
-            return self._without_a_point(budget)
+            self.doubted = True
+            self._without_a_point(budget)
         return ""
 
-    def _without_a_point(self, budget: Budget) -> str:
-        """An engine finds none: offer what comes nearest, and where tables hold all there is, prove it."""
+    def _without_a_point(self, budget: Budget) -> None:
+        """An engine finds none: offer what comes nearest to the tables, or prove that there is none."""
         context, written = self.context, self.written.for_bounds
-        host, listed = context.problem, self.source == "tables"
-        if listed:
-            settings, mip = EngineSettings(context.seed, context.threads), written.problem.mip.minimised()
-            with context.stopwatch.measure("engine"):
-                self.refuted = _all_are_listed(context) and has_no_point(mip, settings, budget)
+        with context.stopwatch.measure("engine"):
+            if self.source == "tables":
+                host, mip = context.problem, written.problem.mip.minimised()
                 x = nearest_point(mip, host.mip.n_rows, host.outputs, budget, seed=context.seed)
-            if x is not None:
-                context.incumbent.offer(written.restrict(x), self.source)
-        context.budget.stop(StopReason.STALLED)
-        return EVERY_COMBINATION if self.refuted else NO_POINT
+                if x is not None:
+                    context.incumbent.offer(written.restrict(x), self.source)
+            if context.incumbent.x is None:
+                self._refute(budget.part(REFUTE_SHARE * budget.left))
+
+    def _refute(self, budget: Budget) -> None:
+        """Prove that there is no point. Of tables several engines' words will do, as of a host; of networks
+        and trees, whose rows have large numbers in them, only our own tree."""
+        context = self.context
+        settings = EngineSettings(context.seed, context.threads)
+        if self.source == "tables":
+            mip = self.written.for_bounds.problem.mip.minimised()
+            if _all_are_listed(context) and has_no_point(mip, settings, budget):
+                self.refuted = EVERY_COMBINATION
+            return
+        written = self.written.for_bounds if self.plan is None else self._written_loosely(budget)
+        if written is None:
+            return
+        mip = written.problem.mip.minimised().loosened()
+        proof = branch_and_bound(
+            replace(mip, cost=np.zeros(mip.n_columns), offset=0.0), budget,
+            nodes=NODES, seed=context.seed, threads=context.threads,
+        )  # fmt: skip
+        if proof.bound == np.inf:
+            self.refuted = EVERY_PATTERN
+
+    def _written_loosely(self, budget: Budget) -> Reformulated | None:
+        """The networks written out over every point that the check accepts; None where that is not known."""
+        context, problem = self.context, self.context.relaxed or self.context.problem
+        loose = problem.derived(problem.mip.loosened(), problem.blocks)
+        part = budget.part(TIGHTEN_SHARE * budget.left)
+        box = tightened_box(loose, part, seed=context.seed, threads=context.threads)
+        plan = relu_plan(loose, box)
+        return None if plan is None or not plan.proves else plan.program(Reformulated.start(loose, box))
 
     def _tightened(self, cutoff: float, budget: Budget) -> Reformulated:
         """What bounds are proved of, for points up to the cutoff."""

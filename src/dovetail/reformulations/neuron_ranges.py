@@ -12,8 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from dovetail.bounds.box import common
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
+from dovetail.bounds.planes.output_ranges import output_ranges
 from dovetail.core.arrays import FloatArray
 from dovetail.core.graph import Graph
 from dovetail.core.layers import Dense, Layer
@@ -32,24 +34,15 @@ def neuron_ranges(
     by_planes = (
         _by_planes(layers, lower, upper) if layers and _work(layers, len(lower)) <= MOST_WORK else None
     )
-    ranges = [_within((lower, upper), None if known is None else known[0])]
+    low, high = (lower, upper) if known is None else common(lower, upper, *known[0])[:2]
+    ranges = [(low, high)]
     for place, layer in enumerate(layers, start=1):
-        found = layer.range(*ranges[-1])
+        low, high = layer.range(low, high)
         for other in (by_planes, known):
-            found = found if other is None else _within(found, other[place])
-        ranges.append(found)
+            if other is not None:
+                low, high, _ = common(low, high, *other[place])
+        ranges.append((low, high))
     return tuple(ranges)
-
-
-def _within(
-    inner: tuple[FloatArray, FloatArray], outer: tuple[FloatArray, FloatArray] | None
-) -> tuple[FloatArray, FloatArray]:
-    """What two ranges have in common; where that is nothing (there are no such points) the first."""
-    if outer is None:
-        return inner
-    low, high = np.fmax(inner[0], outer[0]), np.fmin(inner[1], outer[1])
-    crossed = low > high
-    return np.where(crossed, inner[0], low), np.where(crossed, inner[1], high)
 
 
 def _work(layers: Sequence[Layer], samples: int) -> float:
@@ -65,10 +58,5 @@ def _work(layers: Sequence[Layer], samples: int) -> float:
 def _by_planes(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) -> LayerRanges:
     planes = NetworkPlanes(Graph.of_layers(layers, lower.shape[1]))
     domain = Boxes(torch.from_numpy(np.array(lower)), torch.from_numpy(np.array(upper)))
-    ranges = planes.ranges(domain)
-    one = torch.eye(planes.graph.outputs, dtype=torch.float64)
-    below = planes.planes(torch.cat([one, -one]), ranges)
-    least = domain.minimum(below.slopes, below.offset)
-    ranges.lower[-1] = torch.fmax(ranges.lower[-1], least[:, : len(one)])
-    ranges.upper[-1] = torch.fmin(ranges.upper[-1], -least[:, len(one) :])
+    ranges = output_ranges(planes, domain)
     return tuple((low.numpy(), high.numpy()) for low, high in zip(ranges.lower, ranges.upper, strict=True))

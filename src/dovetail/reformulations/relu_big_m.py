@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.analysis.host import limits_within
-from dovetail.bounds.box import Box
+from dovetail.bounds.box import Box, narrow
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack, handed_on
@@ -188,14 +188,12 @@ def relu_plan(problem: Problem, box: Box, known: ReluPlan | None = None) -> Relu
             before = None if known is None else known.pieces[len(pieces)].ranges
             ranges = neuron_ranges(layers, lower, upper, before)
             pieces.append(Piece(block, samples, layers, ranges, slack))
-            if any(np.max(np.abs(side), initial=0.0) > LARGEST for pair in ranges[1:] for side in pair):
-                return None
+            if not all(np.max(np.abs(side), initial=0.0) <= LARGEST for pair in ranges[1:] for side in pair):
+                return None  # too large, or NaN
             for layer, (lower, upper) in zip(layers, ranges, strict=False):
                 if isinstance(layer, Activation):
                     unstable += int(np.count_nonzero((lower < 0) & (upper > 0)))
             lower, upper = ranges[-1]
             if not block.classifies:  # what is known of outputs, for the networks that read them
-                outputs = block.outputs[samples]
-                reach.lower[outputs] = np.maximum(reach.lower[outputs], lower - slack)
-                reach.upper[outputs] = np.minimum(reach.upper[outputs], upper + slack)
+                narrow(reach.lower, reach.upper, block.outputs[samples], lower - slack, upper + slack)
     return ReluPlan(tuple(pieces), unstable)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.analysis.boxes import input_box
+from dovetail.analysis.reached_box import reached_box
 from dovetail.analysis.tree_problem import MOST_LEAVES, TreeProblem, in_cells, loosened
 from dovetail.bounds.box import Box
 from dovetail.core.problem import Problem
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.reformulations.chained_box import chained_box
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.tree_splits import MOST_CUTS, TreeSplits
 from dovetail.run.context import SolveContext
@@ -44,7 +44,7 @@ class TreeRows:
         if ensembles is None:
             return None
         loose = problem.derived(loosened(problem), problem.blocks)
-        box = chained_box(loose, self.box, ensembles)
+        box = reached_box(loose, self.box)
         trees = _in_cells(loose, ensembles, box)
         if trees is None:
             return None

@@ -104,6 +104,8 @@ class MethodOutcome:
     """Whether its proof has come to its end: what is left of a gap, no more of it would take away."""
     infeasible: bool = False
     """Whether it is proved that no point passes, what predictors say included."""
+    doubt: str = ""
+    """Why there may be no point, though that is not proved: said where none is found in the end."""
 
 
 class Method(Protocol):

@@ -32,6 +32,7 @@ def message(
 ) -> str:
     """What the status means, and what else there is to know."""
     parts = [_meaning(conclusion, context), outcome.message, *context.incumbent.faults]
+    parts += [outcome.doubt] if conclusion.status is Status.NO_SOLUTION else []
     if outcome.infeasible and conclusion.status is Status.INFEASIBLE:
         parts.remove(MEANING[Status.INFEASIBLE])  # the method says how it was proved
     if conclusion.status is Status.UNBOUNDED:

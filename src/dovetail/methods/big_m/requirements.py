@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dovetail.bounds.box import Box
+from dovetail.bounds.box import Box, narrow
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
@@ -54,8 +54,7 @@ def rounding_of_bound(problem: Problem, networks: dict[str, tuple[Layer, ...]], 
             if not block.classifies:
                 total += float(np.sum(np.abs(problem.mip.cost[outputs]) * slack))
                 lower, upper, _ = propagated(networks[block.name], box.lower[inputs], box.upper[inputs])
-                box.lower[outputs] = np.maximum(box.lower[outputs], lower - slack)
-                box.upper[outputs] = np.minimum(box.upper[outputs], upper + slack)
+                narrow(box.lower, box.upper, outputs, lower - slack, upper + slack)
     return total
 
 
@@ -102,5 +101,4 @@ def require_bounds(
             'with such coefficients mean nothing to SCIP; use BigM(formulation="sos").'
         )
     if not block.classifies:
-        box.lower[outputs] = np.maximum(box.lower[outputs], lower)
-        box.upper[outputs] = np.minimum(box.upper[outputs], upper)
+        narrow(box.lower, box.upper, outputs, lower, upper)

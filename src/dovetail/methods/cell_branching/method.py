@@ -118,7 +118,6 @@ class _Tree:
                 progress.record(self._open[0].bound if self._open else self._closed)
         self._raise()
         if not self._open and self._closed == math.inf and context.incumbent.x is None:
-            context.budget.stop(StopReason.STALLED)
             return MethodOutcome(StopReason.PROVED, progress.done, NO_POINT, infeasible=True)
         left = f"{len(self._open):,} open" if self._open else "closed"
         message = f"cell branching: {several(self.boxes, 'box', 'boxes')}, {left}"

@@ -187,7 +187,6 @@ class _Run:
         if infeasible and np.isfinite(target):
             self._raise(target)
         elif infeasible:
-            context.budget.stop(StopReason.STALLED)
             return MethodOutcome(StopReason.PROVED, progress.done, NO_POINT, infeasible=True)
         return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
 

@@ -31,6 +31,7 @@ from dovetail.methods.input_branching.pool import Pool
 from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed
 from dovetail.methods.input_branching.splitting import exact, is_open, relaxation_error, scores, split
 from dovetail.methods.input_branching.stages import Stages
+from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -55,10 +56,16 @@ NEAR = 100.0
 """The same for boxes whose LP is worth solving to the end."""
 FIRST_STEPS, LAST_STEPS = 6, 9
 """Of the interior-point method: most boxes are split whatever the last digits of their bound."""
+CEILING = 1e-9
+"""Of the sizes of all costs: farther above them than sums of thousands of products round."""
 HALF = 0.5
 """Of that gap: boxes are closed within it, so that what is proved in the end is within the whole."""
 REPORT = 0.5
 """Seconds between two rows of the trace."""
+NO_POINT = (
+    "proved by input branching: in none of {boxes}, which cover all inputs, do the predictors give what rows "
+    "and bounds ask for"
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,8 @@ class InputBranching:
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Until every box is closed, or a limit is met."""
+        if (ended := out_of_reach(context)) is not None:
+            return ended
         plan = context.once(input_plan)
         if isinstance(plan, str):
             return MethodOutcome(StopReason.STALLED, 0, f"input branching: {plan}")
@@ -114,7 +123,7 @@ class _Tree:
             r.root_upper[None],
             torch.full((1,), -torch.inf, dtype=torch.float64, device=device),
         )
-        self._closed = math.inf
+        self._closed = self._ceiling = _ceiling(r)
         """The lowest bound of boxes that were closed on their own bound."""
         cells = len(self._relaxation.host_rows) + len(self._relaxation.slack)
         most = BATCH if device == "cpu" else DEVICE_BATCH
@@ -137,8 +146,12 @@ class _Tree:
         if not len(pool):
             self._closed = min(self._closed, self._target)
             self._raise()
-        limit = "closed" if not len(pool) else f"{len(pool):,} open"
-        message = f"input branching: {several(self.boxes, 'box', 'boxes')}, {limit}"
+        boxes = several(self.boxes, "box", "boxes")
+        if not len(pool) and self._closed >= self._ceiling and context.incumbent.x is None:
+            return MethodOutcome(
+                StopReason.PROVED, self._progress.done, NO_POINT.format(boxes=boxes), infeasible=True
+            )
+        message = f"input branching: {boxes}, {f'{len(pool):,} open' if len(pool) else 'closed'}"
         reason = context.over or StopReason.STALLED
         return MethodOutcome(reason, self._progress.done, message, closed=not len(pool))
 
@@ -160,7 +173,7 @@ class _Tree:
     @property
     def _target(self) -> float:
         """Boxes of this bound are closed: of the best point, or as high as the bound can get."""
-        return min(self._cutoff - HALF * self._gap if math.isfinite(self._cutoff) else math.inf, self._closed)
+        return min(self._cutoff - HALF * self._gap, self._closed)
 
     # ---- boxes
 
@@ -269,7 +282,7 @@ class _Tree:
 
     def _raise(self) -> None:
         bound = min(self._pool.least, self._closed)
-        if math.isfinite(bound):
+        if math.isfinite(bound) and bound < self._ceiling:
             self._context.incumbent.raise_bound(Bound(bound, "boxes"))
 
     def _report(self) -> None:
@@ -277,3 +290,10 @@ class _Tree:
         if time.perf_counter() - self._reported > REPORT:
             self._reported = time.perf_counter()
             self._progress.record(self._pool.least)
+
+
+def _ceiling(relaxation: Relaxation) -> float:
+    """More than any point of the first box costs: a box whose bound reaches it is empty."""
+    cost, lower, upper = relaxation.cost, relaxation.root_lower, relaxation.root_upper
+    parts = torch.maximum(cost * lower, cost * upper)
+    return float(parts.sum() + relaxation.offset) + CEILING * (1.0 + float(parts.abs().sum()))

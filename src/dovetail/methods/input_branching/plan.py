@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.analysis.boxes import input_box
 from dovetail.analysis.joint_network import JointNetwork, joint_network
-from dovetail.analysis.reached_box import reached_box
+from dovetail.analysis.reached_box import MOST_CELLS, reached
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
@@ -17,8 +16,6 @@ from dovetail.run.context import SolveContext
 
 MOST_INPUTS = 12
 """Free inputs, together: five take seconds, eight take ten, twelve are hopeless but for easy networks."""
-MOST_CELLS = 200_000
-"""Rows times columns of one box's LP: beyond that a box takes a second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +37,18 @@ class Plan:
 
 def input_plan(context: SolveContext) -> Plan | str:
     """How to branch, or why not; made once (see `SolveContext.once`)."""
-    problem = context.relaxed or context.problem
-    if problem.mip.n_rows * problem.mip.n_columns > MOST_CELLS:
-        return _too_large(problem.mip, problem.mip.n_rows)  # before anything is made of its networks
-    mip = problem.mip.minimised().loosened()
-    loose = problem.derived(mip, problem.blocks)
-    box = reached_box(loose, input_box(loose, context.budget, seed=context.seed, threads=context.threads))
+    found = context.once(reached)
+    if found is None:
+        mip = (context.relaxed or context.problem).mip
+        return _too_large(mip, mip.n_rows)
+    if found.why_empty:
+        return found.why_empty
+    problem, box = found.problem, found.box
     try:
-        network = joint_network(loose, box.lower, box.upper)
-        return _planned(mip, network, box.lower.copy(), box.upper.copy())
+        network = joint_network(problem, box.lower, box.upper)
     except UnsupportedError as reason:
         return str(reason)
+    return _planned(problem.mip, network, box.lower, box.upper)
 
 
 def _planned(mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArray) -> Plan | str:
@@ -62,15 +60,6 @@ def _planned(mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArr
     if free > MOST_INPUTS:
         return f"the networks read {free} free inputs together; at most {MOST_INPUTS} are branched over"
     lower, upper = np.append(lower, -network.slack), np.append(upper, network.slack)
-    for group in network.groups:
-        if group.classifies:
-            lower[group.columns] = np.maximum(np.ceil(lower[group.columns] - TOLERANCE), 0.0)
-            upper[group.columns] = np.minimum(np.floor(upper[group.columns] + TOLERANCE), 1.0)
-        else:
-            lower[group.columns] = np.maximum(lower[group.columns], network.lower[group.columns])
-            upper[group.columns] = np.minimum(upper[group.columns], network.upper[group.columns])
-    if np.any(lower > upper):
-        return "the box is empty"
     if not np.all(np.isfinite(upper - lower)):
         j = int(np.flatnonzero(~np.isfinite(upper - lower))[0])
         return f"{mip.column_name(j)} has no bound"

@@ -15,6 +15,7 @@ import torch
 from dovetail.bounds.planes.domain import Boxes, gamma
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import UnsupportedError
 
 MORE = 8
 """Operations beside a sum itself, when a plane is evaluated."""
@@ -43,7 +44,7 @@ def cut(
 ) -> Cells | None:
     """Cut a box into splits[0] x splits[1] x ... cells; `outputs` are limits that every point has to meet.
 
-    None where no cell is left.
+    None where no cell is left; `UnsupportedError` where planes are no numbers.
     """
     edges = [
         np.append(np.linspace(low, high, count + 1)[:-1], high)
@@ -61,9 +62,11 @@ def cut(
     values -= gamma(len(splits) + MORE) * size
     count = len(outputs[0])
     below, above = values[:, :, :count], -values[:, :, count:]
-    kept = np.all((above.max(1) >= outputs[0]) & (below.min(1) <= outputs[1]), axis=1)
+    kept = ~np.any((above.max(1) < outputs[0]) | (below.min(1) > outputs[1]), axis=1)  # NaN says nothing
     if not np.any(kept):
         return None
+    if not np.all(np.isfinite(values[kept])):
+        raise UnsupportedError("numbers in a network grow too large for planes")
     shape = splits + 1
     number = np.ravel_multi_index(
         tuple((places[kept][:, None] + turns[None]).reshape(-1, len(splits)).T), shape

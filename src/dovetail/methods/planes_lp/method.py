@@ -23,9 +23,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import propagate
+from dovetail.bounds.box import narrow, propagate
 from dovetail.bounds.safe_lp import LpAnswer, SafeLp
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.methods.cutoff_tightening import NothingLeft, with_cutoff
 from dovetail.methods.planes_lp.cells import Cells, cut
@@ -63,6 +64,9 @@ OBJECTIVE = -1
 """In place of a column's number: the multipliers of the host's own LP."""
 PAD = 1e-9
 """Relative to 1 + the bound: boxes from LPs are no tighter than that."""
+NO_POINT = (
+    "proved by planes over cells of the networks' inputs: no cell can give what rows and bounds ask for"
+)
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,14 @@ class PlanesLp:
             return MethodOutcome(StopReason.STALLED, 0, "networks that read more than a few inputs each")
         context.monitor.say(f"  proof: planes over cells of {len(plan.samples)} networks, in the host's LP")
         run, progress = _Run(context, plan), Progress(context)
-        while not context.over and run.advance():
-            progress.record(run.best)
+        try:
+            while not context.over and run.advance():
+                progress.record(run.best)
+        except UnsupportedError as reason:
+            return MethodOutcome(StopReason.STALLED, progress.done, f"planes LP: {reason}")
         progress.record(run.best)
+        if run.empty:
+            return MethodOutcome(StopReason.PROVED, progress.done, NO_POINT, infeasible=True)
         bound = context.problem.mip.sign * run.best
         proved = f"bound {bound:.6g}" if np.isfinite(bound) else "no bound"
         message = f"planes LP: {proved} after {run.rounds} rounds"
@@ -94,6 +103,8 @@ class _Run:
         self._context, self._plan, self._mip = context, plan, plan.mip
         self._lower, self._upper = plan.box.lower.copy(), plan.box.upper.copy()
         self.best, self.rounds, self.cutoff = -np.inf, 0, np.inf
+        self.empty = False
+        """Whether it is proved that no point is left, whatever it costs."""
         self._implied = ImpliedBounds(cutoff_row=self._mip.n_rows)
         self._aim, self._kept = 0.0, (self._lower, self._upper, self._implied)
 
@@ -110,6 +121,7 @@ class _Run:
         try:
             helped = self.round()
         except NothingLeft:
+            self.empty = self.cutoff == np.inf
             self.claim(self.cutoff)
         if self._aim == 0.0 and np.isfinite(self.cutoff):
             self._kept = self._lower.copy(), self._upper.copy(), self._implied.copy()
@@ -178,6 +190,8 @@ class _Run:
     def _propagate(self) -> None:
         """Rows and the cutoff, passed on to the boxes."""
         box = propagate(self._held())
+        if box.empty is not None:
+            raise NothingLeft
         self._lower, self._upper = box.lower.copy(), box.upper.copy()
 
     def _imply(self) -> None:
@@ -207,10 +221,8 @@ class _Run:
             (sample.inputs, cells.lower, cells.upper),
             (sample.outputs, cells.below.min(0) - sample.slack, cells.above.max(0) + sample.slack),
         ):
-            low, high = np.maximum(self._lower[columns], bottom), np.minimum(self._upper[columns], top)
-            crossed = low > high  # by rounding, or nothing is left: the LP will say
-            self._lower[columns] = np.where(crossed, self._lower[columns], low)
-            self._upper[columns] = np.where(crossed, self._upper[columns], high)
+            if narrow(self._lower, self._upper, columns, bottom, top) is not None:
+                raise NothingLeft
         return cells
 
     def _loaded(self) -> SafeLp:

@@ -1,0 +1,15 @@
+"""Bounds and rows that no output of the predictors can meet: no point exists, and no search is needed."""
+
+from __future__ import annotations
+
+from dovetail.analysis.reached_box import reached
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+
+
+def out_of_reach(context: SolveContext) -> MethodOutcome | None:
+    """The end of a solve whose predictors cannot give what its bounds and rows ask for; None: they may."""
+    found = context.once(reached)
+    if found is None or not found.why_empty:
+        return None
+    return MethodOutcome(StopReason.PROVED, 0, found.why_empty, infeasible=True)
