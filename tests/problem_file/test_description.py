@@ -75,7 +75,7 @@ def read_whole(file):
         ('data = "training.csv" ', 'data = "training.xls" ', "there is no file"),
         ('data = "training.csv" ', 'data = "plan.lp" ', "is no table of numbers"),
         ("time_limit = 20 ", 'time_limit = "20" ', "time_limit is '20', but takes a number"),
-        ("time_limit = 20 ", "time_limit = -20 ", "time_limit (seconds, or infinity) is -20"),
+        ("time_limit = 20 ", "time_limit = -20 ", "time_limit (seconds; None or inf: no limit) is -20"),
         ("time_limit = 20 ", "timelimit = 20 ", "did you mean 'time_limit'?"),
         ("gap = 0.0 ", "gap = nan ", "gap (relative) is nan"),
         ("seed = 0", "seed = 0.5", "seed is 0.5, but takes a whole number"),

@@ -46,7 +46,9 @@ def values_hold(result):
 
 def test_by_number_the_answer_is_that_of_the_whole(tmp_path, whole):
     log = io.StringIO()
-    result = dt.solve_shards(offers_of, range(COUNT), out=tmp_path / "new" / "folder", log=log)
+    result = dt.solve_shards(
+        offers_of, range(COUNT), out=tmp_path / "new" / "folder", time_limit=None, log=log
+    )
     assert result.objective == pytest.approx(whole, rel=5e-3)
     assert result.objective <= result.limit + 1e-6 * abs(result.limit)
     assert result.violation.within()

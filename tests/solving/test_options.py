@@ -1,5 +1,9 @@
 """Options of `solve` are refused before any work, by name."""
 
+import io
+import math
+
+import numpy as np
 import pytest
 import torch
 
@@ -35,6 +39,18 @@ from tests.small import bowl, knapsack
 def test_refuses_before_any_work(options, error, culprit):
     with pytest.raises(error, match=culprit):
         dt.solve(knapsack(), **{"log": False, **options})
+
+
+@pytest.mark.parametrize("none", [None, math.inf, np.inf])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_time_limit(none, jobs):
+    """It ends by its iterations, and the settings say how to ask for it again."""
+    log = io.StringIO()
+    method = dt.DualDecomposition(iterations=1)
+    result = dt.solve(bowl(), method, time_limit=none, n_jobs=jobs, log=log)
+    assert "no time limit" in log.getvalue()
+    assert "time_limit=None" in result.settings.call
+    assert result.x is not None
 
 
 @pytest.mark.parametrize("device", [torch.device("cpu"), b"cpu"])

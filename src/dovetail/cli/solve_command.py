@@ -46,7 +46,7 @@ def solve(
         str | None,
         typer.Option(help='A name of "dovetail list methods".', autocompletion=lambda: [*METHODS]),
     ] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds; default 60.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds, inf for no limit; default 60.")] = None,
     gap: Annotated[float | None, typer.Option(help="Stop once so near to the best: 0.01 is 1 %.")] = None,
     target: Annotated[float | None, typer.Option(help="Stop at a point that is as good as this.")] = None,
     seed: Annotated[int | None, typer.Option(help="For all random choices; default 0.")] = None,

@@ -29,6 +29,14 @@ def require_number(
         raise OptionError(f"{what} is {value!r}; give {f'a finite number {said}'.strip()}.")
 
 
+def time_limit_of(seconds: object) -> float:
+    """Of a `time_limit=`: seconds, infinity for None; anything else is refused."""
+    if seconds is None or seconds == float("inf"):
+        return float("inf")
+    require_number("time_limit (seconds; None or inf: no limit)", seconds, at_least=0.0)
+    return float(seconds)  # type: ignore[arg-type]
+
+
 def require_count(what: str, value: object, *, at_least: int) -> None:
     """Refuse what is no whole number, and numbers that are too small."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:

@@ -16,7 +16,7 @@ import torch
 from dovetail.core.amounts import several
 from dovetail.core.check import Violation
 from dovetail.core.errors import OptionError
-from dovetail.core.options import require_count, require_number
+from dovetail.core.options import require_count, time_limit_of
 from dovetail.core.problem import Problem
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.rounds import Rounds
@@ -43,7 +43,7 @@ def solve_shards(
     shards: Iterable[int | str | os.PathLike[str]],
     *,
     out: str | os.PathLike[str],
-    time_limit: float = 60.0,
+    time_limit: float | None = 60.0,
     seed: int = 0,
     n_jobs: int = 1,
     device: str | None = None,
@@ -58,8 +58,8 @@ def solve_shards(
     their sides are those of the whole. The shards are spread over `n_jobs` processes, or workers of
     `cluster` (see `dovetail.solve`), and stay there: prices go out, sums over blocks come back. Each shard
     is checked by its own predictor where it is, the coupling rows over all of them, and its values are
-    written to the folder `out`, in a file of its own. `time_limit`, Ctrl-C and SIGTERM end the search; the
-    choice, its check and the files come after it. A second Ctrl-C leaves at once.
+    written to the folder `out`, in a file of its own. `time_limit` (seconds; None: no limit), Ctrl-C and
+    SIGTERM end the search; the choice, its check and the files come after it. A second Ctrl-C leaves at once.
 
     >>> import tempfile
     >>> import dovetail as dt
@@ -71,8 +71,7 @@ def solve_shards(
     sources = [ShardSource.of(build, item, number) for number, item in enumerate(_listed(shards))]
     if not callable(build):
         raise OptionError(f"build is {build!r}; give a function that returns the problem of a shard.")
-    if time_limit != FOREVER:
-        require_number("time_limit (seconds, or infinity)", time_limit, at_least=0.0)
+    seconds = time_limit_of(time_limit)
     require_count("n_jobs", n_jobs, at_least=1)
     require_count("seed", seed, at_least=0)
     device = usable_device(device)
@@ -81,7 +80,7 @@ def solve_shards(
     folder = _folder(out)
     jobs = min(int(n_jobs), len(sources))
     with Interrupts() as asked, opened(cluster, jobs) as there, threads(1), gradients(), torch.no_grad():
-        budget = Budget(time_limit)
+        budget = Budget(seconds)
         asked.stop(budget)
         recipes = [partial(OwnShare, source, method.pricing, device or "cpu") for source in sources]
         with _hired(recipes, jobs, there, device) as workers:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from dovetail.core.errors import OptionError
-from dovetail.core.options import require_count, require_methods, require_number
+from dovetail.core.options import require_count, require_methods, require_number, time_limit_of
 from dovetail.methods import METHODS
 from dovetail.run.context import Method, Prepared
 from dovetail.run.environment import cores
@@ -26,6 +26,7 @@ class SolveOptions:
 
     method: Method
     time_limit: float
+    """Infinite for None."""
     gap: GapLimit
     seed: int
     start: Any
@@ -46,7 +47,7 @@ class SolveOptions:
         cls,
         method: str | Method,
         *,
-        time_limit: float,
+        time_limit: float | None,
         gap: float,
         absolute_gap: float,
         seed: int,
@@ -62,8 +63,7 @@ class SolveOptions:
     ) -> SolveOptions:
         """The options, or an error that names the one that cannot be. `start` is read with the model."""
         chosen = METHODS.make(method) if isinstance(method, str) else _require_method(method)
-        if time_limit != np.inf:
-            require_number("time_limit (seconds, or infinity)", time_limit, at_least=0.0)
+        seconds = time_limit_of(time_limit)
         _require_gap(gap)
         require_number("absolute_gap", absolute_gap, at_least=0.0)
         if target is not None:
@@ -78,7 +78,7 @@ class SolveOptions:
             raise OptionError(f"load is {load!r}; give True or False.")
         limit = GapLimit(float(gap), float(absolute_gap))
         return cls(
-            chosen, time_limit, limit, int(seed), start, int(n_jobs), place, cluster, callback,
+            chosen, seconds, limit, int(seed), start, int(n_jobs), place, cluster, callback,
             log_stream(log), None if target is None else float(target), _path_of(log_file),
             METHODS[method].text if isinstance(method, str) else "", bool(load),
         )  # fmt: skip
@@ -108,7 +108,8 @@ class SolveOptions:
     @property
     def repeatable(self) -> dict[str, object]:
         """What another solve must be told to come to the same result; defaults are left out."""
-        said: dict[str, object] = {"time_limit": float(self.time_limit), "seed": self.seed}
+        limit = self.time_limit if np.isfinite(self.time_limit) else None
+        said: dict[str, object] = {"time_limit": limit, "seed": self.seed}
         said |= {"gap": self.gap.relative} if self.gap.relative != DEFAULT_GAP else {}
         said |= {"absolute_gap": self.gap.absolute} if self.gap.absolute else {}
         said |= {"target": self.target} if self.target is not None else {}

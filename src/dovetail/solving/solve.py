@@ -19,7 +19,7 @@ def solve(
     model: Any,
     method: str | Method = "auto",
     *,
-    time_limit: float = 60.0,
+    time_limit: float | None = 60.0,
     gap: float = 1e-4,
     absolute_gap: float = 0.0,
     target: float | None = None,
@@ -33,7 +33,7 @@ def solve(
     log_file: str | os.PathLike[str] | None = None,
     load: bool = True,
 ) -> Result:
-    """The best verified point of `model` within `time_limit` seconds.
+    """The best verified point of `model` within `time_limit` seconds; None: without a limit.
 
     `model` is a `dovetail.Problem`, or a model of PySCIPOpt, highspy, gurobipy, Pyomo or linopy with
     predictors tied to it by `add_predictor_constr`, of which nothing is changed but, with `load`, the values.

@@ -89,3 +89,32 @@ def sales(n: int, seed: int = 0) -> dt.Problem:
     problem = dt.Problem(mip)
     problem.add_predictor(network(1, 21), columns[:, :1], columns[:, 1:2])
     return problem
+
+
+def judged(n: int, seed: int = 3) -> dt.Problem:
+    """Samples of class 0 with inputs x = w + up - down near w: as many of class 1 as six budgets allow.
+
+    Bounds of x are conditions on moves, so that every block has several conditions.
+    """
+    torch.manual_seed(seed)
+    d, rng = 3, np.random.default_rng(seed)
+    layers = [layer for _ in range(4) for layer in (nn.Linear(32, 32), nn.ReLU())]
+    made = nn.Sequential(nn.Linear(d, 32), nn.ReLU(), *layers, nn.Linear(32, 1)).double()
+    drawn = rng.normal(size=(200, d))
+    with torch.no_grad():
+        made[-1].bias -= made(torch.as_tensor(drawn)).quantile(0.6)
+        samples = drawn[made(torch.as_tensor(drawn))[:, 0].numpy() < 0.0][:n]
+    problem = dt.Problem(sense="max")
+    template = problem.add_template(
+        n,
+        {
+            "class": dt.Family(upper=1.0, cost=1.0, integer=True),
+            "x": dt.Family(samples - 1.5, samples + 1.5),
+            "up": dt.Family(upper=2.0, width=d),
+            "down": dt.Family(upper=2.0, width=d),
+        },
+        rows=[dt.FamilyRow({"x": 1.0, "up": -1.0, "down": 1.0}, samples, samples)],
+        coupling=[dt.FamilyRow({side: 1.0}, upper=2.0, name=side) for side in ("up", "down")],
+    )
+    problem.add_predictor(made, template["x"], template["class"], output_type="classification")
+    return problem

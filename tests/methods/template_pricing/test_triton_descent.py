@@ -16,8 +16,9 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 STEPS = 5
 
 
-@pytest.mark.parametrize("kind", ["1x8", "3x16"])
-def test_it_ends_where_steps_end(kind):
+@pytest.mark.parametrize(("kind", "differ"), [("1x8", False), ("3x16", False), ("1x8", True)])
+def test_it_ends_where_steps_end(kind, differ):
+    """Also where blocks differ in what they may move, and the bounds are stored column by column."""
     pytest.importorskip("triton")
     from dovetail.methods.template_pricing.triton_descent import descents
 
@@ -27,6 +28,9 @@ def test_it_ends_where_steps_end(kind):
     shard = Shard(program, blocks, PricingOptions(steps=STEPS), DEVICE, spread)
     shard._oracle._descents._call = None  # step by step
     data, target = shard.data, shard._targets[1]
+    if differ:
+        widths = torch.rand(data.coordinates, 70, generator=torch.Generator().manual_seed(1)).to(DEVICE)
+        data.lower, data.upper = -widths.T, widths.flip(0).T
     chance = torch.Generator().manual_seed(0)
     which = torch.randint(70, (90,), generator=chance).to(DEVICE)
     start = (0.3 * torch.randn(90, data.coordinates, generator=chance)).to(DEVICE)
@@ -40,6 +44,8 @@ def test_it_ends_where_steps_end(kind):
     fixed = (costs[:, 2 * data.coordinates : -1] * target.classes).sum(dim=1) + costs[:, -1]
     condition = target.on_values[:, 0, 0], target.least[:, 0], target.slip[:, 0]
     moves, cost = in_one(which, start, radius, costs, fixed, condition)
+    bounds = data.lower[which], data.upper[which]
+    assert bool((moves >= bounds[0] - 1e-6).all() & (moves <= bounds[1] + 1e-6).all())
     met, should = torch.isfinite(cost), torch.isfinite(expected.cost)
     assert int(should.sum()) > 5
     # a step that is kept by a hair in one and not in the other leads elsewhere: most end at one place

@@ -13,24 +13,25 @@ if not torch.cuda.is_available():
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
+@pytest.mark.parametrize("n", [1, 70])
 @pytest.mark.parametrize(("k", "rows_differ"), [(1, False), (9, False), (9, True), (17, True)])
-def test_it_is_the_closed_form(k, rows_differ):
+def test_it_is_the_closed_form(k, rows_differ, n):
     pytest.importorskip("triton")
     from dovetail.methods.template_pricing.triton_step import cheapest
 
-    n, chance = 70, torch.Generator().manual_seed(k)
+    chance = torch.Generator().manual_seed(k)
 
     def drawn(*shape):
         return torch.randn(*shape, generator=chance).to(DEVICE)
 
     several = n if rows_differ else 1
-    lower, upper = -2.0 * drawn(1, k).abs(), 2.0 * drawn(n, k).abs()
+    lower, upper = -2.0 * drawn(1, k).abs().expand(n, k), 2.0 * drawn(n, k).abs()
     moves = torch.minimum(torch.maximum(0.3 * drawn(n, k), lower), upper)
     gain, short, radius, scale = drawn(n, k), drawn(n), drawn(n).abs(), drawn(k).abs()
-    gain[0], gain[1, 0] = 0.0, 1e-12  # a condition that no move changes, or hardly
+    gain[0], gain[-1, 0] = 0.0, 1e-12  # a condition that no move changes, or hardly
     parts = drawn(several, 2 * k + 2)
-    right = parts[:, :k]
-    left = torch.maximum(parts[:, k : 2 * k], -right)  # cheap on one side, dear on the other
+    left = torch.maximum(parts[:, k : 2 * k], -parts[:, :k])  # cheap on one side, dear on the other
+    right, left = parts[:, :k].expand(n, k), left.expand(n, k)
     size = radius[:, None] * scale
     region = torch.maximum(lower, moves - size), torch.minimum(upper, moves + size)
     nothing = torch.zeros(n, device=DEVICE)

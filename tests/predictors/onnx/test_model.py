@@ -118,6 +118,15 @@ def test_an_output_per_sample_without_an_axis():
         assert np.array_equal(predictor.predict(np.ones((count, 3))), np.full((count, 1), 3.0))
 
 
+def test_a_squeeze_does_not_take_the_axis_of_a_single_sample_along():
+    nodes = [helper.make_node("MatMul", ["x", "W"], ["s"]), helper.make_node("Squeeze", ["s"], ["y"])]
+    W = np.arange(6, dtype=np.float32).reshape(3, 2)
+    predictor = as_predictor(model_of(nodes, {"W": W}, (3,)))
+    for count in (1, 2, 4):
+        X = np.random.default_rng(count).uniform(-1.0, 1.0, (count, 3)).astype(np.float32)
+        assert np.allclose(predictor.predict(X), X @ W, atol=1e-5)
+
+
 def test_an_open_number_of_features_is_read_off_the_weights():
     predictor = as_predictor(model_of([helper.make_node("MatMul", ["x", "W"], ["y"])],
                                       {"W": np.eye(3, 2, dtype=np.float32)}, ("features",)))  # fmt: skip

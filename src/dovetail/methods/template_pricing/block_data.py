@@ -11,6 +11,7 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
+from dovetail.methods.template_pricing.repeated_rows import of, repeated, stored
 
 MOST_TARGETS = 8
 """Combinations of classes that are aimed at, one by one: each costs as much as all blocks without classes."""
@@ -26,24 +27,28 @@ more.)"""
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """One class for every class output, and what holds then: on_values v + on_moves m >= least."""
+    """One class for every class output, and what holds then: on_values v + on_moves m >= least.
+
+    Arrays have one row per block, a repeated one (see `repeated_rows`) where all blocks have the same.
+    """
 
     classes: Tensor
     """(q,) 0 or 1; 0 for numbers."""
     on_values: Tensor
-    """(N or 1, C, q)."""
+    """(N, C, q)."""
     on_moves: Tensor
-    """(N or 1, C, k)."""
+    """(N, C, k)."""
     least: Tensor
-    """(N or 1, C)."""
+    """(N, C)."""
     slip: Tensor
-    """(N or 1, C) how much less counts as met."""
+    """(N, C) how much less counts as met."""
     asks_moves: bool
     """Whether any condition is one on moves."""
 
 
 class BlockData:
-    """The arrays of a template on a device, in the format of the search."""
+    """The arrays of a template on a device, in the format of the search; rows that all blocks
+    have in common are repeated (see `repeated_rows`)."""
 
     dtype = torch.float32
 
@@ -53,15 +58,15 @@ class BlockData:
         self.lower, self.upper = self._tensor(program.lower), self._tensor(program.upper)
         self.whole = torch.as_tensor(program.whole, device=device)
         self.cost = self._tensor(program.cost)
-        """(N or 1, parts)."""
+        """(N, parts)."""
         self.use = self._tensor(program.use)
-        self._true_use = torch.as_tensor(_writable(one_row(program.use)), device=device)
+        self._true_use = repeated(torch.as_tensor(_writable(one_row(program.use)), device=device), self.count)
         """As it was stated, in float64: what a point uses is counted so."""
         self.use_side = torch.as_tensor(program.use_side, device=device)
         self.use_part = torch.as_tensor(program.use_part, device=device)
         self.sides = program.sides.count
         self._side_by_side = np.array_equal(program.use_side, np.arange(self.sides))
-        self.scale = self._tensor(program.scale[None])[0]
+        self.scale = torch.as_tensor(program.scale, dtype=self.dtype, device=device)
         """(k,) what a move of usual size is, coordinate by coordinate."""
         self.classifies = torch.zeros(len(program.output_columns), dtype=torch.bool, device=device)
         self.class_groups = []
@@ -72,19 +77,20 @@ class BlockData:
         self._program, self._blocks = program, blocks
 
     def _tensor(self, array: FloatArray) -> Tensor:
-        """One row where all are the same."""
-        return torch.as_tensor(np.array(one_row(array)), dtype=self.dtype, device=self.device)
+        """(N, ...) of as many rows, or of one for all; a repeated one where all are the same."""
+        rows = torch.as_tensor(np.array(one_row(array)), dtype=self.dtype, device=self.device)
+        return repeated(rows, self.count)
 
     def zeros(self, *shape: int) -> Tensor:
         """In the format of the search."""
         return torch.zeros(shape, dtype=self.dtype, device=self.device)
 
     def part_costs(self, which: Tensor, prices: Tensor) -> Tensor:
-        """(n or 1, parts) what one unit of each part costs at (R,) prices."""
-        priced = of(self.use, which) * prices[self.use_side]
-        cost = of(self.cost, which)
-        total = cost.expand(max(len(cost), len(priced)), -1).clone()
-        return total.index_add_(1, self.use_part, priced.expand(len(total), -1))
+        """(n, parts) what one unit of each part costs at (R,) prices."""
+        cost, use = (stored(of(array, which)) for array in (self.cost, self.use))
+        total = cost.expand(max(len(cost), len(use)), -1).clone()
+        priced = (use * prices[self.use_side]).expand(len(total), -1)
+        return repeated(total.index_add_(1, self.use_part, priced), len(which))
 
     def parts(self, moves: Tensor, outputs: Tensor) -> Tensor:
         """(n, 2 k + q + 1)."""
@@ -154,11 +160,6 @@ class BlockData:
                 row[hot], row[other] = 1.0, -1.0
                 rows.append(row)
         return rows
-
-
-def of(array: Tensor, which: Tensor) -> Tensor:
-    """Rows of some blocks, or the one row that all have."""
-    return array if len(array) == 1 else array[which]
 
 
 def _beside(one: FloatArray, other: FloatArray) -> FloatArray:

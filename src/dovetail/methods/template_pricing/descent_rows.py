@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dovetail.methods.template_pricing.block_data import of
+from dovetail.methods.template_pricing.repeated_rows import is_repeated, of, repeated
 
 LEAVING = 0.125
 """Part of a batch that leaves it at once: the others are copied then."""
@@ -24,7 +24,8 @@ varies."""
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What stays the same in all steps of a descent: (n, ...), or (1, ...) where rows have it in common."""
+    """What stays the same in all steps of a descent: arrays with n rows, repeated ones (see
+    `repeated_rows`) where all descents have the same."""
 
     rests: list[Tensor]
     """What networks read of blocks at rest."""
@@ -32,18 +33,23 @@ class Rows:
     upper: Tensor
     right: Tensor
     left: Tensor
-    """(n or 1, k) what a move costs on either side of 0."""
-    of_outputs: Tensor
-    """(n or 1, q)."""
-    constant: Tensor
-    """(n or 1,)."""
+    """(n, k) what a move costs on either side of 0."""
+    of_numbers: Tensor
+    """(n, q) what outputs that are numbers cost; 0 for classes."""
+    fixed: Tensor
+    """(n,) what the classes that are aimed at cost, and what does not depend on anything."""
     on_values: Tensor
     on_moves: Tensor | None
     least: Tensor
     slip: Tensor
-    """(n or 1, C) see `Target`."""
+    """(n, C) see `Target`."""
     some_free: bool
     """Whether a move to some side costs less than nothing."""
+
+    def __post_init__(self) -> None:
+        for name, one in vars(self).items():
+            if isinstance(one, Tensor):  # an array with one row is repeated, one of another length is refused
+                object.__setattr__(self, name, repeated(one, len(self.rests[0])))
 
     def some(self, which: Tensor) -> Rows:
         """Those of some rows."""
@@ -54,7 +60,7 @@ class Rows:
     def price(self, moves: Tensor) -> Tensor:
         """(n,) what moves cost, without outputs."""
         up, down = moves.clamp(min=0.0), moves.clamp(max=0.0)
-        if len(self.right) == 1:
+        if is_repeated(self.right):
             return up @ self.right[0] - down @ self.left[0]
         return (up * self.right - down * self.left).sum(dim=1)
 
@@ -64,8 +70,8 @@ class Stand:
     """What rows are at some moves."""
 
     moves: Tensor
-    outputs: Tensor
-    """(n, q), or (1, q) where all are classes."""
+    outputs: Tensor | None
+    """(n, q); None where all are classes, which are those that are aimed at."""
     spent: Tensor
     """(n,) what the moves alone cost."""
     cost: Tensor
@@ -101,7 +107,7 @@ class State(Stand):
         """Take over rows; after the last step nobody asks for `slopes`."""
         column = kept[:, None]
         self.moves = torch.where(column, new.moves, self.moves)
-        if len(self.outputs) == len(kept):
+        if self.outputs is not None and new.outputs is not None:
             self.outputs = torch.where(column, new.outputs, self.outputs)
         self.spent = torch.where(kept, new.spent, self.spent)
         self.cost = torch.where(kept, new.cost, self.cost)
@@ -126,7 +132,7 @@ class State(Stand):
     def some(self, which: Tensor) -> State:
         """That of some rows."""
         return State(
-            self.moves[which], self.outputs if len(self.outputs) == 1 else self.outputs[which],
+            self.moves[which], None if self.outputs is None else self.outputs[which],
             self.spent[which], self.cost[which], self.lack[which], self.short[which], self.gain[which],
             None if self.slope is None else self.slope[which],
         )  # fmt: skip
@@ -154,9 +160,9 @@ class Batch:
         (whole, radius), now, at = self._whole, self.state, self._at
         if len(at) == len(radius):
             return now, self.radius
-        outputs = now.outputs
-        if len(whole.outputs) == len(radius):
-            outputs = whole.outputs.index_copy(0, at, outputs)
+        outputs = None
+        if whole.outputs is not None and now.outputs is not None:
+            outputs = whole.outputs.index_copy(0, at, now.outputs)
         ended = replace(
             whole, moves=whole.moves.index_copy(0, at, now.moves), outputs=outputs,
             cost=whole.cost.index_copy(0, at, now.cost), lack=whole.lack.index_copy(0, at, now.lack),

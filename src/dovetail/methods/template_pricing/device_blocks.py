@@ -17,9 +17,9 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.predictor import OnDevice
-from dovetail.methods.template_pricing.block_data import of
 from dovetail.methods.template_pricing.confirmed import HAIR, MOST_NEAR, NEAR, turning
 from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
+from dovetail.methods.template_pricing.repeated_rows import of, repeated
 
 ROWS = 1 << 20
 """That predictors are asked about at once: a GPU is not busy with much fewer."""
@@ -51,7 +51,7 @@ class DeviceBlocks:
         self._outputs = [uploaded(reading.outputs, device) for reading in program.networks]
         conditions = program.conditions
         self._conditions = [
-            uploaded(one_row(array), device)
+            repeated(uploaded(one_row(array), device), program.count)
             for array in (conditions.on_moves, conditions.on_outputs, conditions.least)
         ]
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dovetail.methods.template_pricing.block_data import BlockData, Target, of
+from dovetail.methods.template_pricing.block_data import BlockData, Target
 from dovetail.methods.template_pricing.descent_rows import Batch, Looked, Rows, State
 from dovetail.methods.template_pricing.networks import TemplateNetworks
+from dovetail.methods.template_pricing.repeated_rows import of, repeated, stored
 from dovetail.run.optional_kernel import OptionalKernel, in_words
 
 GROW, SHRINK = 1.6, 0.35
@@ -50,7 +51,7 @@ class Oracle:
 
     def __init__(self, data: BlockData, networks: TemplateNetworks, steps: int) -> None:
         self._data, self._networks, self._steps = data, networks, steps
-        numbers = data.cost[:, 2 * data.coordinates : -1][:, ~data.classifies]
+        numbers = stored(data.cost)[:, 2 * data.coordinates : -1][:, ~data.classifies]
         coupled = data.use_part >= 2 * data.coordinates
         inputs_only = (~data.classifies).nonzero().ravel() + 2 * data.coordinates
         priced = bool(torch.isin(data.use_part[coupled], inputs_only).any())
@@ -97,7 +98,7 @@ class Oracle:
     def descend(
         self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target, little: float
     ) -> Found:
-        """From (n, k) starts, with (n,) radii in usual moves, at (n or 1, parts) costs; rows whose next step
+        """From (n, k) starts, with (n,) radii in usual moves, at (n, parts) costs; rows whose next step
         promises less than `little` are done."""
         if target.on_values.shape[1] == 1 and not target.asks_moves:
             found = self._at_once(which, start, radius, part_costs, target, little)
@@ -119,7 +120,7 @@ class Oracle:
         met = end.lack <= 0.0
         return Found(
             torch.where(met[:, None], end.moves, begin),
-            end.outputs.expand(len(start), -1),
+            target.classes.expand(len(start), -1) if end.outputs is None else end.outputs,
             torch.where(met, end.cost, torch.inf),
         )
 
@@ -127,8 +128,7 @@ class Oracle:
         self, which: Tensor, start: Tensor, radius: Tensor, part_costs: Tensor, target: Target, little: float
     ) -> Found | None:
         """All steps of all rows in one kernel; None where there is none for such blocks."""
-        of_outputs = part_costs[:, 2 * self._data.coordinates : -1]
-        fixed = (of_outputs * target.classes).sum(dim=1) + part_costs[:, -1]
+        fixed = self._fixed(part_costs, target)
         condition = target.on_values[:, 0, 0], target.least[:, 0], target.slip[:, 0]
         found = self._descents(which, start, radius, part_costs, fixed, condition)
         if found is None:
@@ -137,7 +137,7 @@ class Oracle:
         if not self._compared:
             self._compared = True
             some = slice(0, COMPARED)
-            costs = part_costs if len(part_costs) == 1 else part_costs[some]
+            costs = part_costs[some]
             few = self._step_by_step(which[some], start[some], radius[some], costs, target, little)
             rows, there = self._rows(which[some], costs, target), found[0][some]
             seen = self._look(rows, there, rows.price(there), target, slopes=False)
@@ -197,19 +197,26 @@ class Oracle:
             size = torch.where(self._data.whole, size.round(), size)
         low = torch.maximum(rows.lower, state.moves - size)
         high = torch.minimum(rows.upper, state.moves + size)
-        goal = _cheapest(low, high, right, left, state, some_free=rows.some_free)
+        goal = _cheapest(low, high, stored(right), stored(left), state, some_free=rows.some_free)
         return self._within(goal, rows)
 
     def _rows(self, which: Tensor, part_costs: Tensor, target: Target) -> Rows:
         data, k = self._data, self._data.coordinates
-        right, left = part_costs[:, :k], part_costs[:, k : 2 * k]
+        costs = stored(part_costs)
         return Rows(
-            self._networks.rests(which), of(data.lower, which), of(data.upper, which), right, left,
-            part_costs[:, 2 * k : -1], part_costs[:, -1], of(target.on_values, which),
+            self._networks.rests(which), of(data.lower, which), of(data.upper, which),
+            costs[:, :k], costs[:, k : 2 * k], costs[:, 2 * k : -1] * ~data.classifies,
+            self._fixed(part_costs, target), of(target.on_values, which),
             of(target.on_moves, which) if target.asks_moves else None, of(target.least, which),
             of(target.slip, which),
-            self.values_cost or bool(((right < 0.0) | (left < 0.0)).any()),
+            self.values_cost or bool((costs[:, : 2 * k] < 0.0).any()),
         )  # fmt: skip
+
+    def _fixed(self, part_costs: Tensor, target: Target) -> Tensor:
+        """(n,) what the target's classes cost, and what does not depend on anything."""
+        costs = stored(part_costs)
+        of_classes = (costs[:, 2 * self._data.coordinates : -1] * target.classes).sum(dim=1)
+        return repeated(of_classes + costs[:, -1], len(part_costs))
 
     def _within(self, moves: Tensor, rows: Rows) -> Tensor:
         if self._some_whole:
@@ -222,9 +229,10 @@ class Oracle:
         """What rows are at their moves, which cost so much; whether anybody will ask for `slopes` there."""
         data = self._data
         values, pull = self._networks.linearised(rows.rests, moves, gradients=slopes, rough=rough)
-        classes = target.classes[None]
-        outputs = classes if self._only_classes else torch.where(data.classifies, classes, values)
-        cost = spent + ((rows.of_outputs * outputs).sum(dim=1) + rows.constant)
+        outputs, cost = None, spent + rows.fixed
+        if not self._only_classes:
+            outputs = torch.where(data.classifies, target.classes, values)
+            cost = spent + ((rows.of_numbers * outputs).sum(dim=1) + rows.fixed)
         on_values, on_moves = rows.on_values, rows.on_moves
         slack = (on_values * values[:, None, :]).sum(dim=2) - rows.least
         if on_moves is not None:
@@ -232,17 +240,13 @@ class Oracle:
         worst = slack.argmin(dim=1, keepdim=True) if slack.shape[1] > 1 else None
 
         def slopes_of(some: Tensor | None) -> tuple[Tensor, Tensor | None]:
-            count = len(moves) if some is None else len(some)
-            slope = None
-            if self.values_cost:
-                weights = _some(rows.of_outputs * ~data.classifies, some)
-                slope = pull(weights.expand(count, -1), some)
+            slope = pull(_some(rows.of_numbers, some), some) if self.values_cost else None
             if on_values.shape[1] == 0:
-                return moves.new_zeros((count, moves.shape[1])), slope
+                return torch.zeros_like(_some(moves, some)), slope
             kept = None if worst is None else _some(worst, some)
-            gain = pull(_of_kept(_some(on_values, some), kept, count), some)
+            gain = pull(_of_kept(_some(on_values, some), kept), some)
             if on_moves is not None:
-                gain = gain + _of_kept(_some(on_moves, some), kept, count)
+                gain = gain + _of_kept(_some(on_moves, some), kept)
             return gain, slope
 
         if on_values.shape[1] == 0:
@@ -284,12 +288,11 @@ def _some(array: Tensor, which: Tensor | None) -> Tensor:
     return array if which is None else of(array, which)
 
 
-def _of_kept(conditions: Tensor, worst: Tensor | None, count: int) -> Tensor:
-    """(count, m) of (n or 1, C, m): those of the condition that each row keeps."""
-    everywhere = conditions.expand(count, -1, -1)
+def _of_kept(conditions: Tensor, worst: Tensor | None) -> Tensor:
+    """(n, m) of (n, C, m): those of the condition that each row keeps."""
     if worst is None:
-        return everywhere[:, 0]
-    return everywhere.gather(1, worst[:, :, None].expand(-1, -1, conditions.shape[2]))[:, 0]
+        return conditions[:, 0]
+    return conditions.gather(1, worst[:, :, None].expand(-1, -1, conditions.shape[2]))[:, 0]
 
 
 def _cheapest(

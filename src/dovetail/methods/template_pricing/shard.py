@@ -16,13 +16,14 @@ from torch import Tensor
 from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.block_data import BlockData, Target, of
+from dovetail.methods.template_pricing.block_data import BlockData, Target
 from dovetail.methods.template_pricing.confirmed import confirmed
 from dovetail.methods.template_pricing.device_blocks import device_blocks
 from dovetail.methods.template_pricing.move_program import MoveProgram, one_row
 from dovetail.methods.template_pricing.networks import TemplateNetworks
 from dovetail.methods.template_pricing.oracle import Oracle
 from dovetail.methods.template_pricing.pool import Pool
+from dovetail.methods.template_pricing.repeated_rows import is_repeated, of, repeated, stored
 from dovetail.run.budget import Budget
 
 COLD = (0.4, 0.12, 1.2, 0.8)
@@ -99,14 +100,14 @@ class Shard:
     def stake(self) -> float:
         """What a usual block has to win or lose by its outputs; by its moves where these cost nothing."""
         k = self.data.coordinates
-        usual = (self.data.cost.abs() * self._sizes).mean(dim=0)
+        usual = (stored(self.data.cost).abs() * self._sizes).mean(dim=0)
         by_outputs = float(usual[2 * k :].sum())
         return by_outputs if by_outputs > 0.0 else float(usual.sum()) or 1.0
 
     @property
     def usual_use(self) -> FloatArray:
         """(R,) of the coupling sides by usual moves and outputs."""
-        taken = (self.data.use.abs() * self._sizes[self.data.use_part]).mean(dim=0)
+        taken = (stored(self.data.use).abs() * self._sizes[self.data.use_part]).mean(dim=0)
         total = torch.zeros(self.data.sides, device=self.data.device).index_add_(0, self.data.use_side, taken)
         return total.double().cpu().numpy()
 
@@ -117,8 +118,8 @@ class Shard:
         holds, outputs = self._confirmed_rest(least)
         self._rests = holds
         """(N,) whose first column is the point at rest, confirmed here for good."""
-        kept, moves = self._rests.nonzero().ravel(), self._floats(least)
-        moves = moves.expand(len(kept), -1) if len(moves) == 1 else moves[kept]
+        kept = self._rests.nonzero().ravel()
+        moves = of(repeated(self._floats(least), self.count), kept)
         self.pool.rest(kept, moves, outputs.to(self.data.dtype)[kept])
 
     def _confirmed_rest(self, least: FloatArray) -> tuple[Tensor, Tensor]:
@@ -185,7 +186,7 @@ class Shard:
     @property
     def _common_costs(self) -> bool:
         """Whether a move costs the same in all blocks: descents go start by start then, costs by the side."""
-        return len(self.data.cost) == 1 and len(self.data.use) == 1
+        return is_repeated(self.data.cost) and is_repeated(self.data.use)
 
     def _worth_asking(self, which: Tensor, target: Target) -> Tensor:
         """Without blocks at rest that no column of the target can beat, whatever the prices: it costs no less
@@ -194,7 +195,8 @@ class Shard:
         if self._oracle.values_cost or target.on_values.shape[1] > len(data.class_groups):
             return which
         by_moves = data.use_part < 2 * k
-        if bool((data.cost[:, : 2 * k] < 0.0).any()) or bool((data.use[:, by_moves] < 0.0).any()):
+        cost, use = stored(data.cost), stored(data.use)
+        if bool((cost[:, : 2 * k] < 0.0).any()) or bool((use[:, by_moves] < 0.0).any()):
             return which
         rests, classes = self.pool.outputs[which, 0], target.classes
         more = data.parts(rests.new_zeros((len(which), k)), classes - rests)
@@ -215,7 +217,7 @@ class Shard:
                 for s in range(count)
             ]
         else:
-            part_costs = torch.stack([cost.expand(n, -1) for cost in costs], dim=1)
+            part_costs = torch.stack(costs, dim=1)
             every = which.repeat_interleave(count)
             found = [
                 self._oracle.descend(
@@ -236,8 +238,7 @@ class Shard:
         """(n, S, k) moves: at rest, and the best columns."""
         n, k = len(which), self.data.coordinates
         if self.whole is not None:
-            lowest = of(self.data.lower, which)
-            return lowest.expand(n, k)[:, None, :] + self._floats(self.whole)
+            return of(self.data.lower, which)[:, None, :] + self._floats(self.whole)
         cold = self._anywhere(which) if self._roams else self.data.zeros(n, len(COLD), k)
         return torch.cat([cold, self.pool.moves[which, 1 : 1 + WARM]], dim=1)
 

@@ -138,13 +138,14 @@ def descents(
     """Descents of blocks that rest at (N, k) `rest`; None where the network is too large.
 
     `radius_rule`: by what a trust region grows and shrinks, and the widest. What is returned takes numbers of
-    blocks, (n, k) starts, (n,) radii, (n or 1, parts) costs, (n or 1,) costs that do not depend on moves, and
+    blocks, (n, k) starts, (n,) radii, (n, parts) costs, (n,) costs that do not depend on moves, and
     the condition: a sign, what sign times value is to be at least, and by how much it may fall short of that,
-    (N or 1,) each. It gives (n, k) moves and (n,) costs, infinite where the condition was not met.
+    (N,) each. It gives (n, k) moves and (n,) costs, infinite where the condition was not met.
     """
     if max(network.side, network.entry) > MOST_SIDE or network.hidden > MOST_HIDDEN:
         return None
     grow, shrink, widest = radius_rule
+    rest, lower, upper = rest.contiguous(), _row_by_row(lower), _row_by_row(upper)
     weights = network.first, network.inner, network.biases, network.last, network.last_bias
 
     def descend(
@@ -157,11 +158,11 @@ def descents(
     ) -> tuple[Tensor, Tensor]:
         n, k = start.shape
         moves, cost = start.new_empty((n, k)), start.new_empty(n)
-        start, part_costs = (of if of.stride(1) == 1 else of.contiguous() for of in (start, part_costs))
+        start, part_costs = _row_by_row(start), _row_by_row(part_costs)
         stepped = start, radius, part_costs, fixed, lower, upper, *condition
         _kernel[(triton.cdiv(n, ROWS),)](
             which, rest, *stepped, scale, *weights, moves, cost, n,
-            *[0 if len(array) == 1 else array.stride(0) for array in stepped],
+            *[array.stride(0) for array in stepped],  # 0 for repeated rows
             STEPS=steps, GROW=grow, SHRINK=shrink, WIDEST=widest, LEAST=least_slope, K=k,
             HIDDEN=network.hidden, ENTRY=network.entry, SIDE=network.side, ROWS=ROWS, PRECISION=PRECISION,
             num_warps=WARPS,
@@ -169,3 +170,8 @@ def descents(
         return moves, cost
 
     return descend
+
+
+def _row_by_row(array: Tensor) -> Tensor:
+    """The same with the numbers of a row side by side, as the kernel reads them; repeated rows stay so."""
+    return array if array.stride(1) == 1 else array.contiguous()

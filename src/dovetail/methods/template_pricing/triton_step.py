@@ -79,14 +79,14 @@ def cheapest(
     scale: Tensor,
     least_slope: float,
 ) -> Tensor:
-    """(n, k) where each row goes; `costs` to the right and left and `bounds` are (n or 1, k)."""
+    """(n, k) where each row goes; `costs` to the right and left and `bounds` are (n, k)."""
     count, k = moves.shape
     moves, gain, short, radius = (array.contiguous() for array in (moves, gain, short, radius))
     goal = torch.empty_like(moves)
     padded = triton.next_power_of_2(k)
     rows = max(1, COMPARISONS // padded**2)
     wide = [array if array.stride(1) == 1 or k == 1 else array.contiguous() for array in (*costs, *bounds)]
-    steps = [0 if len(array) == 1 else array.stride(0) for array in wide]
+    steps = [array.stride(0) for array in wide]  # 0 for repeated rows
     _kernel[(triton.cdiv(count, rows),)](
         moves, gain, short, radius, *wide, scale, goal, count, *steps,
         LEAST=least_slope, K=k, PADDED=padded, ROWS=rows,

@@ -93,8 +93,8 @@ class OnnxModule(nn.Module):
 
     def _rows(self, x: Tensor) -> Tensor:
         y = self._values(x)[self._plan.output]
-        if y is not None and y.ndim == 0 and len(x) == 1:  # a Squeeze took the samples' axis along
-            y = y.reshape(1)
+        if y is not None and len(x) == 1:  # a Squeeze may have taken the samples' axis along
+            y = y.reshape(1, -1)
         if y is None or y.ndim == 0 or len(y) != len(x):
             raise PredictorError(
                 f"{self._name} turns {len(x)} samples into an output of shape "
