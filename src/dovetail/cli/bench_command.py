@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.data_option import DataFolder
-from dovetail.cli.exit_code import ExitCode
+from dovetail.cli.exit_code import interrupted
 from dovetail.experiments import EXPERIMENTS
 
 MergedFiles = Annotated[
@@ -74,4 +74,4 @@ def bench(
         beside=beside, device=device,
     )  # fmt: skip
     if not finished:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise typer.Exit(interrupted())
