@@ -26,7 +26,6 @@ from dovetail.experiments.ledger import Ledger
 from dovetail.experiments.page import document
 from dovetail.experiments.run import THREADS, Record, Run, Settings
 from dovetail.experiments.workers import experiment_named, results
-from dovetail.run.environment import Interrupts
 
 BAR = 10
 """Columns of the bar: what else is on its line says more, and a narrow terminal has room for little."""
@@ -45,15 +44,14 @@ def chosen(names: Sequence[str]) -> list[Experiment]:
 def bench(
     experiments: Sequence[Experiment], settings: Settings, ledger: Ledger, console: Console, *, jobs: int = 1
 ) -> bool:
-    """Make what is missing, then report; False when Ctrl-C or SIGTERM cut it short."""
+    """Make what is missing, then report; False when Ctrl-C cut it short."""
     planned = [run for experiment in experiments for run in experiment.runs(settings)]
     done = sum(map(ledger.has, planned))
     more = sum(map(ledger.due, planned))
     console.print(f"{done + more} runs, {done} of them done; results in {ledger.path}")
     finished = True
     try:
-        with Interrupts(at_once=True):
-            _make(planned, settings, ledger, console, jobs)
+        _make(planned, settings, ledger, console, jobs)
     except BrokenProcessPool:
         finished = False
         console.print("\nA worker was killed, perhaps for want of memory; try --resume with fewer --jobs.")

@@ -16,7 +16,6 @@ from dovetail.experiments import EXPERIMENTS
 from dovetail.experiments.contestants import AUTO, BASELINES, seconds
 from dovetail.experiments.experiment import Experiment
 from dovetail.experiments.run import INIT, THREADS, Record, Run, Settings
-from dovetail.run.process_workers import end_with
 
 LONG = (*BASELINES, AUTO, "paper-scip", "paper-outputs", "paper-barrier")
 """Methods that tend to use all the time they have; the others are done in seconds."""
@@ -134,9 +133,6 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 
 
 def _quiet() -> None:
-    """A worker leaves Ctrl-C to the one who hired it, and ends with that one."""
+    """A worker leaves Ctrl-C to the one who hired it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    end_with(parent.sentinel)
     torch.set_num_threads(THREADS)

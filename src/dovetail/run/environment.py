@@ -61,8 +61,8 @@ def gradients() -> Iterator[None]:
 TERMINATED = 128 + signal.SIGTERM
 """The status of a process that ends because of SIGTERM, as shells count it: 143."""
 SAME_REQUEST = 0.5
-"""Seconds in which a second SIGTERM is the same request. `timeout` sends one to the process and at once another
-to the process's group. They mostly arrive as one (12 of 12 times), but nothing guarantees that."""
+"""Seconds in which a second SIGTERM is the same request. `timeout` sends one to the process, and another at
+once to the process's group. They mostly arrive as one (12 of 12 times), but nothing guarantees that."""
 
 termination = threading.Event()
 """Set by a SIGTERM during a solve or a sweep. The process should end: the next solve in it does that."""

@@ -48,10 +48,9 @@ def solve(
     `gap=1e-3` ends the search where the point is proved to be within 0.1 % of the best there is (as
     `Result.gap` says), `absolute_gap` where it is within that of it; `target` with the first point that is
     as good or better, whatever is proved. The stop reason is then "gap" or "target". Time limit, Ctrl-C,
-    SIGTERM and `stop()` end it early and return the best point so far; signals that the caller ignores stay
-    ignored, and so does SIGTERM where the caller handles it. A second SIGTERM ends the process at once; after
-    the first one the next solve of this process raises SystemExit(143), so that a loop of solves ends. An
-    error or a second Ctrl-C after a point is known carries the result so far in its attribute `result`.
+    SIGTERM and `stop()` return the best point so far; after SIGTERM the next solve in this process raises
+    SystemExit(143), and a second SIGTERM ends it at once. Signals that the caller ignores or (SIGTERM) handles
+    are left alone. An error or a second Ctrl-C once a point is known carries the result so far as `result`.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))
