@@ -9,8 +9,8 @@ import typer
 
 from dovetail.cli.data_option import DataFolder
 from dovetail.cli.exit_code import interrupted
-from dovetail.run.environment import Interrupts
 from dovetail.experiments import EXPERIMENTS
+from dovetail.run.environment import Interrupts
 
 MergedFiles = Annotated[
     list[Path] | None,

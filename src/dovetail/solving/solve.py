@@ -49,7 +49,7 @@ def solve(
     `Result.gap` says), `absolute_gap` where it is within that of it; `target` with the first point that is
     as good or better, whatever is proved. The stop reason is then "gap" or "target". Time limit, Ctrl-C,
     SIGTERM and `stop()` return the best point so far; after SIGTERM the next solve in this process raises
-    SystemExit(143), and a second SIGTERM ends it at once. Signals that the caller ignores or (SIGTERM) handles
+    SystemExit(143), a second SIGTERM ends it at once. Signals that the caller ignores or (SIGTERM) handles
     are left alone. An error or a second Ctrl-C once a point is known carries the result so far as `result`.
 
     >>> import dovetail as dt
