@@ -9,7 +9,6 @@ import pickle
 import shutil
 import signal
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from dovetail.cli import main
 from dovetail.cli.exit_code import exit_code
 from tests.cli.commands import dovetail, refused
 from tests.cli.plan_files import PLAN, write_plan
+from tests.processes import surviving
 
 
 class Failing:
@@ -161,18 +161,21 @@ def test_a_start_is_taken_whole_or_by_name(solved, plan, tmp_path, monkeypatch):
     assert "no column has the same name" in said
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_still_writes_the_result(endless, number):
-    timer = threading.Timer(0.6, lambda: os.kill(os.getpid(), number))
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    timer.start()
-    try:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_still_writes_the_result(endless, number, code, monkeypatch):
+    """Sent at the first point."""
+    solve, sent = dt.solve, []
+
+    def press(event):
+        if event.x is not None and not sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(dt, "solve", lambda problem, **options: solve(problem, callback=press, **options))
+    with surviving():
         ran = dovetail("solve", endless / "p.toml")
-    finally:
-        timer.cancel()
-        signal.signal(signal.SIGTERM, before)
     result = dt.Result.from_json((endless / "s.json").read_text())
-    assert ran.code == 130, ran
+    assert ran.code == code, ran
     assert result.stop_reason is dt.StopReason.INTERRUPT
     assert result.status is dt.Status.FEASIBLE
 

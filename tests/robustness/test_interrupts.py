@@ -4,8 +4,12 @@ import io
 import logging
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +19,14 @@ from dovetail.methods import METHODS
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from dovetail.run.environment import Interrupts
+from dovetail.testing.problems import offers_of
 from tests.conftest import FULL
+from tests.processes import surviving
 from tests.robustness.interrupted import Case, interrupted
 from tests.small import knapsack
+from tests.sweeping.builds import plant
+
+ROOT = Path(__file__).parent.parent.parent
 
 LATEST = 20.0
 """Seconds after the signal; three are promised, on a machine that has nothing else to do."""
@@ -28,7 +37,7 @@ def test_any_moment_gives_an_answer(seed):
     case = Case.random(seed, list(METHODS))
     answer = interrupted(case)
     print(f"{case}: {answer.seconds:.2f} s, {answer.report.get('status')}")
-    if answer.report.get("early") or answer.seconds < 0.0:
+    if answer.code == -signal.SIGTERM or answer.report.get("early") or answer.seconds < 0.0:
         return  # the signal came before the solve had begun, or after it had ended: no case
     assert answer.code == 0, answer.stderr
     ends = {"interrupt": ("feasible", "no_solution"), "proved": ("optimal",)}  # proved in that very moment
@@ -69,11 +78,108 @@ def kill(number, *_):
 INT, TERM = partial(kill, signal.SIGINT), partial(kill, signal.SIGTERM)
 
 
+@pytest.fixture
+def _surviving():
+    with surviving():
+        yield
+
+
+@pytest.mark.usefixtures("_surviving")
 @pytest.mark.parametrize("act", [INT, TERM])
 def test_one_signal_returns_the_point(act):
     result = dt.solve(knapsack(), Scripted(act), log=False)
     assert result.stop_reason == "interrupt"
     assert result.objective == -4.0
+
+
+def test_after_ctrl_c_the_next_solve_runs():
+    assert dt.solve(knapsack(), Scripted(INT), log=False).stop_reason == "interrupt"
+    assert dt.solve(knapsack(), Scripted(), log=False).stop_reason == "iterations"
+
+
+@pytest.mark.usefixtures("_surviving")
+@pytest.mark.parametrize("again", [dt.solve, dt.sweep, dt.solve_shards])
+def test_after_sigterm_the_next_solve_ends_the_process(again, tmp_path):
+    """Each with what it needs to begin; none of them begins."""
+    dt.solve(knapsack(), Scripted(TERM), log=False)
+    before = signal.getsignal(signal.SIGTERM)
+    given = {
+        dt.solve: lambda: dt.solve(knapsack(), Scripted(pytest.fail), log=False),
+        dt.sweep: lambda: dt.sweep(plant, {"sense": ["min"]}, log=False),
+        dt.solve_shards: lambda: dt.solve_shards(offers_of, range(2), out=tmp_path, log=False),
+    }
+    with pytest.raises(SystemExit) as left:
+        given[again]()
+    assert left.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.usefixtures("_surviving")
+def test_after_sigterm_a_solve_in_the_callback_ends_at_once_and_the_outer_one_returns():
+    inner = []
+
+    def nested(_):
+        inner.append(dt.solve(knapsack(), Scripted(), log=False))
+
+    result = dt.solve(knapsack(), Scripted(TERM, nested), log=False)
+    assert inner[0].stop_reason == result.stop_reason == "interrupt"
+    assert result.objective == -4.0
+
+
+@pytest.mark.usefixtures("_surviving")
+def test_a_handler_of_the_callers_own_means_that_nothing_is_remembered():
+    with surviving():
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        dt.solve(knapsack(), Scripted(TERM), log=False)
+        assert dt.solve(knapsack(), Scripted(), log=False).stop_reason == "iterations"
+
+
+LOOP = """
+import sys, time
+import numpy as np
+import dovetail as dt
+from dovetail.run.budget import StopReason
+from dovetail.run.context import MethodOutcome
+from tests.small import knapsack
+
+class Waiting:
+    name = "waiting"
+    def solve(self, context):
+        context.incumbent.offer(np.array([1.0, 0.0, 0.0, 1.0, -5.0]), "waiting")
+        print("waits", flush=True)
+        while {deaf} or not context.over:
+            time.sleep(0.01)
+        return MethodOutcome(context.over or StopReason.TIME, 1)
+
+for k in range(6):
+    result = dt.solve(knapsack(), Waiting(), time_limit=600.0, log=False)
+    print(result.stop_reason.value, result.objective, flush=True)
+"""
+
+
+def loop(*, deaf):
+    return subprocess.Popen(
+        [sys.executable, "-c", LOOP.format(deaf=deaf)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+
+
+def test_a_loop_of_solves_ends_with_143():
+    with loop(deaf=False) as process:
+        assert process.stdout.readline() == "waits\n"
+        process.terminate()
+        rest = process.stdout.read()
+    assert rest == "interrupt -4.0\n"
+    assert process.returncode == 143
+
+
+def test_a_second_sigterm_ends_a_solve_that_does_not_hear_the_first():
+    with loop(deaf=True) as process:
+        assert process.stdout.readline() == "waits\n"
+        while process.poll() is None:  # the second one counts when it is not the same request as the first
+            process.terminate()
+            time.sleep(0.05)
+        assert process.stdout.read() == ""
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_ctrl_c_after_stop_keeps_the_point_and_is_heard():
@@ -83,6 +189,7 @@ def test_ctrl_c_after_stop_keeps_the_point_and_is_heard():
     assert result.objective == -4.0
 
 
+@pytest.mark.usefixtures("_surviving")
 @pytest.mark.parametrize("acts", [(INT, INT), (TERM, INT)])
 def test_the_second_one_leaves_at_once_with_the_point(acts):
     with pytest.raises(KeyboardInterrupt) as left:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from functools import partial
 
@@ -29,13 +31,35 @@ def test_processes_answer_and_one_that_is_killed_comes_back():
 
 
 def _alive(pid):
-    for _ in range(50):
+    for _ in range(600):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return False
         time.sleep(0.1)
     return True
+
+
+PARENT = """
+import os, time
+from functools import partial
+from dovetail.run.process_workers import process_lines
+
+lines = process_lines([[partial(os.write, 1, b"asleep\\n"), partial(time.sleep, 600.0)]])
+for line in lines:
+    print(line._process.pid, flush=True)
+    line.begin()
+time.sleep(600.0)
+"""
+
+
+def test_a_busy_process_ends_with_the_one_who_started_it():
+    """Killed without a chance to end its own: the child is in a call and reads nothing."""
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        child = int(parent.stdout.readline())
+        assert parent.stdout.readline() == "asleep\n"
+        parent.kill()
+    assert not _alive(child)
 
 
 def test_what_cannot_be_pickled_is_said():

@@ -15,7 +15,7 @@ from dovetail.sweeping.results_file import ResultsFile
 from dovetail.sweeping.row import SweepRow
 from dovetail.sweeping.worker import solved
 from tests.conftest import FULL
-from tests.processes import hear_ctrl_c
+from tests.processes import hear_ctrl_c, surviving
 from tests.robustness.interrupted import left_over
 from tests.sweeping.builds import plant
 
@@ -99,6 +99,19 @@ def test_a_runner_that_fails_gives_the_rows_it_had(monkeypatch):
     assert raised.value.result.column("sense") == ["min"]
 
 
+def test_sigterm_returns_what_there_is(monkeypatch):
+    def rows(_, cases):
+        yield SweepRow(cases[0], "plant")
+        os.kill(os.getpid(), signal.SIGTERM)
+        pytest.fail("went on")
+
+    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", rows)
+    with surviving():
+        assert dt.sweep(plant, {"sense": ["min", "max"]}, log=False).column("sense") == ["min"]
+        with pytest.raises(SystemExit, match="143"):
+            dt.sweep(plant, {"sense": ["min", "max"]}, log=False)
+
+
 PROGRAM = """
 import time
 import dovetail as dt
@@ -128,15 +141,16 @@ def started(tmp_path, guard):
 
 @pytest.mark.long
 @pytest.mark.skipif(not FULL, reason="volume: four processes and their imports")
-def test_ctrl_c_returns_what_there_is(tmp_path):
-    """Sent to every process of the group, as a terminal does."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_returns_what_there_is(tmp_path, number):
+    """Sent to every process of the group, as a terminal and `timeout` do."""
     with started(tmp_path, 'if __name__ == "__main__":') as process:
         said = ""
         while "asleep" not in said:
             line = process.stdout.readline()
             assert line, process.stderr.read()
             said += line
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         rest, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert "1/2  nap 0: optimal" in said

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.data_option import DataFolder
-from dovetail.cli.exit_code import ExitCode
+from dovetail.cli.exit_code import interrupted
 from dovetail.experiments import EXPERIMENTS
+from dovetail.run.environment import Interrupts
 
 MergedFiles = Annotated[
     list[Path] | None,
@@ -67,11 +68,12 @@ def bench(
     if report_only or (merge and not resume):
         tell(experiments, out=out)
         return
-    finished = run(
-        experiments, quick=quick, data=data, seeds=seeds, time_limit=time_limit,
-        baseline_limit=baseline_limit, writing_limit=writing_limit, memory_limit=memory_limit,
-        methods=methods, networks=networks, out=out, resume=resume, mix_commits=mix_commits, jobs=jobs,
-        beside=beside, device=device,
-    )  # fmt: skip
+    with Interrupts(at_once=True):
+        finished = run(
+            experiments, quick=quick, data=data, seeds=seeds, time_limit=time_limit,
+            baseline_limit=baseline_limit, writing_limit=writing_limit, memory_limit=memory_limit,
+            methods=methods, networks=networks, out=out, resume=resume, mix_commits=mix_commits, jobs=jobs,
+            beside=beside, device=device,
+        )  # fmt: skip
     if not finished:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise typer.Exit(interrupted())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from dovetail.run.environment import termination
+
 if TYPE_CHECKING:
     from dovetail.run.result import Result
 
@@ -24,13 +26,20 @@ class ExitCode(IntEnum):
     FAILED = 5
     """A predictor or a sub-solver failed; the best point so far was written, if there is one."""
     INTERRUPTED = 130
-    """Ctrl-C or SIGTERM; the best point so far was written, if there is one. 128 + 2, as in every shell."""
+    """Ctrl-C; the best point so far was written, if there is one. 128 + 2, as in every shell."""
+    TERMINATED = 143
+    """SIGTERM; the best point so far was written, if there is one. 128 + 15, as in every shell."""
+
+
+def interrupted() -> ExitCode:
+    """What a command ends with that was asked to stop: by SIGTERM, or else by Ctrl-C."""
+    return ExitCode.TERMINATED if termination.is_set() else ExitCode.INTERRUPTED
 
 
 def exit_code(result: Result) -> ExitCode:
     """What a result ends its command with."""
     if result.stop_reason.value == "interrupt":
-        return ExitCode.INTERRUPTED
+        return interrupted()
     codes = {
         "optimal": ExitCode.FINE, "feasible": ExitCode.FINE, "no_solution": ExitCode.NOTHING_FOUND,
         "infeasible": ExitCode.INFEASIBLE, "unbounded": ExitCode.UNBOUNDED, "error": ExitCode.FAILED,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dovetail.cli.exit_code import ExitCode, exit_code
+from dovetail.cli.exit_code import ExitCode, exit_code, interrupted
 from dovetail.cli.interruption import leaving_at_once
 from dovetail.cli.one_line import one_line
 from dovetail.cli.standard_output import tell
@@ -112,12 +112,12 @@ def _solved(problem: Problem, options: dict[str, Any], outputs: Outputs, quiet: 
         if result is not None:
             _kept(result, outputs, quiet)
     if isinstance(failure, KeyboardInterrupt):
-        return ExitCode.INTERRUPTED
+        return interrupted()
     if failure is not None:
         typer.echo(f"dovetail: {type(failure).__name__}: {one_line(failure)}", err=True)
         return ExitCode.FAILED
     assert result is not None
-    return ExitCode.INTERRUPTED if interrupts.heard and result.stop_reason != "proved" else exit_code(result)
+    return interrupted() if interrupts.heard and result.stop_reason != "proved" else exit_code(result)
 
 
 def _result(

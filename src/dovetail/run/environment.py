@@ -1,14 +1,16 @@
-"""What is set around a solve and put back after it: threads, gradients, Ctrl-C.
+"""What is set around a solve and put back after it: threads, gradients, signals.
 
-Nothing here is seen by another thread. Signal handlers belong to the main thread; gradient modes and
-the number of OpenMP's threads belong to the thread that sets them.
+Other threads see nothing of this but `termination`. Signal handlers belong to the main thread; gradient
+modes and the number of OpenMP's threads belong to the thread that sets them.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -56,25 +58,53 @@ def gradients() -> Iterator[None]:
         yield
 
 
-class Interrupts:
-    """Ctrl-C and a request to terminate, heard from the first moment of a solve to its last.
+TERMINATED = 128 + signal.SIGTERM
+"""The status of a process that ends because of SIGTERM, as shells count it: 143."""
+SAME_REQUEST = 0.5
+"""Seconds in which a second SIGTERM is the same request. `timeout` sends one to the process, and another at
+once to the process's group. They mostly arrive as one (12 of 12 times), but nothing guarantees that."""
 
-    The first one ends the search, and its best point is returned; the second leaves at once. Outside the
-    main thread Python delivers no signals, and nothing is set.
+termination = threading.Event()
+"""Set by a SIGTERM during a solve or a sweep. The process should end: the next solve in it does that."""
+
+
+class Interrupts:
+    """Ctrl-C and SIGTERM from the first moment of a solve to its last.
+
+    The first signal ends the search, and the solve returns its best point. A second Ctrl-C raises
+    KeyboardInterrupt; a second SIGTERM ends the process at once, as it does without a handler. After a
+    SIGTERM the next solve of the process raises SystemExit(143): a loop of solves ends. A solve inside the
+    callback of another one is part of that one. Outside the main thread Python delivers no signals, and
+    nothing is set.
+
+    `at_once` is for work that has no budget, such as a sweep: SIGTERM raises KeyboardInterrupt there, as
+    Ctrl-C does without a handler of ours.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, at_once: bool = False) -> None:
         self.heard = 0
+        """Signals of both kinds."""
+        self.terminated = False
+        """Whether one of them was SIGTERM."""
+        self._at_once = at_once
+        self._terminated_at = math.inf
         self._budget: Budget | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                before = signal.getsignal(number)
-                if _ours_to_hear(number, before):
-                    self._before[number] = before
-                    signal.signal(number, self._on_signal)
+        numbers = (signal.SIGTERM,) if self._at_once else (signal.SIGINT, signal.SIGTERM)
+        on_main = threading.current_thread() is threading.main_thread()
+        handlers = {number: signal.getsignal(number) for number in numbers if on_main}
+        outer = next(filter(None, map(_interrupts_of, handlers.values())), None)
+        if outer is not None:
+            self.heard, self.terminated = outer.heard, outer.terminated
+            self._terminated_at = outer._terminated_at
+        elif termination.is_set():
+            raise SystemExit(TERMINATED)
+        for number, before in handlers.items():
+            if _ours_to_hear(number, before):
+                self._before[number] = before
+                signal.signal(number, self._on_signal)
         return self
 
     def __exit__(self, *trouble: object) -> None:
@@ -89,19 +119,41 @@ class Interrupts:
             budget.stop(StopReason.INTERRUPT)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM and not self._is_new_request():
+            return
         self.heard += 1
         outer = self._before[number]
-        if isinstance(getattr(outer, "__self__", None), Interrupts):  # a solve in the callback of another
+        if _interrupts_of(outer) is not None:  # a solve in the callback of another
             outer(number, frame)
+        if self._at_once:
+            raise KeyboardInterrupt
         if self._budget is None:  # libraries are being imported: half of one is of no use to anybody
             return
-        if self.heard > 1:
+        if number == signal.SIGINT and self.heard > 1:
             raise KeyboardInterrupt
         self._budget.stop(StopReason.INTERRUPT)
+
+    def _is_new_request(self) -> bool:
+        """Whether this SIGTERM is the first of the solve; a second one ends the process."""
+        now = time.monotonic()
+        if not self.terminated:
+            self.terminated, self._terminated_at = True, now
+            termination.set()
+            return True
+        if now - self._terminated_at > SAME_REQUEST:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return False
+
+
+def _interrupts_of(handler: Any) -> Interrupts | None:
+    """The solve that a handler of signals belongs to, if any does."""
+    owner = getattr(handler, "__self__", None)
+    return owner if isinstance(owner, Interrupts) else None
 
 
 def _ours_to_hear(number: int, before: Any) -> bool:
     """Who ignores a signal, or set a handler from C, is left alone; so is any handler of SIGTERM."""
-    if isinstance(getattr(before, "__self__", None), Interrupts):
+    if _interrupts_of(before) is not None:
         return True
     return before is signal.SIG_DFL or (number == signal.SIGINT and callable(before))

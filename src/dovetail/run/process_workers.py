@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from functools import partial
 from multiprocessing import Pipe
@@ -91,9 +93,27 @@ class _ProcessLine:
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
+def end_with(descriptor: int) -> None:
+    """End this process as soon as nobody holds the other end of a pipe, whatever it computes.
+
+    The one who started it may have been killed, and a process that computes does not read.
+    """
+    if not hasattr(select, "poll"):  # Windows: the process ends when it next reads
+        return
+
+    def watch() -> None:
+        closed = select.poll()
+        closed.register(descriptor, 0)  # no event asked for: only that the other end is gone
+        closed.poll()
+        os._exit(0)
+
+    threading.Thread(target=watch, name="dovetail-parent", daemon=True).start()
+
+
 def serve(descriptor: int) -> None:
     """What such a process does: until the pipe is closed."""
     pipe: Connection[bytes, bytes] = Connection(descriptor)
+    end_with(descriptor)
     try:
         recipes = pipe.recv_bytes()  # first of all: whoever sends it has other workers to tell
         from dovetail.run.desk import Desk

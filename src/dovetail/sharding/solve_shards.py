@@ -59,7 +59,8 @@ def solve_shards(
     `cluster` (see `dovetail.solve`), and stay there: prices go out, sums over blocks come back. Each shard
     is checked by its own predictor where it is, the coupling rows over all of them, and its values are
     written to the folder `out`, in a file of its own. `time_limit` (seconds; None: no limit), Ctrl-C and
-    SIGTERM end the search; the choice, its check and the files come after it. A second Ctrl-C leaves at once.
+    SIGTERM end the search; the choice, its check and the files come after it. A second Ctrl-C or SIGTERM
+    leaves at once.
 
     >>> import tempfile
     >>> import dovetail as dt

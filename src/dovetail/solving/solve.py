@@ -48,9 +48,9 @@ def solve(
     A solution is optimal, and the search ends, where a bound proves its objective to be within `gap` of the
     best, relative as in `Result.gap` (1e-4 is 0.01 %; 0 asks for the last digit), or within `absolute_gap`.
     `target` ends the search with the first solution that is as good, whatever is proved. Time limit, Ctrl-C,
-    SIGTERM and `stop()` end it early and return the best point so far; signals that the caller ignores stay
-    ignored, and so does SIGTERM where the caller handles it. An error or a second Ctrl-C after a point is
-    known carries the result so far in its attribute `result`.
+    SIGTERM and `stop()` return the best point so far; after SIGTERM the next solve in this process raises
+    SystemExit(143), a second SIGTERM ends it at once. Signals that the caller ignores or (SIGTERM) handles
+    are left alone. An error or a second Ctrl-C once a point is known carries the result so far as `result`.
 
     >>> import dovetail as dt
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0], integer=[True, False]))

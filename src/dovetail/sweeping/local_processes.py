@@ -72,7 +72,7 @@ class _Process:
         self._case: Case | None = None
         self.works = True
         """Until it is dismissed or found dead."""
-        with _ctrl_c_held_back():
+        with _signals_held_back():
             self._process.start()
         theirs.close()  # else its end would not be heard
 
@@ -143,15 +143,16 @@ def _heard(processes: list[_Process]) -> list[_Process]:
 
 
 @contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """A process started meanwhile never hears Ctrl-C, not even while it imports; ours waits till the end."""
+def _signals_held_back() -> Iterator[None]:
+    """A process started meanwhile never hears Ctrl-C or SIGTERM, not even while it imports; ours hears them
+    at the end."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # it would let signals through again if it were started meanwhile
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ from dovetail.core.amounts import several
 from dovetail.core.errors import OptionError
 from dovetail.core.options import require_count
 from dovetail.run.budget import Budget
-from dovetail.run.environment import cores
+from dovetail.run.environment import Interrupts, cores
 from dovetail.run.monitor import Monitor
 from dovetail.solving.options import log_stream
 from dovetail.sweeping.build_function import BuildFunction
@@ -46,7 +46,8 @@ def sweep(
 
     Every row is written to the file `out` as it comes (JSON lines). A sweep with a file that is there
     already solves what is missing in it, and what failed, and leaves the rest alone. A case that raises an
-    error or takes its process with it is a row that says so. Ctrl-C returns the rows there are.
+    error or takes its process with it is a row that says so. Ctrl-C and SIGTERM return the rows there are;
+    after a SIGTERM the next solve or sweep ends the process.
     `keep_results=False` leaves points and traces out of rows and file.
 
     >>> import dovetail as dt
@@ -97,10 +98,10 @@ class _Sweep:
             )
 
     def run(self, runner: CaseRunner) -> SweepResult:
-        """Take rows as they come; whatever is raised carries those there are, and Ctrl-C only ends it."""
+        """Take rows as they come; what is raised carries them. Ctrl-C and SIGTERM return the rows so far."""
         try:
             if self._due:
-                with closing(runner.rows(self._due)) as rows:
+                with Interrupts(at_once=True), closing(runner.rows(self._due)) as rows:
                     for count, row in enumerate(rows, start=1):
                         self._take(row)
                         self._monitor.say(f"  {count}/{len(self._due)}  {row}")

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from dovetail.core.errors import OptionError
+from dovetail.run.process_workers import end_with
 from dovetail.sweeping.build_function import BuildFunction
 from dovetail.sweeping.cases import Case
 from dovetail.sweeping.row import SweepRow
@@ -22,7 +23,9 @@ LONGEST_ERROR = 2000
 
 def serve(channel: Connection, function: BuildFunction, keep: bool) -> None:
     """Say "" when ready, or why not; then take cases and give rows, until nobody is there to give any."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us
+    for number in (signal.SIGINT, signal.SIGTERM):  # they are for the one who started us
+        signal.signal(number, signal.SIG_IGN)
+    end_with(channel.fileno())
     try:
         build = function.load()
         _use_one_thread()
