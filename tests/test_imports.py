@@ -82,7 +82,7 @@ OPTIONAL = {
     "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},
-    "pyomo": {"models/pyomo_block.py"}
+    "pyomo": {"models/pyomo_block.py", "models/pyomo_solvers.py"}
     | {f"compat/omlt/{name}.py" for name in ("block", "ways", "written_layers", "written_tree")},
     "linopy": {"models/linopy_model.py"},
     "xarray": {"models/linopy_model.py"},

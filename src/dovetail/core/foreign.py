@@ -96,6 +96,18 @@ class Answer:
     stop_reason: str
 
 
+class Ties(Protocol):
+    """What a tool's own functions ask about the predictors that its models have."""
+
+    def refuse(self, parts: Iterable[Any]) -> None:
+        """A `ModelError` where the tool must not solve a model that has these parts (`enclosed`)."""
+        ...
+
+    def copied(self, parts: Iterable[Any], copy: Any) -> None:
+        """Note that `copy` was made of a model that has these parts: it has none of their predictors."""
+        ...
+
+
 class ForeignModel(Protocol):
     """What a file in `models/` offers for one tool."""
 
@@ -118,6 +130,10 @@ class ForeignModel(Protocol):
 
     def enclosed(self) -> Iterable[Any]:
         """The model itself, and models inside it that predictors may have been tied to."""
+        ...
+
+    def watch(self, ties: Ties) -> None:
+        """From now on the tool asks `ties` before it solves this model, and tells it of copies."""
         ...
 
     def moved(self, reading: Reading) -> bool:

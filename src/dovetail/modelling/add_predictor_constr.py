@@ -14,6 +14,7 @@ from dovetail.core.foreign import ForeignModel
 from dovetail.core.predictor import as_predictor
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
+from dovetail.modelling.own_solves import OwnSolves
 from dovetail.modelling.peer_options import (
     PeerOutputType,
     asked_output_type,
@@ -67,6 +68,7 @@ def add_predictor_constr(
     output_type = asked_output_type(output_type, peer_options)
     foreign = foreign_model(model)
     truth = as_predictor(_loaded(predictor) if trust else predictor)
+    foreign.watch(OwnSolves())
     registry = registry_of(model)
     name = registry.free_name(model, str(name), naming_prefix(peer_options))
     new = Attachment(name, truth, input_vars, output_vars, "regression", threshold, epsilon, data)
@@ -85,6 +87,7 @@ def add_predictor_constr(
     constr = PredictorConstr(model, foreign, new, created, predictor)
     new.inputs, new.outputs = _without_model(foreign, new.inputs), _without_model(foreign, new.outputs)
     registry.attachments.append(new)
+    registry.lost = False
     return constr
 
 

@@ -22,6 +22,9 @@ class Registry:
     written: set[Hashable] = field(default_factory=set)
     """Keys of variables that some attachment reads or writes: most new ones have nothing to do with older."""
 
+    lost: bool = False
+    """Whether the model is a copy of one with predictors, none of which it has."""
+
     def involves(self, inputs: set[Hashable], outputs: set[Hashable]) -> bool:
         """Whether a new attachment may clash with the others, or close a cycle."""
         return bool(outputs & (self.read | self.written | inputs))
@@ -50,3 +53,9 @@ def attached_to(model: Any) -> tuple[Attachment, ...]:
     """The same for those who only look."""
     registry = _registries.get(model)
     return () if registry is None else tuple(registry.attachments)
+
+
+def is_lost(model: Any) -> bool:
+    """Whether `model` is a copy that has none of the predictors of its original."""
+    registry = _registries.get(model)
+    return registry is not None and registry.lost

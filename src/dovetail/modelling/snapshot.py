@@ -23,6 +23,7 @@ from dovetail.core.errors import OptionError
 from dovetail.core.foreign import Origin, Places, Reading
 from dovetail.core.problem import Problem
 from dovetail.modelling.attachment import Attachment
+from dovetail.modelling.own_solves import require_not_lost
 from dovetail.modelling.registry import attached_to
 from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
 from dovetail.models import foreign_model
@@ -93,9 +94,11 @@ def _read(model: Any) -> ModelSnapshot:
     """A model of another tool, read afresh."""
     foreign = foreign_model(model)
     reading = foreign.read()
-    attachments = [attached for part in foreign.enclosed() for attached in attached_to(part)]
+    parts = list(foreign.enclosed())
+    require_not_lost(parts)
+    attachments = [attached for part in parts for attached in attached_to(part)]
     if not attachments:
-        _log.info("no predictor is tied to this %s; a copy of a model has none of its ties", foreign.tool)
+        _log.info("no predictor is tied to this %s", foreign.tool)
     found = tuple((attached, *sample_places(foreign, reading, attached)) for attached in attachments)
     return ModelSnapshot(_problem(reading, found), Origin(foreign, reading), found)
 

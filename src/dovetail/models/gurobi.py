@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from inspect import unwrap
 from typing import Any
 
 import gurobipy as gp
@@ -19,7 +20,7 @@ from gurobipy import GRB
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading, Slack
+from dovetail.core.foreign import Answer, Reading, Slack, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.special_constraints import SpecialConstraints
@@ -27,6 +28,7 @@ from dovetail.models.gurobi_quadratic import quadratic_objective, quadratic_rows
 from dovetail.models.gurobi_solution import load_point
 from dovetail.models.gurobi_special import special_constraints
 from dovetail.models.identity import Identity
+from dovetail.models.own_solves import ask_first, tell_copies
 
 
 class GurobiModel:
@@ -105,6 +107,13 @@ class GurobiModel:
         """Nothing but the model itself."""
         return (self._model,)
 
+    def watch(self, ties: Ties) -> None:
+        """All that solves a model, and all that makes another one of it."""
+        solves = "optimize", "optimizeAsync", "optimizeBatch", "tune"
+        ask_first(gp.Model, solves, lambda model, *args, **options: ties.refuse((model,)))
+        copies = "copy", "relax", "fixed", "presolve"
+        tell_copies(gp.Model, copies, lambda model, copy: ties.copied((model,), copy))
+
     def moved(self, reading: Reading) -> bool:
         """Never: variables are known by what they are."""
         return False
@@ -138,7 +147,7 @@ class GurobiModel:
         """`X` and `ObjVal` answer until the model is next updated."""
         self._model.update()  # what was loaded before is gone
         if answer.x is not None:
-            load_point(self._model, reading, reading.whole(answer.x))
+            load_point(self._model, reading, reading.whole(answer.x), unwrap(gp.Model.optimize))
 
 
 def _unfold(item: Any) -> Any:

@@ -7,7 +7,7 @@ away. A restricted licence solves no model of more than 2,000 variables, of 200 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,12 +34,15 @@ OPTIMAL, TOO_LARGE = 2, 10010
 """Gurobi's codes for a solve that has an answer, and for a model beyond a restricted licence."""
 
 
-def load_point(model: Any, reading: Reading, point: FloatArray) -> None:
-    """Let `X` and `ObjVal` of the model say the point; a `ModelError` where Gurobi does not take it."""
+def load_point(model: Any, reading: Reading, point: FloatArray, optimize: Callable[[Any], None]) -> None:
+    """Let `X` and `ObjVal` of the model say the point; a `ModelError` where Gurobi does not take it.
+
+    `optimize` is gurobipy's own, which does not ask whether predictors are attached.
+    """
     variables, values = _there(model, reading, point)
     with _quietly(model, SETTINGS | {"Cutoff": -np.inf if model.ModelSense < 0 else np.inf}):
         with _fixed(model, variables, values):
-            fault = _fault(model)
+            fault = _fault(model, optimize)
         if fault:
             model.update()
     if fault:
@@ -48,10 +51,10 @@ def load_point(model: Any, reading: Reading, point: FloatArray) -> None:
         )
 
 
-def _fault(model: Any) -> str:
+def _fault(model: Any, optimize: Callable[[Any], None]) -> str:
     """What is wrong with the model, once it is solved; nothing if it has a solution."""
     try:
-        model.optimize()
+        optimize(model)
     except Exception as reason:  # gurobipy's own, which this file does not import
         if getattr(reason, "errno", 0) == TOO_LARGE:
             most = "200 with quadratic terms" if model.NumQNZs or model.NumQConstrs else "2,000"

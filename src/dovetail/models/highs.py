@@ -14,10 +14,11 @@ from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError
 from dovetail.core.file_limits import Meter
-from dovetail.core.foreign import Answer, Reading
+from dovetail.core.foreign import Answer, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
+from dovetail.models.own_solves import ask_first
 
 
 class HighsModel:
@@ -55,6 +56,15 @@ class HighsModel:
     def enclosed(self) -> Iterable[Any]:
         """Nothing but the model itself."""
         return (self._model,)
+
+    def watch(self, ties: Ties) -> None:
+        """All ways to solve end in `run` of the class above; some change the objective before."""
+
+        def ask(model: Any, *args: Any, **options: Any) -> None:
+            ties.refuse((model,))
+
+        ask_first(highspy.Highs, ("solve", "optimize", "startSolve", "minimize", "maximize"), ask)
+        ask_first(highspy.Highs.__base__, ("run",), ask)
 
     def moved(self, reading: Reading) -> bool:
         """After a deletion: columns are known by their places, and those behind have moved up."""

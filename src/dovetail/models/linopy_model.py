@@ -22,13 +22,14 @@ from linopy.variables import ScalarVariable
 from dovetail.core.arrays import FloatArray, IntArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading
+from dovetail.core.foreign import Answer, Reading, Ties
 from dovetail.core.indicator import Indicator
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.linopy_solution import load_answer
+from dovetail.models.own_solves import ask_first, tell_copies
 
 MASKED = -1
 """The label of an entry that a mask left out."""
@@ -99,6 +100,12 @@ class LinopyModel:
     def enclosed(self) -> Iterable[Any]:
         """Nothing but the model itself."""
         return (self._model,)
+
+    def watch(self, ties: Ties) -> None:
+        """`solve`, and the ways to copy a model."""
+        ask_first(linopy.Model, ("solve",), lambda model, *args, **options: ties.refuse((model,)))
+        ways = "copy", "__copy__", "__deepcopy__"
+        tell_copies(linopy.Model, ways, lambda model, copy: ties.copied((model,), copy))
 
     def moved(self, reading: Reading) -> bool:
         """Never: variables are known by what they are."""

@@ -15,7 +15,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError
-from dovetail.core.foreign import Answer, Reading
+from dovetail.core.foreign import Answer, Reading, Ties
 from dovetail.core.problem import Problem
 from dovetail.core.template import FamilyColumns
 
@@ -63,6 +63,9 @@ class OwnModel:
     def enclosed(self) -> Iterable[Any]:
         """Nothing but the model itself."""
         return (self._problem,)
+
+    def watch(self, ties: Ties) -> None:
+        """Nothing: a problem holds its predictors itself."""
 
     def moved(self, reading: Reading) -> bool:
         """Never: variables are known by what they are."""

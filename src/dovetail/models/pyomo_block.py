@@ -27,12 +27,13 @@ from pyomo.repn import generate_standard_repn
 from dovetail.core.arrays import FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading
+from dovetail.core.foreign import Answer, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.identity import Identity
+from dovetail.models.pyomo_solvers import watch_solvers
 from dovetail.models.pyomo_written import fill, predictor_of, reveal, variables_in
 
 _TAKEN = frozenset(
@@ -113,6 +114,10 @@ class PyomoModel:
         """The block and all active blocks in it."""
         blocks: Iterable[Any] = self._model.block_data_objects(active=True)
         return blocks
+
+    def watch(self, ties: Ties) -> None:
+        """Pyomo's solvers."""
+        watch_solvers(ties)
 
     def moved(self, reading: Reading) -> bool:
         """Never: variables are known by what they are."""

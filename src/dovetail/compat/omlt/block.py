@@ -18,6 +18,7 @@ from dovetail.compat.omlt.written_network import write_out
 from dovetail.compat.omlt.written_tree import write_tree
 from dovetail.core.errors import OptionError
 from dovetail.modelling.add_predictor_constr import add_predictor_constr
+from dovetail.modelling.predictor_constr import PredictorConstr
 
 
 @declare_custom_block(name="OmltBlock")
@@ -58,25 +59,26 @@ class OmltBlockData(BlockData):  # type: ignore[misc]
         set_up_scaled(self, definition.scaling_object, definition.scaled_input_bounds)
         scaled = definition.scaling_object is not None
         outputs = self.scaled_outputs if scaled else self.outputs
-        _tie(self, definition, definition.predictor, [outputs[k] for k in self.outputs_set])
+        tied = _tie(self, definition, definition.predictor, [outputs[k] for k in self.outputs_set])
         nodes = definition.linear_nodes() if isinstance(definition, LinearTreeDefinition) else None
-        if nodes is not None:
-            write_tree(self, nodes)
+        if nodes is not None and write_tree(self, nodes):
+            tied.note_written()
         layers = definition.listed_layers()
         if layers:
             held = weakref.ref(self)
 
             def tie(module: Any, variables: list[Any]) -> None:
-                _tie(held(), definition, module, variables)
+                _tie(held(), definition, module, variables).note_written()
 
-            write_out(self, layers, definition.predictor, definition.nodes, tie, reduced=reduced)
+            if write_out(self, layers, definition.predictor, definition.nodes, tie, reduced=reduced):
+                tied.note_written()
 
 
-def _tie(block: Any, definition: Definition, predictor: Any, outputs: list[Any]) -> None:
+def _tie(block: Any, definition: Definition, predictor: Any, outputs: list[Any]) -> PredictorConstr:
     """Tie variables to what a predictor makes of the inputs: the block's own where nothing is scaled."""
     inputs = block.inputs if definition.scaling_object is None else block.scaled_inputs
     seen = [*(inputs[k] for k in block.inputs_set), *_edges(block, definition.nodes)]
-    add_predictor_constr(block, predictor, [seen], [outputs], unique_naming_prefix=block.local_name)
+    return add_predictor_constr(block, predictor, [seen], [outputs], unique_naming_prefix=block.local_name)
 
 
 OmltBlock: Any = getattr(sys.modules[__name__], "OmltBlock")  # noqa: B009  made by the decorator

@@ -39,8 +39,8 @@ Tie = Callable[[nn.Module, list[Any]], None]
 
 def write_out(
     block: Any, layers: Sequence[Layer], predictor: Any, nodes: int, tie: Tie, *, reduced: bool
-) -> None:
-    """Write a network's layers into a block that it is tied to, if they can be written.
+) -> bool:
+    """Write a network's layers into a block that it is tied to, if they can be written; whether they can.
 
     `reduced` asks for expressions in place of variables, which ReLU and pooling have none for. Layers that
     were listed from a file and say something else than the file are not written.
@@ -48,12 +48,13 @@ def write_out(
     limits = _limits(block)
     boxes = boxes_of(layers, limits) if writable(layers) else None
     if boxes is None or not _same(layers, predictor, nodes, limits):
-        return
+        return False
     curves = all(layer.activation in FUNCTIONS and not isinstance(layer, PoolingLayer2D) for layer in layers)
     if reduced and curves and not nodes:
         note_written(write_expressions(block, layers), WrittenNetwork(block, [], [], 0, tie))
     else:
         note_written(write_layers(block, layers, boxes), WrittenNetwork(block, layers, boxes, nodes, tie))
+    return True
 
 
 def _limits(block: Any) -> Interval:

@@ -16,11 +16,11 @@ from dovetail.compat.omlt.linear_tree_nodes import LinearTreeNodes
 from dovetail.models.pyomo_written import not_tied, note_written
 
 
-def write_tree(block: Any, nodes: LinearTreeNodes) -> None:
-    """Write the leaves into a block that the tree is tied to, if all of them have a box."""
+def write_tree(block: Any, nodes: LinearTreeNodes) -> bool:
+    """Write the leaves into a block that the tree is tied to, if all of them have a box; whether they have."""
     boxes = {leaf: own["bounds"] for leaf, own in nodes.leaves.items()}
     if any(end is None for box in boxes.values() for pair in box.values() for end in pair):
-        return
+        return False
     inputs = [*block.scaled_inputs.values()]
     block.leaf = pyo.Var([*boxes], domain=pyo.Binary, initialize=0)
     block.line = pyo.Var(initialize=0)
@@ -40,6 +40,7 @@ def write_tree(block: Any, nodes: LinearTreeNodes) -> None:
     block.output_assignment = pyo.Constraint(expr=output == block.line)
     made = "leaf", "line", "one_leaf", "leaf_rows", "line_of_leaf", "output_assignment"
     note_written([block.component(name) for name in made], WrittenTree(block, nodes))
+    return True
 
 
 class WrittenTree:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import Any
+from weakref import WeakSet, ref
 
 import numpy as np
 import pyscipopt
@@ -11,7 +12,7 @@ import pyscipopt
 from dovetail.core.arrays import BoolArray, FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
 from dovetail.core.errors import ModelError, UnsupportedError
-from dovetail.core.foreign import Answer, Reading
+from dovetail.core.foreign import Answer, Reading, Ties
 from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.special_constraints import SpecialConstraints
@@ -74,6 +75,15 @@ class ScipModel:
         """Nothing but the model itself."""
         return (self._model,)
 
+    def watch(self, ties: Ties) -> None:
+        """Put a `_Refusal` into the model: PySCIPOpt's classes cannot be changed."""
+        if self._model not in _watched:
+            self._require_open("attach predictors to")
+            refusal = _Refusal(self._model, ties)
+            self._model.includeEventhdlr(refusal, "dovetail", "refuses to solve without predictors")
+            refusal.model = None  # which would keep the model alive
+            _watched.add(self._model)
+
     def moved(self, reading: Reading) -> bool:
         """Never: variables are known by what they are."""
         return False
@@ -120,6 +130,38 @@ class ScipModel:
                 f"cannot {doing} a {self.tool} after it was solved; call its freeTransform() first (SCIP "
                 "then forgets the solutions it found: take what you need of them before)."
             )
+
+
+_watched: WeakSet[Any] = WeakSet()
+"""Models with a `_Refusal`."""
+
+EVENTS = (
+    pyscipopt.SCIP_EVENTTYPE.PRESOLVEROUND,
+    pyscipopt.SCIP_EVENTTYPE.NODEFOCUSED,
+    pyscipopt.SCIP_EVENTTYPE.BESTSOLFOUND,
+)
+"""One of them comes in every solve before it has an answer. An error there, unlike one in `eventinit`, leaves
+SCIP in a state that `freeTransform` takes back."""
+
+
+class _Refusal(pyscipopt.Eventhdlr):  # type: ignore[misc]
+    """Ends a solve or a copy of a model that has predictors.
+
+    PySCIPOpt prints an error that is raised here and raises "SCIP: unspecified error!" in its place.
+    """
+
+    def __init__(self, model: Any, ties: Ties) -> None:
+        self._held, self._ties = ref(model), ties
+
+    def eventinit(self) -> None:
+        for event in EVENTS:
+            self._held().catchEvent(event, self)
+
+    def eventexec(self, event: Any) -> None:
+        self._ties.refuse((self._held(),))
+
+    def eventcopy(self) -> None:
+        self._ties.refuse((self._held(),))
 
 
 def _originals(model: Any) -> dict[int, int]:

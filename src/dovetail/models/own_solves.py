@@ -1,0 +1,51 @@
+"""Functions of a modelling tool that ask before they solve or copy a model.
+
+A tool knows nothing of the predictors that dovetail holds: its own solve answers a model without them, and
+nothing in the answer says so. Its functions are therefore wrapped, once in a process and when the first
+predictor is attached to a model of that tool. Models without predictors are solved and copied as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
+
+
+def ask_first(owner: type, names: Iterable[str], ask: Callable[..., None]) -> None:
+    """Let methods of a class call `ask`, with the arguments they were called with, before anything else."""
+
+    def asking(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def asked(*args: Any, **options: Any) -> Any:
+            ask(*args, **options)
+            return method(*args, **options)
+
+        return asked
+
+    _wrap(owner, names, asking)
+
+
+def tell_copies(owner: type, names: Iterable[str], tell: Callable[[Any, Any], None]) -> None:
+    """Let methods of a class that make a copy of a model call `tell` with the model and the copy."""
+
+    def telling(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def told(model: Any, *args: Any, **options: Any) -> Any:
+            made = method(model, *args, **options)
+            tell(model, made)
+            return made
+
+        return told
+
+    _wrap(owner, names, telling)
+
+
+def _wrap(owner: type, names: Iterable[str], wrapper: Callable[[Any], Any]) -> None:
+    """Replace the methods that the class itself has, unless that was done before."""
+    for name in names:
+        method = vars(owner).get(name)
+        if method is not None and not hasattr(method, "_of_dovetail"):
+            wrapped = wrapper(method)
+            wrapped._of_dovetail = True
+            setattr(owner, name, wrapped)
