@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.file_writing import require_writable, write_file
+from dovetail.run.failures import expendable
 
 if TYPE_CHECKING:
     from dovetail.certificates.certificate import Certificate
@@ -39,16 +40,21 @@ class Outputs:
         """Write what is asked for, and say what was; a file that cannot be written spoils no other."""
         written: list[str] = []
         failures: list[DovetailError] = []
-        for path, write in (
-            (self.solution, _solution),
-            (self.report, _report),
-            (self.certificate, _certificate),
+        for name, path, write in (
+            ("solution", self.solution, _solution),
+            ("report", self.report, _report),
+            ("certificate", self.certificate, _certificate),
         ):
-            if path is not None:
+            if path is None:
+                continue
+            line = f"{name:<11} none: it could not be made"
+            with expendable(name):
                 try:
-                    written.append(write(result, path))
+                    line = write(result, path)
                 except DovetailError as failure:
                     failures.append(failure)
+                    continue
+            written.append(line)
         if failures:
             raise failures[0]
         return written

@@ -31,6 +31,7 @@ from dovetail.reformulations.relu_big_m import ReluBigM, ReluPlan, relu_plan
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
@@ -227,15 +228,14 @@ class _Run:
         nothing = np.empty(0, dtype=np.int64)
         known = context.incumbent.x
         start = None if known is None else written.lift(known)
-        with context.stopwatch.measure("engine"):
-            try:
-                session = engine_for(engine, mip, nothing).load(
-                    mip, nothing, seed=context.seed, threads=context.threads
-                )
-                objective = Quadratic.linear(mip.cost, mip.offset)
-                return session.solve(objective, budget=budget, start=start, gap=GAP, cutoff=cutoff), ""
-            except EngineError as trouble:
-                return None, f"the MIP of the whole problem failed: {trouble}"
+        part = f"MIP of the whole problem by {engine}"
+        with expendable(part, EngineError), context.stopwatch.measure("engine"):
+            session = engine_for(engine, mip, nothing).load(
+                mip, nothing, seed=context.seed, threads=context.threads
+            )
+            objective = Quadratic.linear(mip.cost, mip.offset)
+            return session.solve(objective, budget=budget, start=start, gap=GAP, cutoff=cutoff), ""
+        return None, "the MIP of the whole problem failed"
 
 
 def _all_are_listed(context: SolveContext) -> bool:

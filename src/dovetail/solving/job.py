@@ -24,6 +24,7 @@ from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.environment import Interrupts, cores, gradients, threads
+from dovetail.run.failures import Failures, counted, expendable, in_words
 from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
@@ -59,15 +60,18 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
             threads(options.threads),
             gradients(),
             highs_threads.given_back(),
+            counted(lambda text: monitor.say(text, "warning")) as failures,
         ):
             snapshot = take_snapshot(model, lambda: budget.over)
-            result = Job.prepared(snapshot, options, budget, monitor, cluster).run(options, interrupts)
+            job = Job.prepared(snapshot, options, budget, monitor, cluster, failures)
+            result = job.run(options, interrupts)
     return loaded(result) if options.load else result
 
 
 def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:
     title = f"dovetail {__version__}: {options.method.name}, seed {options.seed}, {options.limits}"
-    monitor.write(lambda width: heading(problem, title, width))
+    with expendable("first lines of the log"):
+        monitor.write(lambda width: heading(problem, title, width))
     if options.about and not getattr(options.method, "has_parts", False):  # those tell their own plan
         monitor.fact("plan", options.about)
     if options.n_jobs > options.threads and options.cluster is None:
@@ -87,6 +91,7 @@ class Job:
     incumbent: Incumbent
     context: SolveContext
     settings: Settings
+    failures: Failures
     open_inputs: tuple[OpenInput, ...] = ()
     """Of the networks: those that nothing limits."""
     ended: MethodOutcome | None = None
@@ -100,6 +105,7 @@ class Job:
         budget: Budget,
         monitor: Monitor,
         cluster: Cluster | None,
+        failures: Failures,
     ) -> Job:
         """Ask what the host proves alone; put a guard before the predictors and an incumbent behind them."""
         start, problem = read_start(snapshot, options.start), snapshot.problem
@@ -121,7 +127,9 @@ class Job:
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
         incumbent.raise_bound(host.bound, host.bound_source)
         monitor.follow(incumbent, lambda: guard.evaluations)
-        unlimited = () if host.infeasible else open_inputs(problem, budget, seed=seed, threads=threads)
+        unlimited: tuple[OpenInput, ...] = ()
+        with expendable("search for open inputs"):
+            unlimited = () if host.infeasible else open_inputs(problem, budget, seed=seed, threads=threads)
         if unlimited:
             monitor.fact("warning", warning(unlimited), "warning")
         context = SolveContext(
@@ -131,7 +139,9 @@ class Job:
         require_blocks_for(context)
         ended = None if host.infeasible else ended
         settings = Settings.of(options.method, options.repeatable)
-        return cls(snapshot, options.method, host, guard, incumbent, context, settings, unlimited, ended)
+        return cls(
+            snapshot, options.method, host, guard, incumbent, context, settings, failures, unlimited, ended
+        )
 
     def run(self, options: SolveOptions, interrupts: Interrupts) -> Result:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
@@ -172,7 +182,7 @@ class Job:
             context.problem, context.budget, seed=context.seed, threads=context.threads, at_any_size=True
         )
         if host.x is not None:
-            with suppress(OutOfTime):
+            with suppress(OutOfTime), expendable("point of the host"):
                 self.incumbent.offer(host.x, "host")
         return replace(self, host=host)
 
@@ -187,8 +197,11 @@ class Job:
         """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
         monitor = self.context.monitor
         self.snapshot.remember(result)
-        monitor.close()
-        monitor.write(lambda width: ending(result, width))
+        told = result
+        with expendable("last lines of the log"):
+            monitor.close()
+            monitor.write(lambda width: ending(told, width))
+        result = self._with_failures(result)
         if monitor.log_failure:
             result = replace(result, message=f"{result.message}; {monitor.log_failure}")
         if interrupts.heard:  # it may have come in the last lines
@@ -214,20 +227,32 @@ class Job:
         result = pack(
             self.snapshot, self.method, self.context, self.host, outcome, violation, self.open_inputs
         )
-        facts = ProblemFacts.of(self.snapshot.problem, ask=ask)
-        return replace(result, facts=facts, settings=self.settings)
+        with expendable("facts for the report"):
+            result = replace(result, facts=ProblemFacts.of(self.snapshot.problem, ask=ask))
+        return self._with_failures(replace(result, settings=self.settings))
+
+    def _with_failures(self, result: Result) -> Result:
+        """The result, which names the parts that failed; those that it names already are not named twice."""
+        said, failures = in_words(result.failures), tuple(self.failures)
+        message = result.message.removesuffix(said).removesuffix("; ")
+        return replace(
+            result, failures=failures, message="; ".join(filter(None, (message, in_words(failures))))
+        )
 
     def _checked_again(self) -> Violation | None:
         """The violation of the point that is about to be returned."""
         incumbent = self.incumbent
         if incumbent.x is None:
             return None
+        violation = None
         try:
-            violation = check(self.context.problem, incumbent.x)
+            with expendable("last check"):
+                violation = check(self.context.problem, incumbent.x)
         except Exception:
             if self.context.monitor.failure is None:
-                raise
-            return incumbent.violation  # the predictor has failed for good: what the check saw stands
+                raise  # else the predictor has failed for good
+        if violation is None:
+            return incumbent.violation  # what the check saw when it let the point pass
         if not violation.within():
             incumbent.x = None  # nobody knows what it is worth: the error carries no result
             raise PredictorError(
@@ -244,5 +269,6 @@ def _without_cost(problem: Problem) -> Problem:
 
 def _offer_all(others: ConcurrentSolves, incumbent: Incumbent) -> None:
     """What the others have found, through the same check as everything."""
-    for x in others.arrived(incumbent.objective):
-        incumbent.offer(x, "concurrent")
+    with expendable("points of concurrent solves"):
+        for x in others.arrived(incumbent.objective):
+            incumbent.offer(x, "concurrent")

@@ -38,6 +38,7 @@ from dovetail.mip import engine_for
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.gap import optimality_gap
 from dovetail.run.progress import Progress
 
@@ -352,12 +353,10 @@ class _Run:
 
     def _solved(self, choice: Choice, cutoff: float, budget: Budget) -> MipAnswer | None:
         context, mip, nothing = self._context, choice.mip, np.empty(0, dtype=np.int64)
-        try:
-            with context.stopwatch.measure("engine"):
-                session = engine_for("highs", mip, nothing).load(
-                    mip, nothing, seed=context.seed, threads=context.threads
-                )
-                goal = Quadratic.linear(mip.cost, mip.offset)
-                return session.solve(goal, budget=budget, gap=GAP, cutoff=cutoff)
-        except EngineError:
-            return None
+        with expendable("MIP of a choice", EngineError), context.stopwatch.measure("engine"):
+            session = engine_for("highs", mip, nothing).load(
+                mip, nothing, seed=context.seed, threads=context.threads
+            )
+            goal = Quadratic.linear(mip.cost, mip.offset)
+            return session.solve(goal, budget=budget, gap=GAP, cutoff=cutoff)
+        return None

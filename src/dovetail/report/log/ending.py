@@ -45,6 +45,8 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
         yield from fact("found by", _finder(result), width)
         yield from _checks(result, width, passed, missed)
     yield from _effort(result, width)
+    for failure in result.failures:
+        yield from fact("failed", f"{failure}: the solve went on without it", width)
     for number, hint in enumerate(result.hints):
         yield from wrapped(hint, width, f"{'try next' if number == 0 else '':<{LABEL}}- ", " " * (LABEL + 2))
 
