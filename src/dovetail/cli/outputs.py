@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from dovetail.core.errors import DovetailError, OptionError
 from dovetail.core.file_writing import require_writable, write_file
-from dovetail.run.failures import expendable
 
 if TYPE_CHECKING:
     from dovetail.certificates.certificate import Certificate
@@ -38,6 +37,8 @@ class Outputs:
 
     def write(self, result: Result) -> list[str]:
         """Write what is asked for, and say what was; a file that cannot be written spoils no other."""
+        from dovetail.run.failures import expendable
+
         written: list[str] = []
         failures: list[DovetailError] = []
         for name, path, write in (

@@ -234,7 +234,7 @@ class _Plan:
     def _solved(self, phase: Phase, share: float, again: bool) -> MethodOutcome | None:
         """One phase, with a share of the time left; None where it failed."""
         why, outcome = in_words(phase.why, asdict(self._facts)), None
-        with self._context.monitor.part(phase.name, why) as part, expendable(phase.name):
+        with expendable(phase.name), self._context.monitor.part(phase.name, why) as part:
             part.stop_reason = StopReason.ERROR  # unless it comes to another end
             outcome = self._method(phase, again).solve(self._context_for(phase).part(share))
             part.note, part.stop_reason = outcome.message, outcome.stop_reason

@@ -36,7 +36,7 @@ LONGEST, NAMED = 200, 3
 """Characters of an error that are repeated, and failures that a message names."""
 USERS, NOTED = "_dovetail_users_code", "_dovetail_noted"
 """The attributes of an exception that the user's code raised, and of one that was counted."""
-NO_MEMORY = ("can't allocate memory", "out of memory")
+NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 """What torch says of it on CPUs and GPUs, as a `RuntimeError`."""
 AUTOGRAD, TORCH = os.path.join("torch", "autograd", ""), f"{os.sep}torch{os.sep}"
 HOME = str(Path(__file__).parents[1]) + os.sep

@@ -70,8 +70,7 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
 
 def _open_log(monitor: Monitor, problem: Problem, options: SolveOptions) -> None:
     title = f"dovetail {__version__}: {options.method.name}, seed {options.seed}, {options.limits}"
-    with expendable("first lines of the log"):
-        monitor.write(lambda width: heading(problem, title, width))
+    monitor.write(lambda width: heading(problem, title, width))
     if options.about and not getattr(options.method, "has_parts", False):  # those tell their own plan
         monitor.fact("plan", options.about)
     if options.n_jobs > options.threads and options.cluster is None:
@@ -197,11 +196,8 @@ class Job:
         """Told to the model, the log and the caller; raised again what a callback or predictor raised."""
         monitor = self.context.monitor
         self.snapshot.remember(result)
-        told = result
-        with expendable("last lines of the log"):
-            monitor.close()
-            monitor.write(lambda width: ending(told, width))
-        result = self._with_failures(result)
+        monitor.close()
+        monitor.write(lambda width: ending(result, width))
         if monitor.log_failure:
             result = replace(result, message=f"{result.message}; {monitor.log_failure}")
         if interrupts.heard:  # it may have come in the last lines
@@ -229,15 +225,9 @@ class Job:
         )
         with expendable("facts for the report"):
             result = replace(result, facts=ProblemFacts.of(self.snapshot.problem, ask=ask))
-        return self._with_failures(replace(result, settings=self.settings))
-
-    def _with_failures(self, result: Result) -> Result:
-        """The result, which names the parts that failed; those that it names already are not named twice."""
-        said, failures = in_words(result.failures), tuple(self.failures)
-        message = result.message.removesuffix(said).removesuffix("; ")
-        return replace(
-            result, failures=failures, message="; ".join(filter(None, (message, in_words(failures))))
-        )
+        failures = tuple(self.failures)  # of all parts: nothing comes after these
+        message = "; ".join(filter(None, (result.message, in_words(failures))))
+        return replace(result, settings=self.settings, failures=failures, message=message)
 
     def _checked_again(self) -> Violation | None:
         """The violation of the point that is about to be returned."""

@@ -17,7 +17,7 @@ MEANING = {
     Status.INFEASIBLE: "proved without any network",
     Status.UNBOUNDED: "the point is feasible, and columns that no predictor ties improve it for ever",
     Status.NO_SOLUTION: "no candidate passed the check, and whether there is a point is open",
-    Status.ERROR: "a sub-solver failed before any candidate passed the check",
+    Status.ERROR: "a part of the solve failed before any candidate passed the check",
 }
 
 
