@@ -370,7 +370,7 @@ def _read(record: Any) -> Result:
         bound_source=require("bound_source", record.get("bound_source", ""), str),
         evaluations=require("evaluations", record.get("evaluations", 0), int),
         hints=tuple(texts("hints", record.get("hints", []))),
-        failures=tuple(Failure.from_record(each) for each in record.get("failures", ())),
+        failures=tuple(map(Failure.from_record, require("failures", record.get("failures", []), list))),
         written=written_model(record.get("written")),
         facts=ProblemFacts.from_record(record.get("facts"), None if x is None else x.size),
         settings=Settings.from_record(record.get("settings")),
