@@ -297,3 +297,17 @@ def test_hostile_names_do_no_harm(plan, tmp_path):
     (tmp_path / "e.mps").write_text(PLAN.replace("x[1,1]", "\x1b[31mred"))
     said = refused("solve", tmp_path / "e.mps", *at_plan(plan)[1:])
     assert "\x1b" not in said
+
+
+def test_a_page_that_cannot_be_made_spoils_no_other_file(plan, tmp_path, monkeypatch):
+    monkeypatch.delenv("DOVETAIL_STRICT")
+
+    def fails(self, path):
+        raise KeyError("made to fail")
+
+    monkeypatch.setattr(dt.Result, "report", fails)
+    names = ("solution", "report", "certificate")
+    files = [f"--{name}={tmp_path / name}" for name in names]
+    ran = dovetail("solve", *at_plan(plan), *files)
+    assert ran.code == 0 and "report      none: it could not be made" in ran.out
+    assert [(tmp_path / name).exists() for name in names] == [True, False, True]

@@ -139,7 +139,10 @@ def _trees(points: np.ndarray, rng: np.random.Generator) -> Tied:
         model: Any = GradientBoostingRegressor(n_estimators=3, max_depth=2, random_state=0).fit(points, y)
         return TiedFunction(model, torch.float64, NOWHERE, NOWHERE, False, model.predict)
     cut, last = float(np.median(points[:, 0])), points.shape[1] - 1
-    rules = [([(0, "<=", cut), (last, ">", float(points[0, last]))], float(y[0])), ([(0, ">", cut)], float(y[1]))]
+    rules = [
+        ([(0, "<=", cut), (last, ">", float(points[0, last]))], float(y[0])),
+        ([(0, ">", cut)], float(y[1])),
+    ]
 
     def listed(X: np.ndarray) -> np.ndarray:
         first = (X[:, 0] <= cut) & (X[:, last] > points[0, last])
@@ -153,7 +156,10 @@ def _linked(case: Case, output: int, rng: np.random.Generator) -> int:
     """A state, without bounds or with some, that a row makes of an output and an input."""
     far = np.inf if rng.random() < 0.6 else 1e4
     column = case.column(-far, far)
-    entries = {output: float(np.round(rng.uniform(0.3, 1.0), 2)), case.free[0]: float(np.round(rng.normal(), 2))}
+    entries = {
+        output: float(np.round(rng.uniform(0.3, 1.0), 2)),
+        case.free[0]: float(np.round(rng.normal(), 2)),
+    }
     constant = float(np.round(0.3 * rng.normal(), 2))
     case.links.append(Link(column, entries, constant))
     case.rows.append(({column: 1.0, **{j: -a for j, a in entries.items()}}, constant, constant))
@@ -217,7 +223,9 @@ def least_missed(case: Case, seed: int) -> tuple[float, np.ndarray]:
     for sigma in np.geomspace(0.5, 1e-9, SEARCH_ROUNDS):
         if least <= EXACT:
             break
-        noise = rng.normal(size=(SEARCH_CHILDREN, best.size)) * (rng.random((SEARCH_CHILDREN, best.size)) < 0.6)
+        noise = rng.normal(size=(SEARCH_CHILDREN, best.size)) * (
+            rng.random((SEARCH_CHILDREN, best.size)) < 0.6
+        )
         children = case.projected(best + np.where(whole, np.round(noise), sigma * width * noise))
         amount = _missed(case, children)
         if amount.min() < least:

@@ -62,6 +62,19 @@ def test_refusals_are_raised():
         live.add_rows(sp.csr_array(np.ones((1, 70))), np.array([np.inf]), np.array([-np.inf]))
 
 
+def test_rows_that_were_refused_do_not_spoil_the_next_ones():
+    """min x under x >= 3, where x >= 2 could not be put in its place."""
+    rows = sp.csr_array([[1.0]])
+    no_limit, integer = np.full(1, np.inf), np.zeros(1, dtype=bool)
+    live = LoadedHighs(Program(rows, np.ones(1), no_limit, np.zeros(1), np.full(1, 9.0), integer))
+    live.set_objective(np.ones(1), 0.0)
+    with pytest.raises(dt.EngineError, match="rows"):
+        live.replace_rows(0, 1e20 * rows, np.full(1, 2.0), no_limit)
+    live.replace_rows(0, rows, np.full(1, 3.0), no_limit)
+    status, x, _ = live.run(Budget(20.0), 1e-6)
+    assert status is MipStatus.OPTIMAL and x.tolist() == [3.0]
+
+
 def test_a_status_that_is_no_answer_is_raised(monkeypatch):
     live = hard_knapsack(8, 4)
     monkeypatch.setattr(live._highs, "getModelStatus", lambda: highspy.HighsModelStatus.kSolveError)

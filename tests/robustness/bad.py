@@ -534,8 +534,8 @@ def of_json() -> Iterator[Case]:
         "evaluations": (10**400,), "facts": (None,), "settings": (None,), "allowed_gap": (None,),
     }  # fmt: skip
     younger = (
-        "outside", "written", "engine", "source", "bound_source", "evaluations", "hints", "incumbents",
-        "bounds", "facts", "settings", "allowed_gap",
+        "outside", "written", "engine", "source", "bound_source", "evaluations", "hints", "failures",
+        "incumbents", "bounds", "facts", "settings", "allowed_gap",
     )  # fmt: skip
     for key in whole:
         for bad in wrong:

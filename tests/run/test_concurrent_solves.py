@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.run.concurrent_solves import ConcurrentSolves
+from dovetail.run.failures import Failure, counted, mark
 from dovetail.run.remote_workers import Lost
 
 READY = pickle.dumps((True, (17, "0.1.0")))
@@ -50,9 +51,15 @@ def test_points_come_once_the_process_is_ready_and_only_of_those_who_answer():
     assert said == []
 
 
+def failed(error, *, users):
+    if users:
+        mark(error)
+    return pickle.dumps((False, error))
+
+
 @pytest.mark.parametrize(
     "reply",
-    [Lost("signal 9"), pickle.dumps((False, ValueError("a network's own")))],
+    [Lost("signal 9"), failed(ValueError("a network's own"), users=True)],
     ids=["killed", "failed"],
 )
 def test_one_that_is_gone_is_one_less(reply):
@@ -64,3 +71,17 @@ def test_one_that_is_gone_is_one_less(reply):
     assert "concurrent solve 1 has ended" in text and ("signal 9" in text or "a network's own" in text)
     others.close()
     assert there.ended and others.arrived(1.0) == []
+
+
+def test_a_fault_of_our_own_there_is_a_failure_here(monkeypatch):
+    def asked():
+        others = ConcurrentSolves([Told(READY, failed(ValueError("ours"), users=False))], lambda text: None)
+        others.arrived(1.0)
+        return others.arrived(1.0)
+
+    with pytest.raises(ValueError, match="ours"):
+        asked()
+    monkeypatch.delenv("DOVETAIL_STRICT")
+    with counted(lambda text: None) as failures:
+        assert asked() == []
+    assert list(failures) == [Failure("concurrent solve 1", "ValueError", "ours")]

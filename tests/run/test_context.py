@@ -1,6 +1,7 @@
 """What methods share within a solve."""
 
 import numpy as np
+import pytest
 
 from tests.contexts import context_of
 from tests.small import knapsack
@@ -17,6 +18,19 @@ def test_once_is_once_for_all_parts_of_the_time():
     first = part.once(work)
     assert context.once(work) is first and context.part(0.1).once(work) is first
     assert calls == [context]  # made with the whole time, whoever asked first
+
+
+def test_what_failed_is_not_tried_again():
+    context, calls = context_of(knapsack()), []
+
+    def work(given):
+        calls.append(given)
+        raise ValueError("it cannot be done")
+
+    for asker in (context, context.part(0.5)):
+        with pytest.raises(ValueError, match="cannot be done"):
+            asker.once(work)
+    assert len(calls) == 1
 
 
 def test_what_is_kept_is_not_made():

@@ -9,6 +9,7 @@ import torch
 
 import dovetail as dt
 from dovetail.run.desk import Desk
+from dovetail.run.failures import is_users, users_code
 
 
 class Odd(Exception):
@@ -52,6 +53,19 @@ def test_what_is_raised_travels(desk):
     answered, trouble = asked(desk, "fails", "odd")
     assert not answered and str(trouble) == "Odd: 1 and 2"
     assert asked(desk, "gradients") == (True, [False, None])
+
+
+@pytest.mark.parametrize("how", ["odd", ValueError("no")])
+def test_whose_code_raised_it_travels(how, desk):
+    class Predictor(Bench):
+        def fails(self, how):
+            with users_code():
+                super().fails(how)
+
+    desk._objects = [Predictor(), Bench()]
+    assert is_users(asked(desk, "fails", how)[1])
+    desk._objects = [Bench(), Bench()]
+    assert not is_users(asked(desk, "fails", how)[1])
 
 
 def test_recipes_that_cannot_be_read_are_an_answer(desk):

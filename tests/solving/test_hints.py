@@ -270,13 +270,3 @@ def test_of_many_things_the_first_are_named():
     mip = dt.Mip(cost=np.ones(20), A=np.eye(20), row_lower=2.0, row_upper=INF, upper=1.0)
     (hint,) = dt.solve(dt.Problem(mip), log=False).hints
     assert hint.count("the lower limit of") == 3 and hint.endswith("and 17 more")
-
-
-def test_advice_that_fails_costs_no_answer(monkeypatch, caplog):
-    def broken(found):
-        raise RuntimeError("no idea")
-
-    monkeypatch.setattr("dovetail.solving.packing.hints", broken)
-    result = dt.solve(knapsack(), log=False)
-    assert result.status == "optimal" and result.hints == ()
-    assert "no hints could be given" in caplog.text

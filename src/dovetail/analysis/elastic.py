@@ -22,6 +22,7 @@ from dovetail.core.widening import Widening, widenings
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.lp_duration import least_seconds
 
 SECONDS, SHARE = 2.0, 0.2
@@ -105,8 +106,7 @@ def _elastic(host: Mip) -> Mip:
 
 
 def _point(elastic: Mip, budget: Budget, seed: int, threads: int) -> FloatArray | None:
-    try:
+    with expendable("least change of the rows", DovetailError):  # numbers that no engine takes
         session = HighsEngine().load(elastic, np.empty(0, dtype=np.int64), seed=seed, threads=threads)
         return session.solve(Quadratic.linear(elastic.cost), budget=budget).x
-    except DovetailError:
-        return None  # numbers that no engine takes: there is no advice then
+    return None

@@ -21,11 +21,11 @@ from dovetail.bounds.confirmed import EngineSettings, confirmed
 from dovetail.bounds.ray import improving_ray
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import BoolArray, FloatArray
-from dovetail.core.errors import EngineError
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
 from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget
+from dovetail.run.failures import expendable
 from dovetail.run.gap import GapLimit
 from dovetail.run.lp_duration import least_seconds
 
@@ -73,10 +73,9 @@ def analyse_host(
     at_any_size: bool = False,
 ) -> HostRelaxation:
     """Ask about the host alone, within a share of the time; `at_any_size`: within all of it."""
-    try:
+    with expendable("analysis of the host"):
         return _analyse(problem, budget, EngineSettings(seed, threads, gap), at_any_size)
-    except EngineError as trouble:
-        return HostRelaxation(note=f"nothing is known about the host: {trouble}")
+    return HostRelaxation(note="nothing is known about the host")
 
 
 def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_size: bool) -> HostRelaxation:

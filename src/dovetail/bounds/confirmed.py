@@ -28,6 +28,7 @@ from dovetail.mip.turns import FOR_BOUNDS, answers_in_turn
 from dovetail.run.bound import Support
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.gap import GapLimit
 
 NODES = 500
@@ -194,13 +195,12 @@ def _all_say_infeasible(mip: Mip, settings: EngineSettings, budget: Budget) -> b
     )
     live = LoadedHighs(reversed_rows, seed=settings.seed + 1, threads=settings.threads)
     live.without_presolve()
-    try:
+    with expendable("second look at an infeasible MIP", EngineError):
         if live.run(part, settings.gap.of_engine)[0] is not MipStatus.INFEASIBLE:
             return False
         if find_spec("pyscipopt") is None:
             return True
         session = ScipEngine().load(mip, NO_WEIGHTS, seed=settings.seed)
         answer = session.solve(Quadratic.linear(mip.cost), budget=budget.part(SHARE * budget.left))
-    except EngineError:
-        return False
-    return answer.status is MipStatus.INFEASIBLE
+        return answer.status is MipStatus.INFEASIBLE
+    return False

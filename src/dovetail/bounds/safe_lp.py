@@ -21,6 +21,7 @@ from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
+from dovetail.run.failures import expendable
 
 WEAK = 1e-7
 """A bound farther below its LP's value than this part of it is worth a second try."""
@@ -78,7 +79,8 @@ class SafeLp:
     ) -> LpAnswer:
         """The least cost, for these bounds of the columns; raises no error of the engine's."""
         lower, upper = bounds if bounds is not None else (self._mip.lower, self._mip.upper)
-        try:
+        x, y = None, None
+        with expendable("LP for a bound", EngineError):
             self._live.set_bounds(lower, upper)
             self._live.set_objective(cost, offset)
             status, x, _ = self._live.run(budget, 0.0)
@@ -87,7 +89,7 @@ class SafeLp:
             if status is MipStatus.UNBOUNDED or x is None:
                 return LpAnswer(status, None, -math.inf)
             y = self._live.row_duals()
-        except EngineError:
+        if x is None or y is None:
             return LpAnswer(MipStatus.LIMIT, None, -math.inf)
         value = dual_value(self._mip, cost, offset, y, lower, upper)
         reached = float(cost @ x) + offset

@@ -37,18 +37,25 @@ class Outputs:
 
     def write(self, result: Result) -> list[str]:
         """Write what is asked for, and say what was; a file that cannot be written spoils no other."""
+        from dovetail.run.failures import expendable
+
         written: list[str] = []
         failures: list[DovetailError] = []
-        for path, write in (
-            (self.solution, _solution),
-            (self.report, _report),
-            (self.certificate, _certificate),
+        for name, path, write in (
+            ("solution", self.solution, _solution),
+            ("report", self.report, _report),
+            ("certificate", self.certificate, _certificate),
         ):
-            if path is not None:
+            if path is None:
+                continue
+            line = f"{name:<11} none: it could not be made"
+            with expendable(name):
                 try:
-                    written.append(write(result, path))
+                    line = write(result, path)
                 except DovetailError as failure:
                     failures.append(failure)
+                    continue
+            written.append(line)
         if failures:
             raise failures[0]
         return written

@@ -20,6 +20,7 @@ from dovetail.linearised.clearance import AHEAD, decided, moved_in
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Quadratic
+from dovetail.run.failures import expendable
 
 ABSORBED = 5e-7
 """Half the tolerance of rows: rounding below it keeps no point from its row."""
@@ -60,8 +61,7 @@ def _has_points(mip: Mip, context: SolveContext) -> bool:
     """Whether the rows have a common point, integers relaxed."""
     nothing = np.empty(0, dtype=np.int64)
     objective = Quadratic.linear(np.zeros(mip.n_columns), 0.0)
-    try:
+    with expendable("LP of the room for rounding", EngineError):
         session = HighsEngine().load(mip.relaxed(), nothing, seed=context.seed, threads=context.threads)
         return session.solve(objective, budget=context.budget).x is not None
-    except EngineError:
-        return False
+    return False

@@ -14,6 +14,7 @@ from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.mip.highs import HighsEngine
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Bounds, MipSession, Quadratic
+from dovetail.run.failures import expendable
 
 EARLY = 6
 """So many starts before half of them are taken near the incumbent: first it has to be worth it."""
@@ -139,8 +140,6 @@ def start_stream(context: SolveContext) -> Iterator[tuple[FloatArray, str]]:
 def _best_point(
     session: MipSession, cost: FloatArray, context: SolveContext, bounds: Bounds | None = None
 ) -> FloatArray | None:
-    with context.stopwatch.measure("engine"):
-        try:
-            return session.solve(Quadratic.linear(cost), budget=context.budget, gap=GAP, bounds=bounds).x
-        except EngineError:
-            return None
+    with context.stopwatch.measure("engine"), expendable("LP for a start", EngineError):
+        return session.solve(Quadratic.linear(cost), budget=context.budget, gap=GAP, bounds=bounds).x
+    return None

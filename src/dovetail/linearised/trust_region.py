@@ -27,6 +27,7 @@ from dovetail.mip.loaded_highs import LoadedHighs, SparseRows
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
+from dovetail.run.failures import expendable
 from dovetail.run.stopwatch import Stopwatch
 
 Rows = tuple[SparseRows, FloatArray, FloatArray]
@@ -158,15 +159,14 @@ class TrustRegionSubproblem:
             limits, costs = self._limits(lower, upper), self._costs(cost, penalty)
             lifted = None if start is None else self._lift(start, linearisation)
         with self._stopwatch.measure("engine"):
-            try:
+            status, x = MipStatus.LIMIT, None
+            with expendable("LP of a step", EngineError):
                 self._live.replace_rows(self._host_rows, rows, low, high)
                 self._live.set_bounds(*limits)
                 self._live.set_objective(costs, 0.0)
                 if lifted is not None:
                     self._live.set_start(lifted)
                 status, x, _ = self._live.run(budget, gap)
-            except EngineError:
-                return None  # an engine in trouble costs a step, not the solve
             if x is None or status in (MipStatus.INFEASIBLE, MipStatus.UNBOUNDED):
                 return None
             duals = None if self._live.is_mip else self._live.row_duals()

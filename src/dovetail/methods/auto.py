@@ -22,12 +22,13 @@ from dovetail.methods.phases import planned
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
-from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.reformulations.reformulated import Reformulated, Reformulation, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
 from dovetail.run.archive import Archive
 from dovetail.run.budget import StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
+from dovetail.run.failures import expendable
 
 TABLES_SHARE = 0.25
 """Of the time left, for the answers of long tables: the MIP over them takes some, and a search the rest."""
@@ -50,34 +51,37 @@ class Auto(AutoOptions):
     has_parts = True
 
     def solve(self, context: SolveContext) -> MethodOutcome:
-        """Logits and tables first; what is left goes to the methods that suit it."""
+        """Logits and tables first; what is left goes to the methods that suit it.
+
+        A reformulation that fails is left out, and so is the MIP that it was made for.
+        """
         _say_what_is_not_read(context)
-        if context.cluster is None and self.exact and (ended := out_of_reach(context)) is not None:
-            return ended
-        if context.cluster is None and self.exact and may_have_logits(context.problem):
-            context = _by_logits(context)
-        if context.cluster is None and may_have_tree_rows(context.problem):
-            as_given, context = context, _by_tree_rows(context)
+        if context.cluster is not None:
+            return _Plan(self, context).run()
+        if self.exact:
+            with expendable("reach of the predictors"):
+                if (ended := out_of_reach(context)) is not None:
+                    return ended
+            with expendable("rows on logits"):
+                context = _by_logits(context)
+        as_given, doubt = context, ""
+        with expendable("trees as rows"):
+            context = _by_tree_rows(context)
             if not context.problem.blocks:
                 outcome = _without_blocks(context)
-                ended = outcome.infeasible or context.over
-                return outcome if ended else _Plan(self, as_given, outcome.doubt).run()
-        if context.cluster is not None or not (self.tables and may_have_tables(context.problem)):
-            return _Plan(self, context).run()
-        given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
-        seconds = TABLES_SHARE * context.budget.left
-        tables = reformulate(given, (Tables(seconds, lambda why: context.monitor.fact("no table", why)),))
-        if tables.note:
-            context.monitor.fact("tables", tables.note)
-        if tables.problem.blocks:
-            return _Plan(self, context_of(context, tables)).run()
-        context.monitor.fact("plan", "one exact MIP: all networks became tables")
-        with context.monitor.part("exact MIP of tables") as part:
-            outcome = ExactMip(reformulate(tables, (IndicatorProducts(),))).solve(context)
-            part.note, part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
-        if outcome.doubt and context.incumbent.x is None and not context.over:
-            return _Plan(self, context, outcome.doubt).run()
-        return replace(outcome, message=outcome.message or "all networks became tables; the MIP is exact")
+                doubt = outcome.doubt
+                if outcome.infeasible or context.over:
+                    return outcome
+        if not context.problem.blocks:
+            return _Plan(self, as_given, doubt).run()
+        if self.tables:
+            with expendable("tables"):
+                context, only_tables = _by_tables(context)
+                if only_tables is not None:
+                    doubt = only_tables.doubt
+                    if not doubt or context.over or context.incumbent.x is not None:
+                        return only_tables
+        return _Plan(self, context, doubt).run()
 
 
 def _say_what_is_not_read(context: SolveContext) -> None:
@@ -90,6 +94,8 @@ def _say_what_is_not_read(context: SolveContext) -> None:
 
 def _by_logits(context: SolveContext) -> SolveContext:
     """The solve with limits on probabilities as rows on their logits, where there are such."""
+    if not may_have_logits(context.problem):
+        return context
     given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
     rewritten = reformulate(given, (LogitRows(),))
     if rewritten.note:
@@ -99,6 +105,8 @@ def _by_logits(context: SolveContext) -> SolveContext:
 
 def _by_tree_rows(context: SolveContext) -> SolveContext:
     """The solve with trees beside networks, or behind each other, as rows, where they can be."""
+    if not may_have_tree_rows(context.problem):
+        return context
     given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
     rewritten = reformulate(given, (TreeRows(loose_box(context)),))
     if rewritten.note:
@@ -115,6 +123,25 @@ def _without_blocks(context: SolveContext) -> MethodOutcome:
         outcome = ExactMip(written, source="splits").solve(context)
         part.note, part.stop_reason = outcome.message, outcome.stop_reason
     return outcome
+
+
+def _by_tables(context: SolveContext) -> tuple[SolveContext, MethodOutcome | None]:
+    """The solve with tables in place of networks, where they can be; its outcome where no network is left."""
+    if not may_have_tables(context.problem):
+        return context, None
+    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    seconds = TABLES_SHARE * context.budget.left
+    tables = reformulate(given, (Tables(seconds, lambda why: context.monitor.fact("no table", why)),))
+    if tables.note:
+        context.monitor.fact("tables", tables.note)
+    if tables.problem.blocks:
+        return context_of(context, tables), None
+    context.monitor.fact("plan", "one exact MIP: all networks became tables")
+    with context.monitor.part("exact MIP of tables") as part:
+        outcome = ExactMip(reformulate(tables, (IndicatorProducts(),))).solve(context)
+        part.note, part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
+    said = outcome.message or "all networks became tables; the MIP is exact"
+    return context, replace(outcome, message=said)
 
 
 class _Plan:
@@ -138,7 +165,7 @@ class _Plan:
 
         A phase whose share of the time was over goes on, in turn with the others, after the last one.
         """
-        context, last = self._context, StopReason.STALLED
+        context, last = self._context, None
         steps = [f"{phase.name} ({share_in_words(phase.share)})" for phase in self._phases]
         context.monitor.fact("plan", "; ".join(steps) + "; then what was cut short, in turn")
         waiting, again = [(phase, phase.share) for phase in self._phases], False
@@ -149,20 +176,29 @@ class _Plan:
                     continue
                 self._archive.keeps = any(later.needs_points for later, _ in waiting[number + 1 :])
                 outcome = self._solved(phase, share, again)
-                last = outcome.stop_reason
                 context.hear()
-                if outcome.closed:
-                    context.incumbent.settle()
-                self._infeasible |= outcome.infeasible
+                if outcome is None:
+                    last = last or StopReason.ERROR
+                else:
+                    last = outcome.stop_reason
+                    if outcome.closed:
+                        context.incumbent.settle()
+                    self._infeasible |= outcome.infeasible
+                    cut_short += [phase] if last is StopReason.TIME or outcome.yielded else []
                 if context.over or self._infeasible:
                     break
-                cut_short += [phase] if last is StopReason.TIME or outcome.yielded else []
             waiting = [(phase, 1.0 / (len(cut_short) - turn)) for turn, phase in enumerate(cut_short)]
             again = True
+        if last is StopReason.ERROR and self._facts.many_blocks and not context.over:
+            return self._block_by_block()
         # a phase may have had its share of the time, and then have been left out: the time was not over
-        reason = context.over or (StopReason.STALLED if last is StopReason.TIME else last)
+        reason = context.over or (StopReason.STALLED if last in (None, StopReason.TIME) else last)
         notes, none = "; ".join(self._notes), self._infeasible
         return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
+
+    def _block_by_block(self) -> MethodOutcome:
+        """With all that does not take many equal blocks at once, which has failed."""
+        return _Plan(replace(self._options, template_pricing=False), self._context).run()
 
     def _left_out(self, phase: Phase, share: float) -> bool:
         """Whether a phase has nothing to do, or not the time for it; that is said."""
@@ -182,14 +218,16 @@ class _Plan:
             self._notes.append(text)
             self._context.monitor.say(f"   {text}")
 
-    def _solved(self, phase: Phase, share: float, again: bool) -> MethodOutcome:
-        """One phase, with a share of the time left."""
-        why = in_words(phase.why, asdict(self._facts))
-        with self._context.monitor.part(phase.name, why) as part:
+    def _solved(self, phase: Phase, share: float, again: bool) -> MethodOutcome | None:
+        """One phase, with a share of the time left; None where it failed."""
+        why, outcome = in_words(phase.why, asdict(self._facts)), None
+        with expendable(phase.name), self._context.monitor.part(phase.name, why) as part:
+            part.stop_reason = StopReason.ERROR  # unless it comes to another end
             outcome = self._method(phase, again).solve(self._context_for(phase).part(share))
             part.note, part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
-        self._notes += [outcome.message] if outcome.message else []
-        self._doubt = self._doubt or outcome.doubt
+        if outcome is not None:
+            self._notes += [outcome.message] if outcome.message else []
+            self._doubt = self._doubt or outcome.doubt
         return outcome
 
     def _method(self, phase: Phase, again: bool) -> Method:
@@ -204,16 +242,23 @@ class _Plan:
         if not phase.rewritten or not self._options.enumeration:
             return self._context
         if self._enumerated is None:
-            context = self._context
-            given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
-            rewritten = reformulate(given, phase.rewritten)
-            if rewritten.note:
-                context.monitor.say(f"   {rewritten.note}")
-            self._enumerated = context_of(context, rewritten)
-            self._measure(self._enumerated)
+            self._enumerated = self._context  # where it cannot be rewritten
+            with expendable("enumerated inputs"):
+                self._enumerated = self._rewritten(phase.rewritten)
         return self._enumerated
+
+    def _rewritten(self, chain: tuple[Reformulation, ...]) -> SolveContext:
+        context = self._context
+        given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+        rewritten = reformulate(given, chain)
+        if rewritten.note:
+            context.monitor.say(f"   {rewritten.note}")
+        inner = context_of(context, rewritten)
+        self._measure(inner)
+        return inner
 
     def _measure(self, context: SolveContext) -> None:
         """With one width for all inputs, if that is asked for."""
         if self._options.scaling == "none":
-            context.keep(scaled_problem, ScaledProblem.of(context, by_range=False))
+            with expendable("scaling"):
+                context.keep(scaled_problem, ScaledProblem.of(context, by_range=False))

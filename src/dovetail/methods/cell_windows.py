@@ -28,6 +28,7 @@ from dovetail.reformulations.tree_splits import TreeSplits
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
 NEAR = 6
@@ -120,12 +121,10 @@ class _Run:
         incumbent, nothing = context.incumbent, np.empty(0, dtype=np.int64)
         better = context.problem.mip.sign * incumbent.objective - incumbent.allowed_gap
         budget = context.budget.part(min(SECONDS, SHARE * context.budget.left))
-        try:
-            with context.stopwatch.measure("engine"):
-                session = engine_for("highs", mip, nothing).load(
-                    mip, nothing, seed=context.seed, threads=context.threads
-                )
-                goal = Quadratic.linear(mip.cost, mip.offset)
-                return session.solve(goal, budget=budget, gap=1e-4, cutoff=better)
-        except EngineError:
-            return None
+        with expendable("MIP of a window", EngineError), context.stopwatch.measure("engine"):
+            session = engine_for("highs", mip, nothing).load(
+                mip, nothing, seed=context.seed, threads=context.threads
+            )
+            goal = Quadratic.linear(mip.cost, mip.offset)
+            return session.solve(goal, budget=budget, gap=1e-4, cutoff=better)
+        return None

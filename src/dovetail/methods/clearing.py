@@ -15,7 +15,6 @@ import scipy.sparse as sp
 
 from dovetail.bounds.box import propagate
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.linearised.clearance import cleared, has_room
@@ -26,6 +25,7 @@ from dovetail.mip.highs import HighsEngine
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.lp_duration import least_seconds
 
@@ -66,15 +66,13 @@ def _near(context: SolveContext, x: FloatArray, problem: Problem) -> FloatArray 
         steady=True,
     )
     inside = replace(context, problem=problem, incumbent=inner, budget=budget)
-    try:
+    with expendable("search for a steadier point"):
         scaled = ScaledProblem.of(inside, box=propagate(problem.mip))
         start = _nearest(scaled.host, x, scaled.width, inside)
         if start is not None:
             MixedIntegerDescent(inside, scaled, DescentOptions(steps=STEPS)).descend(
                 start, RADIUS, budget, "clear", steps=1
             )
-    except EngineError:
-        pass  # an engine in trouble here costs a nicer point, not the solve
     return inner.x
 
 

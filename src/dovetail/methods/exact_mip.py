@@ -33,6 +33,7 @@ from dovetail.run.bound import Bound, Scope
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
 FIRST_SHARE, LONG_SHARE = 0.25, 0.75
@@ -261,15 +262,14 @@ class _Run:
         nothing = np.empty(0, dtype=np.int64)
         known = context.incumbent.x
         start = None if known is None else written.lift(known)
-        with context.stopwatch.measure("engine"):
-            try:
-                session = engine_for(engine, mip, nothing).load(
-                    mip, nothing, seed=context.seed, threads=context.threads
-                )
-                objective, gap = Quadratic.linear(mip.cost, mip.offset), context.incumbent.gap.of_engine
-                return session.solve(objective, budget=budget, start=start, gap=gap, cutoff=cutoff), ""
-            except EngineError as trouble:
-                return None, f"the MIP of the whole problem failed: {trouble}"
+        part = f"MIP of the whole problem by {engine}"
+        with expendable(part, EngineError), context.stopwatch.measure("engine"):
+            session = engine_for(engine, mip, nothing).load(
+                mip, nothing, seed=context.seed, threads=context.threads
+            )
+            objective, gap = Quadratic.linear(mip.cost, mip.offset), context.incumbent.gap.of_engine
+            return session.solve(objective, budget=budget, start=start, gap=gap, cutoff=cutoff), ""
+        return None, "the MIP of the whole problem failed"
 
 
 def _all_are_listed(context: SolveContext) -> bool:

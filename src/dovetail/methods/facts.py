@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from dovetail.methods.exact_mip import writing_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
 from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.planes_lp import planes_plan
-from dovetail.methods.quadratic_mip import count_curves, quadratic_plan
+from dovetail.methods.quadratic_mip import QuadraticPlan, count_curves, quadratic_plan
 from dovetail.methods.relu_branching import method as relu_branching
 from dovetail.methods.template_pricing.plan import template_plan
 from dovetail.run.context import SolveContext
+from dovetail.run.failures import expendable
 
 MANY_INTEGERS = 2000
 """A MILP step over more of them finds nothing in its two seconds; dispatch of 10,000 binaries showed it."""
@@ -77,28 +79,29 @@ class AutoOptions:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the choice of phases rests on."""
+    """What the choice of phases rests on; the defaults say that nothing is known, and hold where a fact
+    cannot be found out."""
 
-    blocks: int
+    blocks: int = 0
     """That are the same up to their data and share rows; 0 where they are not."""
-    integers: int
+    integers: int = 0
     """Integer columns that can move, classes among them."""
-    choices: int
+    choices: int = 0
     """Those beside classes."""
-    components: int
-    priced: bool
+    components: int = 1
+    priced: bool = False
     """Class outputs in several components that share rows."""
-    joint_inputs: int
+    joint_inputs: int = 0
     """Free inputs that all networks read together, where there are few enough to branch over; else 0."""
-    one_network: bool
+    one_network: bool = False
     """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
-    certified: bool
+    certified: bool = False
     """Components that share rows, each a ReLU network over such a set."""
-    small_networks: int
+    small_networks: int = 0
     """Samples, where each reads few inputs and is known operation by operation; else 0."""
-    exact_blocks: int
+    exact_blocks: int = 0
     """Components that share rows, where each of them alone is small enough for an exact MIP; else 0."""
-    unstable: int
+    unstable: int = MOST_NEURONS + 1
     """Neurons that may change sign if all networks are written out; too many where they cannot be."""
     tree_samples: int = 0
     """Samples, where all predictors are tree ensembles; else 0."""
@@ -115,33 +118,16 @@ class Facts:
 
     @classmethod
     def of(cls, context: SolveContext, options: AutoOptions) -> Facts:
-        """Measured once, before the first phase; where blocks are many, nothing else is."""
-        templates = context.once(template_plan) if options.template_pricing else None
-        blocks = 0 if templates is None else templates.count
-        if blocks > MANY_BLOCKS:
-            return cls(blocks, 0, 0, 0, False, 0, False, False, 0, 0, MOST_NEURONS + 1)
-        scaled = context.once(scaled_problem)
-        integers = int(np.count_nonzero(scaled.free_integers))
-        parts, classes = scaled.parts, scaled.networks.classes
-        coupled = parts.count > 1 and not np.all(parts.private_rows)
-        plan = context.once(writing_plan) if options.exact and integers <= MANY_INTEGERS else None
-        inputs = context.once(input_plan) if options.exact else None
-        return cls(
-            blocks,
-            integers,
-            integers - int(classes.sum()) if options.integer_search else 0,
-            parts.count,
-            bool(classes.any()) and coupled and options.column_generation,
-            inputs.free if isinstance(inputs, InputPlan) else 0,
-            options.exact and relu_branching.applies(context),
-            options.exact and coupled and certified_prices.applies(context),
-            _small_networks(context) if options.exact else 0,
-            parts.count if coupled and options.exact and context.once(priced_blocks) is not None else 0,
-            MOST_NEURONS + 1 if plan is None else plan.unstable,
-            *_trees(context, options),
-            *(_curves(context) if options.exact and integers <= MANY_INTEGERS else (0, False)),
-            on_gpu=(context.device or "cpu") != "cpu",
-        )
+        """Found out once, before the first phase, each by its entry in `LOOKUPS`; where blocks are many,
+        nothing else is. A fact whose look-up fails keeps its default, which costs the phases that need it."""
+        facts = cls()
+        for name, lookup in LOOKUPS.items():
+            if facts.many_blocks:
+                break
+            with expendable(f"fact: {name.replace('_', ' ')}"):
+                found: dict[str, Any] = {name: lookup(Case(context, options, facts))}
+                facts = replace(facts, **found)
+        return facts
 
     @property
     def slopes(self) -> bool:
@@ -174,23 +160,131 @@ class Facts:
         return EASY_NEURONS < self.unstable <= MOST_NEURONS and not self.exact_blocks
 
 
-def _trees(context: SolveContext, options: AutoOptions) -> tuple[int, int, int]:
-    trees, parts = context.once(tree_problem), context.once(tree_parts)
-    if trees is None:
-        return 0, 0, 0
-    coupled = 0 if parts is None or not options.column_generation else parts.count
-    return len(trees.samples), trees.cells.cuts if options.exact else 0, coupled
+class Case(NamedTuple):
+    """What a fact is found out of."""
+
+    context: SolveContext
+    options: AutoOptions
+    known: Facts
+    """The facts before it."""
 
 
-def _curves(context: SolveContext) -> tuple[int, bool]:
-    if count_curves(context.problem) > MOST_CURVES:
-        return 0, False
-    plan = context.once(quadratic_plan)
-    if plan is None or plan.unstable > MOST_NEURONS:
-        return 0, False
-    return len(plan.curves), plan.written.previous is None
+def _blocks(case: Case) -> int:
+    plan = case.context.once(template_plan) if case.options.template_pricing else None
+    return 0 if plan is None else plan.count
 
 
-def _small_networks(context: SolveContext) -> int:
-    plan = context.once(planes_plan)
+def _integers(case: Case) -> int:
+    return int(np.count_nonzero(case.context.once(scaled_problem).free_integers))
+
+
+def _choices(case: Case) -> int:
+    classes = int(case.context.once(scaled_problem).networks.classes.sum())
+    return case.known.integers - classes if case.options.integer_search else 0
+
+
+def _components(case: Case) -> int:
+    return case.context.once(scaled_problem).parts.count
+
+
+def _coupled(case: Case) -> bool:
+    """Whether components share rows."""
+    parts = case.context.once(scaled_problem).parts
+    return parts.count > 1 and not np.all(parts.private_rows)
+
+
+def _priced(case: Case) -> bool:
+    classes = case.context.once(scaled_problem).networks.classes
+    return case.options.column_generation and bool(classes.any()) and _coupled(case)
+
+
+def _joint_inputs(case: Case) -> int:
+    plan = case.context.once(input_plan) if case.options.exact else None
+    return plan.free if isinstance(plan, InputPlan) else 0
+
+
+def _one_network(case: Case) -> bool:
+    return case.options.exact and relu_branching.applies(case.context)
+
+
+def _certified(case: Case) -> bool:
+    return case.options.exact and _coupled(case) and certified_prices.applies(case.context)
+
+
+def _small_networks(case: Case) -> int:
+    plan = case.context.once(planes_plan) if case.options.exact else None
     return 0 if plan is None else len(plan.samples)
+
+
+def _exact_blocks(case: Case) -> int:
+    exact = case.options.exact and _coupled(case) and case.context.once(priced_blocks) is not None
+    return case.known.components if exact else 0
+
+
+def _written_out(case: Case) -> bool:
+    """Whether a MIP of the whole problem may be looked at."""
+    return case.options.exact and case.known.integers <= MANY_INTEGERS
+
+
+def _unstable(case: Case) -> int:
+    plan = case.context.once(writing_plan) if _written_out(case) else None
+    return MOST_NEURONS + 1 if plan is None else plan.unstable
+
+
+def _tree_samples(case: Case) -> int:
+    trees = case.context.once(tree_problem)
+    return 0 if trees is None else len(trees.samples)
+
+
+def _cuts(case: Case) -> int:
+    trees = case.context.once(tree_problem)
+    return 0 if trees is None or not case.options.exact else trees.cells.cuts
+
+
+def _tree_components(case: Case) -> int:
+    parts = case.context.once(tree_parts) if case.options.column_generation else None
+    return 0 if parts is None or case.context.once(tree_problem) is None else parts.count
+
+
+def _quadratic(case: Case) -> QuadraticPlan | None:
+    """The plan of the quadratic functions, where there are few enough."""
+    if not _written_out(case) or count_curves(case.context.problem) > MOST_CURVES:
+        return None
+    plan = case.context.once(quadratic_plan)
+    return None if plan is None or plan.unstable > MOST_NEURONS else plan
+
+
+def _curves(case: Case) -> int:
+    plan = _quadratic(case)
+    return 0 if plan is None else len(plan.curves)
+
+
+def _only_curves(case: Case) -> bool:
+    plan = _quadratic(case)
+    return plan is not None and plan.written.previous is None
+
+
+def _on_gpu(case: Case) -> bool:
+    return (case.context.device or "cpu") != "cpu"
+
+
+LOOKUPS: dict[str, Callable[[Case], int | bool]] = {
+    "blocks": _blocks,
+    "integers": _integers,
+    "choices": _choices,
+    "components": _components,
+    "priced": _priced,
+    "unstable": _unstable,
+    "joint_inputs": _joint_inputs,
+    "one_network": _one_network,
+    "certified": _certified,
+    "small_networks": _small_networks,
+    "exact_blocks": _exact_blocks,
+    "tree_samples": _tree_samples,
+    "cuts": _cuts,
+    "tree_components": _tree_components,
+    "curves": _curves,
+    "only_curves": _only_curves,
+    "on_gpu": _on_gpu,
+}
+"""How each fact is found out, in this order."""

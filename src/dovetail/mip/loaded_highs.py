@@ -155,10 +155,10 @@ class LoadedHighs:
 
     def replace_rows(self, first: int, rows: SparseRows, lower: FloatArray, upper: FloatArray) -> None:
         """Swap all rows from `first` on for as many others; the basis stays, so the next solve is warm."""
-        basis = self._highs.getBasis()
-        self.delete_rows(first, first + lower.size)
+        basis, standing = self._highs.getBasis(), self._highs.getNumRow()  # fewer after rows were refused
+        self.delete_rows(first, standing)
         self.add_rows(rows, lower, upper)
-        if basis.valid and not self.is_mip:
+        if basis.valid and not self.is_mip and standing == first + lower.size:
             self._highs.setBasis(basis)
 
     def add_columns(self, columns: sp.csc_array) -> None:

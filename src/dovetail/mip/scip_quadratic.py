@@ -24,6 +24,7 @@ from dovetail.mip.scip import (
 )
 from dovetail.run.budget import Budget, OutOfTime
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic, certified
+from dovetail.run.failures import expendable
 
 GAP = 1e-7
 """Relative, a tenth of what `optimal` promises: spatial branching gets no finer than its tolerances."""
@@ -67,16 +68,14 @@ def solve_quadratic(
     except OutOfTime:
         return None
     model.setParam("limits/time", min(budget.left, FOREVER))
-    try:
+    said = None
+    with expendable("quadratic program of SCIP", EngineError):
         said = OwnThread(lambda _: last_word(model)).wait(budget, interrupter(model))
-    except EngineError:
-        return None
     if said is None or model.getNSols() == 0:
         return None
     best = model.getBestSol()
     point = np.array([model.getSolVal(best, variable) for variable in variables])
     status, bound = STATUS.get(said, MipStatus.LIMIT), float(model.getDualbound())
-    try:
+    with expendable("quadratic program of SCIP", EngineError):
         return certified("SCIP", mip, Quadratic.linear(mip.cost, mip.offset), point, status, bound)
-    except EngineError:
-        return None
+    return None

@@ -17,6 +17,7 @@ from dovetail.core.mip import Mip
 from dovetail.mip import engine_for
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, Quadratic
+from dovetail.run.failures import expendable
 
 Turns = tuple[tuple[str, float], ...]
 """Who is asked, and for which part of the time that is left then."""
@@ -42,8 +43,9 @@ def answers_in_turn(
     for name, share in turns if budget.left >= LEAST else turns[-1:]:
         if budget.over or (name == "scip" and find_spec("pyscipopt") is None):
             continue
-        try:
+        answer = None
+        with expendable(f"MIP by {name}", EngineError):
             session = engine_for(name, mip, NO_WEIGHTS).load(mip, NO_WEIGHTS, seed=seed, threads=threads)
-            yield session.solve(objective, budget=budget.part(share * budget.left), gap=gap)
-        except EngineError:
-            continue
+            answer = session.solve(objective, budget=budget.part(share * budget.left), gap=gap)
+        if answer is not None:
+            yield answer

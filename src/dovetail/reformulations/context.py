@@ -88,11 +88,6 @@ class LiftedIncumbent:
         return self._original.proved
 
     @property
-    def faults(self) -> list[str]:
-        """Bounds that a verified point contradicted, in words."""
-        return self._original.faults
-
-    @property
     def moved(self) -> bool:
         """Whether outputs of the best point were moved within their predictors' rounding."""
         return self._original.moved

@@ -22,12 +22,13 @@ import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, all_finite
 from dovetail.core.check import Checker, Violation
-from dovetail.core.errors import EngineError, OptionError
+from dovetail.core.errors import OptionError
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.onto_rows import near_equations, nearly_met, onto_rows
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipEngine, MipSession, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.lp_duration import least_seconds
 from dovetail.run.repair_bounds import RepairBounds
 
@@ -239,12 +240,11 @@ class Completion:
         host = self._host
         lower, upper = np.where(kept, x - room, host.lower), np.where(kept, x + room, host.upper)
         objective = Quadratic.linear(host.cost, host.offset)
-        try:
-            answer = session.solve(objective, budget=budget, bounds=(lower, upper))
-        except EngineError:
-            return None  # an engine in trouble here costs a candidate, not the solve
-        if answer.x is None:
+        found = None
+        with expendable("repair of a candidate"):  # costs the candidate
+            found = session.solve(objective, budget=budget, bounds=(lower, upper)).x
+        if found is None:
             return None
-        repaired = answer.x + 0.0  # never -0
+        repaired = found + 0.0  # never -0
         repaired[kept] = np.clip(repaired, lower, upper)[kept]
         return repaired

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from dovetail.core.arrays import FloatArray
+from dovetail.run.failures import expendable, is_users
 from dovetail.run.remote_workers import Line, Lost, read_reply
 
 PATIENCE = 0.25
@@ -61,11 +62,15 @@ class ConcurrentSolves:
                 self._say(f"concurrent solve {number} has ended ({reason})")
                 self._asked.discard(number)
                 self._lines.pop(number).end()
+                failure = reason.__cause__
+                if isinstance(failure, Exception) and not is_users(failure):
+                    with expendable(f"concurrent solve {number}"):
+                        raise failure from None
 
 
 def _points(reply: bytes) -> list[FloatArray]:
     """Of an answer; none in that which says that the process is ready."""
     answered, answer = read_reply(reply)
     if not answered:
-        raise Lost(f"{type(answer).__name__}: {answer}")
+        raise Lost(f"{type(answer).__name__}: {answer}") from answer
     return [x for x in answer if x is not None] if isinstance(answer, list) else []

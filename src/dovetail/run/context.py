@@ -26,6 +26,13 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class _Failed:
+    """What stands for work that could not be done."""
+
+    reason: Exception
+
+
+@dataclass(frozen=True)
 class Start:
     """Where to begin: a value for every column, and prices from an earlier solve; either may be missing."""
 
@@ -71,11 +78,19 @@ class SolveContext:
     def once(self, work: Callable[[SolveContext], T]) -> T:
         """What `work` makes of the problem: made when it is first asked for, then the same for all methods.
 
-        It gets the whole context, lest what one method asks for ends with that method's time.
+        It gets the whole context, lest what one method asks for ends with that method's time. Where it failed
+        it is not tried again: all who ask get the same exception.
         """
         if work not in self._kept:
-            self._kept[work] = work(self._whole or self)
-        return cast(T, self._kept[work])
+            try:
+                self._kept[work] = work(self._whole or self)
+            except Exception as failure:
+                self._kept[work] = _Failed(failure)
+                raise
+        kept = self._kept[work]
+        if isinstance(kept, _Failed):
+            raise kept.reason
+        return cast(T, kept)
 
     def keep(self, work: Callable[[SolveContext], T], made: T) -> None:
         """Let `once(work)` be this."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from dovetail.run.failures import is_users, mark
 from dovetail.version import __version__
 
 
@@ -48,9 +49,12 @@ class Desk:
 
 
 def _portable(trouble: Exception) -> Exception:
-    """The exception itself where it can travel, else what it says."""
+    """The exception itself where it can travel, else what it says; whose it is goes with it."""
+    users = is_users(trouble)  # a traceback, which may tell, does not travel
     try:
         pickle.loads(pickle.dumps(trouble))
     except Exception:
-        return RuntimeError(f"{type(trouble).__name__}: {trouble}")
+        trouble = RuntimeError(f"{type(trouble).__name__}: {trouble}")
+    if users:
+        mark(trouble)
     return trouble

@@ -3,7 +3,8 @@
 Methods look at the clock between their steps. Within a step there may be a thousand networks, or one that
 takes a second per call: so each call, and each copy, looks at the clock as well. What it raises ends the
 method, wherever it is; the best point is in the incumbent. Copies are made once for a solve: incumbent,
-search and the last check share them. All questions pass here, so that here they are counted.
+search and the last check share them. All questions pass here, so that here they are counted, and what the
+user's code raises is marked as the user's (`run/failures.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from dovetail.core.block import Block
 from dovetail.core.description import Description
 from dovetail.core.predictor import EvaluationsSpentError, OnDevice, Predictor
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.failures import users_code
 
 BEGIN, END = 0.5, 1.0
 """Seconds after the end within which a call may still begin, and should be done: the last points that an
@@ -45,6 +48,23 @@ def _uncounted(rows: int) -> None:
     pass
 
 
+def arrived(block: Block) -> Block:
+    """A block in another process, where no clock is looked at: what its predictor raises is marked there."""
+    if hasattr(block.predictor, BEHIND):  # it has never left
+        return block
+    return replace(block, predictor=Guard(Budget()).of(block.predictor))
+
+
+class _StandIn:
+    """A predictor that has no room for other methods (`__slots__`, say), as an object that has."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._behind = predictor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__.get("_behind"), name)  # a copy has none at first
+
+
 class Guard:
     """Stands before the predictors of a problem; it does not hold the problem, which holds it.
 
@@ -61,7 +81,7 @@ class Guard:
 
     def guarded(self, problem: Problem) -> Problem:
         """The same problem, its predictors guarded."""
-        copies = {id(block.predictor): self._guarded(block.predictor) for block in problem.blocks}
+        copies = {id(block.predictor): self.of(block.predictor) for block in problem.blocks}
         blocks = tuple(
             replace(
                 block,
@@ -72,24 +92,23 @@ class Guard:
         )
         return problem.with_predictors(blocks)
 
-    def _guarded(self, predictor: Predictor) -> Predictor:
-        """A shallow copy whose methods look at the clock; the predictor itself where it cannot be had."""
+    def of(self, predictor: Predictor) -> Predictor:
+        """A shallow copy whose methods look at the clock; a stand-in where it cannot be had."""
         try:
             # three: one that holds its own methods would hold itself; what a copy asks is guarded as well
-            plain: Any = copy.copy(predictor)
-            copied: Any = copy.copy(predictor)
-            twin: Any = copy.copy(predictor)
-            copied.predict = twin.predict = self._counted(self._watched(plain.predict))
-            if isinstance(plain, OnDevice):
-                copied.predict_tensor = twin.predict_tensor = self._counted(
-                    self._watched(plain.predict_tensor)
-                )
-            snapshot = self._watched(copied.snapshot)
-            twin.snapshot = cache(lambda device: self._counted(self._watched(snapshot(device))))
-            setattr(twin, BEHIND, predictor)
-            setattr(twin, COUNT, self._count)
+            plain, copied, twin = (copy.copy(predictor) for _ in range(3))
+            return self._with_guards(plain, copied, twin, predictor)
         except (AttributeError, TypeError):
-            return predictor
+            return self._with_guards(predictor, _StandIn(predictor), _StandIn(predictor), predictor)
+
+    def _with_guards(self, plain: Any, copied: Any, twin: Any, predictor: Predictor) -> Predictor:
+        copied.predict = twin.predict = self._counted(self._asked(plain.predict))
+        if isinstance(plain, OnDevice):
+            copied.predict_tensor = twin.predict_tensor = self._counted(self._asked(plain.predict_tensor))
+        snapshot = self._asked(copied.snapshot)
+        twin.snapshot = cache(lambda device: self._counted(self._asked(snapshot(device))))
+        setattr(twin, BEHIND, predictor)
+        setattr(twin, COUNT, self._count)
         guarded: Predictor = twin
         return guarded
 
@@ -115,6 +134,15 @@ class Guard:
 
     def _count(self, rows: int) -> None:
         self.evaluations += rows
+
+    def _asked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call into the user's code, watched; what it raises is the user's."""
+
+        def asked(*arguments: Any) -> Any:
+            with users_code():
+                return call(*arguments)
+
+        return self._watched(asked)
 
     def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The call, refused when it could not end in time; it takes as long as it took the last time."""

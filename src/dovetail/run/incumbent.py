@@ -16,13 +16,13 @@ from dovetail.core.check import Checker, Violation
 from dovetail.core.problem import Problem
 from dovetail.report.gains import HAIR, Gain
 from dovetail.report.sources import ROWS_ONLY
-from dovetail.run.bound import NO_BOUND, Bound, BoundFaultError, Tolerated, reconciled
+from dovetail.run.bound import NO_BOUND, Bound, Tolerated, reconciled
 from dovetail.run.budget import Budget
 from dovetail.run.completion import Completion
 from dovetail.run.engine import MipEngine
+from dovetail.run.failures import expendable
 from dovetail.run.gap import GapLimit
 from dovetail.run.stopwatch import Stopwatch
-from dovetail.run.strict import strict
 from dovetail.run.trace import add_gain
 
 FEW_SAMPLES, ALONE_SHARE, ALONE_SECONDS = 64, 0.02, 0.1
@@ -66,8 +66,6 @@ class Incumbent:
         """Whether outputs of the best point were moved within their predictors' rounding."""
         self.proof = NO_BOUND
         """The best bound that any part proved."""
-        self.faults: list[str] = []
-        """Bounds that a verified point contradicted, in words; strict mode raises instead."""
         self.tolerated: Callable[[FloatArray], Tolerated | None] = lambda x: None
         """What tolerances are worth at a point (`linearised/sensitivity.py`)."""
         self._worth: tuple[FloatArray, Tolerated | None] | None = None
@@ -149,13 +147,9 @@ class Incumbent:
         if self.bound <= value:
             return
         noise = HAIR * (1.0 + abs(value)) + ROUNDING * self._program.objective_size(x)
-        try:
-            self.proof = reconciled(self.proof, value, noise, self._tolerated_here)
-        except BoundFaultError as fault:
-            if strict():
-                raise
-            self.faults.append(str(fault))
-            self.proof = NO_BOUND
+        bound, self.proof = self.proof, NO_BOUND
+        with expendable(f"bound of {bound.source}"):
+            self.proof = reconciled(bound, value, noise, self._tolerated_here)
 
     def _tolerated_here(self) -> Tolerated | None:
         """What tolerances are worth at the best point, asked once."""

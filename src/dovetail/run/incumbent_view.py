@@ -64,11 +64,6 @@ class IncumbentView(Protocol):
         ...
 
     @property
-    def faults(self) -> list[str]:
-        """Bounds that a verified point contradicted, in words."""
-        ...
-
-    @property
     def moved(self) -> bool:
         """Whether outputs of the best point were moved within their predictors' rounding."""
         ...

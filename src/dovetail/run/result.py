@@ -25,6 +25,7 @@ from dovetail.report.gains import relative_gap
 from dovetail.report.page.result_page import write_page
 from dovetail.report.sources import ROWS_ONLY
 from dovetail.run.budget import StopReason
+from dovetail.run.failures import Failure
 from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.record import (
     array_of,
@@ -148,6 +149,8 @@ class Result:
     """Samples that predictors and their copies were asked about; other processes' are not counted."""
     hints: tuple[str, ...] = ()
     """What to try next, as far as the run shows it; the most promising first."""
+    failures: tuple[Failure, ...] = ()
+    """Parts of dovetail that failed, and that the solve went on without; the message names them, too."""
     written: WrittenModel | None = None
     """What became of the model that "big-m" wrote; None for methods that write none."""
     facts: ProblemFacts | None = field(default=None, repr=False)
@@ -287,6 +290,7 @@ class Result:
             "allowed_gap": self.allowed_gap,
             "evaluations": self.evaluations,
             "hints": list(self.hints),
+            "failures": [asdict(failure) for failure in self.failures],
             "written": None if self.written is None else asdict(self.written),
             **{kind: [asdict(each) for each in getattr(self.trace, kind)] for kind in GAINS},
             "facts": None if self.facts is None else self.facts.to_record(),
@@ -374,6 +378,7 @@ def _read(record: Any) -> Result:
         allowed_gap=_allowed_gap(record.get("allowed_gap")),
         evaluations=require("evaluations", record.get("evaluations", 0), int),
         hints=tuple(texts("hints", record.get("hints", []))),
+        failures=tuple(map(Failure.from_record, require("failures", record.get("failures", []), list))),
         written=written_model(record.get("written")),
         facts=ProblemFacts.from_record(record.get("facts"), None if x is None else x.size),
         settings=Settings.from_record(record.get("settings")),

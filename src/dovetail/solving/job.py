@@ -27,6 +27,7 @@ from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.environment import Interrupts, cores, gradients, threads
+from dovetail.run.failures import Failures, counted, expendable, in_words
 from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
@@ -64,9 +65,11 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
             threads(options.threads),
             gradients(),
             highs_threads.given_back(),
+            counted(lambda text: monitor.say(text, "warning")) as failures,
         ):
             snapshot = take_snapshot(model, lambda: budget.over)
-            result = Job.prepared(snapshot, options, budget, monitor, cluster).run(options, interrupts)
+            job = Job.prepared(snapshot, options, budget, monitor, cluster, failures)
+            result = job.run(options, interrupts)
     return loaded(result) if options.load else result
 
 
@@ -92,6 +95,7 @@ class Job:
     incumbent: Incumbent
     context: SolveContext
     settings: Settings
+    failures: Failures
     open_inputs: tuple[OpenInput, ...] = ()
     """Of the networks: those that nothing limits."""
     ended: MethodOutcome | None = None
@@ -105,6 +109,7 @@ class Job:
         budget: Budget,
         monitor: Monitor,
         cluster: Cluster | None,
+        failures: Failures,
     ) -> Job:
         """Ask what the host proves alone; put a guard before the predictors and an incumbent behind them."""
         start, problem = read_start(snapshot, options.start), snapshot.problem
@@ -127,7 +132,9 @@ class Job:
         incumbent.tolerated = partial(_tolerated, guarded, budget)
         incumbent.raise_bound(host.proof)
         monitor.follow(incumbent, lambda: guard.evaluations)
-        unlimited = () if host.infeasible else open_inputs(problem, budget, seed=seed, threads=threads)
+        unlimited: tuple[OpenInput, ...] = ()
+        with expendable("search for open inputs"):
+            unlimited = () if host.infeasible else open_inputs(problem, budget, seed=seed, threads=threads)
         if unlimited:
             monitor.fact("warning", warning(unlimited), "warning")
         context = SolveContext(
@@ -137,7 +144,9 @@ class Job:
         require_blocks_for(context)
         ended = None if host.infeasible else ended
         settings = Settings.of(options.method, options.repeatable)
-        return cls(snapshot, options.method, host, guard, incumbent, context, settings, unlimited, ended)
+        return cls(
+            snapshot, options.method, host, guard, incumbent, context, settings, failures, unlimited, ended
+        )
 
     def run(self, options: SolveOptions, interrupts: Interrupts) -> Result:
         """Search, pack, tell; whatever is raised once there is a point carries the result."""
@@ -180,7 +189,7 @@ class Job:
             gap=self.incumbent.gap, at_any_size=True,
         )  # fmt: skip
         if host.x is not None:
-            with suppress(OutOfTime):
+            with suppress(OutOfTime), expendable("point of the host"):
                 self.incumbent.offer(host.x, "host")
         return replace(self, host=host)
 
@@ -222,20 +231,26 @@ class Job:
         result = pack(
             self.snapshot, self.method, self.context, self.host, outcome, violation, self.open_inputs
         )
-        facts = ProblemFacts.of(self.snapshot.problem, ask=ask)
-        return replace(result, facts=facts, settings=self.settings)
+        with expendable("facts for the report"):
+            result = replace(result, facts=ProblemFacts.of(self.snapshot.problem, ask=ask))
+        failures = tuple(self.failures)  # of all parts: nothing comes after these
+        message = "; ".join(filter(None, (result.message, in_words(failures))))
+        return replace(result, settings=self.settings, failures=failures, message=message)
 
     def _checked_again(self) -> Violation | None:
         """The violation of the point that is about to be returned."""
         incumbent = self.incumbent
         if incumbent.x is None:
             return None
+        violation = None
         try:
-            violation = check(self.context.problem, incumbent.x)
+            with expendable("last check"):
+                violation = check(self.context.problem, incumbent.x)
         except Exception:
             if self.context.monitor.failure is None:
-                raise
-            return incumbent.violation  # the predictor has failed for good: what the check saw stands
+                raise  # else the predictor has failed for good
+        if violation is None:
+            return incumbent.violation  # what the check saw when it let the point pass
         if not violation.within():
             incumbent.x = None  # nobody knows what it is worth: the error carries no result
             raise PredictorError(
@@ -258,5 +273,6 @@ def _tolerated(problem: Problem, budget: Budget, x: FloatArray) -> Tolerated | N
 
 def _offer_all(others: ConcurrentSolves, incumbent: Incumbent) -> None:
     """What the others have found, through the same check as everything."""
-    for x in others.arrived(incumbent.objective):
-        incumbent.offer(x, "concurrent")
+    with expendable("points of concurrent solves"):
+        for x in others.arrived(incumbent.objective):
+            incumbent.offer(x, "concurrent")

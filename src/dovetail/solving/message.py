@@ -19,7 +19,7 @@ MEANING = {
     Status.INFEASIBLE: "proved without any network",
     Status.UNBOUNDED: "the point is feasible, and columns that no predictor ties improve it for ever",
     Status.NO_SOLUTION: "no candidate passed the check, and whether there is a point is open",
-    Status.ERROR: "a sub-solver failed before any candidate passed the check",
+    Status.ERROR: "a part of the solve failed before any candidate passed the check",
 }
 
 
@@ -31,7 +31,7 @@ def message(
     violation: Violation | None,
 ) -> str:
     """What the status means, and what else there is to know."""
-    parts = [_meaning(conclusion, context), outcome.message, *context.incumbent.faults]
+    parts = [_meaning(conclusion, context), outcome.message]
     parts += [outcome.doubt] if conclusion.status is Status.NO_SOLUTION else []
     if outcome.infeasible and conclusion.status is Status.INFEASIBLE:
         parts.remove(MEANING[Status.INFEASIBLE])  # the method says how it was proved

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 
@@ -10,18 +9,18 @@ from dovetail.analysis.host import HostRelaxation
 from dovetail.analysis.open_inputs import OpenInput
 from dovetail.certificates.certificate import Certificate
 from dovetail.certifying.certify import certify
+from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
-from dovetail.core.extrapolation import extrapolations
+from dovetail.core.extrapolation import Extrapolation, extrapolations
 from dovetail.core.problem import Problem
 from dovetail.modelling.snapshot import ModelSnapshot
 from dovetail.run.context import Method, MethodOutcome, SolveContext
+from dovetail.run.failures import expendable
 from dovetail.run.result import Result
 from dovetail.run.stopwatch import Profile
 from dovetail.solving.hints import Finding, hints
 from dovetail.solving.message import message
 from dovetail.solving.status import conclude
-
-_log = logging.getLogger("dovetail")
 
 CERTIFYING_SECONDS = 60.0
 """For a certificate, at most, when somebody asks for it."""
@@ -39,7 +38,9 @@ def pack(
     """The result; `violation` is that of its point, `open_inputs` are those that nothing limits."""
     problem, x = snapshot.problem, context.incumbent.x
     conclusion = conclude(problem.stated, context, host, outcome)
-    outside = () if x is None else extrapolations(problem, x)
+    outside: tuple[Extrapolation, ...] = ()
+    with expendable("look at training ranges"):
+        outside = () if x is None else extrapolations(problem, x)
     found = Finding(problem, context, host, conclusion, method.name, open_inputs, outside)
     return Result(
         status=conclusion.status,
@@ -73,14 +74,19 @@ def pack(
 
 def _advice(found: Finding) -> tuple[str, ...]:
     """Hints; whatever goes wrong with them, the answer stands."""
-    try:
+    with expendable("hints"):
         return hints(found)
-    except Exception:
-        _log.warning("no hints could be given", exc_info=True)
-        return ()
+    return ()
 
 
 def _certifying(problem: Problem, bound: float, context: SolveContext) -> Callable[[], Certificate | None]:
     """What makes the certificate of a bound, in the user's sense."""
     proof, value = context.incumbent.proof, problem.stated.sign * bound
-    return partial(certify, problem, value, proof.source, CERTIFYING_SECONDS, proof.prices)
+    return partial(_certified, problem, value, proof.source, proof.prices)
+
+
+def _certified(problem: Problem, bound: float, source: str, prices: FloatArray | None) -> Certificate | None:
+    """The certificate of a bound in minimisation form; None where none can be made."""
+    with expendable("certificate"):
+        return certify(problem, bound, source, CERTIFYING_SECONDS, prices)
+    return None

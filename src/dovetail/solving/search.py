@@ -1,21 +1,34 @@
-"""The search: what is known is offered, the method goes on from there, and a failure ends it in order."""
+"""The search: what is known is offered, the method goes on from there, and a failure ends it in order.
+
+A method of dovetail's own that fails is a part that fails (`run/failures.py`): the best point so far is the
+answer, with the stop reason "error". What the user's own code raises (a predictor, a method), and what a
+method says of options and problems that it cannot take, reaches the user.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from dovetail.analysis.host import HostRelaxation
-from dovetail.core.errors import DovetailError, EngineError, OptionError
+from dovetail.core.errors import (
+    DovetailError,
+    EngineError,
+    MissingDependencyError,
+    OptionError,
+    UnsupportedError,
+)
 from dovetail.methods.clearing import clear
 from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
+from dovetail.run.failures import expendable, note, reaches_the_user
 from dovetail.run.incumbent import Incumbent
 
 
 def search(
     method: Method, context: SolveContext, incumbent: Incumbent, host: HostRelaxation
 ) -> MethodOutcome:
-    """Search; an engine or a predictor in trouble ends it, and the best point stays."""
+    """Search; whatever ends it, the best point stays."""
     try:
         outcome = _begun(method, context, host)
         if not isinstance(outcome, MethodOutcome):
@@ -23,7 +36,7 @@ def search(
                 f"method {method.name} returned {outcome!r}; its solve(context) must return a MethodOutcome, "
                 "as Progress.record and Progress.exhausted make them."
             )
-        with suppress(OutOfTime):
+        with suppress(OutOfTime), expendable("search for a steadier point"):
             if outcome.closed:
                 incumbent.settle()
             clear(context, incumbent)
@@ -31,14 +44,21 @@ def search(
     except OutOfTime:
         reason = context.budget.over or StopReason.TIME
         return MethodOutcome(reason, len(context.monitor.trace), "it ended between two calls of a predictor")
-    except EngineError as trouble:
-        return MethodOutcome(StopReason.ERROR, len(context.monitor.trace), str(trouble))
-    except DovetailError:
-        raise
-    except Exception as failure:  # a predictor's own: raised again, with the best point so far
-        context.monitor.failure = failure
-        message = f"{type(failure).__name__}: {failure}"
-        return MethodOutcome(StopReason.ERROR, len(context.monitor.trace), message)
+    except Exception as failure:
+        outcome = MethodOutcome(StopReason.ERROR, len(context.monitor.trace))
+        if isinstance(failure, EngineError) or not (_is_users(method, failure) or reaches_the_user(failure)):
+            note(method.name, failure)
+            return outcome
+        if isinstance(failure, DovetailError):
+            raise
+        context.monitor.failure = failure  # raised again, with the best point so far
+        return replace(outcome, message=f"{type(failure).__name__}: {failure}")
+
+
+def _is_users(method: Method, failure: Exception) -> bool:
+    """Whether a failure of a method is for its user to put right."""
+    own = not type(method).__module__.startswith("dovetail.")
+    return own or isinstance(failure, (OptionError, UnsupportedError, MissingDependencyError))
 
 
 def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
@@ -47,7 +67,8 @@ def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> Metho
         return MethodOutcome(StopReason.PROVED, 0, host.note)
     for point, source in ((context.start.x, "start"), (host.x, "host")):
         if point is not None:
-            context.incumbent.offer(point, source)
+            with expendable(f"check of the {source} point"):
+                context.incumbent.offer(point, source)
     if host.ray and context.incumbent.x is not None:
         return MethodOutcome(StopReason.PROVED, 0)
     if context.over or not context.problem.blocks:

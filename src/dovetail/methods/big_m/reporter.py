@@ -13,6 +13,7 @@ from dovetail.core.problem import Problem
 from dovetail.mip import engine_for
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import MipSession, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 from dovetail.run.trace import Residual
 
@@ -53,14 +54,10 @@ class Reporter:
         lower = np.where(host.integer, rounded, host.lower)
         upper = np.where(host.integer, rounded, host.upper)
         objective = Quadratic(np.zeros_like(ones), 0.0, ones, x)
-        with self._context.stopwatch.measure("check"):
-            try:
-                answer = self._session.solve(
-                    objective, budget=self._context.budget.part(COMPLETION_SECONDS), bounds=(lower, upper)
-                )
-            except EngineError:
-                return None  # costs a candidate, not the solve
-        return answer.x
+        budget = self._context.budget.part(COMPLETION_SECONDS)
+        with expendable("completion of SCIP's point", EngineError), self._context.stopwatch.measure("check"):
+            return self._session.solve(objective, budget=budget, bounds=(lower, upper)).x
+        return None
 
     @cached_property
     def _session(self) -> MipSession:

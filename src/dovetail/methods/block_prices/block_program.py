@@ -26,6 +26,7 @@ from dovetail.reformulations.relu_big_m import ReluPlan, relu_plan
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import MipStatus, Quadratic
+from dovetail.run.failures import expendable
 
 BOX_SECONDS, TIGHTEN_SHARE = 2.0, 0.1
 """For the box of a component's inputs; and of the time that one question has, for LPs under its cutoff."""
@@ -111,11 +112,10 @@ class BlockProgram:
             mip, nothing, seed=context.seed, threads=context.threads
         )
         goal = Quadratic.linear(mip.cost, mip.offset)
-        try:
+        said = None
+        with expendable("MIP of a block", EngineError):
             said = session.solve(goal, budget=budget, start=written.lift(known), gap=GAP, cutoff=cutoff)
-        except EngineError:
-            return BlockAnswer(bound, None, False)
-        if said.x is None:  # an engine that lost the point it was given: its word counts for nothing
+        if said is None or said.x is None:  # the word of an engine that lost its start counts for nothing
             return BlockAnswer(bound, None, False)
         word = min(said.bound - hidden(mip, said.x), cutoff)
         done = said.status is MipStatus.OPTIMAL

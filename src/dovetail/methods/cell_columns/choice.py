@@ -23,6 +23,7 @@ from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
+from dovetail.run.failures import expendable
 
 NOTHING = 1e-12
 """A price of the cost that is none: there are engines' roundings, and nothing to divide by."""
@@ -121,15 +122,14 @@ class Choice:
     @staticmethod
     def _priced(mip: Mip, first: int, budget: Budget, settings: EngineSettings) -> Priced:
         """Of the rows from `first` on."""
-        try:
+        with expendable("LP of a choice", EngineError):
             live = LoadedHighs(Program.of(mip.relaxed()), seed=settings.seed, threads=settings.threads)
             live.set_objective(mip.cost, mip.offset)
             status, _, value = live.run(budget, 0.0)
             if status is not MipStatus.OPTIMAL:
                 return Priced(status)
             return Priced(status, np.maximum(0.0, -live.row_duals()[first:]), value)
-        except EngineError:
-            return Priced(MipStatus.LIMIT)
+        return Priced(MipStatus.LIMIT)
 
     def chosen(self, x: FloatArray) -> IntArray:
         """(components,) the box of each with most weight at a point of the program."""

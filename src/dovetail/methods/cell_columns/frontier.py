@@ -17,6 +17,7 @@ from dovetail.methods.cell_descent.descent import Descent
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
 from dovetail.run.budget import Budget
+from dovetail.run.failures import expendable
 
 CLOSE = 1e-5
 """Relative to 1 + |use|: a point that uses no more than this beyond a box's least use stands for the box.
@@ -162,13 +163,11 @@ class Frontier:
         self, bounds: tuple[FloatArray, FloatArray], price: FloatArray, budget: Budget
     ) -> FloatArray | None:
         """The cheapest point within bounds; None where there is none, or HiGHS fails: it is only a point."""
-        try:
+        with expendable("LP of a component", EngineError):
             self._live.set_bounds(*bounds)
             self._live.set_objective(price, 0.0)
-            _, x, _ = self._live.run(budget, 0.0)
-        except EngineError:
-            return None
-        return x
+            return self._live.run(budget, 0.0)[1]
+        return None
 
     def _cut(self, parents: IntArray, place: IntArray, after: IntArray, gone: BoolArray) -> None:
         """Both halves of each, in the place of the whole; boxes that are `gone` (boxes,) are forgotten."""

@@ -39,6 +39,7 @@ from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
 MOST_COMPONENTS = 500
@@ -351,12 +352,10 @@ class _Run:
 
     def _solved(self, choice: Choice, cutoff: float, budget: Budget) -> MipAnswer | None:
         context, mip, nothing = self._context, choice.mip, np.empty(0, dtype=np.int64)
-        try:
-            with context.stopwatch.measure("engine"):
-                session = engine_for("highs", mip, nothing).load(
-                    mip, nothing, seed=context.seed, threads=context.threads
-                )
-                goal = Quadratic.linear(mip.cost, mip.offset)
-                return session.solve(goal, budget=budget, gap=GAP, cutoff=cutoff)
-        except EngineError:
-            return None
+        with expendable("MIP of a choice", EngineError), context.stopwatch.measure("engine"):
+            session = engine_for("highs", mip, nothing).load(
+                mip, nothing, seed=context.seed, threads=context.threads
+            )
+            goal = Quadratic.linear(mip.cost, mip.offset)
+            return session.solve(goal, budget=budget, gap=GAP, cutoff=cutoff)
+        return None

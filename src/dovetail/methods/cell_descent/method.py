@@ -28,6 +28,7 @@ from dovetail.mip.turns import FOR_POINTS, answers_in_turn
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
 RESTART = 20
@@ -159,11 +160,10 @@ class CellSearch:
             np.empty(0, dtype=np.int64),
             self._settings,
         )
-        try:
+        with expendable("LP of the host", EngineError):
             session = engine_for("highs", host, nothing).load(host, nothing, seed=seed, threads=threads)
             return session.solve(self._without_outputs(host), budget=context.budget).x
-        except EngineError:
-            return None
+        return None
 
     def _cheapest_whole(self, context: SolveContext) -> FloatArray | None:
         """The same with integers whole; asked again only with twice the time, since it failed with less."""
@@ -199,13 +199,11 @@ class CellSearch:
         host, nothing = self.trees.host, np.empty(0, dtype=np.int64)
         seed, threads = self._settings
         budget: Budget = context.budget.part(min(MIP_SECONDS, MIP_SHARE * context.budget.left))
-        try:
+        with expendable("MIP within cells", EngineError):
             session = engine_for("highs", host, nothing).load(host, nothing, seed=seed, threads=threads)
-            answer = session.solve(
+            return session.solve(
                 Quadratic.linear(host.cost, host.offset),
                 budget=budget,
                 bounds=self.trees.bounds_in(at.cells, at.outputs),
-            )
-        except EngineError:
-            return None
-        return answer.x
+            ).x
+        return None

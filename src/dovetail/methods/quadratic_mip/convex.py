@@ -19,6 +19,7 @@ from dovetail.methods.quadratic_mip.curve import Curve
 from dovetail.mip import engine_for
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
+from dovetail.run.failures import expendable
 
 
 class ConvexProgram:
@@ -82,15 +83,14 @@ class ConvexProgram:
             integer = np.append(own.integer, np.zeros(self._sums, dtype=bool))
             whole = np.append(np.round(fixed), np.zeros(self._sums))
             bounds = np.where(integer, whole, mip.lower), np.where(integer, whole, mip.upper)
-        try:
+        answer = None
+        with expendable("quadratic program of PIQP", EngineError):
             answer = (
                 engine_for("piqp", mip, columns)
                 .load(mip, columns)
                 .solve(self._objective, budget=budget, bounds=bounds)
             )
-        except EngineError:
-            return None
-        if answer.x is None:
+        if answer is None or answer.x is None:
             return None
         x = answer.x[: own.n_columns].copy()
         for curve in self._curves:

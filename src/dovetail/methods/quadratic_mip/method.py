@@ -36,6 +36,7 @@ from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.engine import MipAnswer, Quadratic
+from dovetail.run.failures import expendable
 from dovetail.run.progress import Progress
 
 GAP = 1e-9
@@ -196,12 +197,13 @@ class _Run:
         known = context.incumbent.x
         start = None if known is None else self._written.lift(known)
         objective = Quadratic.linear(mip.cost, mip.offset)
-        try:
+        answer = None
+        with expendable("MIP of planes", EngineError):
             session = engine_for("highs", mip, nothing).load(
                 mip, nothing, seed=context.seed, threads=context.threads
             )
             answer = session.solve(objective, budget=budget, start=start, gap=gap, cutoff=self._cutoff)
-        except EngineError:
+        if answer is None:
             return None
         if self._proves:
             settings = EngineSettings(context.seed, context.threads, context.incumbent.gap)

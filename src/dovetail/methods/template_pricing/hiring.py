@@ -13,6 +13,7 @@ from dovetail.methods.template_pricing.share import Range
 from dovetail.methods.template_pricing.shares import ranges, recipes
 from dovetail.methods.template_pricing.travelling_block import travelling
 from dovetail.run.context import SolveContext
+from dovetail.run.failures import users_code
 from dovetail.run.process_workers import process_workers
 from dovetail.run.remote_workers import CannotTravel
 from dovetail.run.workers import Here, Workers
@@ -80,8 +81,9 @@ def _on_cluster(
     try:
         workers = context.cluster.hire(made, on_gpu=device == "cuda", budget=context.budget)
     except CannotTravel as reason:
-        raise OptionError(
-            f"the blocks cannot be sent to the cluster ({reason}); define the predictor in a module that its "
-            "machines have as well, or leave cluster= out."
-        ) from None
+        with users_code():  # to be put right by the user, who asked for the cluster
+            raise OptionError(
+                f"the blocks cannot be sent to the cluster ({reason}); define the predictor in a module that "
+                "its machines have as well, or leave cluster= out."
+            ) from None
     return workers, [r for mine in where for r in mine]

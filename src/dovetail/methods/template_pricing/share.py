@@ -23,6 +23,7 @@ from dovetail.methods.template_pricing.pool import SomeColumns
 from dovetail.methods.template_pricing.prices import Smoothed, exact_value, smoothed
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard
 from dovetail.run.budget import Budget
+from dovetail.run.guard import arrived
 
 HOPELESS = 1.0
 """In units of a usual column's cost, and of how far prices are shaken: a block whose best other column costs
@@ -197,4 +198,4 @@ def make_share(
     spread: FloatArray,
 ) -> Share:
     """The recipe of a share; `spread` is that of its whole template (see `usual_spread`)."""
-    return Share(Shard(program, blocks, options, device, spread), where)
+    return Share(Shard(program, [arrived(block) for block in blocks], options, device, spread), where)

@@ -33,9 +33,9 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
     yield ""
     meaning, *details = result.message.split("; ")
     yield from fact("status", f"{result.status.value}: {meaning}", width)
-    if result.x is None or result.status.value == "unbounded" or result.stop_reason.value == "error":
-        for detail in details:
-            yield from wrapped(detail, width, " " * LABEL, " " * LABEL)
+    in_full = result.x is None or result.status.value == "unbounded" or result.stop_reason.value == "error"
+    for detail in details if in_full else ():
+        yield from wrapped(detail, width, " " * LABEL, " " * LABEL)
     ended = ENDED[result.stop_reason.value]
     yield from fact("ended", f"{ended}, after {result.seconds:.1f} s", width)
     if result.objective is not None:
@@ -45,6 +45,8 @@ def ending(result: Result, width: int, passed: str = "\u2713", missed: str = "\u
         yield from fact("found by", _finder(result), width)
         yield from _checks(result, width, passed, missed)
     yield from _effort(result, width)
+    for failure in () if in_full else result.failures:  # else the message names them
+        yield from fact("failed", f"{failure}: the solve went on without it", width)
     for number, hint in enumerate(result.hints):
         yield from wrapped(hint, width, f"{'try next' if number == 0 else '':<{LABEL}}- ", " " * (LABEL + 2))
 

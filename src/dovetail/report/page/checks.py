@@ -80,7 +80,8 @@ def warnings(result: Any) -> list[str]:
     if near:
         lie = several(len(near), "input lies", "inputs lie")
         words.append(f"{lie} outside the training data, by no more than 1 % of its range.")
-    return words
+    failed = "A part failed, and the solve went on without it"
+    return words + [f"{failed}: {visible(str(failure), 600)}." for failure in result.failures]
 
 
 def hints(result: Any) -> list[str]:

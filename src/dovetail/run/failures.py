@@ -1,0 +1,186 @@
+"""Parts of a solve that fail: the solve goes on without them, says so, and counts them.
+
+A solve asks many parts: phases, facts, reformulations, engines, hints. An exception in one of them must not
+cost the user what the others find. `expendable` is the one place where such an exception ends. It lets pass
+
+- what the user's own code raised: `users_code` marks it where a predictor is called, and it reaches the
+  user. (A callback's error never gets here: the monitor keeps it and `solve` raises it at the end.)
+- `OutOfTime`, `KeyboardInterrupt` and `SystemExit`, which are no `Exception`.
+
+Memory that runs out is a failure of the part, inside a predictor too: the part chose how many rows it asks
+about. Strict mode (`run/strict.py`) raises all failures but those of an engine: HiGHS refuses a matrix with
+entries beyond 1e15, for example, which is no fault of dovetail's. `EngineError` is counted in both modes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from traceback import walk_tb
+from types import TracebackType
+from typing import Any
+
+from dovetail.core.amounts import several
+from dovetail.core.errors import EngineError
+from dovetail.run.record import require
+from dovetail.run.strict import strict
+
+_log = logging.getLogger("dovetail")
+
+LONGEST, NAMED = 200, 3
+"""Characters of an error that are repeated, and failures that a message names."""
+USERS, NOTED = "_dovetail_users_code", "_dovetail_noted"
+"""The attributes of an exception that the user's code raised, and of one that was counted."""
+NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
+"""What torch says of it on CPUs and GPUs, as a `RuntimeError`."""
+AUTOGRAD, TORCH = os.path.join("torch", "autograd", ""), f"{os.sep}torch{os.sep}"
+HOME = str(Path(__file__).parents[1]) + os.sep
+"""Parts of the paths of torch's code and of dovetail's."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A part that failed, and what it said the first time.
+
+    >>> str(Failure("input branching", "MemoryError", "none left"))
+    'input branching (MemoryError: none left)'
+    """
+
+    part: str
+    error: str
+    """The type of the exception."""
+    message: str
+    times: int = 1
+
+    def __str__(self) -> str:
+        said = ": ".join(filter(None, (self.error, self.message)))
+        return f"{self.part} ({said})" + (f", {self.times:,} times" if self.times > 1 else "")
+
+    @classmethod
+    def from_record(cls, record: Any) -> Failure:
+        """From what stands in a file."""
+        part, error, message = (require(name, record[name], str) for name in ("part", "error", "message"))
+        return cls(part, error, message, require("times", record["times"], int))
+
+
+class Failures:
+    """What failed in one solve, by part and kind of error."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._known = dict[tuple[str, str], Failure]()
+
+    def add(self, part: str, error: Exception) -> None:
+        """Count a failure; the first one of its kind is said."""
+        key = part, type(error).__name__
+        if key in self._known:
+            self._known[key] = replace(self._known[key], times=self._known[key].times + 1)
+            return
+        self._known[key] = Failure(*key, str(error).strip().partition("\n")[0][:LONGEST])
+        self._say(f"failed: {self._known[key]}; the solve goes on without it")
+
+    def __iter__(self) -> Iterator[Failure]:
+        return iter(self._known.values())
+
+
+def in_words(failures: Sequence[Failure]) -> str:
+    """For the message of a result; "" where nothing failed."""
+    if not failures:
+        return ""
+    rest = len(failures) - NAMED
+    named = [*map(str, failures[:NAMED]), *([f"and {rest:,} more"] if rest > 0 else [])]
+    return f"{several(len(failures), 'part')} failed, and the solve went on without: {', '.join(named)}"
+
+
+_solve: ContextVar[Failures | None] = ContextVar("dovetail_failures", default=None)
+
+
+@contextmanager
+def counted(say: Callable[[str], None]) -> Iterator[Failures]:
+    """While a solve is running: its failures, each of which is told to `say` once."""
+    failures = Failures(say)
+    token = _solve.set(failures)
+    try:
+        yield failures
+    finally:
+        _solve.reset(token)
+
+
+class expendable:
+    """A part that the solve can do without: `with expendable("hints"): ...`.
+
+    Its exceptions of the given kinds (all, unless said) end here, and the code after it goes on.
+    """
+
+    def __init__(self, name: str, *kinds: type[Exception]) -> None:
+        self._name, self._kinds = name, kinds or (Exception,)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, self._kinds) or reaches_the_user(error):
+            return False
+        note(self._name, error)
+        return True
+
+
+def reaches_the_user(error: Exception) -> bool:
+    """Whether no part may end with this exception: it is the user's, or strict mode raises it."""
+    return is_users(error) or (strict() and not isinstance(error, EngineError))
+
+
+def note(name: str, error: Exception) -> None:
+    """Count an exception that a part ended with; the same one is counted once."""
+    if getattr(error, NOTED, False):
+        return
+    setattr(error, NOTED, True)
+    _log.debug("%s failed", name, exc_info=error)
+    failures = _solve.get()
+    if failures is None:
+        _log.warning("%s", Failure(name, type(error).__name__, str(error)))
+    else:
+        failures.add(name, error)
+
+
+class users_code:
+    """Around a call into the user's predictor: what it raises is the user's."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            mark(error)
+
+
+def mark(error: Exception) -> None:
+    """Say that the user's code raised it; the mark travels to other processes with the exception."""
+    setattr(error, USERS, True)
+
+
+def is_users(error: BaseException) -> bool:
+    """Whether an exception comes from the user's code, and is not about memory."""
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(said in str(error) for said in NO_MEMORY)
+    ):
+        return False
+    return getattr(error, USERS, False) or _in_users_gradient(error)
+
+
+def _in_users_gradient(error: BaseException) -> bool:
+    """Within a gradient torch calls Python code only for autograd functions, hooks and modules that are
+    evaluated again: they are the user's, unless dovetail's own code is among them."""
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    begin = next((i for i, file in enumerate(files) if AUTOGRAD in file), len(files))
+    inside = [file for file in files[begin:] if TORCH not in file]
+    return bool(inside) and not any(file.startswith(HOME) for file in inside)
