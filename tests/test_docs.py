@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import dovetail as dt
+from tests.conftest import FULL
 from tests.core.test_table import TABLES
+from tests.programs import make_patient, sweep_here
 
 ROOT = Path(__file__).parent.parent
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
@@ -24,14 +26,17 @@ def programs(page):
 
 
 @pytest.fixture
-def unregistered(monkeypatch):
-    """What a program registers is gone after it."""
+def as_a_reader(monkeypatch):
+    """What a program registers is gone after it, and no limit is too short for a busy machine."""
     for table in TABLES:
         monkeypatch.setattr(table, "_parts", dict(table._parts))
+    make_patient(monkeypatch)
+    if not FULL:
+        sweep_here(monkeypatch)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-@pytest.mark.usefixtures("unregistered")
+@pytest.mark.usefixtures("as_a_reader")
 def test_programs_run(page, tmp_path, monkeypatch, capsys):
     """Each with names of its own; in this process, where their libraries are imported already."""
     monkeypatch.chdir(tmp_path)
@@ -87,7 +92,7 @@ def test_the_architecture_page_shows_the_house_as_it_is():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.usefixtures("unregistered")
+@pytest.mark.usefixtures("as_a_reader")
 def test_every_public_name_has_an_example_that_runs(name):
     text = getattr(dt, name).__doc__
     example = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)

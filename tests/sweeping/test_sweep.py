@@ -149,6 +149,7 @@ def test_ctrl_c_returns_what_there_is(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.skipif(not FULL, reason="volume: two processes and their imports")
 def test_a_program_without_a_guard_is_told(tmp_path):
     with started(tmp_path, "if True:") as process:
         _, errors = process.communicate(timeout=120)
