@@ -9,8 +9,8 @@ from dovetail.sweeping.worker import solved
 
 LEAST = 1.0
 """Seconds: a program with a shorter limit shows what a limit does."""
-PATIENCE = 120.0
-"""Seconds for a solve that has a limit of its own: it ends by itself, sooner or later."""
+PATIENCE = 30.0
+"""Seconds for a solve that has a limit of its own: each needs one or two on a machine that is not busy."""
 
 
 def make_patient(patch: pytest.MonkeyPatch, **always: object) -> None:

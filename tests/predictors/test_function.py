@@ -170,7 +170,7 @@ class TestFloat32:
             v = torch.tensor(X, requires_grad=True)
             (exact,) = torch.autograd.grad(copy.deepcopy(net).double()(v).sum(), v)
             assert torch.allclose(slope, exact, atol=2e-3)
-        result = dt.solve(problem, log=False)
+        result = dt.solve(problem, dt.Auto(effort=1), log=False)
         assert result.x is not None
         assert dt.check(problem, result.x).within()
 

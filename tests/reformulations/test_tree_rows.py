@@ -118,7 +118,7 @@ def test_a_range_that_nobody_knows_leaves_trees_as_functions():
     context = context_of(problem)
     given = Reformulated.start(problem, context.once(tight_box))
     assert TreeRows(loose_box(context)).apply(given) is None
-    result = dt.solve(problem, log=False)
+    result = dt.solve(problem, dt.Auto(effort=1), log=False)
     assert result.x is not None
 
 

@@ -177,7 +177,7 @@ def test_what_mixes_features_is_searched_without_trees():
     assert description.trees_if_known() is None
     assert "PolynomialFeatures" in description.why_no_trees
     lines = io.StringIO()
-    dt.solve(problem_of(live), log=lines)
+    dt.solve(problem_of(live), dt.Auto(effort=1), log=lines)
     assert "no trees block0: trees behind PolynomialFeatures cannot be read" in " ".join(
         lines.getvalue().split()
     )
