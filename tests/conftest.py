@@ -5,10 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import time
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import TypeVar
 
 import pytest
 import torch
 
+T = TypeVar("T")
 gc.disable()  # until everything is imported: there is nothing to collect yet, and more to look at each time
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -22,6 +27,11 @@ if turn := int(os.environ.get("DOVETAIL_TEST_SHAKEN", "0")):
 
 FULL = os.environ.get("DOVETAIL_FULL", "") not in ("", "0")
 """`make test-full` sets this: the same tests at full volume."""
+
+
+def sample(cases: Iterable[T], count: int = 1) -> list[T]:
+    """The first few cases; all of them at full volume."""
+    return list(cases) if FULL else list(cases)[:count]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -39,6 +49,14 @@ def pytest_collection_finish() -> None:
 def one_dnn() -> None:
     """torch switches it off for good where a bfloat16 product fails, which some tests let happen."""
     torch._C._set_mkldnn_enabled(True)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A clock that stands still until a test sets its `now`: limits are tested on machines of any speed."""
+    hands = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: hands.now)
+    return hands
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_shells_complete_names_from_the_tables(typed, offered):
 @pytest.mark.long
 def test_the_demo_ends_with_a_verified_solution(tmp_path, capsys):
     page = tmp_path / "demo.html"
-    assert ended("demo", "--time-limit", "2", "--report", str(page)) == 0
+    assert ended("demo", "--samples", "6", "--time-limit", "60", "--report", str(page)) == 0
     said = capsys.readouterr().out
     for part in (
         "taken for potable when nothing is done",

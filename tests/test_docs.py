@@ -8,12 +8,18 @@ from pathlib import Path
 import pytest
 
 import dovetail as dt
+from tests.conftest import FULL
 from tests.core.test_table import TABLES
+from tests.programs import make_patient, sweep_here
 
 ROOT = Path(__file__).parent.parent
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *GUIDES]
 """The pages of the gallery are made by running programs: tests/test_gallery.py looks at them."""
+LONG = {
+    f"{name}.md" for name in ("claims", "page", "predictors", "quadratic", "recipes", "templates", "trees")
+}
+"""Pages whose programs take seconds; those of the README, the tour and the guides are run every time."""
 NAMES = [name for name in dt.__all__ if name != "__version__"]
 
 
@@ -24,14 +30,19 @@ def programs(page):
 
 
 @pytest.fixture
-def unregistered(monkeypatch):
-    """What a program registers is gone after it."""
+def as_a_reader(monkeypatch):
+    """What a program registers is gone after it, and no limit is too short for a busy machine."""
     for table in TABLES:
         monkeypatch.setattr(table, "_parts", dict(table._parts))
+    make_patient(monkeypatch)
+    if not FULL:
+        sweep_here(monkeypatch)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-@pytest.mark.usefixtures("unregistered")
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if FULL or page.name not in LONG], ids=lambda page: page.name
+)
+@pytest.mark.usefixtures("as_a_reader")
 def test_programs_run(page, tmp_path, monkeypatch, capsys):
     """Each with names of its own; in this process, where their libraries are imported already."""
     monkeypatch.chdir(tmp_path)
@@ -61,6 +72,29 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+def anchors(page):
+    """Of the headings of a page, as the site has them, and those that it states itself."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*?)\s*$", text, flags=re.MULTILINE)
+    slugs = {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", line).strip().lower()) for line in headings}
+    return slugs | set(re.findall(r'(?:id="|\{ ?#)([\w.-]+)', text))
+
+
+def test_anchors_are_there():
+    """`make docs` and tests/test_site.py build the whole site; this needs no build."""
+    for page in PAGES:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+            there = page.parent / target if target else page
+            assert there.name == "api.md" or anchor in anchors(there), f"{page.name}: {target}#{anchor}"
+
+
+def test_every_page_is_in_the_menu_of_the_site():
+    menu, docs = (ROOT / "mkdocs.yml").read_text(), ROOT / "docs"
+    assert [
+        page.name for page in (*docs.glob("*.md"), *GUIDES) if str(page.relative_to(docs)) not in menu
+    ] == []
+
+
 def test_options_and_files_named_in_backticks_exist():
     for page in PAGES:
         for name in re.findall(r"`dt\.(\w+)", page.read_text()):
@@ -87,7 +121,7 @@ def test_the_architecture_page_shows_the_house_as_it_is():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.usefixtures("unregistered")
+@pytest.mark.usefixtures("as_a_reader")
 def test_every_public_name_has_an_example_that_runs(name):
     text = getattr(dt, name).__doc__
     example = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)

@@ -3,13 +3,12 @@
 import runpy
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-import dovetail as dt
 from tests.conftest import FULL
+from tests.programs import make_patient, sweep_here
 
 FOLDER = Path(__file__).parent.parent / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
@@ -31,7 +30,8 @@ def test_it_runs(path, monkeypatch, capsys):
     else:
         monkeypatch.chdir(FOLDER)
         monkeypatch.setattr(sys, "argv", [str(path)])
-        monkeypatch.setattr(dt, "solve", partial(dt.solve, callback=enough))
+        make_patient(monkeypatch, callback=enough)
+        sweep_here(monkeypatch)
         runpy.run_path(str(path), run_name="__main__")
         said = capsys.readouterr().out
     assert "outputs are the predictor's" in said  # the point was checked against the predictor itself

@@ -3,15 +3,14 @@
 import json
 import re
 import runpy
-from functools import partial
 
 import pytest
 from matplotlib import pyplot as plt
 from website import run_gallery
 from website.run_gallery import LARGEST, PAGES, SOURCES, cells
 
-import dovetail as dt
 from tests.conftest import FULL
+from tests.programs import make_patient
 
 GALLERY = sorted(SOURCES.glob("*.py"))
 VERDICT = re.compile(r"\b(optimal|feasible|infeasible|no_solution)\b")
@@ -44,7 +43,7 @@ def test_it_runs(source, monkeypatch, tmp_path):
         assert "optimal" in said or "optimal" not in outputs(source.stem)  # what the page calls proved
     else:
         monkeypatch.setenv("MPLBACKEND", "Agg")
-        monkeypatch.setattr(dt, "solve", partial(dt.solve, callback=enough))
+        make_patient(monkeypatch, callback=enough)
         runpy.run_path(str(source), run_name="__main__")
         plt.close("all")
 

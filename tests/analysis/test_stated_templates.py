@@ -62,7 +62,7 @@ def test_a_block_with_two_networks_and_a_floor_is_one():
     assert template.row_lower.shape == (60, 1) and len(stated.rows) == 2
     plan = template_plan(context_of(problem))
     assert plan is not None and plan.count == 60 and not plan.as_components
-    result = dt.solve(problem, time_limit=20, gap=0.5, target=-5.0, log=False)
+    result = dt.solve(problem, gap=0.5, target=-5.0, log=False)
     assert result.x is not None and dt.check(problem, result.x).within()
 
 

@@ -24,7 +24,7 @@ def verified(problem, certificate):
 @pytest.fixture(scope="module")
 def solved():
     problem = problem_of(network(3))
-    return problem, dt.solve(problem, time_limit=5.0, log=False)
+    return problem, dt.solve(problem, log=False)
 
 
 def test_a_proof_has_a_certificate(solved):
@@ -53,7 +53,7 @@ def test_the_host_alone():
     )
     problem = dt.Problem(mip)
     problem.add_predictor(lambda X: np.abs(X), [0], [2])
-    result = dt.solve(problem, time_limit=2.0, log=False)
+    result = dt.solve(problem, log=False)
     assert result.certificate.kind == "checked"
     assert result.certificate.parts == ()
     assert verified(problem, result.certificate).bound == pytest.approx(3.0, abs=1e-4)

@@ -59,7 +59,7 @@ def mixes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("example")
     write_example(folder)
     problem = Description.read(folder / "problem.toml").problem()
-    return problem, dt.solve(problem, time_limit=30.0, log=False)
+    return problem, dt.solve(problem, log=False)
 
 
 def test_a_certificate_proves_what_the_solve_has_proved(mixes):

@@ -113,7 +113,7 @@ def test_a_fixed_graph_in_a_block():
     bounds = {k: (value, value) for k, value in enumerate(x.ravel())}
     assert gnn_with_fixed_graph(m.nn, parts, 3, LINE, scaled_input_bounds=bounds) is m.nn
     m.obj = pyo.Objective(expr=m.nn.outputs[0])
-    dt.solve(m, time_limit=30, log=False)
+    dt.solve(m, log=False)
     assert pyo.value(m.obj) == pytest.approx(said(parts, x, LINE)[0], abs=1e-4)
     assert m.nn.A[0, 1].value == m.nn.A[2, 2].value == 1 and m.nn.A[0, 2].fixed
 

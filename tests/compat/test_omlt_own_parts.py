@@ -98,7 +98,7 @@ def test_a_scaling_of_ones_own():
     m.nn = OmltBlock()
     m.nn.build_formulation(FullSpaceNNFormulation(net))
     m.obj = pyo.Objective(expr=m.nn.outputs[0])
-    dt.solve(m, time_limit=30, log=False)
+    dt.solve(m, log=False)
     assert m.nn.inputs[0].value == pytest.approx(-10.0) and pyo.value(m.obj) == pytest.approx(-25.0)
 
 
@@ -223,6 +223,6 @@ def test_a_tree_tied_to_variables_that_are_there():
     m.trees = pyo.Block()
     add_formulation_to_block(m.trees, Given(), m.x, m.y)
     m.obj = pyo.Objective(expr=m.y[0])
-    result = dt.solve(m, time_limit=30, log=False)
+    result = dt.solve(m, log=False)
     assert result.objective <= tree.predict(X).min() + 1e-6
     assert tree.predict([[m.x[k].value for k in m.x]])[0] == pytest.approx(m.y[0].value)

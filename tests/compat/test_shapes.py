@@ -18,7 +18,7 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 
 
 def solve(model, target=None):
-    return dt.solve(model, time_limit=20, gap=1e-3, target=target, log=False)
+    return dt.solve(model, gap=1e-3, target=target, log=False)
 
 
 @pytest.mark.parametrize("given", ["vector", "list", "single", "table", "dictionary"])

@@ -22,7 +22,7 @@ def brief(name):
     if isinstance(method, dt.DualDecomposition):
         return replace(method, iterations=12)
     if isinstance(method, dt.Auto):
-        return replace(method, patience=8, effort=4)  # each of its phases has its turn all the same
+        return replace(method, patience=8, effort=2)  # each of its phases has its turn all the same
     return replace(method, patience=8)
 
 

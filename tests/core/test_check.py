@@ -53,7 +53,7 @@ def test_finds_planted_faults(kind):
     problem = sample_problem()
     checker = Checker(problem)
     rng = np.random.default_rng(1)
-    count = 400 if FULL else 60
+    count = 400 if FULL else 15
     for k in range(count):
         x = feasible_point(problem, rng)
         size = 10.0 ** rng.uniform(-5.5, 0.5)

@@ -96,7 +96,7 @@ def test_the_drop_in_verb_takes_families_too():
     problem = dt.Problem(sense="min")
     template = shops(problem)
     constr = dt.add_predictor_constr(problem, linear_net([1.0, 2.0]), template["stock"], template["sold"])
-    result = dt.solve(problem, time_limit=2, log=False)
+    result = dt.solve(problem, log=False)
     assert np.array_equal(constr.output_values, result.value(template["sold"]))
 
 

@@ -84,9 +84,9 @@ def test_names_are_made_when_they_are_asked_for():
 
 def test_it_is_solved_as_it_is_by_hand_and_read_again():
     problem, customers, other = campaign(3)
-    result = dt.solve(problem, time_limit=20, log=False)
+    result = dt.solve(problem, log=False)
     assert result.status == "optimal"
-    truth = dt.solve(other, time_limit=20, log=False)
+    truth = dt.solve(other, log=False)
     assert result.objective == pytest.approx(truth.objective, rel=1e-6)
     assert dt.check(problem, result.x).within()
     assert dt.check(other, result.x).within()
@@ -186,4 +186,4 @@ def test_without_rows():
     template = problem.add_template(2, {"a": dt.Family(upper=1.0, cost=-1.0), "b": dt.Family(upper=9.0)})
     problem.add_predictor(linear_net([3.0]), template["a"], template["b"])
     assert problem.mip.A.shape == (0, 4)
-    assert dt.solve(problem, time_limit=5, log=False).objective == -2.0
+    assert dt.solve(problem, log=False).objective == -2.0

@@ -30,7 +30,7 @@ solved by a hundred random points."""
 def test_against_the_truth(method, total, demanded, part, tallied):
     tally = Tally()
     for seed in range(part, total, PARTS):
-        judge(make(seed), method, tally, time_limit=20.0)
+        judge(make(seed), method, tally)
     tallied(f"{method.name} against the true optimum", tally.to_line())
     assert tally.faults == []
     counted, found = tally.total("counted"), tally.total("optimum")

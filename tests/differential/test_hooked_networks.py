@@ -243,7 +243,7 @@ def test_nothing_is_proved_that_the_module_does_not_keep(part):
         case = make(seed)
         with standing(case):
             method = WRITTEN if seed % 4 else TABLES
-            result = dt.solve(case.problem, method, log=False, time_limit=10.0)
+            result = dt.solve(case.problem, method, log=False)
             said += faults(case, result, f"instance {seed} ({case.note})")
     assert said == []
 

@@ -30,7 +30,7 @@ def as_problem(program: Program) -> dt.Problem:
 def fault(program: Program) -> str | None:
     """What is false in what dovetail says of the program, if anything is."""
     problem, truth = as_problem(program), optimum(program)
-    result = dt.solve(problem, time_limit=20.0, log=False)
+    result = dt.solve(problem, log=False)
     where = f"program {program.seed} ({program.kind})"
     if result.status == "infeasible":
         return f"{where}: infeasible, but {truth.accepted} passes" if truth.accepted is not None else None
@@ -68,7 +68,7 @@ def test_nothing_false_is_said(part):
 
 def test_small_programs_are_decided():
     """True words are worth little if none is said: nearly all of these end proved."""
-    decided = [dt.solve(as_problem(make(seed)), time_limit=20.0, log=False).status for seed in range(60)]
+    decided = [dt.solve(as_problem(make(seed)), log=False).status for seed in range(60)]
     assert decided.count("optimal") + decided.count("infeasible") >= 58
 
 
@@ -109,7 +109,7 @@ def test_costs_that_fall_for_ever(part):
     seeds = range(part, 2000 if FULL else 60, 2)
     said = []
     for seed in seeds:
-        result = dt.solve(dt.Problem(falling(seed)), time_limit=20.0, log=False)
+        result = dt.solve(dt.Problem(falling(seed)), log=False)
         assert result.status not in ("optimal", "infeasible") and result.bound is None, seed
         said.append(result.status)
     assert said.count("unbounded") > 0.98 * len(seeds)  # engines lose themselves in some: no word, then

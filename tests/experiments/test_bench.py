@@ -89,7 +89,7 @@ def rows_of(folder: Path) -> dict[str, dict]:
 def quick(tmp_path_factory):
     """One whole quick bench, shared by the tests that look at it; in a process of its own at full volume."""
     folder = tmp_path_factory.mktemp("bench")
-    arguments = ("bench", "all", "--quick", "--time-limit", "2" if FULL else "0.1", "--out", str(folder))
+    arguments = ("bench", "all", "--quick", "--time-limit", "2" if FULL else "0.02", "--out", str(folder))
     if FULL:
         command = [*QUICK, *arguments]
         done = subprocess.run(
@@ -173,7 +173,7 @@ def test_all_of_it_quickly(quick):
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not FULL, reason="volume: three benches; an interrupted one is resumed below")
+@pytest.mark.skipif(not FULL, reason="volume: three benches")
 def test_killed_and_resumed_it_has_the_same_rows_and_objectives(tmp_path):
     here((*SHORT, "--out", str(tmp_path / "whole")))
     whole = rows_of(tmp_path / "whole")
@@ -192,6 +192,7 @@ def test_killed_and_resumed_it_has_the_same_rows_and_objectives(tmp_path):
         assert [row[name] for name in fields] == [cut[key][name] for name in fields], (key, pause)
 
 
+@pytest.mark.skipif(not FULL, reason="volume: a process; tests/cli and tests/robustness interrupt others")
 def test_ctrl_c_keeps_the_rows_prints_the_table_and_can_be_resumed(tmp_path):
     command = [*QUICK, "bench", "sensitivity", "--quick", "--time-limit", "0.2", "--out", str(tmp_path)]
     with subprocess.Popen(

@@ -7,6 +7,7 @@ import pytest
 from dovetail.experiments import workers
 from dovetail.experiments.run import Run, Settings
 from dovetail.experiments.workers import results
+from tests.conftest import FULL
 
 
 def run(method, seed=1, given=None, network="2x16"):
@@ -90,6 +91,7 @@ def killed(run, settings):
     os._exit(9)
 
 
+@pytest.mark.skipif(not FULL, reason="volume: a process and its imports")
 def test_a_baseline_that_is_killed_takes_no_other_run_with_it(monkeypatch):
     monkeypatch.setattr(workers, "execute", killed)
     (said,) = results([run("big-m")], Settings(), lambda run: True, 2, lambda run: None)

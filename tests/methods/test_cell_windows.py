@@ -12,10 +12,10 @@ from tests.tree_problems import enumerated, random_problem
 @pytest.mark.parametrize("seed", range(60) if FULL else (1, 3, 10, 13))
 def test_the_best_of_a_window_that_holds_everything_is_the_optimum(seed):
     problem = random_problem(seed)
-    first = dt.solve(problem, CellDescent(rounds=1, kicks=0), time_limit=10.0, log=False)
+    first = dt.solve(problem, CellDescent(rounds=1, kicks=0), log=False)
     if first.x is None:
         return
-    result = dt.solve(problem, CellWindows(rounds=4), start=first.x, time_limit=10.0, log=False)
+    result = dt.solve(problem, CellWindows(rounds=4), start=first.x, log=False)
     best, sign = enumerated(problem), problem.mip.sign
     assert dt.check(problem, result.x).within()
     assert sign * result.objective <= sign * first.objective
@@ -25,7 +25,7 @@ def test_the_best_of_a_window_that_holds_everything_is_the_optimum(seed):
 def test_others_are_left_alone():
     problem = dt.Problem(dt.Mip([-1.0, 1.0], upper=3.0))
     problem.add_predictor(lambda X: X**2, [0], [1])
-    assert "no tree ensemble" in dt.solve(problem, CellWindows(), time_limit=5.0, log=False).message
+    assert "no tree ensemble" in dt.solve(problem, CellWindows(), log=False).message
 
 
 def test_options_are_looked_at():

@@ -16,7 +16,7 @@ def test_a_mip_without_predictors_gets_all_the_time():
     p = problem_of(
         -rng.integers(5, 40, 60), A, np.full(8, -np.inf), A.sum(axis=1) * 0.4, upper=1.0, integer=True
     )
-    result = dt.solve(p, time_limit=4.0, log=False)
+    result = dt.solve(p, log=False)
     assert result.stop_reason == "proved" or result.seconds > 3.5
 
 
@@ -47,7 +47,7 @@ NEAREST = min(max(FLOOR - _said(chosen), sum(chosen) - 3.0) for chosen in EVERY)
 
 @pytest.mark.parametrize("problem", [switches(FLOOR), switches(0.0, column_floor=FLOOR)])
 def test_no_combination_of_a_table_will_do(problem):
-    result = dt.solve(problem, time_limit=10.0, log=False)
+    result = dt.solve(problem, log=False)
     assert (result.status, result.stop_reason) == ("infeasible", "proved")
     assert "every combination" in result.message
     assert "without any network" not in result.message
@@ -56,18 +56,18 @@ def test_no_combination_of_a_table_will_do(problem):
 
 
 def test_a_combination_that_just_does_is_found():
-    result = dt.solve(switches(BEST), time_limit=10.0, log=False)
+    result = dt.solve(switches(BEST), log=False)
     assert result.status == "optimal"
     assert result.value(["a", "b", "c", "d"]).tolist() == [0.0, 1.0, 1.0, 1.0]
 
 
 def test_within_the_tolerance_nothing_is_called_infeasible():
-    assert dt.solve(switches(BEST + 9e-7), time_limit=10.0, log=False).status != "infeasible"
+    assert dt.solve(switches(BEST + 9e-7), log=False).status != "infeasible"
 
 
 def test_without_the_second_word_nothing_is_proved(monkeypatch):
     monkeypatch.setattr(exact_mip, "has_no_point", lambda *_: False)
-    result = dt.solve(switches(FLOOR), time_limit=10.0, log=False)
+    result = dt.solve(switches(FLOOR), log=False)
     assert result.status == "no_solution"
     assert "which is no proof" in result.message
 
@@ -81,4 +81,4 @@ def test_a_number_that_only_the_check_lets_through_is_not_forgotten():
     problem = dt.Problem(mip)
     problem.add_predictor(lambda X: X**2, [0], [1])
     assert dt.check(problem, [3.0, 9.0]).within()
-    assert dt.solve(problem, time_limit=5.0, log=False).status != "infeasible"
+    assert dt.solve(problem, log=False).status != "infeasible"

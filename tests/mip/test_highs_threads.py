@@ -16,7 +16,7 @@ def program():
 
 
 def solved(n_jobs):
-    return dt.solve(program(), log=False, time_limit=5.0, n_jobs=n_jobs).status
+    return dt.solve(program(), log=False, n_jobs=n_jobs).status
 
 
 def own_program(threads):
@@ -43,7 +43,7 @@ def test_a_solve_within_a_callback():
 
     inner = []
     alone, outer = (
-        dt.solve(bowl(), dt.SequentialLinear(starts=3), log=False, time_limit=20.0, callback=callback)
+        dt.solve(bowl(), dt.SequentialLinear(starts=3), log=False, callback=callback)
         for callback in (None, again)
     )
     assert inner == ["optimal"]

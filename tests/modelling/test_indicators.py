@@ -62,7 +62,7 @@ def test_it_is_kept_and_the_optimum_found(tool, bounded, on_is_worth):
     dt.add_predictor_constr(model, wave, x, y)
     if not bounded:  # nothing limits the row: it became a block
         assert any(block.name.startswith("indicator") for block in take_snapshot(model).problem.blocks)
-    result = dt.solve(model, dt.Auto(effort=20 if FULL else 3), time_limit=30, log=False)
+    result = dt.solve(model, dt.Auto(effort=20 if FULL else 3), log=False)
     assert result.objective == pytest.approx(best(on_is_worth, 3.0), abs=1e-4)
     assert result.value(b) < 0.5 or result.value(x) <= 3 + 1e-6
 

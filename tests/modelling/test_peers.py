@@ -10,8 +10,8 @@ import pytest
 
 PROGRAMS = Path(__file__).parent / "programs"
 
-SOLVES = {"scip.optimize()": "result = solve(scip, time_limit=20, log=False)",
-          "model.optimize()": "result = solve(model, time_limit=20, log=False)"}  # fmt: skip
+SOLVES = {"scip.optimize()": "result = solve(scip, log=False)",
+          "model.optimize()": "result = solve(model, log=False)"}  # fmt: skip
 IMPORTS = {
     "from pyscipopt_ml.add_predictor import add_predictor_constr",
     "from gurobi_ml import add_predictor_constr",

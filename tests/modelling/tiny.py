@@ -17,7 +17,7 @@ def times(*weights):
 
 
 def solve(model, **options):
-    return dt.solve(model, time_limit=5, log=False, **options)
+    return dt.solve(model, log=False, **options)
 
 
 def in_gurobi():

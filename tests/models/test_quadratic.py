@@ -84,7 +84,7 @@ def best():
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_convex_objective_in_every_tool(tool, best):
     model = TOOLS[tool]()
-    result = dt.solve(model, time_limit=10.0, log=False)
+    result = dt.solve(model, log=False)
     best -= 1.0 if tool == "linopy" else 0.0  # which has no constants
     assert result.status == "optimal"
     assert result.objective == pytest.approx(best, rel=1e-6)
@@ -116,7 +116,7 @@ def test_a_linopy_objective_that_is_scaled():
     model = linopy.Model()
     x = model.add_variables(lower=-9, upper=9, name="x")
     model.add_objective(3.0 * (x * x) - 6.0 * x)
-    result = dt.solve(model, time_limit=5.0, log=False)
+    result = dt.solve(model, log=False)
     assert result.status == "optimal" and result.objective == pytest.approx(-3.0, abs=1e-6)
     assert float(x.solution) == pytest.approx(1.0, abs=1e-3)
 
@@ -129,7 +129,7 @@ def test_quadratic_rows_of_gurobi_and_both_senses():
     model.addConstr(x[0] * x[1] == z, name="area")
     model.addConstr(x[0] * x[0] - x[1] >= 0.5, name="hollow")
     model.setObjective(z + 0.25 * x[0].item(), gp.GRB.MAXIMIZE)
-    result = dt.solve(model, time_limit=10.0, log=False, load=False)
+    result = dt.solve(model, time_limit=60.0, log=False, load=False)
     model.optimize()
     assert result.status == "optimal"
     assert result.objective == pytest.approx(model.ObjVal, abs=1e-5)
@@ -144,7 +144,7 @@ def test_rows_of_scip_whose_slacks_are_left_out_stay_in_their_places():
     model.addCons(b >= 1)
     model.addCons(x * x + y * y <= 1.0, name="disc")
     model.setObjective(x + 0.1 * y, "maximize")
-    result = dt.solve(model, time_limit=10.0, log=False)
+    result = dt.solve(model, log=False)
     assert result.objective == pytest.approx(0.5 + 0.1 * np.sqrt(0.75), abs=1e-4)
     assert model.getVal(x) == pytest.approx(0.5, abs=1e-3)
 
@@ -185,7 +185,7 @@ def test_integer_quadratics_by_enumeration():
     x = model.x
     model.goal = pyo.Objective(expr=x[0] * x[1] - 2 * x[1] * x[2] + x[2] ** 2 - 1.5 * x[0] + x[1] ** 2)
     model.row = pyo.Constraint(expr=x[0] * x[2] <= 2)
-    result = dt.solve(model, time_limit=10.0, log=False)
+    result = dt.solve(model, log=False)
     grid = np.stack(np.meshgrid(*[np.arange(-3, 4)] * 3), -1).reshape(-1, 3)
     a, b, c = grid[grid[:, 0] * grid[:, 2] <= 2].T
     assert result.status == "optimal"

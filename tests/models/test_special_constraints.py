@@ -16,7 +16,7 @@ def answers(model):
     """What dovetail says, and Gurobi."""
     model.optimize()
     theirs = model.ObjVal
-    result = dt.solve(model, time_limit=10.0, log=False)
+    result = dt.solve(model, log=False)
     assert result.status == "optimal"
     assert model.ObjVal == pytest.approx(result.objective, abs=1e-6)
     return result.objective, theirs
@@ -88,7 +88,7 @@ SCIP = {
 def test_special_constraints_of_scip(kind):
     model, x, b = scip_model()
     SCIP[kind](model, x, b)
-    result = dt.solve(model, time_limit=10.0, log=False)
+    result = dt.solve(model, log=False)
     same, x, b = scip_model()
     SCIP[kind](same, x, b)
     same.optimize()
@@ -106,7 +106,7 @@ def test_ordered_sets_and_piecewise_functions_of_pyomo():
     model.z = pyo.Var([1, 2, 3], bounds=(0, 2))
     model.one = pyo.SOSConstraint(var=model.z, sos=1)
     model.goal = pyo.Objective(expr=model.y + 0.1 * model.x - sum(model.z[k] * k for k in model.z))
-    result = dt.solve(model, time_limit=10.0, log=False)
+    result = dt.solve(model, log=False)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(1.0 + 0.2 - 6.0, abs=1e-6)
     assert [round(pyo.value(model.z[k]), 6) for k in model.z] == [0.0, 0.0, 2.0]
@@ -118,7 +118,7 @@ def test_ordered_sets_of_linopy(kind, best):
     x = model.add_variables(lower=0, upper=[2.0, 3.0, 2.0], coords=[range(3)], name="x")
     model.add_sos_constraints(x, sos_type=kind, sos_dim="dim_0")
     model.add_objective(x.sum(), sense="max")
-    result = dt.solve(model, time_limit=10.0, log=False)
+    result = dt.solve(model, log=False)
     assert (result.status, result.objective) == ("optimal", pytest.approx(best))
 
 
@@ -132,7 +132,7 @@ def test_auxiliary_columns_are_nobodys():
         assert reading.mip.n_columns == 3 and len(reading.keys) == 2
         assert reading.mip.names[2].startswith("size")
         model.setObjective(r + 0.5 * x)
-        result = dt.solve(model, time_limit=5.0, log=False)
+        result = dt.solve(model, log=False)
         slack = next(v for v in model.getVars() if v.VarName == "Rgbetween")
         assert result.value(slack) == pytest.approx(slack.X, abs=1e-6)
         assert result.value([x, r]) == pytest.approx(np.array([x.X, r.X]))
@@ -154,7 +154,7 @@ def test_a_size_that_nothing_limits_is_kept():
         model.addGenConstrAbs(r, x)
         model.addConstr(x <= -3.0)
         model.setObjective(r)
-        result = dt.solve(model, time_limit=3.0, log=False)
+        result = dt.solve(model, log=False)
         assert result.objective == pytest.approx(3.0, abs=1e-4)
 
 
@@ -164,7 +164,7 @@ def test_absolute_values_of_pyomo():
     model.y = pyo.Var(bounds=(-3, 3))
     model.row = pyo.Constraint(expr=abs(model.x - 2) + 0.5 * abs(model.y) <= 1)
     model.goal = pyo.Objective(expr=model.x - model.y + 0.25 * abs(model.x + model.y) + model.y**2)
-    result = dt.solve(model, time_limit=10.0, log=False)
+    result = dt.solve(model, log=False)
     X, Y = np.meshgrid(np.linspace(-3, 3, 601), np.linspace(-3, 3, 601))
     inside = np.abs(X - 2) + 0.5 * np.abs(Y) <= 1.0 + 1e-9
     best = (X - Y + 0.25 * np.abs(X + Y) + Y**2)[inside].min()

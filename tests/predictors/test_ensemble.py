@@ -68,7 +68,7 @@ def test_the_optimum_is_the_enumerated_one(how):
     )
     problem = dt.Problem(mip)
     problem.add_predictor(dt.Ensemble(members, how), [0, 1, 2], [3])
-    result = dt.solve(problem, log=False, time_limit=20.0)
+    result = dt.solve(problem, log=False)
     grid = np.array([*itertools.product(range(-2, 3), repeat=3)], dtype=float)
     best = np.max(grid @ [0.1, 0.2, -0.1] + dt.Ensemble(members, how).predict(grid)[:, 0])
     assert result.status == "optimal"

@@ -39,7 +39,7 @@ def planned(function, upper=5.0, integer=True):
 def test_a_whole_solve_asks_whole_numbers_within_bounds_and_no_row_twice():
     simulator = Simulator()
     function = dt.Function(simulator, integer_only=True)
-    result = dt.solve(planned(function), log=False, time_limit=10.0)
+    result = dt.solve(planned(function), log=False)
     grid = np.array([[a, b] for a in range(6) for b in range(6)], dtype=float)
     best = np.min(
         grid @ [0.1, 0.2] + (grid[:, 0] - 3) ** 2 + np.abs(grid[:, 1] - grid[:, 0]) - 0.5 * grid[:, 1]
@@ -53,7 +53,7 @@ def test_a_search_without_a_table_asks_whole_numbers_too():
     simulator = Simulator()
     function = dt.Function(simulator, integer_only=[0, 1])
     problem = planned(function)
-    result = dt.solve(problem, dt.DualDecomposition(iterations=2), log=False, time_limit=5.0)
+    result = dt.solve(problem, dt.DualDecomposition(iterations=2), log=False)
     assert result.x is not None
     assert dt.check(problem, result.x).within()
 
@@ -76,7 +76,7 @@ def test_the_limit_ends_a_solve_with_the_best_point():
 
     function = dt.Function(slow, max_evaluations=120)
     problem = planned(function, upper=30.0, integer=False)
-    result = dt.solve(problem, log=False, time_limit=20.0)
+    result = dt.solve(problem, log=False)
     assert result.stop_reason == "evaluations"
     assert result.status == "feasible"
     assert len(asked) == function.evaluations <= 120
@@ -170,7 +170,7 @@ class TestFloat32:
             v = torch.tensor(X, requires_grad=True)
             (exact,) = torch.autograd.grad(copy.deepcopy(net).double()(v).sum(), v)
             assert torch.allclose(slope, exact, atol=2e-3)
-        result = dt.solve(problem, log=False, time_limit=2.0)
+        result = dt.solve(problem, dt.Auto(effort=1), log=False)
         assert result.x is not None
         assert dt.check(problem, result.x).within()
 

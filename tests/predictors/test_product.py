@@ -56,7 +56,7 @@ def test_two_variables_without_a_predictor():
     assert product.predict(X).tolist() == (X[:, :1] * X[:, 1:2]).tolist()
     problem = dt.Problem(dt.Mip([0.0, 0.0, 1.0], [[1.0, 1.0, 0.0]], 0.0, 4.0, upper=[9, 9, 99], sense="max"))
     problem.add_predictor(product, [0, 1], [2])
-    result = dt.solve(problem, time_limit=10, log=False)
+    result = dt.solve(problem, log=False)
     assert result.status is dt.Status.OPTIMAL and result.objective == pytest.approx(4.0, rel=1e-5)
 
 
@@ -68,7 +68,7 @@ def test_revenue_is_proved():
         net[2].weight[:], net[2].bias[:] = torch.tensor([[-1.0, -1.0]]), torch.tensor([4.0])
     problem = dt.Problem(dt.Mip([0.0, 0.0, 1.0], upper=[3.0, 9.0, 99.0], sense="max"))
     problem.add_predictor(dt.Product(net, keep=True), [0], [1, 2])
-    result = dt.solve(problem, time_limit=10, log=False)
+    result = dt.solve(problem, log=False)
     assert result.status is dt.Status.OPTIMAL and result.objective == pytest.approx(3.125, rel=1e-6)
     assert result.x[:2] == pytest.approx([1.25, 2.5], abs=1e-2)
 
@@ -81,7 +81,7 @@ def test_in_each_tool(kit):
     demand = lambda P: 6.0 - 2.0 * P  # noqa: E731
     dt.add_predictor_constr(model, dt.Product(demand), price, sold)
     kit.objective(model, [(1.0, kit.at(sold, (0, 0))), (1.0, kit.at(sold, (1, 0)))], "max")
-    result = dt.solve(model, time_limit=5, log=False)
+    result = dt.solve(model, log=False)
     assert result.status is dt.Status.OPTIMAL and result.objective == 8.0
     prices = numbers(result.value(price)).ravel()
     assert np.all(prices * (6.0 - 2.0 * prices) == numbers(result.value(sold)).ravel())

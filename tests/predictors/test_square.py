@@ -31,7 +31,7 @@ def test_variables_themselves_and_a_proof():
     mip = dt.Mip([0.0, 0.0, 1.0, 1.0], [[1.0, 1.0, 0.0, 0.0]], -np.inf, 2.0, upper=[9, 9, 99, 99])
     problem = dt.Problem(mip)
     problem.add_predictor(dt.Square(centre=[1.0, 2.0]), [0, 1], [2, 3])
-    result = dt.solve(problem, time_limit=10, log=False)
+    result = dt.solve(problem, log=False)
     assert result.objective == pytest.approx(0.5, rel=1e-4)
     assert result.bound == pytest.approx(0.5, rel=1e-3)
 

@@ -50,7 +50,7 @@ def test_it_is_the_model_of_the_docstring(instance):
 
 
 def test_the_proof_is_above_every_change_and_meets_the_best_point(instance):
-    context = context_of(instance.problem, 30.0)
+    context = context_of(instance.problem)
     assert applies(context)
     outcome = ReluBranching().solve(context)
     mip, incumbent = instance.problem.mip, context.incumbent

@@ -67,7 +67,7 @@ def test_the_rows_say_what_the_docstring_says(name, request):
 
 def test_auto_finds_what_enumeration_finds(pair):
     best = max(a_point(pair, np.array(c))[pair.smallest] for c in assignments(8, 2))
-    result = dt.solve(pair.problem, method="auto", time_limit=30, log=False)
+    result = dt.solve(pair.problem, method="auto", log=False)
     assert dt.check(pair.problem, result.x).within()
     assert result.objective == pytest.approx(best, abs=1e-5)
 
@@ -77,7 +77,7 @@ def test_four_machines_have_someone_else():
     every = assignments(8, 4)
     assert len(every) == 2520
     best = max(a_point(instance, np.array(c))[instance.smallest] for c in every)
-    result = dt.solve(instance.problem, method="auto", time_limit=2, log=False)
+    result = dt.solve(instance.problem, dt.Auto(effort=1, exact=False), log=False)
     assert dt.check(instance.problem, result.x).within()
     assert result.objective <= best + 1e-5
 

@@ -72,7 +72,7 @@ def test_stock_and_money_bind(instance):
 
 def test_a_solve_is_at_least_as_good_as_a_random_mixture(instance):
     start, _ = a_point(instance)
-    result = dt.solve(instance.problem, time_limit=1, log=False)
+    result = dt.solve(instance.problem, dt.Auto(effort=1, exact=False), log=False)
     assert dt.check(instance.problem, result.x).within()
     assert result.objective >= instance.problem.mip.objective(start) - 1e-6
     assert result.value(instance.quality).mean() == pytest.approx(result.objective)

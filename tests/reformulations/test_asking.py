@@ -69,7 +69,7 @@ def jumps(X):
 
 def test_a_plain_function_of_whole_numbers_is_listed():
     problem, best, rows = plan(jumps)
-    result = dt.solve(problem, time_limit=30, log=False)
+    result = dt.solve(problem, log=False)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(best, abs=1e-6)
     assert result.evaluations <= rows + 10
@@ -77,7 +77,7 @@ def test_a_plain_function_of_whole_numbers_is_listed():
 
 def test_a_network_of_whole_numbers_is_listed():
     problem, best, _ = plan(random_mlp(2, 2, seed=1), (20, 40))
-    result = dt.solve(problem, time_limit=30, log=False)
+    result = dt.solve(problem, log=False)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(best, abs=1e-6)
     assert [row.part for row in result.trace] == ["exact MIP of tables"]
@@ -86,7 +86,7 @@ def test_a_network_of_whole_numbers_is_listed():
 def test_a_function_is_not_asked_for_more_than_its_owner_allows():
     """A table that it would not finish is not begun: what it answers goes to the search."""
     function = dt.Function(jumps, max_evaluations=100, integer_only=True)
-    result = dt.solve(plan(function, (12, 12)), time_limit=20, log=False)
+    result = dt.solve(plan(function, (12, 12)), log=False)
     assert function.evaluations <= 100
     assert result.stop_reason == "evaluations"
     assert result.x is not None
@@ -96,6 +96,6 @@ def test_the_log_says_why_there_is_no_table(monkeypatch):
     monkeypatch.setattr("dovetail.reformulations.tables.answers_within", lambda predictor, X, seconds: None)
     log = io.StringIO()
     problem, best, rows = plan(jumps)
-    result = dt.solve(problem, dt.Auto(effort=1), time_limit=8, log=log)
+    result = dt.solve(problem, dt.Auto(effort=1), log=log)
     assert f"{rows} rows of" in log.getvalue()
     assert result.objective >= best - 1e-6

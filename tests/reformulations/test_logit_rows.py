@@ -120,7 +120,7 @@ def test_a_floor_is_proved(pair):
     P = probabilities(net, U)[:, -1]
     least = float(np.quantile(P, 0.9))
     problem, X, Y = limited(net, least=least, which=-1)
-    result = dt.solve(problem, time_limit=20, gap=1e-5, log=False)
+    result = dt.solve(problem, gap=1e-5, log=False)
     assert result.gap <= 1e-5 and np.all(result.x[Y[:, -1]] >= least - TOLERANCE)
     best = 9.0 + sum(float((U[least <= P] @ problem.mip.cost[row]).min()) for row in X)
     assert result.bound <= best and result.objective <= best + 1e-4

@@ -57,7 +57,7 @@ def best_on_a_grid(problem):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_points_and_bounds(kind, seed):
     problem = problem_of(kind, seed)
-    result = dt.solve(problem, time_limit=20.0, gap=1e-5, log=False)
+    result = dt.solve(problem, gap=1e-5, log=False)
     best = best_on_a_grid(problem)
     assert dt.check(problem, result.x).within()
     assert result.objective <= best + 1e-4
@@ -118,7 +118,7 @@ def test_a_range_that_nobody_knows_leaves_trees_as_functions():
     context = context_of(problem)
     given = Reformulated.start(problem, context.once(tight_box))
     assert TreeRows(loose_box(context)).apply(given) is None
-    result = dt.solve(problem, time_limit=2.0, log=False)
+    result = dt.solve(problem, dt.Auto(effort=1), log=False)
     assert result.x is not None
 
 
@@ -142,6 +142,6 @@ def test_a_point_at_the_upper_end_of_its_cell_is_put_inside():
     problem = dt.Problem(dt.Mip([0.0, 0.0, 0.1, 1.0], lower=[-1, -1, -9, -9], upper=[1, 1, 9, 9]))
     problem.add_predictor(first, [0, 1], [2])
     problem.add_predictor(second, [2], [3])
-    result = dt.solve(problem, time_limit=20.0, log=False)
+    result = dt.solve(problem, log=False)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(np.min(0.1 * leaves + second.predict(leaves[:, None])))

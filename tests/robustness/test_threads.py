@@ -1,6 +1,7 @@
 """Solves in several threads at once leave nothing for others to see: dtype, threads, seeds, handlers."""
 
 import importlib
+import itertools
 import random
 import signal
 import threading
@@ -75,28 +76,33 @@ def test_nobody_sees_four_solves_at_once():
     methods = ("auto", "dual-decomposition", "sequential-linear", "big-m")
     problems = [busy(6, seed=k) if method == "big-m" else problem_of(k) for k, method in enumerate(methods)]
     importlib.import_module("sympy")  # torch brings it when it is needed, and it adds a filter of warnings
-    before, results = seen(), []
+    before, results, ended, enough = seen(), [], [], threading.Event()
 
     def work(k):
-        for seed in range(10 if FULL else 2):
+        for seed in itertools.count():
             result = dt.solve(problems[k], methods[k], time_limit=0.8, seed=seed, n_jobs=1 + k % 2, log=False)
             results.append(result.x is None or dt.check(problems[k], result.x).within())
+            if enough.is_set():
+                break
+        ended.append(k)
 
     workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for worker in workers:
         worker.start()
-    looks = 0
-    while any(worker.is_alive() for worker in workers):
-        assert seen() == before
-        looks += 1
-        newcomer = []
-        other = threading.Thread(target=lambda into=newcomer: into.append(torch.get_num_threads()))
-        other.start()
-        other.join()
-        assert newcomer == [torch.get_num_threads()]
-    assert looks > 5
+    try:
+        for _ in range(200 if FULL else 12):
+            assert seen() == before
+            newcomer = []
+            other = threading.Thread(target=lambda into=newcomer: into.append(torch.get_num_threads()))
+            other.start()
+            other.join()
+            assert newcomer == [torch.get_num_threads()]
+    finally:
+        enough.set()
+        for worker in workers:
+            worker.join()
+    assert sorted(ended) == [0, 1, 2, 3]
     assert all(results)
-    assert len(results) == 4 * (10 if FULL else 2)
     assert seen() == before
 
 

@@ -59,7 +59,7 @@ def test_a_search_ends_where_the_bound_is_near_enough():
 
 
 def test_without_one_it_goes_on():
-    result = dt.solve(a_problem(), "sequential-linear", log=False, time_limit=2.0)
+    result = dt.solve(a_problem(), dt.SequentialLinear(starts=3), log=False)
     assert result.stop_reason is not dt.StopReason.PROVED
     assert result.objective < 0.0501
 

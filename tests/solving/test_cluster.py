@@ -38,7 +38,7 @@ def test_a_problem_with_nothing_to_spread_is_refused(monkeypatch):
 def test_auto_spreads_blocks_and_says_where(monkeypatch, capsys):
     cluster = SeveralHere()
     monkeypatch.setattr(job, "opened", lambda asked, workers: nullcontext(cluster))
-    result = dt.solve(treated(60), cluster="local", time_limit=4.0)
+    result = dt.solve(treated(60), cluster="local")
     assert dt.check(treated(60), result.x).within()
     assert len(cluster.hired._objects) == 5
     assert "cluster: five shares in this process" in capsys.readouterr().out

@@ -64,7 +64,7 @@ def test_a_function_of_the_script_stays_here_and_the_log_says_so(monkeypatch):
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], upper=[3.0, 9.0], integer=[True, False]))
     problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
     log = io.StringIO()
-    result = dt.solve(problem, n_jobs=2, time_limit=5.0, log=log)
+    result = dt.solve(problem, n_jobs=2, log=log)
     assert result.objective == 0.0
     assert "other processes cannot have it" in " ".join(log.getvalue().split())
 
@@ -80,7 +80,7 @@ def test_points_of_other_processes_come_through_the_check(monkeypatch):
         return MethodOutcome(StopReason.TIME, 0)
 
     monkeypatch.setattr(_Plan, "_solved", idle)
-    result = dt.solve(problem, n_jobs=2, time_limit=15.0, log=False)
+    result = dt.solve(problem, n_jobs=2, log=False)
     assert result.source == "concurrent" and check(problem, result.x).within()
 
 

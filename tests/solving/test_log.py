@@ -57,7 +57,7 @@ def both(request, tmp_path_factory):
     method = METHOD_OPTIONS.get(name, name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "60")
-        result = dt.solve(small(), method, time_limit=3.0, log=stream, log_file=file)
+        result = dt.solve(small(), method, log=stream, log_file=file)
     return name, stream.getvalue(), file.read_text(encoding="utf-8"), result
 
 
@@ -136,7 +136,7 @@ def hostile(kind):
 def test_hostile_names_do_no_harm(kind, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     log = io.StringIO()
-    result = dt.solve(hostile(kind), log=log, time_limit=3.0)
+    result = dt.solve(hostile(kind), log=log)
     assert result.status == kind
     lines = log.getvalue().splitlines()
     assert all(line.isprintable() and cells(line) < int(columns) for line in lines)

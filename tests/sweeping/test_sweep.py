@@ -163,6 +163,7 @@ def test_a_signal_returns_what_there_is(tmp_path, number):
 
 
 @pytest.mark.long
+@pytest.mark.skipif(not FULL, reason="volume: two processes and their imports")
 def test_a_program_without_a_guard_is_told(tmp_path):
     with started(tmp_path, "if True:") as process:
         _, errors = process.communicate(timeout=120)

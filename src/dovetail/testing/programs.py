@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import IntArray
 from dovetail.core.mip import Mip
 from dovetail.run.engine import Quadratic
 
@@ -55,36 +55,28 @@ def objective(mip: Mip, columns: IntArray, rng: np.random.Generator) -> Quadrati
 
 
 def true_minimum(mip: Mip, goal: Quadratic) -> float:
-    """Every combination of integers, and for the continuous rest every set of limits that may be active."""
-    fixed = np.flatnonzero(mip.integer)
+    """Every combination of integers, and for the continuous rest every set of limits that may be active.
+
+    A convex quadratic is least at a point that its active limits, held as equations, make unique.
+    """
+    fixed, free = np.flatnonzero(mip.integer), np.flatnonzero(~mip.integer)
     near = [range(int(max(mip.lower[j], -NEAR)), int(min(mip.upper[j], NEAR)) + 1) for j in fixed]
-    best = np.inf
-    for values in itertools.product(*near):
-        x = np.zeros(mip.n_columns)
-        x[fixed] = values
-        best = min(best, _minimum_of_the_rest(mip, goal, x))
-    return best
-
-
-def _minimum_of_the_rest(mip: Mip, goal: Quadratic, x: FloatArray) -> float:
-    """A convex quadratic is least at a point that its active limits, held as equations, make unique."""
-    free = np.flatnonzero(~mip.integer)
-    A = mip.A.toarray()
-    G = np.vstack([A, -A, np.eye(mip.n_columns), -np.eye(mip.n_columns)])
+    X = np.zeros((int(np.prod([len(values) for values in near])), mip.n_columns))
+    X[:, fixed] = list(itertools.product(*near))
+    A, eye = mip.A.toarray(), np.eye(mip.n_columns)
     h = np.concatenate([mip.row_upper, -mip.row_lower, mip.upper, -mip.lower])
-    G, h = G[np.isfinite(h)], h[np.isfinite(h)]
-    limits = [i for i in range(len(h)) if np.any(G[i, free])]
-    room = h - G @ x
-    pull = goal.weight[free] * goal.centre[free] - goal.cost[free]
+    G, h = np.vstack([A, -A, eye, -eye])[np.isfinite(h)], h[np.isfinite(h)]
+    room = h - X @ G.T
+    pull = np.tile(goal.weight[free] * goal.centre[free] - goal.cost[free], (len(X), 1))
     best = np.inf
     for count in range(free.size + 1):
-        for active in itertools.combinations(limits, count):
-            E = G[list(active)][:, free]
+        for active in map(list, itertools.combinations(np.flatnonzero(G[:, free].any(axis=1)), count)):
+            E = G[active][:, free]
             system = np.block([[np.diag(goal.weight[free]), E.T], [E, np.zeros((count, count))]])
             if np.linalg.matrix_rank(system) < len(system):
                 continue
-            z = x.copy()
-            z[free] = np.linalg.solve(system, np.concatenate([pull, room[list(active)]]))[: free.size]
-            if np.all(G @ z <= h + 1e-9):
-                best = min(best, goal.value(z))
+            Z = X.copy()
+            Z[:, free] = np.linalg.solve(system, np.hstack([pull, room[:, active]]).T)[: free.size].T
+            inside = Z[np.max(Z @ G.T - h, axis=1) <= 1e-9]
+            best = min([best, *map(goal.value, inside)])
     return best

@@ -12,6 +12,7 @@ from dovetail.certificates.checker import leaf_values, planes
 from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.proof import Leaves
 from tests.certificates.reference import network, part_values, problem_of
+from tests.conftest import sample
 
 
 def random_boxes(values, rng, count):
@@ -111,13 +112,13 @@ def test_a_leaf_proves_the_same_alone_as_among_others():
     values, rng = part_values(problem_of(network(4, width=8))), np.random.default_rng(4)
     boxes, leaves = random_boxes(values, rng, 40), random_leaves(values, rng, 40)
     together = values.values(boxes, leaves).value
-    for k in range(40):
+    for k in range(0, 40, 5):
         one = np.array([k])
         alone = values.values(boxes.take(one), leaf_values.take(leaves, one)).value
         assert alone == pytest.approx(together[one], rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", sample(range(6), 2))
 @pytest.mark.parametrize("make", [lambda s: problem_of(network(s)), chained, several_classes])
 def test_no_point_of_a_leaf_is_below_its_value(make, seed):
     worst, seen = above(make(seed), seed)
@@ -188,4 +189,4 @@ def test_planted_faults_are_seen(fault, monkeypatch):
             return rows, constant + 1e-2, off
 
         monkeypatch.setattr(leaf_values.PartValues, "_coefficients", dearer)
-    assert max(above(chained(seed), seed, 40)[0] for seed in range(8)) > 1e-9
+    assert max(above(chained(seed), seed, 40)[0] for seed in range(4)) > 1e-9

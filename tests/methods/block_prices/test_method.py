@@ -16,8 +16,8 @@ from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.small import random_mlp
 
-SEEDS = range(30 if FULL else 2)
-EQUALITIES = list(itertools.product(SEEDS, (False, True))) if FULL else [(0, False), (1, True)]
+SEEDS = range(30 if FULL else 1)
+EQUALITIES = list(itertools.product(SEEDS, (False, True))) if FULL else [(1, True)]
 """Seeds, and whether the budget is an equation."""
 LEVELS = np.arange(0.0, 4.0)
 
@@ -62,7 +62,7 @@ def truth(problem):
     return min(c for u, c in best.items() if mip.row_lower[0] <= u <= mip.row_upper[0])
 
 
-def bounded(problem, seconds=20.0):
+def bounded(problem, seconds=60.0):
     context = context_of(problem, seconds)
     context.archive.keeps = True
     SequentialLinear(starts=3).solve(context)
@@ -85,7 +85,7 @@ def test_by_signs_it_is_never_above_the_optimum(seed, equal, monkeypatch):
     monkeypatch.setattr(method, "MIP_NEURONS", -1)
     problem = coupled(seed, integer=True, equal=equal)
     least = truth(problem)
-    incumbent = bounded(problem, 5.0)
+    incumbent = bounded(problem)
     assert np.isfinite(incumbent.bound)
     assert incumbent.bound <= least + 1e-6 * (1.0 + abs(least))
 
@@ -111,7 +111,7 @@ def test_mips_take_over_where_signs_leave_integers_out():
 
 def test_signs_are_enough_where_they_leave_nothing_out(monkeypatch):
     monkeypatch.setattr(BlockProgram, "least", None)
-    assert np.isfinite(bounded(coupled(0, integer=False), 5.0).bound)
+    assert np.isfinite(bounded(coupled(0, integer=False)).bound)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

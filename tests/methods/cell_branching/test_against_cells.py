@@ -29,7 +29,7 @@ def test_no_status_or_bound_is_wrong_and_optima_are_found(name):
     for seed in range(COUNTS[name]):
         problem = random_problem(seed)
         best, sign = optimum(seed), problem.mip.sign
-        result = dt.solve(problem, METHODS[name], log=False, time_limit=30.0)
+        result = dt.solve(problem, METHODS[name], log=False)
         if best is None:
             assert result.x is None, seed
             continue
@@ -56,7 +56,7 @@ def test_that_no_cell_holds_a_point_is_infeasible_as_far_as_the_check_goes(metho
         )
         problem = dt.Problem(mip)
         problem.add_predictor(model, [[0], [1]], [[2], [3]])
-        result = dt.solve(problem, method, log=False, time_limit=20.0)
+        result = dt.solve(problem, method, log=False)
         assert result.status == status
         assert (result.x is None) == (status == "infeasible")
 
@@ -81,7 +81,7 @@ def test_what_float32_rounds_does_not_stand_in_the_way_of_a_proof(name):
     """Where every tree is down to one leaf, the predictor itself says what it gives."""
     problem = dt.Problem(dt.Mip([0.03, -0.02, 0.01, 1.0], lower=-2.0, upper=[2.0] * 3 + [np.inf]))
     problem.add_predictor(models.model("xgboost", name), [0, 1, 2], [3])
-    result = dt.solve(problem, CellBranching(), log=False, time_limit=30.0)
+    result = dt.solve(problem, CellBranching(), log=False)
     best = enumerated(problem)
     assert result.status.value == "optimal"
     assert abs(result.objective - best) <= NEARLY * (1.0 + abs(best))

@@ -11,6 +11,7 @@ import dovetail as dt
 from dovetail.analysis.tree_problem import in_cells
 from dovetail.bounds.box import Box
 from dovetail.methods.cell_branching.leaf_bounds import LeafBounds
+from tests.conftest import FULL
 
 
 def in_small_cells(model, seed):
@@ -31,7 +32,8 @@ def in_small_cells(model, seed):
 )
 def test_no_cell_is_lost_whose_output_is_within_the_bounds(model):
     lost_leaves = lost_cells = emptied = inside = 0
-    for seed in range(12):
+    seeds = range(12 if FULL else 4)
+    for seed in seeds:
         trees = in_small_cells(model, seed)
         (sample,), counts = trees.samples, trees.cells.counts
         rng, bounds = np.random.default_rng(seed), LeafBounds(trees.samples[0])
@@ -54,7 +56,7 @@ def test_no_cell_is_lost_whose_output_is_within_the_bounds(model):
                     inside += 1
                     assert np.all(left[0, sample.boxes.active(at)])
                     assert np.all((begin[0] <= at) & (at <= end[0]))
-    assert min(lost_leaves, lost_cells, inside) > 50 and emptied >= 12
+    assert min(lost_leaves, lost_cells, inside) > 10 and emptied >= len(seeds)
 
 
 def test_classes_are_left_alone():

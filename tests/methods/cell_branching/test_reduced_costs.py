@@ -6,13 +6,14 @@ from scipy.optimize import linprog
 from dovetail.analysis.input_cells import InputCells
 from dovetail.methods.cell_branching.node import Node
 from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
+from tests.conftest import FULL
 
 NONE = np.empty(0, dtype=np.int64)
 
 
 def test_what_is_left_out_costs_more():
     left_out = kept = 0
-    for seed in range(40):
+    for seed in range(40 if FULL else 12):
         rng = np.random.default_rng(seed)
         n, rows = 5, 3
         A, cost = rng.normal(size=(rows, n)), rng.normal(size=n)
@@ -34,7 +35,7 @@ def test_what_is_left_out_costs_more():
                 kept, left_out = kept + inside, left_out + (not inside)
                 best = linprog(cost, A, side, bounds=bounds)
                 assert inside or best.status == 2 or best.fun >= answer.fun + room - 1e-9, (seed, k, cell)
-    assert kept > 100 and left_out > 100
+    assert kept > 30 and left_out > 30
 
 
 def test_without_a_best_point_nothing_is_left_out():

@@ -66,7 +66,7 @@ def test_nothing_is_claimed_that_enumeration_refutes():
     proved = 0
     for seed in coupled_seeds(SEEDS):
         problem = random_problem(seed)
-        result = dt.solve(problem, CellColumns(), time_limit=5.0, log=False)
+        result = dt.solve(problem, CellColumns(), log=False)
         best, sign = enumerated(problem), problem.mip.sign
         if best is None:
             assert result.x is None, seed
@@ -114,8 +114,8 @@ def true_point(component, rng):
 
 
 def test_a_small_plant_is_proved_as_others_prove_it(water):
-    ours = dt.solve(water, CellColumns(), time_limit=20.0, log=False)
-    theirs = dt.solve(water, SplitMip(), time_limit=20.0, log=False)
+    ours = dt.solve(water, CellColumns(), log=False)
+    theirs = dt.solve(water, SplitMip(), log=False)
     assert ours.status == theirs.status == "optimal"
     assert ours.objective == theirs.objective
     assert 0 < ours.objective < 4
@@ -136,10 +136,10 @@ def test_an_lp_that_ends_early_proves_nothing(water, monkeypatch):
 
 def test_without_components_it_says_so():
     problem = random_problem(3)
-    assert "no components" in dt.solve(problem, CellColumns(), time_limit=5.0, log=False).message
+    assert "no components" in dt.solve(problem, CellColumns(), log=False).message
 
 
 def test_auto_takes_it_where_samples_share_rows(water):
-    result = dt.solve(water, time_limit=20.0, log=False)
+    result = dt.solve(water, log=False)
     assert result.status == "optimal"
     assert "cell columns" in {row.part for row in result.trace}

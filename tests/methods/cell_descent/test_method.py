@@ -21,7 +21,7 @@ def test_its_points_are_nearly_always_the_best():
         best = enumerated(problem)
         if best is None:
             continue
-        result = dt.solve(problem, CellDescent(rounds=4, kicks=6), log=False, time_limit=20.0)
+        result = dt.solve(problem, CellDescent(rounds=4, kicks=6), log=False)
         assert result.x is not None
         assert dt.check(problem, result.x).within()
         sign = problem.mip.sign
@@ -40,7 +40,7 @@ def test_a_row_that_the_first_point_misses_is_met_in_the_end():
     )
     problem = dt.Problem(mip)
     problem.add_predictor(model, [0, 1, 2], [3])
-    result = dt.solve(problem, CellDescent(rounds=3), log=False, time_limit=20.0)
+    result = dt.solve(problem, CellDescent(rounds=3), log=False)
     assert result.x is not None and dt.check(problem, result.x).within()
 
 
@@ -70,7 +70,7 @@ def test_integers_that_no_mip_in_the_cells_can_choose_in_time(monkeypatch, dumb)
     )
     problem = dt.Problem(mip)
     problem.add_predictor(tree, [3], [4])
-    result = dt.solve(problem, CellDescent(rounds=3, kicks=0), log=False, time_limit=20.0)
+    result = dt.solve(problem, CellDescent(rounds=3, kicks=0), log=False)
     assert result.x is not None and dt.check(problem, result.x).within()
     assert result.source == "host"
     assert ("scip" in asked) == (dumb == "highs")

@@ -32,12 +32,12 @@ def small_water(seed, n=4, dtype=torch.float64):
     return formulate(samples, net, TRAINED).problem
 
 
-@pytest.mark.parametrize("seed", range(4 if FULL else 2))
+@pytest.mark.parametrize("seed", range(4 if FULL else 1))
 def test_the_bound_holds_and_is_better_than_the_host_s(seed):
     problem = small_water(seed)
-    exact = context_of(problem, 20.0)
+    exact = context_of(problem)
     ExactMip().solve(exact)
-    context = context_of(problem, 20.0)
+    context = context_of(problem)
     assert applies(context)
     outcome = CertifiedPrices(batch=64).solve(context)
     assert context.incumbent.bound <= -exact.incumbent.objective + 1e-9, outcome.message
@@ -50,7 +50,7 @@ def test_smooth_networks_have_bounds_too():
     samples = np.random.default_rng(0).normal(size=(12, 9))
     with torch.no_grad():
         net[2].bias -= net(torch.as_tensor(samples)).max() + 0.6
-    context = context_of(formulate(samples, net, TRAINED).problem, 15.0)
+    context = context_of(formulate(samples, net, TRAINED).problem)
     assert applies(context)
     outcome = CertifiedPrices(batch=256).solve(context)
     assert -12.0 < context.incumbent.bound <= -context.incumbent.objective + 1e-9, outcome.message
@@ -60,16 +60,16 @@ def test_smooth_networks_have_bounds_too():
 def test_what_rounding_leaves_open_is_said(much, monkeypatch):
     monkeypatch.setattr(method, "ROUNDING", much)
     monkeypatch.setattr(priced_components, "step_rounding", lambda block, graph: None)
-    context = context_of(small_water(0, 2, torch.float32), 2.0)
+    context = context_of(small_water(0, 2, torch.float32))
     slack = max(group.slack.max() for group in CoupledProblem.of(context.problem).groups)
     assert 1e-7 < slack < 1e-2
     assert ("own rounding" in CertifiedPrices(batch=64).solve(context).message) == (slack > much)
 
 
-@pytest.mark.parametrize("seed", range(3 if FULL else 2))
+@pytest.mark.parametrize("seed", range(3 if FULL else 1))
 def test_any_prices_prove_something_true(seed):
     problem = small_water(seed, n=3)
-    exact = context_of(problem, 20.0)
+    exact = context_of(problem)
     ExactMip().solve(exact)
     coupled = CoupledProblem.of(problem)
     rng = np.random.default_rng(seed)
@@ -78,7 +78,7 @@ def test_any_prices_prove_something_true(seed):
         searches = [None if part.targets is None else ReluSearch(part.targets) for part in at.parts]
         for search in searches:
             if search is not None:
-                search.run(Budget(20.0))
+                search.run(Budget(600.0))
         bound = at.bound([None if one is None else one.lower.numpy() for one in searches])
         assert bound <= -exact.incumbent.objective + 1e-9
 

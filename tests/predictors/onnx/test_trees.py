@@ -214,7 +214,7 @@ def test_an_optimum_at_a_number_that_is_asked_for():
     model = newer([4, 4], [1.25, 2.0])  # the first feature is 1.25: 1; else the second is 2: 2; else 4; and 8
     problem = dt.Problem(dt.Mip([0.0, 0.0, 0.0, 1.0], lower=[0, 0, 0, -9], upper=[3, 3, 3, 99]))
     problem.add_predictor(model, [0, 1, 2], [3])
-    result = dt.solve(problem, time_limit=20.0, log=False)
+    result = dt.solve(problem, log=False)
     assert result.status == "optimal" and result.x[0] == 1.25 and result.objective == 9.0
 
 

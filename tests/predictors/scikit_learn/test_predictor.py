@@ -377,7 +377,7 @@ def test_a_multi_class_pipeline_is_solved_to_the_best_of_all_points():
     )
     problem = dt.Problem(mip)
     problem.add_predictor(model, [6, 7, 8], [3, 4, 5], output_type="classification")
-    result = dt.solve(problem, log=False, time_limit=20)
+    result = dt.solve(problem, log=False)
     points = grid([np.arange(-20.0, 21.0)] * 3)
     points = points[model.predict(0.1 * points) == 2]
     assert result.status in ("optimal", "feasible")

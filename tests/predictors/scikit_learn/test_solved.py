@@ -46,7 +46,7 @@ def small(kind):
 @pytest.mark.parametrize("kind", KINDS if FULL else SAMPLED)
 def test_every_kind_is_solved_to_the_enumerated_optimum(kind):
     problem, best = small(kind)
-    result = dt.solve(problem, log=False, time_limit=20.0)
+    result = dt.solve(problem, log=False)
     assert result.objective == pytest.approx(best, abs=1e-6)
     assert result.status == "optimal"
     assert dt.check(problem, result.x).within()
@@ -60,7 +60,7 @@ def test_what_has_bounds_is_proved_over_a_box(kind):
     mip = dt.Mip(cost=[*PRICE, 1.0], lower=[*low, -np.inf], upper=[*high, np.inf])
     problem = dt.Problem(mip)
     problem.add_predictor(model, [0, 1, 2], [3])
-    result = dt.solve(problem, log=False, time_limit=3.0)
+    result = dt.solve(problem, log=False)
     steps = [np.linspace(a, b, 21) for a, b in zip(low, high, strict=True)]
     grid = np.array([*itertools.product(*steps)])
     least = float(np.min(grid @ PRICE + as_predictor(model).predict(grid)[:, 0]))

@@ -63,7 +63,7 @@ def test_a_sum_of_trees_is_proved(kind):
         dt.Mip([0.1, -0.2] + [1.0] * q, lower=[-1.5] * 2 + [-99.0] * q, upper=[1.5] * 2 + [99.0] * q)
     )
     problem.add_predictor(model, [0, 1], range(2, 2 + q))
-    result = dt.solve(problem, log=False, time_limit=20.0)
+    result = dt.solve(problem, log=False)
     # in each cell the least is where the first feature is least, and the second largest
     edges = [np.concatenate([[-1.5], cuts[(cuts > -1.5) & (cuts < 1.5)], [1.5]]) for cuts in ensemble.cuts]
     corners = np.array([*itertools.product(np.nextafter(edges[0][:-1], 9.0), edges[1][1:])])

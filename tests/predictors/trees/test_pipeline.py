@@ -121,7 +121,7 @@ def problem_of(live, upper=(9, 2, 10)):
 def test_the_best_category_is_proved():
     X, y = data()
     live = make_pipeline(FRONTS["others ignored"], FOREST).fit(X, y)
-    result = dt.solve(problem_of(live), time_limit=20.0, log=False)
+    result = dt.solve(problem_of(live), log=False)
     assert result.status == "optimal"
     best = np.inf
     for a in range(2, 10):
@@ -177,7 +177,7 @@ def test_what_mixes_features_is_searched_without_trees():
     assert description.trees_if_known() is None
     assert "PolynomialFeatures" in description.why_no_trees
     lines = io.StringIO()
-    dt.solve(problem_of(live), time_limit=2.0, log=lines)
+    dt.solve(problem_of(live), dt.Auto(effort=1), log=lines)
     assert "no trees block0: trees behind PolynomialFeatures cannot be read" in " ".join(
         lines.getvalue().split()
     )
