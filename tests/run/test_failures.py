@@ -140,7 +140,9 @@ def mismatched(x):
 
 
 @pytest.mark.parametrize(
-    ("call", "users"), [(Backward.apply, True), (hooked, True), (mismatched, False)], ids=str
+    ("call", "users"),
+    [(Backward.apply, True), (hooked, True), (mismatched, False)],
+    ids=["backward", "hooked", "mismatched"],
 )
 def test_errors_of_the_user_s_gradients_are_the_user_s(call, users):
     x = torch.ones(3, requires_grad=True)
