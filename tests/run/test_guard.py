@@ -6,7 +6,8 @@ import torch
 
 import dovetail as dt
 from dovetail.run.budget import Budget, OutOfTime, StopReason
-from dovetail.run.guard import BEGIN, Guard, counter, unguarded
+from dovetail.run.failures import is_users
+from dovetail.run.guard import BEGIN, Guard, arrived, counter, unguarded
 from tests.small import knapsack
 
 POINT = np.array([1.0, 0.0, 0.0, 1.0, 0.0])
@@ -60,6 +61,37 @@ def test_behind_the_guard_is_the_owner_s_predictor():
 
 def test_out_of_time_is_not_taken_for_somebody_s_trouble():
     assert not issubclass(OutOfTime, Exception)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_a_predictor_raises_is_marked(elsewhere):
+    """In this process behind the guard, in another one where the block arrives."""
+
+    def odd(X):
+        if X[0, 0] == 2.0:
+            raise ValueError("odd")
+        return X
+
+    problem = dt.Problem(dt.Mip(cost=[0.0, 1.0]))
+    block = problem.add_predictor(odd, [0], [1])
+    block = arrived(block) if elsewhere else Guard(Budget()).guarded(problem).blocks[0]
+    assert arrived(block) is block
+    row, copied = np.full((1, 1), 2.0), block.predictor.snapshot("cpu")
+    for ask in (lambda: block.predictor.predict(row), lambda: copied(torch.tensor(row))):
+        with pytest.raises(ValueError, match="odd") as raised:
+            ask()
+        assert is_users(raised.value)
+
+
+def test_layers_that_cannot_be_read_are_not_the_predictor_s_answer():
+    def unreadable():
+        raise ValueError("odd")
+
+    problem = knapsack()
+    object.__setattr__(problem.blocks[0].description, "layers", unreadable)
+    with pytest.raises(ValueError, match="odd") as raised:
+        Guard(Budget()).guarded(problem).blocks[0].description.layers()
+    assert not is_users(raised.value)
 
 
 def test_copies_are_made_once_for_a_solve():

@@ -18,7 +18,7 @@ from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phase import Phase, share_in_words
 from dovetail.methods.phase_words import in_words
-from dovetail.methods.phases import planned
+from dovetail.methods.phases import MOST_CERTIFIED, planned
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
@@ -189,7 +189,8 @@ class _Plan:
                     break
             waiting = [(phase, 1.0 / (len(cut_short) - turn)) for turn, phase in enumerate(cut_short)]
             again = True
-        if last is StopReason.ERROR and self._facts.many_blocks and not context.over:
+        few = self._facts.blocks <= MOST_CERTIFIED  # more are not looked at one by one in any time there is
+        if last is StopReason.ERROR and self._facts.many_blocks and few and not context.over:
             return self._block_by_block()
         # a phase may have had its share of the time, and then have been left out: the time was not over
         reason = context.over or (StopReason.STALLED if last in (None, StopReason.TIME) else last)

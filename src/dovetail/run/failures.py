@@ -143,6 +143,7 @@ def note(name: str, error: Exception) -> None:
         return
     setattr(error, NOTED, True)
     _log.debug("%s failed", name, exc_info=error)
+    error.__traceback__ = None  # whoever keeps the exception does not keep what its frames hold
     failures = _solve.get()
     if failures is None:
         _log.warning("%s", Failure(name, type(error).__name__, str(error)))
