@@ -53,6 +53,7 @@ HOUSE_LP = {
     "bounds/safe_lp.py",
     "linearised/condition_rows.py",
     "linearised/trust_region.py",
+    "linearised/sensitivity.py",
     "methods/cell_columns/choice.py",
     "methods/cell_columns/frontier.py",
     "methods/cell_descent/cell_program.py",
@@ -66,7 +67,6 @@ HOUSE_LP = {
 HOUSE_MIP = {
     "analysis/elastic.py",
     "linearised/rounding_room.py",
-    "linearised/sensitivity.py",
     "bounds/confirmed.py",
     "linearised/starts.py",
     "methods/clearing.py",

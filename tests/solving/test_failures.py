@@ -219,6 +219,7 @@ def test_an_error_of_the_callback_reaches_the_user():
 
 def test_an_error_while_a_predictor_is_traced_is_not_the_user_s(monkeypatch):
     """It costs what needs the network operation by operation, and nothing else."""
+    torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(1, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)).double()
     problem = line(net)
     truth = dt.solve(problem, QUICK, log=False)

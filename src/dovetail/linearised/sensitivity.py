@@ -49,7 +49,10 @@ class Sensitivity:
 
 
 def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> Sensitivity | None:
-    """At the point `x`, whose outputs are the predictors'; None where the LP has no answer in time."""
+    """At the point `x`, whose outputs are the predictors'; None where the LP has no answer in time.
+
+    All changes are worth infinity where no point near `x`, with its integers, meets the constraints exactly.
+    """
     host = problem.mip.minimised()
     networks = Networks(problem, Stopwatch())
     linear = networks.linearise(x)
@@ -59,7 +62,7 @@ def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> Sensitivity 
         (np.ones(outputs.size), (np.arange(outputs.size), outputs)), shape=(outputs.size, host.n_columns)
     )
     own = sp.csr_array(unit - networks.jacobian(linear)[regressions])
-    activity, level = host.A @ x, own @ x
+    level = own @ x
     trust = np.full(host.n_columns, np.inf)
     trust[networks.inputs] = TRUST * (1.0 + np.abs(x[networks.inputs]))
     held = host.integer.copy()
@@ -67,16 +70,18 @@ def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> Sensitivity 
     trust[held] = 0.0
     program = Program(
         sp.csr_array(sp.vstack([host.A, own], format="csr")),
-        np.concatenate([np.minimum(host.row_lower, activity), level]),
-        np.concatenate([np.maximum(host.row_upper, activity), level]),
-        np.maximum(np.minimum(host.lower, x), x - trust),
-        np.minimum(np.maximum(host.upper, x), x + trust),
+        np.concatenate([host.row_lower, level]),
+        np.concatenate([host.row_upper, level]),
+        np.clip(x - trust, host.lower, host.upper),
+        np.clip(x + trust, host.lower, host.upper),
         np.zeros(host.n_columns, dtype=bool),
     )
     try:
         live = LoadedHighs(program)
         live.set_objective(host.cost, 0.0)
         status, _, _ = live.run(budget, 0.0)
+        if status is MipStatus.INFEASIBLE:
+            return Sensitivity(*(np.full(n, np.inf) for n in (host.n_rows, host.n_columns, host.n_columns)))
         if status is not MipStatus.OPTIMAL:
             return None
         duals = live.row_duals()
@@ -94,11 +99,17 @@ def tolerated(problem: Problem, x: FloatArray, budget: Budget) -> Tolerated | No
     if found is None:
         return None
     host = problem.mip.minimised()
-    missed = found.rows @ np.maximum(host.row_violation(x), 0.0)
-    missed += found.columns @ np.maximum(host.bound_violation(x), 0.0)
+    missed = _worth(found.rows, host.row_violation(x)) + _worth(found.columns, host.bound_violation(x))
+    if not np.all(np.isfinite(found.rows)):
+        return Tolerated(missed)  # of tolerances that nothing uses, and of rounding, nothing is known
     free = np.where(host.integer | (host.lower == host.upper), 0.0, found.columns)
     granted = TOLERANCE * (float(found.rows.sum()) + float(free.sum()))
-    return Tolerated(SAFETY * float(missed), SAFETY * granted, SAFETY * _rounding(problem, x, found))
+    return Tolerated(SAFETY * missed, SAFETY * granted, SAFETY * _rounding(problem, x, found))
+
+
+def _worth(prices: FloatArray, missed: FloatArray) -> float:
+    """What is gained by missing limits by so much; signed amounts, negative inside."""
+    return float(np.sum(prices[missed > 0.0] * missed[missed > 0.0]))
 
 
 def _rounding(problem: Problem, x: FloatArray, found: Sensitivity) -> float:
