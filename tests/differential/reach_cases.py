@@ -71,7 +71,7 @@ def _add_inputs(case: Case, rng: np.random.Generator) -> None:
 
 
 def _add_predictor(case: Case, stage: int, rng: np.random.Generator) -> None:
-    """It reads what the last one gives, or a state that a row makes of it, and now and then inputs as well."""
+    """It reads what the last one gives, or a state that a row makes of that; perhaps inputs as well."""
     read = list(case.inputs)
     if stage:
         handed_on = case.tied[-1].outputs[0].tolist()
@@ -151,7 +151,10 @@ def _trees(points: np.ndarray, rng: np.random.Generator) -> Tied:
         model: Any = GradientBoostingRegressor(n_estimators=3, max_depth=2, random_state=0).fit(points, y)
         return TiedFunction(model, torch.float64, NOWHERE, NOWHERE, False, model.predict)
     cut, last = float(np.median(points[:, 0])), points.shape[1] - 1
-    rules = [([(0, "<=", cut), (last, ">", float(points[0, last]))], float(y[0])), ([(0, ">", cut)], float(y[1]))]
+    rules = [
+        ([(0, "<=", cut), (last, ">", float(points[0, last]))], float(y[0])),
+        ([(0, ">", cut)], float(y[1])),
+    ]
 
     def listed(X: np.ndarray) -> np.ndarray:
         first = (X[:, 0] <= cut) & (X[:, last] > points[0, last])
@@ -165,7 +168,10 @@ def _linked(case: Case, output: int, rng: np.random.Generator) -> int:
     """A state, without bounds or with some, that a row makes of an output and an input."""
     far = np.inf if rng.random() < 0.6 else 1e4
     column = case.column(-far, far)
-    entries = {output: float(np.round(rng.uniform(0.3, 1.0), 2)), case.free[0]: float(np.round(rng.normal(), 2))}
+    entries = {
+        output: float(np.round(rng.uniform(0.3, 1.0), 2)),
+        case.free[0]: float(np.round(rng.normal(), 2)),
+    }
     constant = float(np.round(0.3 * rng.normal(), 2))
     case.links.append(Link(column, entries, constant))
     case.rows.append(({column: 1.0, **{j: -a for j, a in entries.items()}}, constant, constant))
@@ -229,7 +235,9 @@ def least_missed(case: Case, seed: int) -> tuple[float, np.ndarray]:
     for sigma in np.geomspace(0.5, 1e-9, SEARCH_ROUNDS):
         if least <= EXACT:
             break
-        noise = rng.normal(size=(SEARCH_CHILDREN, best.size)) * (rng.random((SEARCH_CHILDREN, best.size)) < 0.6)
+        noise = rng.normal(size=(SEARCH_CHILDREN, best.size)) * (
+            rng.random((SEARCH_CHILDREN, best.size)) < 0.6
+        )
         children = case.projected(best + np.where(whole, np.round(noise), sigma * width * noise))
         amount = _missed(case, children)
         if amount.min() < least:

@@ -47,7 +47,10 @@ def judged(seed: int, seconds: float) -> Judged:
         found.said, found.exception = "refused", f"{type(refusal).__name__}: {refusal}"
         return found
     except Exception as failure:
-        last = [f"{frame.filename.split('dovetail/')[-1]}:{frame.lineno}" for frame in traceback.extract_tb(failure.__traceback__)]
+        last = [
+            f"{frame.filename.split('dovetail/')[-1]}:{frame.lineno}"
+            for frame in traceback.extract_tb(failure.__traceback__)
+        ]
         found.said = "raised"
         found.exception = f"{type(failure).__name__}: {failure} ({' < '.join(reversed(last[-6:]))})"
         return found

@@ -87,7 +87,10 @@ def reached_box(problem: Problem, box: Box) -> Box:
             return replace(box, empty=empty)
         if sum(samples.size for _, samples in still) == sum(samples.size for _, samples in waiting):
             break
-        waiting, box = still, replace(propagate(replace(mip, lower=lower, upper=upper)), complete=box.complete)
+        waiting, box = (
+            still,
+            replace(propagate(replace(mip, lower=lower, upper=upper)), complete=box.complete),
+        )
     return box
 
 
@@ -116,7 +119,7 @@ def _trees(block: Block, outputs: IntArray) -> tuple[FloatArray, FloatArray] | N
 def _network(
     problem: Problem, block: Block, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The ends of what a network can give, or of the classes it can; NaN where it is not known well enough."""
+    """The ends of what a network can give, or of the classes it can; NaN where too little is known of it."""
     slack, boxes = block_slack(block, lower, upper), Boxes(torch.from_numpy(lower), torch.from_numpy(upper))
     try:
         ranges = output_ranges(NetworkPlanes(required_graph(problem, block)), boxes)

@@ -177,9 +177,7 @@ class _Plan:
         # a phase may have had its share of the time, and then have been left out: the time was not over
         reason = context.over or (StopReason.STALLED if last is StopReason.TIME else last)
         notes, none = "; ".join(self._notes), self._infeasible
-        return MethodOutcome(
-            reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt
-        )
+        return MethodOutcome(reason, len(context.monitor.trace), notes, infeasible=none, doubt=self._doubt)
 
     def _left_out(self, phase: Phase, share: float) -> bool:
         """Whether a phase has nothing to do, or not the time for it; that is said."""

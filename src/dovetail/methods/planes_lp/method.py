@@ -64,7 +64,9 @@ OBJECTIVE = -1
 """In place of a column's number: the multipliers of the host's own LP."""
 PAD = 1e-9
 """Relative to 1 + the bound: boxes from LPs are no tighter than that."""
-NO_POINT = "proved by planes over cells of the networks' inputs: no cell can give what rows and bounds ask for"
+NO_POINT = (
+    "proved by planes over cells of the networks' inputs: no cell can give what rows and bounds ask for"
+)
 
 
 @dataclass(frozen=True)
