@@ -1,4 +1,4 @@
-"""Predictors and chains with bounds out of reach, at volume: `python -m benchmarks.reach_volume --from 0 --to 10000 --jobs 8 --out FILE`.
+"""Predictors and chains with bounds out of reach, at volume: `python -m benchmarks.reach_volume --to 10000`.
 
 Each problem (`tests/differential/reach_cases.py`) is solved in strict mode and judged against points that are
 found without dovetail. Every finding, an exception or a false claim, is a line of the file, and is printed;

@@ -42,7 +42,8 @@ def good_points(case: Case, seed: int, room: float = EXACT) -> list[Point]:
     """The best first, and a few of those that were met on the way."""
     rng = np.random.default_rng((seed, case.seed))
     search = _Search(case, room, rng)
-    search.look(_whole_points(case) if all(case.integer[j] for j in case.free) else case.sample(1500, rng))
+    whole = _whole_points(case) if all(case.integer[j] for j in case.free) else None
+    search.look(case.sample(1500, rng) if whole is None else whole)
     met = search.kept[:1] + search.kept[1::3]
     for sigma in np.geomspace(0.5, 1e-8, ROUNDS):
         search.step(float(sigma))
@@ -50,9 +51,11 @@ def good_points(case: Case, seed: int, room: float = EXACT) -> list[Point]:
     return sorted((point for point in found if point is not None), key=lambda point: point.worth)
 
 
-def _whole_points(case: Case) -> np.ndarray:
+def _whole_points(case: Case) -> np.ndarray | None:
+    """All of them; None where they are too many."""
     ranges = [np.arange(case.lower[j], case.upper[j] + 1) for j in case.free]
-    assert np.prod([len(r) for r in ranges]) <= MOST_WHOLE
+    if np.prod([float(len(r)) for r in ranges]) > MOST_WHOLE:
+        return None
     return np.array(list(itertools.product(*ranges)))
 
 

@@ -27,6 +27,8 @@ SCALES = (1e-3, 1.0, 1e3, 1e6, 1e9)
 MARGINS = (-0.3, -1e-3, -1e-7, 0.0, 5e-7, 2e-6, 1e-3, 0.3, 30.0)
 """How far beyond all values met a bound lies, relative to their spread but for the smallest, which are of the
 size of the check's tolerance: negative ones are met by some point."""
+LARGE = 6e4
+"""Nearly the largest number of float16."""
 SEARCH_ROUNDS, SEARCH_CHILDREN = 40, 60
 
 
@@ -69,7 +71,7 @@ def _add_inputs(case: Case, rng: np.random.Generator) -> None:
 
 
 def _add_predictor(case: Case, stage: int, rng: np.random.Generator) -> None:
-    """It reads what the last one gives, or a state that a row makes of it, and now and then inputs as well."""
+    """It reads what the last one gives, or a state that a row makes of that; perhaps inputs as well."""
     read = list(case.inputs)
     if stage:
         handed_on = case.tied[-1].outputs[0].tolist()
@@ -78,7 +80,7 @@ def _add_predictor(case: Case, stage: int, rng: np.random.Generator) -> None:
         own = [j for j in case.inputs if rng.random() < 0.4]
         read = handed_on + own
     state(case)
-    points = case.completed(case.sample(300, rng))[:, read]
+    points = _numbers(case.completed(case.sample(300, rng))[:, read])
     q = int(rng.choice([1, 2], p=[0.8, 0.2]))
     drawn = rng.random()
     if drawn < 0.12:
@@ -88,7 +90,7 @@ def _add_predictor(case: Case, stage: int, rng: np.random.Generator) -> None:
     else:
         tied = _network(case, points, q, rng)
     q = tied.answers(points[:1]).shape[1]
-    size = float(np.ptp(tied.answers(points), axis=0).max()) or 1.0
+    size = float(np.ptp(_numbers(tied.answers(points)), axis=0).max()) or 1.0
     outputs = [
         case.column(0.0, 1.0, cost=float(rng.normal()), integer=True)
         if tied.classifies
@@ -96,6 +98,12 @@ def _add_predictor(case: Case, stage: int, rng: np.random.Generator) -> None:
         for _ in range(q)
     ]
     case.tied.append(_at(tied, np.array([read]), np.array([outputs])))
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """The rows that are numbers: float16 has none beyond 65504. A row of 0 where none is."""
+    numbers = values[np.isfinite(values).all(axis=1)]
+    return numbers if len(numbers) else np.zeros((1, values.shape[1]))
 
 
 def _at(tied: Tied, inputs: np.ndarray, outputs: np.ndarray) -> Tied:
@@ -116,6 +124,10 @@ def _network(case: Case, points: np.ndarray, q: int, rng: np.random.Generator) -
         with torch.no_grad():
             module[-1].weight.mul_(factor)
             module[-1].bias.mul_(factor)
+    if dtype is torch.float16:  # what it computes may be too large for it, its weights are not
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter.clamp_(-LARGE, LARGE)
     case.kinds.append(f"{kind} {str(dtype)[6:]}")
     return Tied(module.to(dtype).eval(), dtype, NOWHERE, NOWHERE, classifies)
 
@@ -169,7 +181,7 @@ def _linked(case: Case, output: int, rng: np.random.Generator) -> int:
 def _state_bounded(case: Case, rng: np.random.Generator) -> None:
     """Bounds on some outputs, of the middle and of the end, by what many points give."""
     state(case)
-    z = case.completed(case.sample(1000, rng))
+    z = _numbers(case.completed(case.sample(1000, rng)))
     for tied in case.tied:
         for j in tied.outputs.ravel().tolist():
             if rng.random() < 0.6:
@@ -195,7 +207,7 @@ def _level(values: np.ndarray, rng: np.random.Generator) -> float:
 def _add_row(case: Case, rng: np.random.Generator) -> None:
     """A row on outputs, and perhaps inputs; now and then two sides."""
     state(case)
-    z = case.completed(case.sample(1000, rng))
+    z = _numbers(case.completed(case.sample(1000, rng)))
     row = np.zeros(len(case.cost))
     for j in (*(j for tied in case.tied for j in tied.outputs.ravel().tolist()), *case.free):
         size = float(np.ptp(z[:, j]))

@@ -119,7 +119,7 @@ def _trees(block: Block, outputs: IntArray) -> tuple[FloatArray, FloatArray] | N
 def _network(
     problem: Problem, block: Block, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The ends of what a network can give, or of the classes it can; NaN where it is not known well enough."""
+    """The ends of what a network can give, or of the classes it can; NaN where too little is known of it."""
     slack, boxes = block_slack(block, lower, upper), Boxes(torch.from_numpy(lower), torch.from_numpy(upper))
     try:
         ranges = output_ranges(NetworkPlanes(required_graph(problem, block)), boxes)

@@ -47,7 +47,7 @@ class Box:
     """False where time ran out before every open input was asked about."""
     empty: Crossed | None = None
     """Proves that no point meets the rows and bounds that the box was made of. Points that miss these within
-    the check's tolerance are excluded only where the rows and bounds were loosened before (`Mip.loosened`)."""
+    the check's tolerance are excluded only where rows and bounds were loosened before (`Mip.loosened`)."""
 
     @property
     def finite(self) -> np.ndarray:

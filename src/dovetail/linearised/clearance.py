@@ -55,8 +55,9 @@ def has_room(problem: Problem, change: FloatArray) -> bool:
 def moved_in(
     lower: FloatArray, upper: FloatArray, up: FloatArray, down: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Lower limits moved up and upper ones down, not beyond their middle."""
+    """Lower limits moved up and upper ones down, not beyond their middle; by no amount that is no number."""
     half = np.maximum(0.0, 0.5 * (upper - lower))
+    up, down = (np.where(np.isfinite(by), by, 0.0) for by in (up, down))
     return lower + np.minimum(up, half), upper - np.minimum(down, half)
 
 

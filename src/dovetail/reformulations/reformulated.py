@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dovetail.bounds.box import Box, propagate
+from dovetail.bounds.box import Box, narrow, propagate
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
 
@@ -72,9 +72,8 @@ class Reformulated:
         assert self.previous is not None
         before, mip = self.previous.box, self.problem.mip
         slack = 0.0 if self.slack is None else self.slack
-        first = before.lower.size
-        lower = np.concatenate([before.lower - slack, mip.lower[first:]])
-        upper = np.concatenate([before.upper + slack, mip.upper[first:]])
+        lower, upper = mip.lower.copy(), mip.upper.copy()
+        narrow(lower, upper, np.arange(before.lower.size), before.lower - slack, before.upper + slack)
         return propagate(replace(mip.minimised(), lower=lower, upper=upper))  # rows bound what they write
 
     def lift(self, x: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.bounds.box import PAD, Box, propagate
+from dovetail.bounds.box import PAD, Box, narrow, propagate
 from dovetail.core.arrays import FloatArray
 from dovetail.core.mip import Mip
 from dovetail.methods.quadratic_mip.curve import Curve, Plane
@@ -61,9 +61,8 @@ def given_way(mip: Mip, curves: Sequence[Curve]) -> Mip:
 def propagated(mip: Mip, curves: Sequence[Curve]) -> Box:
     """Bounds that rows imply, and squares: a square that is bounded bounds what is squared."""
     lower, upper = mip.lower.copy(), mip.upper.copy()
-    for curve in curves:
-        if curve.squares:
-            lower[curve.output] = max(lower[curve.output], 0.0)
+    squares = np.array([curve.output for curve in curves if curve.squares], dtype=np.int64)
+    narrow(lower, upper, squares, np.zeros(squares.size), np.full(squares.size, np.inf))
     box = Box(lower, upper)
     for _ in range(ROUNDS):
         box = propagate(replace(mip, lower=box.lower, upper=box.upper))

@@ -13,7 +13,7 @@ from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.network_planes import Ranges
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import FloatArray
-from dovetail.core.mip import SMALLEST, Mip
+from dovetail.core.mip import INFINITE_COST, INFINITY, LARGEST, SMALLEST, Mip
 from dovetail.methods.relu_branching.bounding import Bounding
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
@@ -54,6 +54,8 @@ def leaf_proof(node: Nodes, bounding: Bounding, budget: Budget) -> LeafProof:
         cost, constant = cost + along[0], float(least[0])
         noise = gamma(4) * (np.abs(along[0]) + np.abs(cost)) @ targets.domain.limit[0].cpu().numpy()
         constant -= float(noise)
+        if not (np.isfinite(constant) and np.all(np.abs(cost) < INFINITE_COST)):
+            return LeafProof(-np.inf, None, 1.0, np.zeros(neurons.count), 0.0)
     program = _program(targets, conditions, cost)
     answer = SafeLp(program).minimise(program.cost, constant, budget)
     signs, price = np.zeros(neurons.count), 0.0
@@ -97,8 +99,9 @@ def _program(targets: Targets, conditions: list[Plane], cost: FloatArray) -> Mip
     rows, sides = [domain.weights[0].cpu().numpy()[None]], [domain.most[:1].cpu().numpy()]
     for plane in conditions:
         along, offset = _over_moves(targets, plane)
-        rows.append(along)
-        sides.append(-offset)
+        usable = np.all(np.abs(along) <= LARGEST, axis=1) & (np.abs(offset) < INFINITY)
+        rows.append(np.where(usable[:, None], along, 0.0))  # else, or where it is NaN, a plane says nothing
+        sides.append(np.where(usable, -offset, np.inf))
     A, upper = np.concatenate(rows), np.concatenate(sides)
     tiny = np.abs(A) < SMALLEST  # entries that a Mip does not take: what they can do is allowed for
     upper = upper + np.where(tiny, np.abs(A), 0.0) @ limit * (1.0 + gamma(limit.size))
