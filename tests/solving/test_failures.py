@@ -10,6 +10,7 @@ import dovetail as dt
 from dovetail.analysis import host as host_file
 from dovetail.core.description import Description
 from dovetail.run.failures import Failure
+from dovetail.solving import concurrent as concurrent_file
 from dovetail.solving import job as job_file
 from dovetail.solving import packing as packing_file
 from dovetail.solving import search as search_file
@@ -85,6 +86,14 @@ def test_a_certificate_that_fails_is_none(monkeypatch, caplog):
     monkeypatch.setattr(packing_file, "certify", fails)
     assert dt.solve(knapsack(), QUICK, log=False).certificate is None
     assert caplog.messages == ["certificate (RuntimeError: made to fail)"]
+
+
+def test_processes_that_cannot_be_started(monkeypatch):
+    monkeypatch.setattr(concurrent_file, "_worthwhile", lambda *_: True)
+    monkeypatch.setattr(concurrent_file, "_begun", fails)
+    result = dt.solve(knapsack(), QUICK, log=False)
+    assert [failure.part for failure in result.failures] == ["start of concurrent solves"]
+    assert result.status == "optimal" and result.objective == -4.0
 
 
 def test_nothing_failed():

@@ -22,6 +22,7 @@ from dovetail.methods.template_pricing.hiring import WORTH_SPREADING
 from dovetail.run.budget import Budget
 from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.environment import threads
+from dovetail.run.failures import expendable
 from dovetail.run.monitor import Monitor
 from dovetail.run.process_workers import process_lines
 from dovetail.run.remote_workers import CannotTravel
@@ -38,9 +39,10 @@ def concurrent_solves(
     problem: Problem, start: FloatArray | None, options: SolveOptions, budget: Budget, monitor: Monitor
 ) -> Iterator[ConcurrentSolves | None]:
     """One solve less than there are jobs, for as long as this one takes; None where there are none."""
-    others = (
-        _begun(problem, start, options, budget, monitor) if _worthwhile(problem, options, budget) else None
-    )
+    others = None
+    with expendable("start of concurrent solves"):
+        if _worthwhile(problem, options, budget):
+            others = _begun(problem, start, options, budget, monitor)
     if others is None:
         yield None
         return
