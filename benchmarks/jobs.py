@@ -55,7 +55,9 @@ class Answer:
 def answered(asked: Asked) -> Answer:
     """One run."""
     arrays = dict(np.load(asked.folder / f"{asked.file}.npz", allow_pickle=False))
-    result = dt.solve(build(arrays), time_limit=LIMIT, seed=asked.seed, n_jobs=asked.n_jobs, log=False)
+    result = dt.solve(
+        build(arrays), time_limit=LIMIT, seed=asked.seed, n_jobs=asked.n_jobs, gap=1e-6, log=False
+    )
     gains = tuple((gain.seconds, gain.value) for gain in result.trace.incumbents)
     return Answer(float("nan") if result.x is None else judge(arrays, result.x), gains)
 

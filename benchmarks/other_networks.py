@@ -142,7 +142,7 @@ def answered(asked: Asked) -> Answer:
     torch.set_num_threads(1)
     problem = PROBLEMS[asked.problem](asked.kind)
     host, begin = host_bound(problem.mip), time.perf_counter()
-    result = dt.solve(problem, time_limit=LIMIT, seed=SEED, log=False)
+    result = dt.solve(problem, time_limit=LIMIT, seed=SEED, gap=1e-6, log=False)
     seconds = time.perf_counter() - begin
     numbers = [np.nan if value is None else float(value) for value in (result.objective, result.bound)]
     return Answer(result.status.value, *numbers, result.bound_source, host, seconds)

@@ -90,7 +90,7 @@ def answered(asked: Asked) -> Answer:
     problem = asked.case.problem()
     _warm_up(asked.method)
     before = time.perf_counter()
-    result = dt.solve(problem, asked.method, time_limit=asked.limit, seed=asked.seed, log=False)
+    result = dt.solve(problem, asked.method, time_limit=asked.limit, seed=asked.seed, gap=1e-6, log=False)
     seconds = time.perf_counter() - before
     numbers = [np.nan if value is None else float(value) for value in (result.objective, result.bound)]
     gap = np.nan if result.gap is None else result.gap

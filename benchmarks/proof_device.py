@@ -99,7 +99,9 @@ def answered(case: Case, data: Path | None, device: str, out: Path | None) -> li
     problem = case.problem(data)
     log_file = None if out is None else out / f"{case.network} {case.n} {case.instance}.log"
     begin = time.perf_counter()
-    result = dt.solve(problem, time_limit=case.seconds, seed=0, device=device, log=False, log_file=log_file)
+    result = dt.solve(
+        problem, time_limit=case.seconds, seed=0, device=device, gap=1e-6, log=False, log_file=log_file
+    )
     seconds = time.perf_counter() - begin
     assert result.objective is not None
     least = problem.mip.sense == "min"  # the files count what is not potable

@@ -130,7 +130,7 @@ def solved(task: Task) -> Solved:
     arrays = dict(np.load(task.folder / f"{task.file}.npz", allow_pickle=False))
     problem = build(arrays)
     before = time.process_time()
-    result = dt.solve(problem, task.method, time_limit=task.limit, seed=task.seed, log=False)
+    result = dt.solve(problem, task.method, time_limit=task.limit, seed=task.seed, gap=1e-6, log=False)
     seconds = time.process_time() - before
     objective = float("nan") if result.x is None else judge(arrays, result.x)
     proved = result.status == "optimal"

@@ -125,7 +125,7 @@ def answered(asked: Asked) -> Answer:
     building, begin = time.process_time() - begin, time.process_time()
     columns = asked.method == "column generation"
     method: Method = dt.ColumnGeneration() if columns else TemplatePricing()
-    result = dt.solve(problem, method, time_limit=COLUMN_LIMIT if columns else LIMIT, log=False)
+    result = dt.solve(problem, method, time_limit=COLUMN_LIMIT if columns else LIMIT, gap=1e-6, log=False)
     solving = time.process_time() - begin
     unit = 1 if sys.platform == "darwin" else 1024
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9

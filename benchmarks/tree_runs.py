@@ -83,7 +83,7 @@ def answered(asked: Asked) -> Answer:
     if asked.solve_seed is None:
         return _peer(problem, models, asked.seconds)
     before = time.process_time()
-    result = dt.solve(problem, time_limit=asked.seconds, seed=asked.solve_seed, log=False)
+    result = dt.solve(problem, time_limit=asked.seconds, seed=asked.solve_seed, gap=1e-6, log=False)
     cpu = time.process_time() - before
     objective, bound = (
         np.nan if value is None else float(value) for value in (result.objective, result.bound)
