@@ -185,5 +185,5 @@ def _ending(objective: float | None, violation: Violation | None, folder: Path) 
     if violation is None:
         return "  no answer: some block has no point that its predictor confirms"
     if objective is None:
-        return f"  no answer: the choice misses {violation}"
+        return f"  no answer: the choice misses {violation.missed}"
     return f"  objective {objective:.8g}, checked by every shard's own predictor; values are in {folder}"

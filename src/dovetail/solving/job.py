@@ -254,7 +254,7 @@ class Job:
         if not violation.within():
             incumbent.x = None  # nobody knows what it is worth: the error carries no result
             raise PredictorError(
-                f"a point that passed the check before now misses {violation}; "
+                f"a point that passed the check before now misses {violation.missed}; "
                 "a predictor that answers differently from call to call cannot be optimised."
             )
         return violation

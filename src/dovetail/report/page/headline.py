@@ -84,7 +84,7 @@ def _verified(result: Any) -> Tile:
         return Tile("no point", "no candidate passed the check")
     if result.violation.within():
         return Tile("verified", "rows, bounds, integers, and the predictors as you deploy them")
-    return Tile("not verified", visible(f"misses {result.violation}"))
+    return Tile("not verified", visible(f"misses {result.violation.missed}"))
 
 
 def _work(result: Any, course: Course) -> Tile:
