@@ -29,6 +29,11 @@ FULL = os.environ.get("DOVETAIL_FULL", "") not in ("", "0")
 """`make test-full` sets this: the same tests at full volume."""
 
 
+def volume(reason: str) -> pytest.MarkDecorator:
+    """For tests that are run at full volume only, since others look at the same thing for less."""
+    return pytest.mark.skipif(not FULL, reason=f"volume: {reason}")
+
+
 def sample(cases: Iterable[T], count: int = 1) -> list[T]:
     """The first few cases; all of them at full volume."""
     return list(cases) if FULL else list(cases)[:count]

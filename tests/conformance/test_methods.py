@@ -8,7 +8,7 @@ import dovetail as dt
 from dovetail.methods import METHODS
 from dovetail.testing import MethodSuite
 from dovetail.testing.problems import bowl
-from tests.conftest import FULL
+from tests.conftest import FULL, volume
 
 NAMES = tuple(METHODS)
 """Ours: other tests register some of their own later."""
@@ -52,10 +52,12 @@ class TestDualDecomposition(MethodSuite):
     method, brief, endless = settings("dual-decomposition")
 
 
+@volume("settings of dual decomposition")
 class TestPaper(MethodSuite):
     method, brief, endless = settings("paper")
 
 
+@volume("settings of dual decomposition")
 class TestPaperAdaptive(MethodSuite):
     method, brief, endless = settings("paper-adaptive")
     meets_easy_bounds = False  # a rho that only grows holds x where it is before it has crossed that box

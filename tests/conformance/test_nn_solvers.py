@@ -5,6 +5,7 @@ import pytest
 import dovetail as dt
 from dovetail.nn import SUB_SOLVERS
 from dovetail.testing import SubSolverSuite
+from tests.conftest import volume
 
 
 class TestAdam(SubSolverSuite):
@@ -12,11 +13,13 @@ class TestAdam(SubSolverSuite):
     accurate = dt.ProjectedGradient(steps=300, lr=0.05)
 
 
+@volume("settings of projected gradient")
 class TestPaper(SubSolverSuite):
     solver = dt.ProjectedGradient.paper()
     accurate = dt.ProjectedGradient(steps=300, lr=0.05)  # the paper's own 25 steps end too early
 
 
+@volume("settings of projected gradient")
 class TestGradient(SubSolverSuite):
     solver = dt.ProjectedGradient(rule="gradient", lr=0.005)
     accurate = dt.ProjectedGradient(steps=300, lr=0.02, rule="gradient", decay=False)

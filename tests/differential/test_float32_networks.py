@@ -10,7 +10,7 @@ import dovetail as dt
 from tests.conftest import FULL
 from tests.differential.deployed import TABLES, WRITTEN, Case, faults, grid_problem, network
 
-PARTS, TOTAL = (20, 600) if FULL else (2, 6)
+PARTS, TOTAL = (20, 600) if FULL else (2, 4)
 DTYPES = (torch.float32, torch.float32, torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 

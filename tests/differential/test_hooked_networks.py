@@ -20,7 +20,7 @@ import dovetail as dt
 from tests.conftest import FULL
 from tests.differential.deployed import TABLES, WRITTEN, Case, faults, grid_problem, network
 
-PARTS, TOTAL = (20, 600) if FULL else (2, 10)
+PARTS, TOTAL = (20, 600) if FULL else (2, 6)
 """Every variant at least once."""
 
 

@@ -9,7 +9,7 @@ import dovetail as dt
 from tests.conftest import FULL
 from tests.differential.hosts import KINDS, Program, make, optimum
 
-TOTAL, PARTS = (6000, 48) if FULL else (80, 2)
+TOTAL, PARTS = (6000, 48) if FULL else (60, 2)
 
 
 def as_problem(program: Program) -> dt.Problem:
@@ -27,10 +27,9 @@ def as_problem(program: Program) -> dt.Problem:
     )
 
 
-def fault(program: Program) -> str | None:
+def fault(program: Program, problem: dt.Problem, result: dt.Result) -> str | None:
     """What is false in what dovetail says of the program, if anything is."""
-    problem, truth = as_problem(program), optimum(program)
-    result = dt.solve(problem, log=False)
+    truth = optimum(program)
     where = f"program {program.seed} ({program.kind})"
     if result.status == "infeasible":
         return f"{where}: infeasible, but {truth.accepted} passes" if truth.accepted is not None else None
@@ -62,16 +61,18 @@ def fault(program: Program) -> str | None:
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.timeout(3600)
 def test_nothing_false_is_said(part):
-    faults = [fault(make(seed)) for seed in range(part, TOTAL, PARTS)]
+    """And something is said: nearly all of these end proved."""
+    faults, said = [], []
+    for program in map(make, range(part, TOTAL, PARTS)):
+        problem = as_problem(program)
+        result = dt.solve(problem, log=False)
+        faults.append(fault(program, problem, result))
+        said.append(result.status)
     assert [text for text in faults if text is not None] == []
+    assert said.count("optimal") + said.count("infeasible") >= 0.95 * len(said)
 
 
-def test_small_programs_are_decided():
-    """True words are worth little if none is said: nearly all of these end proved."""
-    decided = [dt.solve(as_problem(make(seed)), log=False).status for seed in range(60)]
-    assert decided.count("optimal") + decided.count("infeasible") >= 58
-
-
+@pytest.mark.skipif(not FULL, reason="volume: the generator, not what is tested by it")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_generator_makes_what_it_says(kind):
     """Of every kind some programs have points and some do not."""
@@ -106,7 +107,7 @@ def falling(seed: int) -> dt.Mip:
 
 @pytest.mark.parametrize("part", range(2))
 def test_costs_that_fall_for_ever(part):
-    seeds = range(part, 2000 if FULL else 60, 2)
+    seeds = range(part, 2000 if FULL else 24, 2)
     said = []
     for seed in seeds:
         result = dt.solve(dt.Problem(falling(seed)), log=False)

@@ -24,11 +24,12 @@ CASES = (2, 3, 17, 41)
 """A simplex, a ball, a sigmoid and a ReLU network on boxes: input branching closes them in a second."""
 
 
-def heard(cases=CASES):
+def heard():
+    """Of the cases up to the first in which something is wrong."""
     count = Count()
-    for seed in cases:
-        case = make(seed)
-        count.add(judge(case, InputBranching(), room=ACCEPTED, deaf_only=True))
+    for seed in CASES:
+        if not count.wrong:
+            count.add(judge(make(seed), InputBranching(), room=ACCEPTED, time_limit=60.0, deaf_only=True))
     return count
 
 
@@ -95,7 +96,7 @@ def flat_case():
 
 def test_rows_that_were_not_widened(monkeypatch):
     case = flat_case()
-    options = {"room": ACCEPTED, "time_limit": 5.0, "deaf_only": True}
+    options = {"room": ACCEPTED, "time_limit": 60.0, "deaf_only": True}
     right = judge(case, InputBranching(), **options)
     assert right.solves == 1
     assert right.wrong == []

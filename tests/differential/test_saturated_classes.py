@@ -11,7 +11,7 @@ import dovetail as dt
 from tests.conftest import FULL
 from tests.differential.deployed import TABLES, WRITTEN, Case, faults, grid_problem, network
 
-PARTS, TOTAL = (20, 600) if FULL else (2, 8)
+PARTS, TOTAL = (20, 600) if FULL else (2, 4)
 ENDS = (nn.Tanh(), nn.Sigmoid(), nn.Softmax(dim=1), nn.Softplus(), nn.ReLU(), nn.Identity())
 THRESHOLDS = (0.5, 0.5, 0.3, 0.9999999, 1.0 - 1e-15, 1.0, 1e-8, 1e-40, 1e-300)
 

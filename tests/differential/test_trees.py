@@ -14,7 +14,7 @@ import dovetail as dt
 from tests.conftest import FULL
 from tests.tree_problems import enumerated, random_problem
 
-COUNT = 1000 if FULL else 6
+COUNT = 1000 if FULL else 4
 POINTS = 100
 NEARLY = 2e-6
 """Relative to 1 + |optimum|: cells are closed there, and points a margin inside."""

@@ -11,7 +11,7 @@ from tests.conftest import FULL
 from tests.differential.instances import KINDS, Instance, make
 from tests.differential.judging import Tally, judge
 
-TOTAL, PARTS = (1200, 48) if FULL else (12, 2)
+TOTAL, PARTS = (1200, 48) if FULL else (8, 2)
 WHOLE = tuple(KINDS.index(kind) for kind in ("binary", "integer"))
 """The kinds without continuous decisions: their truth is an enumeration, whatever the costs."""
 
