@@ -17,7 +17,7 @@ from dovetail.models.pyomo_written import not_tied, note_written
 
 
 def write_tree(block: Any, nodes: LinearTreeNodes) -> bool:
-    """Write the leaves into a block that the tree is tied to, if all of them have a box; whether they have."""
+    """Write the leaves into a block that the tree is tied to, if all have a box; whether they have."""
     boxes = {leaf: own["bounds"] for leaf, own in nodes.leaves.items()}
     if any(end is None for box in boxes.values() for pair in box.values() for end in pair):
         return False
