@@ -36,6 +36,14 @@ def import_edits(source: Source, node: ast.Import | ast.ImportFrom) -> Iterator[
         yield source.replaced(node, "; ".join(dict.fromkeys(map(_one_import, node.names))))
 
 
+def imported_by_name(source: Source, call: ast.Call) -> Iterator[Edit]:
+    """The edit of `importlib.import_module("peer")`."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    given = call.args[0] if call.args else None
+    if name == "import_module" and isinstance(given, ast.Constant) and peer_of(str(given.value)):
+        yield source.replaced(given, f'"{PLACE}.{_installed(str(given.value))}"')
+
+
 def _one_import(alias: ast.alias) -> str:
     """`import a.b` binds a, whose modules are there once it is imported."""
     peer = peer_of(alias.name)

@@ -19,6 +19,8 @@ class Left:
 
 START = "not heard: dovetail.solve(..., start=) takes an earlier result, or a value for every column"
 
+REFUSED = "as it is, a model with predictors refuses it when the program runs"
+
 READS = {
     "Status": "result.status (a word: 'optimal', 'feasible', ...)",
     "status": "result.status (a word: 'optimal', 'feasible', ...)",

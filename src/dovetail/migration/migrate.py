@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from dovetail.core.errors import OptionError
 from dovetail.migration.edits import Edit, Source
-from dovetail.migration.imports import import_edits, peer_of, unknown_names
+from dovetail.migration.imports import import_edits, imported_by_name, peer_of, unknown_names
 from dovetail.migration.left import READS, START, Left
-from dovetail.migration.settings import settings_in
+from dovetail.migration.program import Program
 from dovetail.migration.solves import SolveCalls
 from dovetail.migration.terminations import Terminations
 
@@ -32,35 +32,27 @@ def migrate(text: str, name: str = "the program") -> Migration:
     from dovetail.compat.gurobi_ml import add_predictor_constr
     """
     try:
-        tree = ast.parse(text)
+        program = Program(text)
     except SyntaxError as fault:
         raise OptionError(f"{name} is no Python program: line {fault.lineno}: {fault.msg}.") from fault
-    source = Source(text)
+    source, tree = program.source, program.tree
     imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
     changed = [edit for node in imports for edit in import_edits(source, node)]
+    changed += [edit for call in program.all(ast.Call) for edit in imported_by_name(source, call)]
     if not changed:
         raise OptionError(
             f"{name} imports none of gurobi_ml, pyscipopt_ml and omlt: nothing is to be changed."
         )
-    calls = SolveCalls(source, tree, _options(source, tree), _free_name(tree))
-    called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    solves = [edit for node in called for edit in calls.edits(node)]
-    ends = Terminations(source, tree, calls.results(tree))
-    ended = [*(edit for node in called for edit in ends.edits(node)), *ends.readings(tree)]
-    left = [*calls.left, *ends.left, *_unknown(imports), *_read(source, tree, calls.solved)]
-    if not solves:
+    calls = SolveCalls(program, _free_name(tree))
+    solves = list(calls.edits())
+    ends = Terminations(program, calls)
+    ended = list(ends.edits())
+    left = [*calls.left, *ends.left, *_unknown(imports), *_read(program, calls.solved, ends.rewritten)]
+    if not solves and not calls.left:
         left.append(Left(1, "no solve call was found", "result = dovetail.solve(model)"))
     added = [_import_of_dovetail(source, tree, solves)] if solves and not _imports_dovetail(tree) else []
     whole = source.edited([*changed, *solves, *ended, *added])
     return Migration(whole, len(changed), len(solves), tuple(sorted(left, key=lambda each: each.line)))
-
-
-def _options(source: Source, tree: ast.AST) -> dict[str, dict[str, str]]:
-    """What the program asks of each model's solver, the last word of each."""
-    found: dict[str, dict[str, str]] = {}
-    for model, option, value in settings_in(source, tree):
-        found.setdefault(model, {})[option] = value
-    return found
 
 
 def _free_name(tree: ast.AST) -> str:
@@ -90,12 +82,14 @@ def _unknown(imports: list[ast.Import | ast.ImportFrom]) -> Iterator[Left]:
             yield Left(node.lineno, "tensorflow", "import keras, with KERAS_BACKEND=torch in the environment")
 
 
-def _read(source: Source, tree: ast.AST, models: set[str]) -> Iterator[Left]:
+def _read(program: Program, models: set[str], rewritten: set[int]) -> Iterator[Left]:
     """What is read of the models that dovetail solves, and of Pyomo's results."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in READS and source.text(node.value) in models:
-            yield Left(node.lineno, source.text(node), READS[node.attr])
-        elif isinstance(node, ast.Attribute) and node.attr == "Start" and isinstance(node.ctx, ast.Store):
-            yield Left(node.lineno, source.text(node), START)  # of gurobipy's variables
-        elif isinstance(node, ast.Attribute) and node.attr == "termination_condition":
-            yield Left(node.lineno, source.text(node), "result.status and result.stop_reason")
+    for node in program.all(ast.Attribute):
+        if id(node) in rewritten:
+            continue
+        if node.attr in READS and program.text(node.value) in models:
+            yield Left(node.lineno, program.text(node), READS[node.attr])
+        elif node.attr == "Start" and isinstance(node.ctx, ast.Store):
+            yield Left(node.lineno, program.text(node), START)  # of gurobipy's variables
+        elif node.attr == "termination_condition":
+            yield Left(node.lineno, program.text(node), "result.status and result.stop_reason")

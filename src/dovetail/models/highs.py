@@ -63,8 +63,8 @@ class HighsModel:
         def ask(model: Any, *args: Any, **options: Any) -> None:
             ties.refuse((model,))
 
-        ask_first(highspy.Highs, ("solve", "optimize", "startSolve", "minimize", "maximize"), ask)
-        ask_first(highspy.Highs.__base__, ("run",), ask)
+        for owner in highspy.Highs.__mro__:
+            ask_first(owner, ("run", "solve", "optimize", "startSolve", "minimize", "maximize"), ask)
 
     def moved(self, reading: Reading) -> bool:
         """After a deletion: columns are known by their places, and those behind have moved up."""

@@ -51,6 +51,8 @@ class Points:
         best = int(torch.where(exact, bound, torch.inf).argmin() if some else bound.argmin())
         width = programs.upper[best] - programs.lower[best]
         point = points[best]
+        if not bool(torch.isfinite(point).all()):  # an LP that came to nothing
+            return
         for _ in range(ROUNDS):
             better = self._step(point, width)
             if better is None or self._context.over:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 from weakref import WeakSet, ref
 
 import numpy as np
 import pyscipopt
+from pyscipopt.scip import PY_SCIP_EVENTTYPE as SCIP_EVENTTYPE
 
 from dovetail.core.arrays import BoolArray, FloatArray, ObjectArray
 from dovetail.core.containers import as_array, like
@@ -135,33 +136,30 @@ class ScipModel:
 _watched: WeakSet[Any] = WeakSet()
 """Models with a `_Refusal`."""
 
-EVENTS = (
-    pyscipopt.SCIP_EVENTTYPE.PRESOLVEROUND,
-    pyscipopt.SCIP_EVENTTYPE.NODEFOCUSED,
-    pyscipopt.SCIP_EVENTTYPE.BESTSOLFOUND,
-)
+EVENTS = SCIP_EVENTTYPE.PRESOLVEROUND, SCIP_EVENTTYPE.NODEFOCUSED, SCIP_EVENTTYPE.BESTSOLFOUND
 """One of them comes in every solve before it has an answer. An error there, unlike one in `eventinit`, leaves
 SCIP in a state that `freeTransform` takes back."""
 
 
-class _Refusal(pyscipopt.Eventhdlr):  # type: ignore[misc]
+class _Refusal(pyscipopt.Eventhdlr):
     """Ends a solve or a copy of a model that has predictors.
 
     PySCIPOpt prints an error that is raised here and raises "SCIP: unspecified error!" in its place.
     """
 
     def __init__(self, model: Any, ties: Ties) -> None:
-        self._held, self._ties = ref(model), ties
+        self._model: Callable[[], Any] = ref(model)
+        self._ties = ties
 
     def eventinit(self) -> None:
         for event in EVENTS:
-            self._held().catchEvent(event, self)
+            self._model().catchEvent(event, self)
 
     def eventexec(self, event: Any) -> None:
-        self._ties.refuse((self._held(),))
+        self._ties.refuse((self._model(),))
 
     def eventcopy(self) -> None:
-        self._ties.refuse((self._held(),))
+        self._ties.refuse((self._model(),))
 
 
 def _originals(model: Any) -> dict[int, int]:
