@@ -64,8 +64,8 @@ class Auto(AutoOptions):
             as_given, context = context, _by_tree_rows(context)
             if not context.problem.blocks:
                 outcome = _without_blocks(context)
-                ended = outcome.infeasible or context.over
-                return outcome if ended else _Plan(self, as_given, outcome.doubt).run()
+                done = outcome.infeasible or context.over
+                return outcome if done else _Plan(self, as_given, outcome.doubt).run()
         if context.cluster is not None or not (self.tables and may_have_tables(context.problem)):
             return _Plan(self, context).run()
         given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
