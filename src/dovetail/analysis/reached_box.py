@@ -21,7 +21,7 @@ from dovetail.bounds.box import Box, Crossed, narrow, propagate
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.bounds.planes.output_ranges import output_ranges
-from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
@@ -133,7 +133,7 @@ def _network(
     return np.where(always, 1.0, np.nan), np.where(never, 0.0, np.nan)
 
 
-def _classes(least: FloatArray, most: FloatArray, slack: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _classes(least: FloatArray, most: FloatArray, slack: FloatArray) -> tuple[BoolArray, BoolArray]:
     """Which classes are never given, and which always, by the ranges of their logits; NaN says neither.
 
     The slack is as `class_slack` has it: of one logit against 0, or of each logit against each other.
@@ -142,5 +142,5 @@ def _classes(least: FloatArray, most: FloatArray, slack: FloatArray) -> tuple[Fl
         return most < -slack[:, :1], least > slack[:, 1:]
     behind = most[:, :, None] - least[:, None, :] < -slack  # (n, class, other)
     behind[:, np.arange(least.shape[1]), np.arange(least.shape[1])] = False
-    never = behind.any(axis=2)
-    return never, never.sum(axis=1, keepdims=True) - never == least.shape[1] - 1
+    never = np.asarray(behind.any(axis=2))
+    return never, np.asarray(never.sum(axis=1, keepdims=True) - never == least.shape[1] - 1)
