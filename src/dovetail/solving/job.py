@@ -60,7 +60,7 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
             gradients(),
             highs_threads.given_back(),
         ):
-            snapshot = take_snapshot(model, lambda: budget.over)
+            snapshot = take_snapshot(model, budget)
             result = Job.prepared(snapshot, options, budget, monitor, cluster).run(options, interrupts)
     return loaded(result) if options.load else result
 
