@@ -12,13 +12,14 @@ from dovetail.core.indicator import Indicator
 from dovetail.reformulations import indicators as rewriting
 from dovetail.reformulations.indicators import LARGEST_M, IndicatorRows
 from dovetail.reformulations.reformulated import Reformulated
+from dovetail.run.budget import Budget
 from tests.conftest import FULL
 
 SEEDS = range(400 if FULL else 40)
 
 
 def with_indicators(mip, indicators):
-    return rewriting.with_indicators(mip, indicators, propagate(mip.loosened()))
+    return rewriting.with_indicators(mip, indicators, propagate(mip.loosened()), Budget())
 
 
 def feasible(mip, x):
@@ -96,6 +97,20 @@ def test_the_relaxation_is_asked_where_bounds_say_nothing():
     mip = dt.Mip(np.zeros(3), [[0, 1, 1], [0, 1, -1]], -np.inf, [4, 2], lower, upper, [True, False, False])
     rows, _ = with_indicators(mip, [Indicator(0, 1, [1], [1.0], -np.inf, 1.0, "c")])
     assert rows.A.toarray()[2] == pytest.approx([2.0, 1.0, 0.0], rel=1e-5)  # x <= 3
+
+
+@pytest.mark.parametrize("reach", [np.inf, 1e7])
+def test_without_time_nothing_is_asked_and_nothing_is_cut_off(reach):
+    """An indicator that only the relaxation limits is left to a block; one with a large M keeps it."""
+    mip = dt.Mip(
+        np.zeros(3), [[0, 1, 1], [0, 1, -1]], -np.inf, [4, 2],
+        [0, -reach, -reach], [1, reach, reach], [True, False, False],
+    )  # fmt: skip
+    indicator = Indicator(0, 1, [1], [1.0], -np.inf, 1.0, "c")
+    rows, left = rewriting.with_indicators(mip, [indicator], Box(mip.lower, mip.upper), Budget(0.0))
+    assert left == (() if np.isfinite(reach) else (indicator,))
+    assert feasible(rows, np.array([0.0, 3.0, 1.0]))
+    assert feasible(rows, np.array([1.0, 3.0, 1.0])) != np.isfinite(reach)
 
 
 def test_a_binary_that_cannot_be_switched_off():
@@ -181,7 +196,7 @@ def largest_when_off(mip, indicator, sign):
 def written_room(mip, indicator, box=None):
     """How large each side of the row may be, as written, while it is switched off; upper sides first."""
     given = propagate(mip.loosened()) if box is None else box
-    rows, left = rewriting.with_indicators(mip, [indicator], given)
+    rows, left = rewriting.with_indicators(mip, [indicator], given, Budget())
     assert not left
     A, limit = rows.A.toarray()[mip.n_rows :], rows.row_upper[mip.n_rows :]
     own = np.zeros(mip.n_columns)

@@ -38,6 +38,8 @@ ENGINES = {"exact": BOTH, "tables": BOTH, "splits": BOTH, "tangents": BOTH, "sci
 """Packages whose search trees stand behind bounds, by who raised them."""
 MOST_INPUTS = 12
 """Columns that networks read and that can move: beyond that a tree over them does not get anywhere."""
+HOST_SECONDS = 30.0
+"""For the LP over the rows alone, or as many as there are in all."""
 SIGNS_SECONDS = 30.0
 """For branching over signs of neurons."""
 LITTLE, FEW = 5e-4, 16
@@ -93,7 +95,7 @@ class _Making:
     def by_host(self) -> Certificate | None:
         """By prices of all rows alone."""
         mip = self._loose.mip
-        prices = _host_prices(mip)
+        prices = _host_prices(mip, min(HOST_SECONDS, self._seconds))
         if prices is None:
             return None
         return self._claiming_what_holds(self._certificate(self.target, prices, ()))
@@ -180,9 +182,9 @@ def _many_inputs(problem: Problem) -> bool:
     return int(np.count_nonzero(problem.mip.upper[read] > problem.mip.lower[read])) > MOST_INPUTS
 
 
-def _host_prices(mip: Mip) -> np.ndarray | None:
+def _host_prices(mip: Mip, seconds: float) -> np.ndarray | None:
     """Multipliers of the host's LP."""
-    return SafeLp(mip).minimise(mip.cost, mip.offset, Budget(30.0)).multipliers
+    return SafeLp(mip).minimise(mip.cost, mip.offset, Budget(seconds)).multipliers
 
 
 def _version(package: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, overload
@@ -30,6 +29,7 @@ from dovetail.models import foreign_model
 from dovetail.reformulations.indicators import IndicatorRows
 from dovetail.reformulations.quadratic_blocks import with_quadratics
 from dovetail.reformulations.reformulated import Reformulated, reformulate
+from dovetail.run.budget import Budget
 from dovetail.run.result import Result
 
 _log = logging.getLogger("dovetail")
@@ -74,14 +74,15 @@ class ModelSnapshot:
             attached.trouble = f"the last solve found no point: {result.status.value}"
 
 
-def take_snapshot(model: Any, over: Callable[[], object] = lambda: False) -> ModelSnapshot:
+def take_snapshot(model: Any, budget: Budget | None = None) -> ModelSnapshot:
     """The problem that `model` and all that is attached to it are now; a `dovetail.Problem` is one.
 
-    Every predictor is asked what it is now, unless it is `over` before.
+    Every predictor is asked what it is now, while the budget lasts; without one there is no limit.
     """
-    read = _own(model) if isinstance(model, Problem) else _read(model)
+    budget = Budget() if budget is None else budget
+    read = _own(model) if isinstance(model, Problem) else _read(model, budget)
     begin = perf_counter()
-    problem = read.problem.renewed(over)
+    problem = read.problem.renewed(lambda: budget.over)
     return replace(read, problem=problem, asking_seconds=perf_counter() - begin)
 
 
@@ -90,7 +91,7 @@ def _own(problem: Problem) -> ModelSnapshot:
     return ModelSnapshot(problem, None, tuple((attached, *places) for attached, places in own if places))
 
 
-def _read(model: Any) -> ModelSnapshot:
+def _read(model: Any, budget: Budget) -> ModelSnapshot:
     """A model of another tool, read afresh."""
     foreign = foreign_model(model)
     reading = foreign.read()
@@ -100,10 +101,12 @@ def _read(model: Any) -> ModelSnapshot:
     if not attachments:
         _log.info("no predictor is tied to this %s", foreign.tool)
     found = tuple((attached, *sample_places(foreign, reading, attached)) for attached in attachments)
-    return ModelSnapshot(_problem(reading, found), Origin(foreign, reading), found)
+    return ModelSnapshot(_problem(reading, found, budget), Origin(foreign, reading), found)
 
 
-def _problem(reading: Reading, found: tuple[tuple[Attachment, Places, Places], ...]) -> Problem:
+def _problem(
+    reading: Reading, found: tuple[tuple[Attachment, Places, Places], ...], budget: Budget
+) -> Problem:
     """What was read, with a column for each number among the inputs, blocks, products and indicators."""
     problem = Problem(with_numbers(reading.mip, [inputs for _, inputs, _ in found]))
     for attached, inputs, outputs in found:
@@ -113,7 +116,7 @@ def _problem(reading: Reading, found: tuple[tuple[Attachment, Places, Places], .
     if not reading.indicators:
         return problem
     given = Reformulated.start(problem, propagate(problem.mip.loosened()))
-    return reformulate(given, (IndicatorRows(reading.indicators),)).problem
+    return reformulate(given, (IndicatorRows(reading.indicators, budget),)).problem
 
 
 @overload
@@ -132,7 +135,7 @@ def check(model: Any, x: ArrayLike, *, certificate: Certificate | None = None) -
     >>> problem = dt.Problem(dt.Mip(cost=[1.0, -1.0], upper=[3.0, 9.0]))
     >>> block = problem.add_predictor(lambda X: X**2, inputs=[0], outputs=[1], name="square")
     >>> dt.check(problem, [3.0, 9.0]).within(), str(dt.check(problem, [3.0, 8.0]))
-    (True, 'square, sample 0, output 0 by 1.1e-01')
+    (True, 'infeasible: misses square, sample 0, output 0 by 1.1e-01')
     """
     problem = take_snapshot(model).problem
     violation = judge.check(problem, x)

@@ -8,9 +8,8 @@ becomes a block whose output is 0 (reformulations/indicator_block.py).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,8 +33,9 @@ FAIR_M = 1e5
 times that, and a box that rows have passed on for a while may be far too wide."""
 
 MOST_PROGRAMS = 50
-"""Linear programs that may be solved for missing or large limits: in a large model each takes seconds. No
-clock ends them, or one model would have other columns from solve to solve."""
+"""Linear programs that may be solved for missing or large limits: in a large model each takes seconds. They
+have no share of the time, or one model would have other columns from solve to solve: only the end of
+the whole time limit ends them."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class IndicatorRows:
     """The reformulation. Indicators are no part of a `Problem`, so that it carries them itself."""
 
     indicators: tuple[Indicator, ...]
+    budget: Budget = field(default_factory=Budget, compare=False)
+    """Of the whole solve."""
     name = "indicators"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
@@ -54,15 +56,17 @@ class IndicatorRows:
         if not self.indicators:
             return None
         problem = given.problem
-        mip, left = with_indicators(problem.mip, self.indicators, given.box)
+        mip, left = with_indicators(problem.mip, self.indicators, given.box, self.budget)
         written = problem.derived(mip, problem.blocks)
         for indicator in left:
             _add_block(written, indicator)
         return Reformulated(written, given, (lambda x: np.zeros(len(left)),))
 
 
-def with_indicators(mip: Mip, indicators: Sequence[Indicator], box: Box) -> tuple[Mip, tuple[Indicator, ...]]:
-    """`mip` with the indicators as rows at its end, and those that have no finite M."""
+def with_indicators(
+    mip: Mip, indicators: Sequence[Indicator], box: Box, budget: Budget
+) -> tuple[Mip, tuple[Indicator, ...]]:
+    """`mip` with the indicators as rows at its end, and those for which no finite M is known."""
     sides = OneSided.of(mip, indicators, box)
     M = np.where(sides.always, 0.0, _big_m(sides.most(box) - sides.limit))
     small = M <= FAIR_M
@@ -72,7 +76,7 @@ def with_indicators(mip: Mip, indicators: Sequence[Indicator], box: Box) -> tupl
     sides, M = sides.some(~small), M[~small]
     relaxation = _Relaxation(mip, box)
     for k in np.argsort(-M, kind="stable")[:MOST_PROGRAMS]:  # those without any M come first
-        M[k] = min(M[k], _big_m(relaxation.most(sides, k) - sides.limit[k]))
+        M[k] = min(M[k], _big_m(relaxation.most(sides, k, budget) - sides.limit[k]))
     limited = M <= LARGEST_M
     left = np.unique(sides.indicator[~limited])
     return _appended(mip, indicators, sides.some(limited), M[limited]), tuple(indicators[k] for k in left)
@@ -122,11 +126,12 @@ class _Relaxation:
         self._box = box
         self._lp = SafeLp(replace(mip.minimised().loosened(), lower=box.lower, upper=box.upper))
 
-    def most(self, sides: OneSided, k: int) -> float:
-        """No point has a larger C x while side k is switched off; infinite where nothing limits it."""
+    def most(self, sides: OneSided, k: int, budget: Budget) -> float:
+        """No point has a larger C x while side k is switched off; infinite where nothing limits it,
+        and where the budget is over before that is known."""
         lower, upper = self._box.lower.copy(), self._box.upper.copy()
         lower[sides.binary[k]] = upper[sides.binary[k]] = 1.0 - sides.active[k]
-        answer = self._lp.minimise(-sides.C[[k]].toarray()[0], 0.0, Budget(math.inf), (lower, upper))
+        answer = self._lp.minimise(-sides.C[[k]].toarray()[0], 0.0, budget, (lower, upper))
         return -answer.bound  # -infinity where it can never be switched off
 
 

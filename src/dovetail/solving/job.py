@@ -67,7 +67,7 @@ def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Re
             highs_threads.given_back(),
             counted(lambda text: monitor.say(text, "warning")) as failures,
         ):
-            snapshot = take_snapshot(model, lambda: budget.over)
+            snapshot = take_snapshot(model, budget)
             job = Job.prepared(snapshot, options, budget, monitor, cluster, failures)
             result = job.run(options, interrupts)
     return loaded(result) if options.load else result
