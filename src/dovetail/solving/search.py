@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from dovetail.analysis.host import HostRelaxation
+from dovetail.core.deadline import deadline
 from dovetail.core.errors import DovetailError, EngineError, OptionError
 from dovetail.methods.clearing import clear
 from dovetail.run.budget import OutOfTime, StopReason
@@ -17,7 +18,7 @@ def search(
 ) -> MethodOutcome:
     """Search; an engine or a predictor in trouble ends it, and the best point stays."""
     try:
-        outcome = _begun(method, context, host)
+        outcome = _ended(method, context, host)
         if not isinstance(outcome, MethodOutcome):
             raise OptionError(
                 f"method {method.name} returned {outcome!r}; its solve(context) must return a MethodOutcome, "
@@ -26,9 +27,6 @@ def search(
         with suppress(OutOfTime):
             clear(context, incumbent)
         return outcome
-    except OutOfTime:
-        reason = context.budget.over or StopReason.TIME
-        return MethodOutcome(reason, len(context.monitor.trace), "it ended between two calls of a predictor")
     except EngineError as trouble:
         return MethodOutcome(StopReason.ERROR, len(context.monitor.trace), str(trouble))
     except DovetailError:
@@ -37,6 +35,17 @@ def search(
         context.monitor.failure = failure
         message = f"{type(failure).__name__}: {failure}"
         return MethodOutcome(StopReason.ERROR, len(context.monitor.trace), message)
+
+
+def _ended(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
+    """The outcome of the method, which may have been left in the middle of a step."""
+    budget = context.budget
+    try:
+        with deadline(lambda: budget.late):
+            return _begun(method, context, host)
+    except OutOfTime:
+        reason = budget.over or StopReason.TIME
+        return MethodOutcome(reason, len(context.monitor.trace), "it ended in the middle of a step")
 
 
 def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
