@@ -114,3 +114,11 @@ def test_where_nothing_limits_the_objective_the_host_is_asked_whatever_it_takes(
     host = analyse_host(with_net(mip), Budget(10.0))
     assert host.asked
     assert host.ray
+
+
+def test_an_output_without_bounds_is_no_reason_to_ask_a_large_host(slow_lps):
+    """Its network decides how far it goes; no direction outside the block improves anything for ever."""
+    mip = dt.Mip(cost=[0.0, 1.0, -1.0], lower=[0.0, -np.inf, 0.0], upper=[2.0, np.inf, 7.0],
+                 A=[[1.0, 0.0, 1.0]], row_lower=-9.0, row_upper=9.0)  # fmt: skip
+    host = analyse_host(with_net(mip), Budget(10.0))
+    assert (host.asked, host.bound, host.ray) == (False, -np.inf, False)

@@ -1,5 +1,6 @@
 """Budget: deadlines nest, and a request to stop reaches everybody."""
 
+import math
 import pickle
 
 from dovetail.run.budget import Budget, StopReason
@@ -54,3 +55,13 @@ def test_what_is_reserved_comes_after_the_work():
     assert 40.0 < budget.left <= 50.0
     budget.reserve(0.5)  # it was measured again
     assert 90.0 < budget.left <= 99.5
+
+
+def test_what_was_spent_before_is_counted_but_leaves_half_of_the_time():
+    assert 90.0 < Budget(100.0).left <= 100.0
+    assert 60.0 < Budget(100.0, spent=30.0).left <= 70.0
+    late = Budget(100.0, spent=1e6)
+    assert 40.0 < late.left <= 50.0
+    late.reserve(1e6)
+    assert 20.0 < late.left <= 25.0
+    assert Budget(spent=5.0).left == math.inf

@@ -9,6 +9,7 @@ import torch
 
 import dovetail as dt
 from dovetail.run import lp_duration
+from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome
 from tests.small import bowl, knapsack, linear_net
 
@@ -83,3 +84,21 @@ def test_a_host_too_large_to_be_asked_first_is_asked_at_last(monkeypatch):
         problem.add_predictor(linear_net([1.0]), [0], [1])
         result = dt.solve(problem, _Nothing(), log=False)
         assert result.status == status
+
+
+class Counting:
+    """Says what it was given of the time."""
+
+    name = "counting"
+
+    def solve(self, context):
+        self.budget = context.budget
+        return MethodOutcome(StopReason.ITERATIONS, 1)
+
+
+def test_imports_are_on_the_clock(monkeypatch):
+    monkeypatch.setattr("dovetail.run.environment.Interrupts.seconds", 300.0)
+    method = Counting()
+    result = dt.solve(knapsack(), method, time_limit=1000.0, log=False)
+    assert 300.0 <= method.budget.seconds < 900.0
+    assert result.seconds >= 300.0

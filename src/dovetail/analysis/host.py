@@ -21,6 +21,7 @@ from dovetail.bounds.confirmed import EngineSettings, confirmed
 from dovetail.bounds.ray import improving_ray
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import BoolArray, FloatArray
+from dovetail.core.deadline import OutOfTime, deadline
 from dovetail.core.mip import SMALLEST, Mip
 from dovetail.core.problem import Problem
 from dovetail.run.bound import Bound, Scope, Support
@@ -33,7 +34,8 @@ SHARE, MOST_SECONDS = 0.2, 10.0
 """Of the time left, and no more than that: the host alone seldom decides, and the search needs the rest."""
 LPS, LPS_SHARE, UNNOTICED = 2.0, 0.02, 0.1
 """HiGHS's own tree and ours take two LPs at the least. Where those would take a larger part of the time left
-(and more seconds than anybody notices), and bounds alone limit the objective, the search begins at once."""
+(and more seconds than anybody notices), and bounds alone limit the objective, or all of it but the outputs,
+the search begins at once."""
 NO_POINT = "no point meets the rows, bounds and integers of the host, not even to within 1e-6"
 
 
@@ -73,8 +75,11 @@ def analyse_host(
     at_any_size: bool = False,
 ) -> HostRelaxation:
     """Ask about the host alone, within a share of the time; `at_any_size`: within all of it."""
-    with expendable("analysis of the host"):
-        return _analyse(problem, budget, EngineSettings(seed, threads, gap), at_any_size)
+    try:
+        with expendable("analysis of the host"), deadline(lambda: budget.late):
+            return _analyse(problem, budget, EngineSettings(seed, threads, gap), at_any_size)
+    except OutOfTime:
+        return HostRelaxation(asked=False)
     return HostRelaxation(note="nothing is known about the host")
 
 
@@ -94,7 +99,8 @@ def _analyse(problem: Problem, budget: Budget, settings: EngineSettings, at_any_
     if long and not whole:
         box = propagate(known)
         bound = least_cost(known, box.lower, box.upper)
-        if np.isfinite(bound):
+        others = replace(known, cost=_cost_without_outputs(problem, known))
+        if np.isfinite(bound) or np.isfinite(least_cost(others, box.lower, box.upper)):  # there is no ray
             return HostRelaxation(bound=bound, asked=False)
     part = budget if whole else budget.part(min(SHARE * budget.left, MOST_SECONDS))
     found = confirmed(known, settings, part, in_turn=not whole)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.deadline import require_time
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.sparse import joined_ranges
 
@@ -99,6 +100,7 @@ def propagate(mip: Mip) -> Box:
     rounds = 0
     while rows.number.size and rounds < ROUNDS:
         rounds += 1
+        require_time()
         before = (lower.copy(), upper.copy())
         ends = (before[0][rows.column], before[1][rows.column])
         _pass_on(rows, rows.a, row_upper[rows.number], ends, lower, upper)

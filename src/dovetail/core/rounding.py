@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.deadline import require_time
 from dovetail.core.layers import Activation, Layer
 
 MORE = 3
@@ -83,6 +84,7 @@ def rounding_error(
     cast = arithmetic.roundoff * size + arithmetic.smallest  # inputs are cast to the format
     error = np.where(size <= arithmetic.largest, cast, np.inf)
     for layer in layers:
+        require_time()
         error = _passed_on(layer, arithmetic, lower, upper, error)
         lower, upper = layer.range(lower, upper)
     return error

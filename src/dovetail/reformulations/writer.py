@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.deadline import require_time
 from dovetail.core.mip import SMALLEST, Mip
 
 
@@ -44,6 +45,7 @@ class Writer:
         self, columns: Sequence[int] | np.ndarray, values: FloatArray, lower: float, upper: float
     ) -> None:
         """Append lower <= values'z[columns] <= upper."""
+        require_time()
         values = np.asarray(values, dtype=np.float64)
         kept = np.abs(values) >= SMALLEST
         self._rows.append(np.full(int(kept.sum()), len(self.row_lower)))

@@ -6,6 +6,7 @@ import math
 import time
 from enum import StrEnum
 
+from dovetail.core.deadline import OutOfTime as OutOfTime
 from dovetail.run.memory_watch import MemoryWatch
 
 
@@ -31,11 +32,7 @@ class StopReason(StrEnum):
 
 
 MOST_RESERVED = 0.5
-"""Of all the time: with slow predictors a short limit still has a search."""
-
-
-class OutOfTime(BaseException):
-    """Raised deep inside work that must end now. No `Exception`: nobody may take it for trouble of theirs."""
+"""Of all the time: with slow predictors or imports a short limit still has a search."""
 
 
 class Budget:
@@ -46,10 +43,18 @@ class Budget:
     """
 
     def __init__(
-        self, seconds: float = math.inf, *, parent: Budget | None = None, memory: MemoryWatch | None = None
+        self,
+        seconds: float = math.inf,
+        *,
+        spent: float = 0.0,
+        parent: Budget | None = None,
+        memory: MemoryWatch | None = None,
     ) -> None:
-        self._start = time.perf_counter()
+        """`spent` seconds have passed already; at most half of the time: what is left is for the work."""
+        spent = min(spent, MOST_RESERVED * seconds)
+        self._start = time.perf_counter() - spent
         self._seconds = seconds
+        self._most_reserved = MOST_RESERVED * (seconds - spent)
         self._parent = parent
         self._memory = memory
         self._reserve = 0.0
@@ -65,7 +70,7 @@ class Budget:
 
         It may be called again when more is known of how long that takes.
         """
-        self._reserve = min(seconds, MOST_RESERVED * self._seconds)
+        self._reserve = min(seconds, self._most_reserved)
 
     def part(self, seconds: float, *, memory: MemoryWatch | None = None) -> Budget:
         """A budget of at most `seconds`, and at most what is left here; `memory` ends it as well."""

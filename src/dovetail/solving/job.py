@@ -56,8 +56,9 @@ UNNOTICED = 1.0
 def solve_model(model: Any, options: SolveOptions, interrupts: Interrupts) -> Result:
     """What `dovetail.solve` returns."""
     options.import_libraries()
+    imports = interrupts.seconds
     with opened(options.cluster, options.n_jobs) as cluster:
-        budget = Budget(options.time_limit)  # the clock counts neither imports nor the start of a cluster
+        budget = Budget(options.time_limit, spent=imports)  # the start of a cluster is not counted
         interrupts.stop(budget)
         file = open_log_file(options.log_file)
         with (

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from dovetail.analysis.host import HostRelaxation
+from dovetail.core.deadline import deadline
 from dovetail.core.errors import (
     DovetailError,
     EngineError,
@@ -30,7 +31,7 @@ def search(
 ) -> MethodOutcome:
     """Search; whatever ends it, the best point stays."""
     try:
-        outcome = _begun(method, context, host)
+        outcome = _ended(method, context, host)
         if not isinstance(outcome, MethodOutcome):
             raise OptionError(
                 f"method {method.name} returned {outcome!r}; its solve(context) must return a MethodOutcome, "
@@ -41,9 +42,6 @@ def search(
                 incumbent.settle()
             clear(context, incumbent)
         return outcome
-    except OutOfTime:
-        reason = context.budget.over or StopReason.TIME
-        return MethodOutcome(reason, len(context.monitor.trace), "it ended between two calls of a predictor")
     except Exception as failure:
         outcome = MethodOutcome(StopReason.ERROR, len(context.monitor.trace))
         if isinstance(failure, EngineError) or not (_is_users(method, failure) or reaches_the_user(failure)):
@@ -59,6 +57,17 @@ def _is_users(method: Method, failure: Exception) -> bool:
     """Whether a failure of a method is for its user to put right."""
     own = not type(method).__module__.startswith("dovetail.")
     return own or isinstance(failure, (OptionError, UnsupportedError, MissingDependencyError))
+
+
+def _ended(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:
+    """The outcome of the method, which may have been left in the middle of a step."""
+    budget = context.budget
+    try:
+        with deadline(lambda: budget.late):
+            return _begun(method, context, host)
+    except OutOfTime:
+        reason = budget.over or StopReason.TIME
+        return MethodOutcome(reason, len(context.monitor.trace), "it ended in the middle of a step")
 
 
 def _begun(method: Method, context: SolveContext, host: HostRelaxation) -> MethodOutcome:

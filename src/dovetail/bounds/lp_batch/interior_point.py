@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dovetail.bounds.lp_batch.linear_programs import LinearPrograms
+from dovetail.core.deadline import require_time
 
 STEPS = 14
 """At most; four digits take about eight, all of them twelve."""
@@ -88,6 +89,7 @@ class InteriorPoint:
     def run(self, steps: int) -> None:
         """So many steps, or fewer where all programs are solved."""
         for _ in range(steps):
+            require_time()
             self._step()
             if bool((self._complementarity < DONE).all()):
                 break

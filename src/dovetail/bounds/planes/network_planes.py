@@ -29,6 +29,7 @@ from dovetail.bounds.planes.loaded_steps import Carrying, LoadedAffine
 from dovetail.bounds.planes.relaxation import Relaxation, multiplied, product_range
 from dovetail.bounds.planes.rules import rule_of
 from dovetail.bounds.planes.wanted import Group, groups
+from dovetail.core.deadline import require_time
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Affine, Elementwise, Graph, Product
 from dovetail.core.step_rounding import StepRounding
@@ -299,6 +300,7 @@ class NetworkPlanes:
         """From weights of some vectors to weights of the inputs, on some of the sets; choices are of all."""
         in_lines = self._in_lines - set(waiting)
         for here in range(max(waiting), 0, -1):
+            require_time()
             A = waiting.pop(here, None)
             if A is None:
                 continue

@@ -23,6 +23,7 @@ from torch import Tensor
 from dovetail.bounds.lp_batch.interior_point import InteriorPoint
 from dovetail.bounds.lp_batch.linear_programs import Proved, proved
 from dovetail.core.amounts import several
+from dovetail.core.deadline import require_time
 from dovetail.methods.input_branching import shrinking
 from dovetail.methods.input_branching.plan import Plan, input_plan
 from dovetail.methods.input_branching.points import Points
@@ -229,6 +230,7 @@ class _Tree:
         """By single rows; boxes that are empty are left out."""
         programs, integer, target = batch.relaxed.programs, self._relaxation.integer, self._target
         for _ in range(PASSES):
+            require_time()
             programs = programs.within(*shrinking.by_rows(programs, integer, target))
         kept = (programs.lower <= programs.upper).all(1) & (batch.bound < target)
         relaxed = batch.relaxed.within(programs.lower, programs.upper)

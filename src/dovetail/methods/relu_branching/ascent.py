@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from dovetail.core.deadline import require_time
 from dovetail.core.graph import Affine
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
@@ -159,6 +160,7 @@ class Ascent:
         signed_at, arriving = split(signed), dict[int, Tensor]()
         waiting, offset = {len(graph.steps): rows}, rows.new_zeros(len(rows))
         for here in range(len(graph.steps), 0, -1):
+            require_time()
             A = waiting.pop(here, None)
             if A is None:
                 continue
