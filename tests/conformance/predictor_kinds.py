@@ -652,7 +652,8 @@ ENSEMBLE = Ensembled(
 )
 VARIANTS = {
     "attention-float64", "conv1d-float64", "dropout-batchnorm-float64", "gelu-layernorm-float64",
-    "lstm-float64", "residual-float64", "onnx-attention-float32-one", "onnx-mlp-float32-one", "onnx-mlp-float64-any",
+    "lstm-float64", "residual-float64",
+    "onnx-attention-float32-one", "onnx-mlp-float32-one", "onnx-mlp-float64-any",
     "keras-batch-norm-dropout", "keras-float64-policy", "keras-gru", "keras-normalised", "keras-own-layer",
 }  # fmt: skip
 """Kinds that differ in little from others: only at full volume."""

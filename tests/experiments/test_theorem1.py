@@ -10,7 +10,7 @@ from dovetail.experiments.exact_step import ExactStep, Slab
 from dovetail.experiments.families import BY_NAME, FAMILIES, Example, Family, Quadratic
 from dovetail.experiments.run import Run, Settings
 from dovetail.experiments.theorem1 import bounded, execute
-from tests.conftest import FULL
+from tests.conftest import FULL, sample
 from tests.experiments.algorithm1 import algorithm1, quadratic_step
 
 WHOLE = np.array(list(itertools.product(range(-2, 3), repeat=3)), dtype=float)
@@ -116,7 +116,7 @@ def test_the_lemma_as_printed_fails_where_as_proved_it_holds():
     assert (change <= -margin * kept.apart[1:] ** 2).all()
 
 
-@pytest.mark.parametrize("price", [-7.3, -1.0, 0.0, 0.2, 1.0, 4.9, 20.0])
+@pytest.mark.parametrize("price", sample([-7.3, 0.2, -1.0, 0.0, 1.0, 4.9, 20.0], 2))
 def test_the_smallest_counterexample_never_agrees(price):
     """X = {0, 1}, C = {u <= 1/2}, g = (u - 3)^2 / 2, rho = 2: both contain 0, which is the optimum."""
     Q, b, X = np.eye(1), np.array([3.0]), np.array([[0.0], [1.0]])

@@ -15,7 +15,7 @@ from tests.conftest import FULL
 from tests.contexts import best_of, breach, by_scipy, choices, context_of
 from tests.reformulations.test_relu_big_m import KINDS
 
-SEEDS = range(40 if FULL else 2)
+SEEDS = range(40 if FULL else 1)
 LOWER, UPPER = [-2.0, -1.0], [2.0, 3.0]
 
 

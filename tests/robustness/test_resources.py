@@ -304,7 +304,7 @@ def test_a_solve_s_problem_is_free_when_its_result_is(name):
 @pytest.mark.parametrize("name", METHODS if FULL else ["auto"])
 def test_nothing_grows_from_solve_to_solve(name):
     """Each solve does the same work, so that the last ones take nothing up that the first ones did not."""
-    first, last = (20, 200) if FULL else (4, 12)
+    first, last = (20, 200) if FULL else (2, 6)
     before, after = in_a_process(
         f"""
         import json, os
@@ -314,7 +314,7 @@ def test_nothing_grows_from_solve_to_solve(name):
         def used():
             pages = int(open("/proc/self/statm").read().split()[1])
             return pages, len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
-        problem, method, marks = busy(4), brief({name!r}), []
+        problem, method, marks = busy(2), brief({name!r}), []
         for k in range(1, {last} + 1):
             dt.solve(problem, method, log=False)
             if k in ({first}, {last}):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dovetail.core.predictor import as_predictor
-from tests.conftest import FULL
+from tests.conftest import FULL, volume
 from tests.predictors.onnx.exported import exported, random_network
 from tests.predictors.onnx.oracle import answer_of, error_of, slope_error
 
@@ -36,13 +36,14 @@ def assert_like_the_oracle(seed, dtype, dynamo=False):
     assert slope < 1e-4, (seed, slope)
 
 
-@pytest.mark.parametrize("chunk", range(28 if FULL else 2))
+@pytest.mark.parametrize("chunk", range(28 if FULL else 1))
 def test_random_networks(chunk):
     for seed in range(10 * chunk, 10 * chunk + 10):
         assert_like_the_oracle(seed, torch.float64 if chunk % 4 == 3 else torch.float32)
 
 
+@volume("seconds for each; test_model.py takes a network through it")
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(1000, 1030) if FULL else (1007,))
+@pytest.mark.parametrize("seed", range(1000, 1030))
 def test_random_networks_through_the_new_exporter(seed):
     assert_like_the_oracle(seed, torch.float32, dynamo=True)
