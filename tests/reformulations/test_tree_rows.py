@@ -107,12 +107,12 @@ def test_a_cut_within_the_tolerance_of_a_row_leaves_both_forms_the_same_columns(
 
 
 def test_a_range_that_nobody_knows_leaves_trees_as_functions():
-    """Of a plain function nothing is known, so that its output has no bound to cut the tree's input by."""
+    """A plain function's output has no bound to cut the tree's input by."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (40, 1))
     forest = RandomForestRegressor(2, max_depth=2, random_state=0).fit(X, X[:, 0] ** 2)
     problem = dt.Problem(dt.Mip([0.1, 0.0, 1.0], lower=[-1.0, -np.inf, -np.inf], upper=[1.0, np.inf, np.inf]))
-    problem.add_predictor(np.tanh, [0], [1])
+    problem.add_predictor(lambda X: np.tanh(2.0 * X), [0], [1])
     problem.add_predictor(forest, [1], [2])
     context = context_of(problem)
     given = Reformulated.start(problem, context.once(tight_box))
@@ -144,3 +144,10 @@ def test_a_point_at_the_upper_end_of_its_cell_is_put_inside():
     result = dt.solve(problem, log=False)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(np.min(0.1 * leaves + second.predict(leaves[:, None])))
+
+
+def test_a_tree_without_a_split_is_a_number():
+    problem = dt.Problem(dt.Mip([1.0, 0.0, 1.0], lower=[-1.0, -np.inf, -np.inf], upper=[1.0, np.inf, np.inf]))
+    problem.add_predictor(torch.nn.Linear(1, 1).double(), [0], [1])
+    problem.add_predictor(DecisionTreeRegressor().fit([[0.0], [1.0]], [2.5, 2.5]), [1], [2])
+    assert dt.solve(problem, time_limit=20.0, log=False).objective == pytest.approx(1.5)

@@ -136,7 +136,7 @@ def hostile(kind):
 def test_hostile_names_do_no_harm(kind, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     log = io.StringIO()
-    method = "sequential-linear" if kind == "no_solution" else "auto"  # which proves that there is none
+    method = dt.SequentialLinear(starts=2) if kind == "no_solution" else "auto"  # that proves nothing
     result = dt.solve(hostile(kind), method, log=log)
     assert result.status == kind
     lines = log.getvalue().splitlines()

@@ -157,7 +157,7 @@ def _sides(boxes: LeafBoxes) -> list[tuple[int, bool, IntArray]]:
     key, leaf = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.argsort(key, kind="stable")
     keys, begin = np.unique(key[order], return_index=True)
-    groups = zip(keys, np.split(leaf[order], begin[1:]), strict=True)
+    groups = zip(keys, np.split(leaf[order], begin[1:]) if keys.size else [], strict=True)
     last = boxes.cells.counts[boxes.place] - 1
     return [
         (int(key // 2), bool(key % 2), leaves)
