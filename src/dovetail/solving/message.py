@@ -38,7 +38,7 @@ def message(
         parts.append(host.note)
     nearest = context.incumbent.nearest
     if context.incumbent.x is None and nearest is not None:
-        parts.append(f"the nearest candidate misses {nearest}{_within_rounding(nearest)}")
+        parts.append(f"the nearest candidate misses {nearest.missed}{_within_rounding(nearest)}")
     if violation is not None and violation.within() and not violation.steady():
         parts.append(
             f"evaluated one by one, or on another processor, the samples may miss {violation.rounding.name} "
