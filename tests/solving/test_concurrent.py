@@ -17,6 +17,7 @@ from dovetail.run.completion import Completion
 from dovetail.run.context import MethodOutcome
 from dovetail.solving import concurrent
 from dovetail.solving.concurrent_solve import ConcurrentSolve
+from dovetail.solving.job import solved_apart
 from dovetail.testing.problems import busy
 from tests.conftest import FULL
 from tests.small import knapsack
@@ -39,7 +40,7 @@ def test_the_far_side_says_what_is_better_and_nothing_else():
     known = dt.solve(problem, log=False)
     assert known.status.value == "optimal"
     there = pickle.loads(pickle.dumps(problem))
-    solve = ConcurrentSolve(there, None, dt.Auto(), 1, 2, time.time() + 30.0)
+    solve = ConcurrentSolve(solved_apart, there, None, dt.Auto(), 1, 2, time.time() + 30.0)
     x = waited_for(solve, math.nan)
     assert check(problem, x).within()
     sign = problem.mip.sign
@@ -52,7 +53,7 @@ def test_what_a_predictor_raises_there_is_told_when_somebody_asks():
     problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], upper=[3.0, 9.0]))
     problem.add_predictor(lambda X: (X - 1.0) ** 2, inputs=[0], outputs=[1])
     solve = ConcurrentSolve(
-        problem, np.array([1.0]), dt.Auto(), 1, 2, time.time() + 30.0
+        solved_apart, problem, np.array([1.0]), dt.Auto(), 1, 2, time.time() + 30.0
     )  # a start too short
     with pytest.raises(dt.DovetailError, match="start"):
         waited_for(solve, math.nan)

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
-from typing import Any
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
@@ -26,6 +24,7 @@ from dovetail.run.failures import expendable
 from dovetail.run.monitor import Monitor
 from dovetail.run.process_workers import process_lines
 from dovetail.run.remote_workers import CannotTravel
+from dovetail.solving.concurrent_solve import ConcurrentSolve, Solve
 from dovetail.solving.options import SolveOptions
 
 LEAST_SECONDS = 5.0
@@ -36,13 +35,19 @@ HANDOVER_SECONDS = 1.0
 
 @contextmanager
 def concurrent_solves(
-    problem: Problem, start: FloatArray | None, options: SolveOptions, budget: Budget, monitor: Monitor
+    solve: Solve,
+    problem: Problem,
+    start: FloatArray | None,
+    options: SolveOptions,
+    budget: Budget,
+    monitor: Monitor,
 ) -> Iterator[ConcurrentSolves | None]:
-    """One solve less than there are jobs, for as long as this one takes; None where there are none."""
+    """One solve less than there are jobs, by `solve`, for as long as this one takes; None where there are
+    none."""
     others = None
     with expendable("start of concurrent solves"):
         if _worthwhile(problem, options, budget):
-            others = _begun(problem, start, options, budget, monitor)
+            others = _begun(solve, problem, start, options, budget, monitor)
     if others is None:
         yield None
         return
@@ -63,15 +68,20 @@ def _worthwhile(problem: Problem, options: SolveOptions, budget: Budget) -> bool
 
 
 def _begun(
-    problem: Problem, start: FloatArray | None, options: SolveOptions, budget: Budget, monitor: Monitor
+    solve: Solve,
+    problem: Problem,
+    start: FloatArray | None,
+    options: SolveOptions,
+    budget: Budget,
+    monitor: Monitor,
 ) -> ConcurrentSolves | None:
     """Every other one leaves proofs alone and searches all the time: one proof is enough, the one here."""
     method, jobs, deadline = options.method, options.threads, time.time() + budget.left - HANDOVER_SECONDS
     assert isinstance(method, Auto)
     recipes = [
         partial(
-            _far_side, problem, start, replace(method, exact=method.exact and number % 2 == 0),
-            options.seed + number, jobs, deadline,
+            ConcurrentSolve, solve, problem, start,
+            replace(method, exact=method.exact and number % 2 == 0), options.seed + number, jobs, deadline,
         )
         for number in range(1, jobs)
     ]  # fmt: skip
@@ -83,8 +93,3 @@ def _begun(
     last = options.seed + jobs - 1
     monitor.fact("n_jobs", f"{jobs} solves at once, seeds {options.seed} to {last}; points are shared")
     return others
-
-
-def _far_side(*given: Any) -> object:
-    """Made over there, where `solve` is called; nothing here needs it."""
-    return import_module("dovetail.solving.concurrent_solve").ConcurrentSolve(*given)

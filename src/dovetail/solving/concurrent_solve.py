@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from itertools import count
 from threading import Thread
 
@@ -12,16 +13,25 @@ from dovetail.core.problem import Problem
 from dovetail.methods.auto import Auto
 from dovetail.run.monitor import Event
 from dovetail.run.result import Result
-from dovetail.solving.solve import solve
+
+Solve = Callable[..., Result]
+"""(problem, method, time_limit=, start=, seed=, callback=) -> what `dovetail.solve` returns."""
 
 
 class ConcurrentSolve:
     """Solves with one seed after the other until the time is over."""
 
     def __init__(
-        self, problem: Problem, start: FloatArray | None, method: Auto, seed: int, step: int, deadline: float
+        self,
+        solve: Solve,
+        problem: Problem,
+        start: FloatArray | None,
+        method: Auto,
+        seed: int,
+        step: int,
+        deadline: float,
     ) -> None:
-        self._problem, self._start, self._method = problem, start, method
+        self._solve, self._problem, self._start, self._method = solve, problem, start, method
         self._seeds, self._deadline = count(seed, step), deadline
         self._best: tuple[float, FloatArray] | None = None
         self._failure: Exception | None = None
@@ -40,9 +50,9 @@ class ConcurrentSolve:
         ended = False
         while not ended and self._deadline > time.time():
             try:
-                result = solve(
+                result = self._solve(
                     self._problem, self._method, time_limit=self._deadline - time.time(), start=self._start,
-                    seed=next(self._seeds), callback=self._see, log=False,
+                    seed=next(self._seeds), callback=self._see,
                 )  # fmt: skip
             except Exception as failure:  # the predictor's own, mostly: told when somebody asks
                 self._failure, ended = failure, True

@@ -30,7 +30,7 @@ from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.failures import Failures, counted, expendable, in_words
 from dovetail.run.guard import Guard
 from dovetail.run.incumbent import Incumbent
-from dovetail.run.monitor import Monitor
+from dovetail.run.monitor import Callback, Monitor
 from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.result import Result
 from dovetail.run.settings import Settings
@@ -172,7 +172,8 @@ class Job:
         if self.host.infeasible or self.host.ray:
             return search(self.method, context, self.incumbent, self.host)
         problem, x = self.snapshot.problem, context.start.x
-        with concurrent_solves(problem, x, options, context.budget, context.monitor) as others:
+        given = (solved_apart, problem, x, options, context.budget, context.monitor)
+        with concurrent_solves(*given) as others:
             if others is not None:
                 # HiGHS starts its threads anew for whoever asks for others
                 self.incumbent.completion.threads = 1
@@ -277,3 +278,21 @@ def _offer_all(others: ConcurrentSolves, incumbent: Incumbent) -> None:
     with expendable("points of concurrent solves"):
         for x in others.arrived(incumbent.objective):
             incumbent.offer(x, "concurrent")
+
+
+def solved_apart(
+    problem: Problem,
+    method: Method,
+    *,
+    time_limit: float,
+    start: FloatArray | None,
+    seed: int,
+    callback: Callback,
+) -> Result:
+    """One of several solves at once, in a process of its own, which finds this function by its name."""
+    options = SolveOptions.checked(
+        method, time_limit=time_limit, gap=0.0, absolute_gap=0.0, seed=seed, start=start, n_jobs=1,
+        device=None, cluster=None, callback=callback, log=False,
+    )  # fmt: skip
+    with Interrupts() as interrupts:
+        return solve_model(problem, options, interrupts)
