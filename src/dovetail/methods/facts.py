@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -14,8 +14,8 @@ from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.certified_prices import method as certified_prices
 from dovetail.methods.exact_mip import writing_plan
+from dovetail.methods.input_branching.plan import MOST_INPUTS, input_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
-from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.planes_lp import planes_plan
 from dovetail.methods.quadratic_mip import count_curves, quadratic_plan
 from dovetail.methods.relu_branching import method as relu_branching
@@ -89,7 +89,8 @@ class Facts:
     priced: bool
     """Class outputs in several components that share rows."""
     joint_inputs: int
-    """Free inputs that all networks read together, where there are few enough to branch over; else 0."""
+    """Free inputs that all networks read together, where there are few enough to branch over, or nothing else
+    proves a bound; else 0."""
     one_network: bool
     """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
     certified: bool
@@ -126,13 +127,14 @@ class Facts:
         coupled = parts.count > 1 and not np.all(parts.private_rows)
         plan = context.once(writing_plan) if options.exact and integers <= MANY_INTEGERS else None
         inputs = context.once(input_plan) if options.exact else None
-        return cls(
+        free = inputs.free if isinstance(inputs, InputPlan) else 0
+        found = cls(
             blocks,
             integers,
             integers - int(classes.sum()) if options.integer_search else 0,
             parts.count,
             bool(classes.any()) and coupled and options.column_generation,
-            inputs.free if isinstance(inputs, InputPlan) else 0,
+            free if free <= MOST_INPUTS else 0,
             options.exact and relu_branching.applies(context),
             options.exact and coupled and certified_prices.applies(context),
             _small_networks(context) if options.exact else 0,
@@ -142,6 +144,13 @@ class Facts:
             *(_curves(context) if options.exact and integers <= MANY_INTEGERS else (0, False)),
             on_gpu=(context.device or "cpu") != "cpu",
         )
+        return found if found.has_proof else replace(found, joint_inputs=free)
+
+    @property
+    def has_proof(self) -> bool:
+        """Whether some phase proves a bound of the networks."""
+        counts = self.joint_inputs + self.small_networks + self.exact_blocks + self.cuts + self.curves
+        return counts > 0 or self.easy or self.hard or self.one_network or (self.priced and self.certified)
 
     @property
     def slopes(self) -> bool:
