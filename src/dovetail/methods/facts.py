@@ -92,7 +92,8 @@ class Facts:
     priced: bool = False
     """Class outputs in several components that share rows."""
     joint_inputs: int = 0
-    """Free inputs that all networks read together, where there are few enough to branch over; else 0."""
+    """Free inputs that all networks read together, where there are few enough to branch over, or nothing else
+    proves a bound; else 0."""
     one_network: bool = False
     """A single ReLU network over a set that has a closed form: a box, a simplex, a ball."""
     certified: bool = False
@@ -128,6 +129,12 @@ class Facts:
                 found: dict[str, Any] = {name: lookup(Case(context, options, facts))}
                 facts = replace(facts, **found)
         return facts
+
+    @property
+    def has_proof(self) -> bool:
+        """Whether some phase proves a bound of the networks."""
+        counts = self.joint_inputs + self.small_networks + self.exact_blocks + self.cuts + self.curves
+        return counts > 0 or self.easy or self.hard or self.one_network or (self.priced and self.certified)
 
     @property
     def slopes(self) -> bool:
@@ -200,7 +207,8 @@ def _priced(case: Case) -> bool:
 
 def _joint_inputs(case: Case) -> int:
     plan = case.context.once(input_plan) if case.options.exact else None
-    return plan.free if isinstance(plan, InputPlan) else 0
+    free = plan.free if isinstance(plan, InputPlan) else 0
+    return free if free <= MOST_INPUTS or not case.facts.has_proof else 0
 
 
 def _one_network(case: Case) -> bool:
@@ -275,7 +283,6 @@ LOOKUPS: dict[str, Callable[[Case], int | bool]] = {
     "components": _components,
     "priced": _priced,
     "unstable": _unstable,
-    "joint_inputs": _joint_inputs,
     "one_network": _one_network,
     "certified": _certified,
     "small_networks": _small_networks,
@@ -285,6 +292,7 @@ LOOKUPS: dict[str, Callable[[Case], int | bool]] = {
     "tree_components": _tree_components,
     "curves": _curves,
     "only_curves": _only_curves,
+    "joint_inputs": _joint_inputs,
     "on_gpu": _on_gpu,
 }
 """How each fact is found out, in this order."""

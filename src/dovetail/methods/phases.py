@@ -263,7 +263,7 @@ PHASES = (
     ),
     Phase(
         "input branching",
-        "networks that read few inputs together (at most 12 free ones, and an LP per box that is small)",
+        "networks that read few inputs together (at most 12; more where nothing else proves a bound)",
         lambda facts: facts.joint_inputs > 0,
         BRANCHING_SHARE,
         lambda options: InputBranching(),

@@ -82,7 +82,8 @@ class MethodSuite:
             assert sign * result.bound <= sign * best + 1e-9
         if result.status == "optimal":
             assert result.bound_kind in ("proven", "engine")
-            assert result.bound is not None and result.allowed_gap is not None
+            assert result.bound is not None
+            assert result.allowed_gap is not None
             assert abs(result.bound - result.objective) <= (1.0 + 1e-9) * result.allowed_gap
         assert result.method == self.method.name
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 import dovetail as dt
+from dovetail.methods.facts import AutoOptions, Facts
 from dovetail.methods.input_branching import plan, relaxation
 from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.input_branching.plan import Plan, input_plan
@@ -137,11 +138,6 @@ def test_a_float32_network_gets_a_bound_that_allows_for_its_rounding():
 
 
 def test_what_it_cannot_do_it_says():
-    torch.manual_seed(0)
-    problem = dt.Problem(dt.Mip(np.ones(21), lower=[*[-1.0] * 20, -np.inf], upper=[*[1.0] * 20, np.inf]))
-    problem.add_predictor(torch.nn.Linear(20, 1).double(), range(20), [20])
-    outcome, _ = solved(problem)
-    assert "20 free inputs" in outcome.message
     problem = dt.Problem(dt.Mip([1.0, 1.0], lower=-1.0, upper=[1.0, 9.0]))
     problem.add_predictor(lambda X: X**2, [0], [1])
     assert isinstance(input_plan(context_of(problem)), str)
@@ -190,3 +186,51 @@ def test_points_are_found_where_lots_leave_no_room(seed):
     assert incumbent.objective == pytest.approx(truth, abs=1e-5)
     assert incumbent.bound == pytest.approx(truth, abs=1e-4)
     assert outcome.stop_reason in ("proved", "stalled")
+
+
+def ensemble(inputs, hidden, members=2, rng=0):
+    """The mean of networks on the same inputs, in a column that only its row limits."""
+    torch.manual_seed(rng)
+    count = inputs + members + 1
+    mean = np.zeros(count)
+    mean[inputs:-1], mean[-1] = 1.0 / members, -1.0
+    ends = np.r_[np.ones(inputs), np.full(members + 1, np.inf)]
+    problem = dt.Problem(
+        dt.Mip(
+            np.eye(count)[-1], A=mean[None], row_lower=[0.0], row_upper=[0.0], lower=-ends, upper=ends,
+            integer=np.arange(count) < 1,
+        )
+    )  # fmt: skip
+    networks = [
+        torch.nn.Sequential(
+            torch.nn.Linear(inputs, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 1)
+        ).double()
+        for _ in range(members)
+    ]
+    for k, network in enumerate(networks):
+        problem.add_predictor(network, np.arange(inputs), [inputs + k])
+    return problem, networks
+
+
+def test_a_column_that_rows_limit_once_outputs_are_known_needs_no_bound():
+    """Against the kinks of one line for each whole number: between them the mean is linear."""
+    problem, networks = ensemble(2, 6)
+    outcome, incumbent = solved(problem)
+    assert "closed" in outcome.message
+    least = np.inf
+    for whole in (-1.0, 0.0, 1.0):
+        first = [network[0] for network in networks]
+        kinks = [-(layer.bias + layer.weight[:, 0] * whole) / layer.weight[:, 1] for layer in first]
+        t = torch.cat([*kinks, torch.tensor([-1.0, 1.0], dtype=torch.float64)]).detach().clamp(-1.0, 1.0)
+        X = torch.stack([torch.full_like(t, whole), t], dim=1)
+        least = min(least, torch.cat([network(X) for network in networks], 1).mean(1).min().item())
+    assert incumbent.bound <= least + CLOSE
+    assert incumbent.objective == pytest.approx(least, abs=CLOSE)
+    assert incumbent.bound == pytest.approx(least, abs=CLOSE)
+
+
+def test_more_inputs_are_branched_over_where_nothing_else_proves_a_bound():
+    wide, _ = ensemble(14, 400)
+    few, _ = ensemble(14, 20)
+    assert Facts.of(context_of(wide), AutoOptions()).joint_inputs == 14
+    assert Facts.of(context_of(few), AutoOptions()).joint_inputs == 0  # an exact MIP

@@ -83,9 +83,16 @@ def test_where_memory_is_short_one_target_is_left_as_it_is():
     left, closed = sorted(search.lower.tolist())
     assert left <= true + 1e-7
     assert true - 2e-3 <= closed <= true + 1e-7
+
+
+def test_a_single_target_goes_on_where_memory_is_short():
+    """Forty cells where there is room for twelve: those that close soonest come first, until there is room."""
+    one, true = Instance(3, "priced").targets(), optimum_of(3)
     alone = MoveSearch(one.take(torch.tensor([0])), batch=4, most_nodes=12, tolerance=1e-3)
-    assert "open nodes" in alone.run(Budget(600))
-    assert alone.left_out == 0
+    most = []
+    assert alone.run(Budget(), enough=lambda search: most.append(len(search._open))) == "closed"
+    assert alone.left_out == 0 and 12 < max(most) < 40
+    assert true - 2e-3 <= float(alone.lower[0]) <= true + 1e-7
 
 
 @pytest.mark.parametrize("seed", sample(range(1, 4)))

@@ -109,14 +109,15 @@ class BlockPrices:
             f"  proof: prices on {known.coupling.h.size} coupling rows; {count} blocks of {kinds} kinds, "
             f"up to {known.unstable} neurons"
         )
-        run, progress = _Run(context, known), Progress(context)
-        while not context.over:
+        run, progress, short = _Run(context, known), Progress(context), False
+        while not context.over and not short:
             value = run.round()
             progress.record(value)
-            if value - run.best <= ENOUGH * (1.0 + abs(value)) or context.budget.left < run.proof_seconds:
+            if value - run.best <= ENOUGH * (1.0 + abs(value)):
                 break
+            short = context.budget.left < run.proof_seconds
         message = f"block prices: bound {context.problem.mip.sign * run.best:.6g} after {run.proofs} proofs"
-        return MethodOutcome(context.over or StopReason.STALLED, progress.done, message)
+        return MethodOutcome(context.over or StopReason.STALLED, progress.done, message, yielded=short)
 
 
 class _Run:

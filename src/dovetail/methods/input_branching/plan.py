@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dovetail.analysis.joint_network import JointNetwork, joint_network
 from dovetail.analysis.reached_box import MOST_CELLS, reached
+from dovetail.bounds.box import propagate
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
@@ -15,7 +16,8 @@ from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.run.context import SolveContext
 
 MOST_INPUTS = 12
-"""Free inputs, together: five take seconds, eight take ten, twelve are hopeless but for easy networks."""
+"""Free inputs, together: five take seconds, eight take ten, twelve are hopeless but for easy networks. More
+are branched over only where nothing else proves a bound (`Facts`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +59,11 @@ def _planned(mip: Mip, network: JointNetwork, lower: FloatArray, upper: FloatArr
         return _too_large(mip, rows)
     read = network.inputs[network.inputs < mip.n_columns]
     free = int(np.count_nonzero(upper[read] - lower[read] > 4.0 * TOLERANCE))
-    if free > MOST_INPUTS:
-        return f"the networks read {free} free inputs together; at most {MOST_INPUTS} are branched over"
     lower, upper = np.append(lower, -network.slack), np.append(upper, network.slack)
+    if not np.all(np.isfinite(upper - lower)):  # rows may limit the others: the mean of outputs, say
+        n = mip.n_columns
+        limited = propagate(replace(mip, lower=lower[:n], upper=upper[:n]))
+        lower[:n], upper[:n] = limited.lower, limited.upper
     if not np.all(np.isfinite(upper - lower)):
         j = int(np.flatnonzero(~np.isfinite(upper - lower))[0])
         return f"{mip.column_name(j)} has no bound"

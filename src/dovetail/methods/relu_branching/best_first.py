@@ -105,11 +105,10 @@ class BestFirst(ABC, Generic[N]):
                 return self._full if self.left_out else "closed"
             if budget.over:
                 return "time"
-            if len(self._open) > self._most_nodes and not self._relieved():
-                return self._full
+            full = len(self._open) > self._most_nodes and not self._relieved()
             if enough(self):
                 return "enough"
-            chosen = self._lowest()
+            chosen = self._highest() if full else self._lowest()
             rest = torch.ones(len(self._open), dtype=torch.bool, device=chosen.device)
             rest[chosen] = False
             taken, self._open = self._open.take(chosen), self._open.take(rest)
@@ -158,6 +157,10 @@ class BestFirst(ABC, Generic[N]):
     def _at_once(self) -> int:
         """How many nodes to split: their halves are a batch."""
         return self._batch // 2
+
+    def _highest(self) -> Tensor:
+        """The nodes to split where there is no room for more: those that are closed soonest."""
+        return self._open.bound.topk(min(len(self._open), self._at_once())).indices
 
     def _lowest(self) -> Tensor:
         """The nodes to split: the lowest of each target first, then the second lowest, ..."""
