@@ -387,7 +387,7 @@ def test_an_output_that_cannot_be_reached_is_no_solution_with_the_nearest_miss(n
     )  # fmt: skip
     problem = dt.Problem(mip)
     problem.add_predictor(net, [0, 1], [2])
-    result = dt.solve(problem, Auto(effort=2), log=False)
+    result = dt.solve(problem, Auto(effort=2), log=False, time_limit=5.0)
     assert result.status == ("infeasible" if integer else "no_solution")  # nine points, all in a table
     assert result.x is None
     assert "the nearest candidate misses row enough by" in result.message
