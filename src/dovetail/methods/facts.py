@@ -15,8 +15,8 @@ from dovetail.methods.block_prices.method import priced_blocks
 from dovetail.methods.cell_columns.method import tree_parts
 from dovetail.methods.certified_prices import method as certified_prices
 from dovetail.methods.exact_mip import writing_plan
+from dovetail.methods.input_branching.plan import MOST_INPUTS, input_plan
 from dovetail.methods.input_branching.plan import Plan as InputPlan
-from dovetail.methods.input_branching.plan import input_plan
 from dovetail.methods.planes_lp import planes_plan
 from dovetail.methods.quadratic_mip import QuadraticPlan, count_curves, quadratic_plan
 from dovetail.methods.relu_branching import method as relu_branching
@@ -208,7 +208,7 @@ def _priced(case: Case) -> bool:
 def _joint_inputs(case: Case) -> int:
     plan = case.context.once(input_plan) if case.options.exact else None
     free = plan.free if isinstance(plan, InputPlan) else 0
-    return free if free <= MOST_INPUTS or not case.facts.has_proof else 0
+    return free if free <= MOST_INPUTS or not case.known.has_proof else 0
 
 
 def _one_network(case: Case) -> bool:

@@ -15,7 +15,7 @@ import dovetail as dt
 from dovetail.core.file_limits import FileLimits, Meter
 from dovetail.predictors.onnx.file import LIMITS
 from dovetail.predictors.onnx.memory import room
-from tests.conftest import FULL
+from tests.conftest import volume
 from tests.robustness.damage import model, whole
 
 node = helper.make_node
@@ -213,10 +213,11 @@ except dt.PredictorError as error:
 """
 
 
+@volume("a process; what counts elements is tested above")
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="hardware: only Linux limits memory")
 def test_the_limit_of_elements_is_a_limit_of_memory(tmp_path):
     """36 doublings are 274 GB; they are refused within 16 bytes for every number that is allowed."""
-    elements = LIMITS.elements if FULL else 1 << 22
+    elements = LIMITS.elements
     path = saved(tmp_path, BOMBS["Concat"])
     assert path.stat().st_size < 3000
     good = tmp_path / "good.onnx"

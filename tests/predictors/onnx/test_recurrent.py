@@ -8,6 +8,7 @@ from onnx import helper, numpy_helper
 
 import dovetail as dt
 from dovetail.core.predictor import as_predictor
+from tests.conftest import sample
 from tests.predictors.onnx.oracle import error_of, ints, model_of, slope_error, truth_of
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -44,7 +45,7 @@ def recurrent(operator, direction, taken, dtype, *, layout=0, state=False, bias=
     return model_of(nodes, constants, (5, 3), dtype=dtype)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("dtype", sample([np.float32, np.float64]), ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("operator", GATES)
 def test_recurrent_layers(operator, direction, dtype):
