@@ -121,6 +121,7 @@ def listen(
     start: Point | None = None,
     deaf: bool = False,
     time_limit: float = 5.0,
+    gap: float = 1e-6,
 ) -> Heard:
     """Solve, and write down what is claimed."""
     heard, sign = Heard(), problem.mip.sign
@@ -136,6 +137,7 @@ def listen(
             method,  # type: ignore[arg-type]
             start=None if start is None else start.x,
             time_limit=time_limit,
+            gap=gap,
             callback=line,
             log=False,
         )
@@ -240,21 +242,21 @@ def _with_result(case: Case, points: list[Point], result: dt.Result, room: float
     return sorted([*points, found], key=lambda point: point.worth)
 
 
-def faults(heard: Heard, points: list[Point], sign: float, *, deaf: bool = False) -> list[str]:
-    """Claims that a verified point contradicts."""
+def faults(
+    heard: Heard, points: list[Point], sign: float, *, deaf: bool = False, room: float = 0.0
+) -> list[str]:
+    """Claims that a verified point contradicts by more than `room`, in units of the objective."""
     result = heard.result
     assert result is not None
     said = []
     if result.status in ("error", "unbounded"):
         said.append(f"status {result.status}: {result.message}")
-    if "contradicted" in result.message:
-        said.append(f"it contradicts itself: {result.message}")
     if not points:
         return said
     if result.status == "infeasible":
         said.append(f"called infeasible, but {points[0].worth} is attained")
     best = points[0].worth
-    most = best + RELATIVE * abs(best) + ABSOLUTE
+    most = best + RELATIVE * abs(best) + ABSOLUTE + room
     if max(heard.bounds, default=-np.inf) > most or np.isnan(heard.bounds).any():
         said.append(f"a bound of {max(heard.bounds)} is raised, but {best} is attained")
     if any(bound > most for bound, _ in heard.lines):

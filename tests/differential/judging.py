@@ -93,7 +93,7 @@ class Tally:
 def judge(instance: Instance, method: object, tally: Tally, **options: object) -> None:
     """Solve one instance and enter what is true and what is not into the tally."""
     facts = truth(instance)
-    result = dt.solve(as_problem(instance), method, log=False, **options)  # type: ignore[arg-type]
+    result = dt.solve(as_problem(instance), method, gap=1e-6, log=False, **options)  # type: ignore[arg-type]
     kind = instance.kind
     tally.add(kind, "instances")
     _faults(instance, facts, result, tally)

@@ -42,7 +42,7 @@ def judged(seed: int, seconds: float) -> Judged:
         return found
     found.kinds = case.kinds
     try:
-        heard = listen(case.problem, dt.Auto(effort=1), time_limit=seconds)
+        heard = listen(case.problem, dt.Auto(effort=1), time_limit=seconds, gap=1e-4)
     except dt.PredictorError as refusal:  # numbers that its owner's network gives, met in the search
         found.said, found.exception = "refused", f"{type(refusal).__name__}: {refusal}"
         return found
@@ -59,7 +59,9 @@ def judged(seed: int, seconds: float) -> Judged:
     found.said, points = str(result.status), _points(case, result)
     found.empty = not points
     sign = case.problem.mip.sign
-    found.wrong = faults(heard, [point for point in points if _missed(case, point) <= EXACT], sign)
+    room = EXACT * float(np.abs(case.problem.mip.cost).sum())  # what missing bounds by EXACT is worth
+    exact = [point for point in points if _missed(case, point) <= EXACT]
+    found.wrong = faults(heard, exact, sign, room=room)
     found.wrong += _status_faults(case, result, points, sign)
     return found
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dovetail.analysis.reached_box import reached
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.strict import strict
 
 
 def out_of_reach(context: SolveContext) -> MethodOutcome | None:
     """The end of a solve whose predictors cannot give what its bounds and rows ask for; None: they may."""
     found = context.once(reached)
     if found is None or not found.why_empty:
+        return None
+    if context.incumbent.x is not None:  # the point was checked: the proof is at fault
+        if strict():
+            raise AssertionError(f"a verified point contradicts what was {found.why_empty}")
         return None
     return MethodOutcome(StopReason.PROVED, 0, found.why_empty, infeasible=True)

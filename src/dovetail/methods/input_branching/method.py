@@ -64,8 +64,7 @@ HALF = 0.5
 REPORT = 0.5
 """Seconds between two rows of the trace."""
 NO_POINT = (
-    "proved by input branching: in none of {boxes}, which cover all inputs, do the predictors give what rows "
-    "and bounds ask for"
+    "proved by input branching over {boxes}: nowhere do the predictors give what rows and bounds ask for"
 )
 
 
