@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
 from dovetail.bounds.planes.network_planes import NetworkPlanes
