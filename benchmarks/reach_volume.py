@@ -20,7 +20,7 @@ from tests.differential.reach_claims import Judged, judged
 
 from benchmarks.parallel import ended
 
-CHUNK = 25
+CHUNK = 50
 """Problems per task: half a minute, so that libraries are not imported for longer than they are used."""
 PATIENCE = 600.0
 """Seconds after which a task is given up and named."""
@@ -79,7 +79,7 @@ def main() -> int:
     parser.add_argument("--from", type=int, default=0, dest="first", help="number of the first problem")
     parser.add_argument("--to", type=int, default=1_000, dest="last", help="number after the last one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time limit of one solve")
+    parser.add_argument("--seconds", type=float, default=0.5, help="time limit of one solve")
     parser.add_argument("--within", type=float, default=float("inf"), help="seconds in all")
     parser.add_argument("--out", type=Path, help="file of lines, to be gone on with")
     options = parser.parse_args()

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import dovetail as dt
+from dovetail.analysis import reached_box
 from dovetail.methods import exact_mip
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.input_branching.method import InputBranching
@@ -15,6 +16,8 @@ from dovetail.methods.planes_lp import PlanesLp
 from tests.conftest import FULL
 from tests.differential.reach_claims import judged
 
+FEASIBLE = (17, 35)
+"""Random problems with a point near the end of what a network gives."""
 TYPES = (torch.float64, torch.float32)
 
 
@@ -140,3 +143,17 @@ def test_random_chains(part):
     for seed in range(part, 2000 if FULL else 6, 8 if FULL else 1):
         found = judged(seed, 0.3)
         assert (found.exception, found.wrong) == ("", []) or found.said == "refused", seed
+
+
+def test_a_false_proof_is_heard(monkeypatch):
+    """Ranges that are too narrow by a third make the judge of random chains say so."""
+    honest = reached_box._network
+
+    def narrow(*given):
+        least, most = honest(*given)
+        third = (most - least) / 3.0
+        return least + third, most - third
+
+    monkeypatch.setattr(reached_box, "_network", narrow)
+    said = [what for seed in FEASIBLE for what in judged(seed, 0.3).wrong]
+    assert any("called infeasible" in what for what in said)

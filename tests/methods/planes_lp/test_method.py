@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
 from dovetail.bounds.planes.network_planes import NetworkPlanes
@@ -108,3 +109,18 @@ def test_networks_with_many_inputs_are_left_alone():
     context = context_of(problem)
     assert context.once(planes_plan) is None
     assert "few inputs" in PlanesLp().solve(context).message
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4, 5])
+def test_cells_whose_planes_are_no_numbers_are_kept(seed):
+    """A LayerNorm over inputs of 1e9: the least values are about 0, where no plane is known."""
+    torch.manual_seed(seed)
+    layers = torch.nn.Linear(1, 4), torch.nn.LayerNorm(4), torch.nn.ReLU(), torch.nn.Linear(4, 1)
+    net = torch.nn.Sequential(*layers).double().eval()
+    problem = dt.Problem(dt.Mip([0.0, 1.0], lower=[-1e9, -np.inf], upper=[1e9, np.inf]))
+    problem.add_predictor(net, [0], [1])
+    far = problem.predict(np.array([1e8, 0.0]))
+    result = dt.solve(problem, PlanesLp(), start=far, time_limit=2.0, log=False)
+    with torch.no_grad():
+        least = float(net(torch.linspace(-50.0, 50.0, 20_001, dtype=torch.float64)[:, None]).min())
+    assert result.bound is None or result.bound <= least

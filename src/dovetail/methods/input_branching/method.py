@@ -189,7 +189,7 @@ class _Tree:
         programs = batch.relaxed.programs
         lower, upper = shrinking.by_reduced_costs(programs, proof, relaxation.integer, target)
         relaxed = batch.relaxed.within(lower, upper)
-        kept = (bound < target) & (lower <= upper).all(1)
+        kept = ~(bound >= target) & ~(lower > upper).any(1)  # NaN closes no box
         score = scores(relaxation, relaxed, proof, points)
         done = exact(relaxation, relaxed.programs, proof, relaxed.apart, points, LEAF * self._gap)
         leaf = kept & (done | ~batch.was_open)
@@ -231,7 +231,7 @@ class _Tree:
         for _ in range(PASSES):
             require_time()
             programs = programs.within(*shrinking.by_rows(programs, integer, target))
-        kept = (programs.lower <= programs.upper).all(1) & (batch.bound < target)
+        kept = ~(programs.lower > programs.upper).any(1) & ~(batch.bound >= target)
         relaxed = batch.relaxed.within(programs.lower, programs.upper)
         return replace(batch, relaxed=relaxed).take(torch.nonzero(kept).ravel())
 
@@ -271,7 +271,7 @@ class _Tree:
         while len(lower):
             lower, upper, score = split(lower, upper, score, self._relaxation.integer)
             bound = torch.cat([bound, bound])
-            fine = (lower <= upper).all(1)
+            fine = ~(lower > upper).any(1)
             lower, upper, bound, score = lower[fine], upper[fine], bound[fine], score[fine]
             times -= 1
             enough = len(lower) + len(self._pool) >= FEW and times <= 0
