@@ -140,13 +140,16 @@ def hidden(mip: Mip, x: FloatArray | None) -> float:
 
     A column whose reduced cost has the wrong sign, by less than the tolerance, may move across its whole
     width. An engine ends with a basis at which reduced costs are right but for rounding; that one of them
-    lies between 0 and the tolerance is a coincidence, and one such column is allowed for: the widest.
+    lies between 0 and the tolerance is a coincidence, and one such column is allowed for: the widest. A column
+    without an end whose whole cost is within the tolerance may fall for ever, and the engine does not see it.
     """
-    box = propagate(mip)
+    box, tolerance = propagate(mip), FEASIBILITY * cost_unit(mip.cost)
     width = box.upper - box.lower
+    endless = ~np.isfinite(width)
+    if np.any(endless & (mip.cost != 0.0) & (np.abs(mip.cost) <= tolerance)):
+        return math.inf
     met = 1.0 if x is None else 1.0 + np.abs(x)
-    widest = float(np.max(np.where(np.isfinite(width), width, met), initial=0.0))
-    return FEASIBILITY * cost_unit(mip.cost) * widest
+    return tolerance * float(np.max(np.where(endless, met, width), initial=0.0))
 
 
 def _tree(

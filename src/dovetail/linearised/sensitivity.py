@@ -19,7 +19,6 @@ import scipy.sparse as sp
 from dovetail.core.arrays import FloatArray
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import EngineError
-from dovetail.core.mip import TOLERANCE
 from dovetail.core.problem import Problem
 from dovetail.linearised.networks import Networks
 from dovetail.mip.loaded_highs import LoadedHighs
@@ -33,7 +32,7 @@ TRUST = 1e-3
 """Of an input's value, or of 1: how far it may move from the point. Multipliers are those of the point
 itself, wherever predictors are smooth; the limit keeps the LP where the linearisation means something."""
 SAFETY = 2.0
-"""Multipliers of a degenerate point are not unique, and both the bound and the objective are rounded."""
+"""Multipliers of a degenerate point are not unique."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,17 +93,13 @@ def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> Sensitivity 
 
 
 def tolerated(problem: Problem, x: FloatArray, budget: Budget) -> Tolerated | None:
-    """What the tolerances that the check grants are worth at `x`; None where nobody knows."""
+    """What missed constraints and rounding are worth at `x`; None where nobody knows."""
     found = sensitivity(problem, x, budget)
     if found is None:
         return None
     host = problem.mip.minimised()
     missed = _worth(found.rows, host.row_violation(x)) + _worth(found.columns, host.bound_violation(x))
-    if not np.all(np.isfinite(found.rows)):
-        return Tolerated(missed)  # of tolerances that nothing uses, and of rounding, nothing is known
-    free = np.where(host.integer | (host.lower == host.upper), 0.0, found.columns)
-    granted = TOLERANCE * (float(found.rows.sum()) + float(free.sum()))
-    return Tolerated(SAFETY * missed, SAFETY * granted, SAFETY * _rounding(problem, x, found))
+    return Tolerated(SAFETY * missed, _rounding(problem, x, found))
 
 
 def _worth(prices: FloatArray, missed: FloatArray) -> float:

@@ -108,7 +108,7 @@ class LiftedIncumbent:
         return self._original.allowed_gap
 
     def settle(self) -> None:
-        """A proof has come to its end: find out whether tolerances explain the gap that is left."""
+        """A proof has come to its end: find out whether it is the predictors' rounding that it left open."""
         self._original.settle()
 
     @property

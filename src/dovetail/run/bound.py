@@ -67,14 +67,8 @@ class Tolerated:
 
     missed: float = 0.0
     """What the point gains by missing constraints and bounds by as much as it does."""
-    granted: float = 0.0
-    """What a point may gain by missing all of them by as much as the check grants."""
     rounding: float = 0.0
     """What the predictors' own rounding may do to the objective."""
-
-    def left_by(self, bound: Bound) -> float:
-        """How far from an optimal point a bound may stay because of tolerances alone."""
-        return self.rounding + (self.granted if bound.scope is Scope.CHECKED else self.missed)
 
 
 def reconciled(bound: Bound, value: float, noise: float, tolerated: Callable[[], Tolerated | None]) -> Bound:

@@ -71,7 +71,7 @@ class Incumbent:
         self._worth: tuple[FloatArray, Tolerated | None] | None = None
         """The point that this was last asked about, and the answer."""
         self._explained: tuple[FloatArray | None, Bound] = None, NO_BOUND
-        """The point and the bound whose gap tolerances explain."""
+        """The point and the bound whose gap rounding explains."""
         self.gap, self._target = gap, target
         self.nearest: Violation | None = None
         """Of the refused candidates, the violation of the one that came nearest."""
@@ -98,7 +98,7 @@ class Incumbent:
     def proved(self) -> bool:
         """The best point is as near to the bound as the caller asked for."""
         bound = self._program.sign * self.bound
-        return self.x is not None and (self.gap.met(self.objective, bound) or self.within_tolerances)
+        return self.x is not None and (self.gap.met(self.objective, bound) or self.within_rounding)
 
     @property
     def cutoff(self) -> float:
@@ -159,10 +159,10 @@ class Incumbent:
         return self._worth[1]
 
     def settle(self) -> None:
-        """A proof has come to its end: find out whether tolerances explain the gap that is left.
+        """A proof has come to its end: find out whether it is the predictors' rounding that it left open.
 
-        A bound holds however a float32 network rounds, and often for all points that the check accepts. Then
-        no amount of work closes the gap, and the point is optimal as far as anybody can tell.
+        A bound holds however a float32 network rounds, so that what rounding is worth has been taken off it.
+        A bound that would meet the best point without that is as good as any that can be proved.
         """
         bound = self.proof
         if self.x is None or self.proved or not np.isfinite(bound.value):
@@ -171,12 +171,12 @@ class Incumbent:
             return
         worth = self._tolerated_here()
         apart = self._program.sign * self.objective - bound.value
-        if worth is not None and apart <= worth.left_by(bound):
+        if worth is not None and apart - worth.rounding <= self.allowed_gap:
             self._explained = self.x, bound
 
     @property
-    def within_tolerances(self) -> bool:
-        """Whether `settle` found that tolerances explain the gap between the best point and the bound."""
+    def within_rounding(self) -> bool:
+        """Whether `settle` found that rounding explains the gap between the best point and the bound."""
         x, bound = self._explained
         return x is not None and x is self.x and bound is self.proof
 

@@ -89,7 +89,7 @@ class IncumbentView(Protocol):
         ...
 
     def settle(self) -> None:
-        """A proof has come to its end: find out whether tolerances explain the gap that is left."""
+        """A proof has come to its end: find out whether it is the predictors' rounding that it left open."""
         ...
 
     def offer(self, candidate: FloatArray, source: str, *, own: bool = False) -> float:

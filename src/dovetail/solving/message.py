@@ -14,7 +14,7 @@ NAMED = 3
 """Columns that a message names."""
 
 MOVED = ", with an output moved within its predictor's rounding to meet a constraint"
-TOLERANCES = "all of which rounding of the predictors and the tolerance on constraints explain"
+ROUNDED = "the rest is rounding of the predictors"
 MEANING = {
     Status.INFEASIBLE: "proved without any network",
     Status.UNBOUNDED: "the point is feasible, and columns that no predictor ties improve it for ever",
@@ -69,8 +69,8 @@ def _optimal(gap: float, conclusion: Conclusion) -> str:
     by = "a proven bound" if conclusion.bound_kind is BoundKind.PROVEN else "the word of a MIP engine"
     if gap <= ROUNDING:
         return f"{by} meets the verified objective"
-    if conclusion.within_tolerances:
-        return f"within {gap_text(gap)} by {by}, {TOLERANCES}"
+    if conclusion.within_rounding:
+        return f"within {gap_text(gap)} by {by}, {ROUNDED}"
     return f"within {gap_text(gap)}, by {by}"
 
 

@@ -29,8 +29,8 @@ class Conclusion:
     objective: float | None
     bound: float | None
     bound_kind: BoundKind
-    within_tolerances: bool = False
-    """Whether the gap is larger than what was asked for, and tolerances explain all of it."""
+    within_rounding: bool = False
+    """Whether the gap is larger than what was asked for, and rounding of the predictors explains the rest."""
     allowed_gap: float | None = None
     """How far the bound may be from the objective of an optimal solution."""
 
