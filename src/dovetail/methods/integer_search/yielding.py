@@ -20,6 +20,8 @@ class Yielding:
         self._known, self._idle, self._since = context.incumbent.x, 0.0, context.monitor.elapsed
         gains = [row.elapsed for row in context.monitor.trace if row.source]
         self._gain = gains[-1] if gains else context.monitor.elapsed
+        self.rounds = 0
+        """That ended in a row without a gain."""
 
     def begin(self) -> None:
         """The search is at work from here; what others gained since it was counts as well."""
@@ -30,6 +32,11 @@ class Yielding:
         """Others are at work from here."""
         self._idle += self._context.monitor.elapsed - self._since
 
+    def end_round(self) -> None:
+        """One has ended."""
+        self.rounds += 1
+        self._look()
+
     def due(self) -> bool:
         """Whether it has searched in vain for as long as the solve had taken to the last gain."""
         self._look()
@@ -39,7 +46,7 @@ class Yielding:
     def _look(self) -> None:
         best = self._context.incumbent.x
         if best is not self._known:
-            self._known, self._idle = best, 0.0
+            self._known, self._idle, self.rounds = best, 0.0, 0
             self._gain = self._since = self._context.monitor.elapsed
 
 
