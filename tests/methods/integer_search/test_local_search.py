@@ -152,7 +152,7 @@ def test_a_few_values_are_all_looked_at_once(held):
         patched.setattr(
             local_search.CompletedMerit, "of", lambda self, Z: asked.append(len(Z)) or before(self, Z)
         )
-        merit = search.run(np.array([3.0, 3.0, held, 0.0]), 50, context.budget, "test")
+        _, merit = search.run(np.array([3.0, 3.0, held, 0.0]), 50, context.budget, "test")
     values = [a + 2 * b + 3 * held + 0.5 * (a * a + b * b + held * held)
               for a, b in itertools.product(range(-3, 4), repeat=2)]  # fmt: skip
     assert asked == [49]
@@ -169,7 +169,7 @@ def test_a_wide_integer_takes_long_steps():
             local_search.CompletedMerit, "of", lambda self, Z: asked.append(len(Z)) or before(self, Z)
         )
         search = LocalSearch(context, context.once(scaled_problem))
-        merit = search.run(np.array([1000.0, -1000.0, -3.0, 0.0]), 50, context.budget, "test")
+        _, merit = search.run(np.array([1000.0, -1000.0, -3.0, 0.0]), 50, context.budget, "test")
     assert merit == pytest.approx(-7.0)
     assert sum(asked) < 2000
 

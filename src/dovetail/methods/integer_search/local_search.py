@@ -84,8 +84,8 @@ class LocalSearch:
         budget: Budget,
         source: str,
         enough: Callable[[], bool] = lambda: False,
-    ) -> float:
-        """Search from `z`, offering what may beat the incumbent; returns the best merit.
+    ) -> tuple[FloatArray, float]:
+        """Search from `z`, offering what may beat the incumbent; returns the best point and its merit.
 
         It ends where that is `enough`.
         """
@@ -100,9 +100,9 @@ class LocalSearch:
             ends.add(z[self._free].tobytes())
             if merit < best_merit - DECREASE * (1.0 + abs(best_merit)):
                 best, best_merit = z, merit
-        return best_merit
+        return best, best_merit
 
-    def _best_of_all(self, z: FloatArray, most: int, source: str) -> float:
+    def _best_of_all(self, z: FloatArray, most: int, source: str) -> tuple[FloatArray, float]:
         """All values of the integers beside the other columns of `z`; the best ones are offered, `most` of
         them while none is accepted."""
         assert self._every is not None
@@ -112,7 +112,7 @@ class LocalSearch:
         best = np.argsort(merits, kind="stable")
         for k in best[:most]:
             self._offer(Z[k], float(merits[k]), source)
-        return float(merits[best[0]])
+        return Z[best[0]], float(merits[best[0]])
 
     def _rounded(self, z: FloatArray) -> FloatArray:
         """Whole numbers; in each choice as many on as the fractions add up to, the largest ones."""

@@ -4,7 +4,7 @@
         descend: all neighbours (a binary turned, two of one choice exchanged, an integer moved by one) are
                  completed by the equality rows and evaluated in one batch; the best one is taken
         kick:    a few random moves away from the local optimum, and descend again
-        polish:  beside the integers of a better point, inputs that no integer decides descend by slopes
+        polish:  beside the integers found, inputs that no integer decides descend by slopes
 
 Idea: across whole steps slopes mislead, but a thousand network evaluations cost a millisecond. Advice: for
 problems in which integers choose what the networks see (configurations, selections, chained predictors).
@@ -74,13 +74,13 @@ class IntegerLocalSearch:
     def _search(
         self, context: SolveContext, local: LocalSearch, idle: Yielding, enough: Callable[[], bool]
     ) -> MethodOutcome:
-        progress = Progress(context, self.rounds)
+        progress, descent = Progress(context, self.rounds), _descent(context) if local.holds_inputs else None
         for z, _ in context.once(start_stream):
             best = context.incumbent.x
             begin = z if best is None or progress.done % 2 else best
-            merit = local.run(begin, self.kicks, context.budget, "switch", enough)
-            if local.holds_inputs and context.incumbent.x is not best:
-                _polish(context)
+            found, merit = local.run(begin, self.kicks, context.budget, "switch", enough)
+            if descent is not None:
+                merit = min(merit, descent.run(found, INNER_RADIUS, context.budget, "beside").merit)
             outcome = progress.record(merit)
             idle.end_round()
             if outcome is not None:
@@ -92,15 +92,14 @@ class IntegerLocalSearch:
         return progress.exhausted()
 
 
-def _polish(context: SolveContext) -> None:
-    """A descent from the best point with its integers held; what is better is offered on the way."""
-    best, scaled, options = context.incumbent.x, context.once(scaled_problem), DescentOptions()
-    if best is not None:
-        lp = TrustRegionSubproblem(
-            scaled, context.stopwatch, integer=False, bundle_size=options.bundle_size,
-            seed=context.seed, threads=context.threads,
-        )  # fmt: skip
-        Descent(context, scaled, lp, options).run(best, INNER_RADIUS, context.budget, "beside")
+def _descent(context: SolveContext) -> Descent:
+    """With integers held; what is better is offered on the way."""
+    scaled, options = context.once(scaled_problem), DescentOptions()
+    lp = TrustRegionSubproblem(
+        scaled, context.stopwatch, integer=False, bundle_size=options.bundle_size,
+        seed=context.seed, threads=context.threads,
+    )  # fmt: skip
+    return Descent(context, scaled, lp, options)
 
 
 def _never() -> bool:
