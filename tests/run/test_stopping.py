@@ -1,11 +1,14 @@
 """The stopping rule: its order, its counting, and that nothing else ends a method."""
 
+import math
+
 import pytest
 
 import dovetail as dt
 from dovetail.run.bound import Bound
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.stopping import StoppingRule, over
+from dovetail.run.progress import Progress
+from dovetail.run.stopping import StoppingRule, over, worthwhile
 from tests.contexts import context_of
 from tests.small import knapsack
 
@@ -62,3 +65,29 @@ def test_a_target_out_of_reach_changes_nothing():
     ]
     assert results[0].objective == results[1].objective
     assert results[0].stop_reason == results[1].stop_reason != "target"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "counts"),
+    [
+        (math.nan, math.nan, False),
+        (math.nan, 0.0, True),
+        (0.0, -2e-6, True),
+        (0.0, -5e-7, False),
+        (1e6, 1e6 - 2.0, True),
+        (1e6, 1e6 - 0.5, False),
+    ],
+)
+def test_a_gain_within_tolerances_does_not_count(before, now, counts):
+    assert worthwhile(before, now) == counts
+
+
+def test_many_small_gains_count_together():
+    """Gains of 4e-7 each: every third makes more than 1e-6."""
+    context = context_of(knapsack())
+    progress = Progress(context, patience=3)
+    for step in range(12):
+        context.incumbent.objective = -4e-7 * step
+        assert progress.record(0.0) is None
+    ends = [progress.record(0.0) for _ in range(3)]
+    assert ends[-1] is not None and ends[-1].stop_reason is StopReason.STALLED

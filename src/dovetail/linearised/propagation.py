@@ -75,10 +75,13 @@ class Propagation:
         self._pattern = sp.csr_array(abs(host.A[self._equal]) > 0).astype(np.float64)
         is_output = np.zeros(host.n_columns, dtype=bool)
         is_output[scaled.networks.outputs] = True
+        self.holds_inputs = False
+        """Whether networks read columns that neither integers nor rows decide: they stay as they are."""
         for number, stage in enumerate(scaled.problem.stages):
             self._define(known, is_output)
             inputs = np.unique(np.concatenate([block.inputs[samples].ravel() for block, samples in stage]))
-            known[inputs] = True  # what nothing decides is held
+            self.holds_inputs |= not np.all(known[inputs])
+            known[inputs] = True
             self._levels.append(_Predicted(scaled.networks, number))
             for block, samples in stage:
                 known[block.outputs[samples].ravel()] = True

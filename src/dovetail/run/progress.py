@@ -6,7 +6,7 @@ import math
 
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.stopping import StoppingRule
+from dovetail.run.stopping import StoppingRule, worthwhile
 from dovetail.run.trace import Residual, Row
 
 
@@ -15,6 +15,8 @@ class Progress:
 
     def __init__(self, context: SolveContext, most: int | None = None, patience: int | None = None) -> None:
         self._context, self._rule = context, StoppingRule(most, patience)
+        self._gained = context.incumbent.objective
+        """The objective after the last gain that counted."""
         self.begin()
 
     @property
@@ -88,7 +90,9 @@ class Progress:
         )
         monitor.iteration(row, self._context.incumbent.x)
         self.begin()
-        stop = self._rule.after(gained=learnt or bool(row.source), over=self._context.over)
+        gained = worthwhile(self._gained, row.incumbent)
+        self._gained = row.incumbent if gained else self._gained
+        stop = self._rule.after(gained=learnt or gained, over=self._context.over)
         return None if stop is None else MethodOutcome(stop, self.done)
 
     def exhausted(self) -> MethodOutcome:

@@ -12,6 +12,8 @@ what a solve is called in the end is decided in `solving/status.py`.
 
 from __future__ import annotations
 
+import math
+
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.incumbent_view import IncumbentView
 
@@ -21,6 +23,23 @@ def over(incumbent: IncumbentView, budget: Budget) -> StopReason | None:
     if incumbent.proved:
         return StopReason.PROVED
     return StopReason.TARGET if incumbent.on_target else budget.over
+
+
+WORTH = 1e-6
+"""Relative to 1 + |objective|: a smaller gain keeps no search going. The check allows rows as much (the
+least sum of three squares: 23 descents instead of 61, whose gains were from 2e-9 to 2e-10)."""
+
+
+def worthwhile(before: float, now: float) -> bool:
+    """Whether an objective is a gain over one before; NaN where no point was known.
+
+    >>> from dovetail.run.stopping import worthwhile
+    >>> worthwhile(float("nan"), 3.0), worthwhile(3.0, 2.9), worthwhile(3.0, 3.0 - 1e-7)
+    (True, True, False)
+    """
+    if math.isnan(before) or math.isnan(now):
+        return math.isnan(before) and not math.isnan(now)
+    return abs(now - before) > WORTH * (1.0 + abs(before))
 
 
 class StoppingRule:

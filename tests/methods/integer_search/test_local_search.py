@@ -7,8 +7,10 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.methods.integer_search.local_search import LocalSearch
+from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
+from dovetail.methods.integer_search import IntegerLocalSearch, local_search
+from dovetail.methods.integer_search.local_search import LocalSearch, settled
+from dovetail.run.budget import StopReason
 from tests.conftest import FULL
 from tests.contexts import context_of
 from tests.small import random_mlp
@@ -126,3 +128,71 @@ def _pairings(items):
         left = [k for k in rest if k != other]
         for others in _pairings(left):
             yield [(first, other), *others]
+
+
+def mixed(wide=3.0, A=None):
+    """cost'x + y / 2 with y the sum of squares of two integers and a number, within bounds."""
+    sides = {} if A is None else {"A": [A], "row_lower": [1.0], "row_upper": [3.0]}
+    mip = dt.Mip(
+        cost=[1.0, 2.0, 3.0, 0.5], lower=[-wide, -wide, -3.0, -1e9], upper=[wide, wide, 3.5, 1e9],
+        integer=[True, True, False, False], **sides,
+    )  # fmt: skip
+    problem = dt.Problem(mip)
+    problem.add_predictor(lambda X: (X**2).sum(1, keepdims=True), [0, 1, 2], [3])
+    return problem
+
+
+@pytest.mark.parametrize("held", [-2.0, 0.3])
+def test_a_few_values_are_all_looked_at_once(held):
+    """49 of them, beside whatever the continuous column is: the best one, and nothing is asked twice."""
+    context = context_of(mixed())
+    search = LocalSearch(context, context.once(scaled_problem))
+    before, asked = local_search.CompletedMerit.of, []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            local_search.CompletedMerit, "of", lambda self, Z: asked.append(len(Z)) or before(self, Z)
+        )
+        _, merit = search.run(np.array([3.0, 3.0, held, 0.0]), 50, context.budget, "test")
+    values = [a + 2 * b + 3 * held + 0.5 * (a * a + b * b + held * held)
+              for a, b in itertools.product(range(-3, 4), repeat=2)]  # fmt: skip
+    assert asked == [49]
+    assert merit == pytest.approx(min(values))
+    assert context.incumbent.objective == pytest.approx(min(values))
+
+
+def test_a_wide_integer_takes_long_steps():
+    """From one corner of [-1000, 1000] squared to the middle; a kick from there leads back, seven times."""
+    context = context_of(mixed(1000.0))
+    asked, before = [], local_search.CompletedMerit.of
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            local_search.CompletedMerit, "of", lambda self, Z: asked.append(len(Z)) or before(self, Z)
+        )
+        search = LocalSearch(context, context.once(scaled_problem))
+        _, merit = search.run(np.array([1000.0, -1000.0, -3.0, 0.0]), 50, context.budget, "test")
+    assert merit == pytest.approx(-7.0)
+    assert sum(asked) < 2000
+
+
+@pytest.mark.parametrize(("searches", "optima", "enough"), [(6, 1, False), (7, 1, True), (15, 2, False)])
+def test_searches_end_where_all_optima_are_probably_known(searches, optima, enough):
+    """By the expected number of optima, (n - 1) w / (n - w - 2), as the paper has it."""
+    expected = optima * (searches - 1) / (searches - optima - 2)
+    assert settled(searches, optima) == enough == (expected <= optima + 0.5)
+
+
+@pytest.mark.parametrize(("row", "best"), [(None, -7.0), ([1.0, 1.0, 1.0, 0.0], 1.5)])
+def test_a_small_search_that_finds_no_more_notices_soon(row, best):
+    """The default method: both integers and the number beside them are at the optimum, found by hand."""
+    result = dt.solve(mixed(A=row), log=False)
+    assert result.objective == pytest.approx(best, abs=1e-6)
+    assert result.stop_reason == "stalled"
+    assert result.evaluations < 8000
+
+
+def test_phases_of_one_solve_share_their_patience():
+    context = context_of(mixed())
+    first = IntegerLocalSearch(patience=4).solve(context)
+    second = IntegerLocalSearch(patience=4).solve(context)
+    assert first.stop_reason is second.stop_reason is StopReason.STALLED
+    assert (first.iterations > 4, second.iterations) == (True, 1)

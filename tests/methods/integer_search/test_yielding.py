@@ -1,5 +1,6 @@
 """A search that brings nothing leaves its time to others: by the clock of the solve, and in its own words."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,19 +14,19 @@ from tests.blends import blend
 from tests.contexts import context_of
 
 
-def at(seconds, x=None, gains=()):
+def at(seconds, objective=math.nan, gains=()):
     trace = [SimpleNamespace(elapsed=gain, source="x") for gain in gains]
     monitor = SimpleNamespace(elapsed=seconds, trace=trace)
-    return SimpleNamespace(monitor=monitor, incumbent=SimpleNamespace(x=x))
+    return SimpleNamespace(monitor=monitor, incumbent=SimpleNamespace(objective=objective))
 
 
 def test_it_waits_as_long_as_the_last_gain_took():
-    context = at(6.0, np.zeros(1), gains=(1.0, 4.0))
+    context = at(6.0, 3.0, gains=(1.0, 4.0))
     search = Yielding(context)
     search.begin()
     context.monitor.elapsed = 9.9
     assert not search.due()
-    context.monitor.elapsed, context.incumbent.x = 9.95, np.ones(1)
+    context.monitor.elapsed, context.incumbent.objective = 9.95, 2.0
     assert not search.due()  # a gain
     context.monitor.elapsed = 19.8
     assert not search.due()
@@ -34,7 +35,7 @@ def test_it_waits_as_long_as_the_last_gain_took():
 
 
 def test_phases_count_together_until_others_gain():
-    context = at(5.0, np.zeros(1), gains=(4.0,))
+    context = at(5.0, 3.0, gains=(4.0,))
     search = Yielding(context)
     search.begin()
     context.monitor.elapsed = 8.0
@@ -45,7 +46,7 @@ def test_phases_count_together_until_others_gain():
     context.monitor.elapsed = 21.1
     assert search.due()
     search.end()
-    context.monitor.elapsed, context.incumbent.x = 30.0, np.ones(1)
+    context.monitor.elapsed, context.incumbent.objective = 30.0, 2.0
     search.begin()
     assert not search.due()
 
@@ -56,7 +57,7 @@ def test_it_does_not_yield_without_a_point_nor_at_once():
     search.begin()
     context.monitor.elapsed = 50.0
     assert not search.due()
-    context = at(0.0, np.zeros(1))
+    context = at(0.0, 3.0)
     search = Yielding(context)
     search.begin()
     context.monitor.elapsed = 0.9 * LEAST

@@ -4,10 +4,11 @@
         descend: all neighbours (a binary turned, two of one choice exchanged, an integer moved by one) are
                  completed by the equality rows and evaluated in one batch; the best one is taken
         kick:    a few random moves away from the local optimum, and descend again
+        polish:  beside the integers found, inputs that no integer decides descend by slopes
 
 Idea: across whole steps slopes mislead, but a thousand network evaluations cost a millisecond. Advice: for
 problems in which integers choose what the networks see (configurations, selections, chained predictors).
-Weakness: what continuous columns could do beside is left to others (without integers it only looks at the
+Weakness: integers and continuous columns move in turn, never together (without integers it only looks at the
 starts); nothing is proved.
 """
 
@@ -17,10 +18,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dovetail.core.options import require_count, require_flags
+from dovetail.linearised.descent import Descent, DescentOptions
+from dovetail.linearised.mixed_integer_descent import INNER_RADIUS
 from dovetail.linearised.scaled_problem import scaled_problem
 from dovetail.linearised.starts import start_stream
+from dovetail.linearised.trust_region import TrustRegionSubproblem
 from dovetail.methods.integer_search.local_search import LocalSearch
-from dovetail.methods.integer_search.yielding import yielding
+from dovetail.methods.integer_search.yielding import Yielding, yielding
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.progress import Progress
@@ -43,6 +47,7 @@ class IntegerLocalSearch:
     rounds: int | None = None
     """Starts; None: until the time is over or `patience` of them brought nothing."""
     patience: int = 100
+    """Starts in a row that brought nothing, in all phases of a solve that search like this."""
     kicks: int = 50
     """Of the best local optimum so far, from one start."""
     yields: bool = False
@@ -60,25 +65,41 @@ class IntegerLocalSearch:
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Search from one start after the other, and from the best point in between."""
         local, idle = LocalSearch(context, context.once(scaled_problem)), context.once(yielding)
-        progress = Progress(context, self.rounds, self.patience)
         idle.begin()
         try:
-            return self._search(context, local, progress, idle.due if self.yields else _never)
+            return self._search(context, local, idle, idle.due if self.yields else _never)
         finally:
             idle.end()
 
     def _search(
-        self, context: SolveContext, local: LocalSearch, progress: Progress, enough: Callable[[], bool]
+        self, context: SolveContext, local: LocalSearch, idle: Yielding, enough: Callable[[], bool]
     ) -> MethodOutcome:
+        progress, descent = Progress(context, self.rounds), _descent(context) if local.holds_inputs else None
         for z, _ in context.once(start_stream):
             best = context.incumbent.x
             begin = z if best is None or progress.done % 2 else best
-            outcome = progress.record(local.run(begin, self.kicks, context.budget, "switch", enough))
+            found, merit = local.run(begin, self.kicks, context.budget, "switch", enough)
+            if descent is not None:
+                merit = min(merit, descent.run(found, INNER_RADIUS, context.budget, "beside").merit)
+            outcome = progress.record(merit)
+            idle.end_round()
             if outcome is not None:
                 return outcome
+            if idle.rounds >= self.patience:
+                return MethodOutcome(StopReason.STALLED, progress.done)
             if enough():
                 return MethodOutcome(StopReason.STALLED, progress.done, NOTHING, yielded=True)
         return progress.exhausted()
+
+
+def _descent(context: SolveContext) -> Descent:
+    """With integers held; what is better is offered on the way."""
+    scaled, options = context.once(scaled_problem), DescentOptions()
+    lp = TrustRegionSubproblem(
+        scaled, context.stopwatch, integer=False, bundle_size=options.bundle_size,
+        seed=context.seed, threads=context.threads,
+    )  # fmt: skip
+    return Descent(context, scaled, lp, options)
 
 
 def _never() -> bool:
