@@ -168,9 +168,8 @@ def wavy(X: np.ndarray) -> np.ndarray:
 
 
 def _example(name: str, **options: Any) -> dt.Problem:
-    problem: dt.Problem = getattr(importlib.import_module(f"dovetail.problems.{name}"), name)(
-        **options
-    ).problem
+    module = importlib.import_module(f"dovetail.problems.{name}")
+    problem: dt.Problem = getattr(module, name)(**options).problem
     return problem
 
 

@@ -81,7 +81,8 @@ def _asked(
     told = json.dumps([name, method, limit, None if data is None else str(data), stretches])
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.overshoot", "--one", told]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n", name
         with _busy(busy):
             process.stdin.write("\n")
@@ -94,7 +95,8 @@ def _asked(
 def _busy(count: int) -> Iterator[None]:
     with ExitStack() as ended:
         for _ in range(count):
-            process = subprocess.Popen([sys.executable, "-c", BUSY])
+            # sessions of their own: Linux shares the cores between sessions, not between processes
+            process = subprocess.Popen([sys.executable, "-c", BUSY], start_new_session=True)
             ended.callback(process.wait)
             ended.callback(process.kill)
         yield
