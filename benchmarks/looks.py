@@ -51,12 +51,14 @@ class Looks:
             return float(plain(budget))
 
         Budget.seconds = property(seconds)  # type: ignore[assignment, method-assign]
-        threading.Thread(target=self._sample, daemon=True).start()
+        self._sampler = threading.Thread(target=self._sample, daemon=True)
+        self._sampler.start()
 
     def close(self) -> None:
         """The solve has returned."""
         self._look()
         self._ends.set()
+        self._sampler.join()
         Budget.seconds = self._seconds  # type: ignore[method-assign]
 
     def cpu_after(self, seconds: float) -> float:
