@@ -16,7 +16,7 @@ from dovetail.methods.phase import Phase
 from dovetail.problems.training import Training
 from dovetail.problems.water import FEATURES, formulate, look_alike, water
 from dovetail.run.bound import Bound, Tolerated
-from dovetail.run.budget import StopReason
+from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome
 from tests.conftest import FULL, sample
 from tests.contexts import best_of, choices
@@ -541,3 +541,15 @@ def test_a_phase_without_the_time_for_it_is_named_and_the_time_was_not_over(monk
     assert heard == ["exact"]
     assert result.stop_reason == "stalled"
     assert "ran left out: it takes 20 s or more" in result.message
+
+
+def test_a_phase_that_is_left_in_the_middle_of_a_step_keeps_what_was_said_before(monkeypatch):
+    def leave(_, context):
+        context.budget.stop(StopReason.CALLBACK)
+        raise OutOfTime
+
+    monkeypatch.setattr(Ran, "solve", leave)
+    monkeypatch.setattr(Closing, "solve", lambda self, context: MethodOutcome(StopReason.STALLED, 1, "said"))
+    _, result = run_with(monkeypatch, 1e-3)
+    assert result.stop_reason == "callback"
+    assert "said" in result.message

@@ -140,8 +140,8 @@ def hidden(mip: Mip, x: FloatArray | None) -> float:
 
     A column whose reduced cost has the wrong sign, by less than the tolerance, may move across its whole
     width. An engine ends with a basis at which reduced costs are right but for rounding; that one of them
-    lies between 0 and the tolerance is a coincidence, and one such column is allowed for: the widest. A column
-    without an end whose whole cost is within the tolerance may fall for ever, and the engine does not see it.
+    lies between 0 and the tolerance is a coincidence, and one such column is allowed for: the widest. A
+    column without an end whose whole cost is within the tolerance may fall for ever, unseen by the engine.
     """
     box, tolerance = propagate(mip), FEASIBILITY * cost_unit(mip.cost)
     width = box.upper - box.lower

@@ -26,7 +26,7 @@ from dovetail.reformulations.reformulated import Reformulated, Reformulation, re
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
 from dovetail.run.archive import Archive
-from dovetail.run.budget import StopReason
+from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 
@@ -224,7 +224,10 @@ class _Plan:
         why, outcome = in_words(phase.why, asdict(self._facts)), None
         with expendable(phase.name), self._context.monitor.part(phase.name, why) as part:
             part.stop_reason = StopReason.ERROR  # unless it comes to another end
-            outcome = self._method(phase, again).solve(self._context_for(phase).part(share))
+            try:
+                outcome = self._method(phase, again).solve(self._context_for(phase).part(share))
+            except OutOfTime:  # in the middle of a step: what the phases before it had to say is kept
+                outcome = MethodOutcome(self._context.over or StopReason.TIME, 0)
             part.note, part.stop_reason = outcome.message or outcome.doubt, outcome.stop_reason
         if outcome is not None:
             self._notes += [outcome.message] if outcome.message else []

@@ -143,8 +143,8 @@ class Result:
     bound_source: str = ""
     """What proved the bound."""
     allowed_gap: float | None = None
-    """How far the bound may be from the objective of an optimal solution: the gap that was asked for, and what
-    rounding of the predictors explains beyond it."""
+    """How far the bound may be from the objective of an optimal solution: the gap that was asked for, and
+    what rounding of the predictors explains beyond it."""
     evaluations: int = 0
     """Samples that predictors and their copies were asked about; other processes' are not counted."""
     hints: tuple[str, ...] = ()

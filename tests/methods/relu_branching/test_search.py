@@ -86,7 +86,7 @@ def test_where_memory_is_short_one_target_is_left_as_it_is():
 
 
 def test_a_single_target_goes_on_where_memory_is_short():
-    """Forty cells, and room for twelve: those that close soonest come first, until there is room."""
+    """Forty cells where there is room for twelve: those that close soonest come first."""
     one, true = Instance(3, "priced").targets(), optimum_of(3)
     alone = MoveSearch(one.take(torch.tensor([0])), batch=4, most_nodes=12, tolerance=1e-3)
     most = []
