@@ -14,7 +14,7 @@ from dovetail.reformulations.indicators import LARGEST_M, IndicatorRows
 from dovetail.reformulations.reformulated import Reformulated
 from tests.conftest import FULL
 
-SEEDS = range(400 if FULL else 40)
+SEEDS = range(400 if FULL else 12)
 
 
 def with_indicators(mip, indicators):
