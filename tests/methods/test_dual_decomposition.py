@@ -50,7 +50,7 @@ def epigraph() -> dt.Problem:
     return problem
 
 
-@pytest.mark.parametrize("copies", ["inputs", "rows"])
+@pytest.mark.parametrize("copies", sample(["inputs", "rows"]))
 def test_both_forms_reach_a_convex_optimum(copies):
     """The nearest point of the half-plane is 0.4 / sqrt(2) away."""
     method = dt.DualDecomposition(iterations=100, copies=copies, patience=None)
