@@ -104,7 +104,6 @@ def test_the_demo_ends_with_a_verified_solution(tmp_path, capsys):
     [
         (("demo", "--network", "banana"), "network 'banana' is not known"),
         (("demo", "--data", "/nowhere"), "water_quality.csv is not there"),
-        (("demo", "--samples", "0"), "n is 0"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(arguments, culprit, capsys):

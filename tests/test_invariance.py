@@ -14,7 +14,7 @@ from tests.differential.instances import make
 from tests.differential.judging import as_problem
 from tests.tanh import problem_of, tanh_net
 
-few = settings(max_examples=60 if FULL else 4, deadline=None, derandomize=True)
+few = settings(max_examples=60 if FULL else 2, deadline=None, derandomize=True)
 METHOD = dt.DualDecomposition(iterations=4)
 
 

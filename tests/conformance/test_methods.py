@@ -80,15 +80,18 @@ class TestColumnGeneration(MethodSuite):
     method, brief, endless = settings("column-generation")
 
 
+@volume("what a solve promises is seen with five other methods")
 class TestIntegerSearch(MethodSuite):
     method, brief, endless = settings("integer-search")
     meets_easy_bounds = False  # there is no integer to move in that problem
 
 
+@volume("what a solve promises is seen with five other methods")
 class TestNeighbourhood(MethodSuite):
     method, brief, endless = settings("neighbourhood")
 
 
+@volume("what a solve promises is seen with five other methods")
 class TestSingleStepGradient(MethodSuite):
     method, brief, endless = settings("single-step-gradient")
     meets_easy_bounds = False  # a hundred short steps do not cross that box

@@ -5,7 +5,7 @@ import pytest
 import dovetail as dt
 from dovetail.nn import SUB_SOLVERS
 from dovetail.testing import SubSolverSuite
-from tests.conftest import sample, volume
+from tests.conftest import volume
 
 
 class TestAdam(SubSolverSuite):
@@ -30,15 +30,11 @@ class TestNewtonCg(SubSolverSuite):
     accurate = dt.LogBarrier(newton_steps=15, smallest_mu=1e-9)
 
 
+@volume("a variant of the barrier")
 class TestLBfgsB(SubSolverSuite):
     solver = dt.LogBarrier(variant="l-bfgs-b")
     accurate = dt.LogBarrier(newton_steps=15, smallest_mu=1e-9, variant="l-bfgs-b")
     separates_samples = False  # one run over all samples together: its step lengths are shared
-
-    @pytest.mark.parametrize("kind", sample(["mlp", "gelu-layernorm", "lstm"]))
-    def test_rows_on_the_output_are_met(self, kind):
-        """It takes seconds for each."""
-        super().test_rows_on_the_output_are_met(kind)
 
 
 def test_every_sub_solver_of_the_table_is_tested():

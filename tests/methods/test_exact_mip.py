@@ -16,7 +16,7 @@ def test_a_mip_without_predictors_gets_all_the_time():
     p = problem_of(
         -rng.integers(5, 40, 60), A, np.full(8, -np.inf), A.sum(axis=1) * 0.4, upper=1.0, integer=True
     )
-    result = dt.solve(p, log=False)
+    result = dt.solve(p, time_limit=4.0, log=False)
     assert result.stop_reason == "proved" or result.seconds > 3.5
 
 

@@ -57,7 +57,7 @@ def in_linopy(bounded, on_is_worth):
 
 
 EVERY = [*itertools.product([in_scip, in_gurobi, in_linopy], [True, False], [0.2, 0.9])]
-CASES = EVERY if FULL else [(in_scip, True, 0.2), (in_gurobi, False, 0.9), (in_linopy, False, 0.2)]
+CASES = EVERY if FULL else [(in_scip, True, 0.2), (in_gurobi, False, 0.9), (in_linopy, False, 0.9)]
 
 
 @pytest.mark.parametrize(("tool", "bounded", "on_is_worth"), CASES)

@@ -19,7 +19,7 @@ from tests.conftest import FULL
 from tests.contexts import breach
 from tests.small import random_mlp
 
-ROUNDS = 10 if FULL else 2
+ROUNDS = 10 if FULL else 1
 
 
 def network(kind, features, seed, dtype=torch.float64):

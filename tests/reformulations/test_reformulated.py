@@ -14,6 +14,7 @@ from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.reformulated import Reformulated, reformulate
 from dovetail.reformulations.relu_big_m import ReluBigM
 from dovetail.reformulations.tables import Tables
+from tests.conftest import sample
 from tests.contexts import breach, by_scipy
 from tests.small import random_mlp
 
@@ -58,7 +59,7 @@ def start(problem):
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: "+".join(step.name for step in chain))
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", sample([torch.float32, torch.float64]))
 class TestEveryChain:
     def test_there_and_back(self, chain, dtype):
         problem = mixed(dtype)

@@ -15,7 +15,7 @@ from tests.conftest import FULL
 from tests.contexts import best_of, breach, by_scipy, choices
 from tests.small import linear_net, random_mlp
 
-SEEDS = range(6 if FULL else 2)
+SEEDS = range(6 if FULL else 1)
 
 
 def problem_over(lower, upper, integer, outputs, *, sense="min", seed=0, bounds=(-np.inf, np.inf)):

@@ -34,10 +34,9 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-@pytest.mark.parametrize("make", [knapsack, bowl])
-def test_a_lie_never_becomes_a_wrong_point_or_bound(lie, make, monkeypatch):
+@pytest.mark.parametrize(("make", "truth"), [(knapsack, -4.0), (bowl, 0.28125)])
+def test_a_lie_never_becomes_a_wrong_point_or_bound(lie, make, truth, monkeypatch):
     problem = make()
-    truth = dt.solve(problem, log=False).objective
     monkeypatch.setattr(LoadedHighs, "run", lying(LIES[lie]))
     result = dt.solve(problem, log=False)
     if result.x is not None:

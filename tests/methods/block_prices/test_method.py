@@ -62,7 +62,7 @@ def truth(problem):
     return min(c for u, c in best.items() if mip.row_lower[0] <= u <= mip.row_upper[0])
 
 
-def bounded(problem, seconds=60.0):
+def bounded(problem, seconds=20.0):
     context = context_of(problem, seconds)
     context.archive.keeps = True
     SequentialLinear(starts=3).solve(context)

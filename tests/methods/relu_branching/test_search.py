@@ -43,7 +43,7 @@ def test_a_closed_search_is_the_optimum(kind, condition, seed):
             assert search.best[k] == pytest.approx(true, abs=1e-5)
 
 
-@pytest.mark.parametrize("numbers", [torch.float64, torch.float32])
+@pytest.mark.parametrize("numbers", sample([torch.float32, torch.float64]))
 @pytest.mark.parametrize("condition", [False, True])
 @pytest.mark.parametrize("kind", ["box", "ball", "priced"])
 def test_cells_of_moves_close_in_on_the_optimum(kind, condition, numbers):
