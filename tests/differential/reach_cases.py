@@ -39,8 +39,10 @@ class TiedFunction(Tied):
     ask: Callable[[np.ndarray], np.ndarray] = lambda X: X
 
     def answers(self, U: np.ndarray) -> np.ndarray:
-        """What it says of each row."""
-        return np.asarray(self.ask(U), dtype=float).reshape(len(U), -1)
+        """What it says of each row; NaN of those that hold no finite numbers."""
+        finite = np.isfinite(U).all(axis=1)
+        said = np.asarray(self.ask(np.where(finite[:, None], U, 0.0)), dtype=float).reshape(len(U), -1)
+        return np.where(finite[:, None], said, np.nan)
 
 
 def make(seed: int) -> Case:

@@ -22,7 +22,6 @@ from dovetail.mip.highs import HighsEngine
 from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
 from dovetail.report.log.ending import ending
 from dovetail.report.log.heading import heading
-from dovetail.run.bound import Tolerated
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.context import Method, MethodOutcome, SolveContext
@@ -47,8 +46,9 @@ from dovetail.solving.start import read_start
 from dovetail.solving.status import stop_reason
 from dovetail.version import __version__
 
-TOLERATED_SECONDS, TOLERATED_SHARE = 1.0, 0.1
-"""For the LP that tells what tolerances are worth; it is as large as a step of a descent."""
+TOLERATED_SECONDS = 1.0
+"""For the LP that tells what tolerances are worth, also after the end of the time; it is as large as a step
+of a descent."""
 UNNOTICED = 1.0
 """Seconds. Where the last check took longer, nobody waits for predictors to be asked once more."""
 
@@ -130,7 +130,7 @@ class Job:
             incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
             reason = budget.over or StopReason.TIME
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
-        incumbent.tolerated = partial(_tolerated, guarded, budget)
+        incumbent.tolerated = lambda x: tolerated(guarded, x, Budget(TOLERATED_SECONDS))
         incumbent.raise_bound(host.proof)
         monitor.follow(incumbent, lambda: guard.evaluations)
         unlimited: tuple[OpenInput, ...] = ()
@@ -265,12 +265,6 @@ class Job:
 def _without_cost(problem: Problem) -> Problem:
     """The same problem with nothing to optimise: any point will do."""
     return problem.derived(replace(problem.mip, cost=np.zeros(problem.mip.n_columns)), problem.blocks)
-
-
-def _tolerated(problem: Problem, budget: Budget, x: FloatArray) -> Tolerated | None:
-    """What tolerances are worth at a point, within a second or a tenth of the time left."""
-    part = budget.part(max(TOLERATED_SECONDS, TOLERATED_SHARE * budget.left))
-    return tolerated(problem, x, part)
 
 
 def _offer_all(others: ConcurrentSolves, incumbent: Incumbent) -> None:
