@@ -32,7 +32,8 @@ TRUST = 1e-3
 """Of an input's value, or of 1: how far it may move from the point. Multipliers are those of the point
 itself, wherever predictors are smooth; the limit keeps the LP where the linearisation means something."""
 SAFETY = 2.0
-"""Multipliers of a degenerate point are not unique."""
+"""Multipliers of a degenerate point are not unique, and a bound takes off what rounding is worth over a box, which
+may be more than at the point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +100,7 @@ def tolerated(problem: Problem, x: FloatArray, budget: Budget) -> Tolerated | No
         return None
     host = problem.mip.minimised()
     missed = _worth(found.rows, host.row_violation(x)) + _worth(found.columns, host.bound_violation(x))
-    return Tolerated(SAFETY * missed, _rounding(problem, x, found))
+    return Tolerated(SAFETY * missed, SAFETY * _rounding(problem, x, found))
 
 
 def _worth(prices: FloatArray, missed: FloatArray) -> float:

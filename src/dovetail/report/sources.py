@@ -24,6 +24,7 @@ FOUND = {
     "rens": "a MIP over the integers that came out fractional",
     "lns": "a large neighbourhood of the best point",
     "switch": "moves of single integers",
+    "beside": "a descent of the other variables, integers held",
     "greedy": "a greedy choice of columns",
     "master": "a MIP over the columns",
     "polish": "a descent from the chosen columns",
