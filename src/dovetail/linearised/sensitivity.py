@@ -32,8 +32,8 @@ TRUST = 1e-3
 """Of an input's value, or of 1: how far it may move from the point. Multipliers are those of the point
 itself, wherever predictors are smooth; the limit keeps the LP where the linearisation means something."""
 SAFETY = 2.0
-"""Multipliers of a degenerate point are not unique, and a bound takes off what rounding is worth over a box, which
-may be more than at the point."""
+"""Multipliers of a degenerate point are not unique, and a bound takes off what rounding is worth over a box,
+which may be more than at the point."""
 
 
 @dataclass(frozen=True, eq=False)
