@@ -10,7 +10,7 @@ import torch
 import dovetail as dt
 from dovetail.methods.dual_decomposition import DualDecomposition
 from tests.conformance import nets
-from tests.conftest import FULL, sample
+from tests.conftest import FULL, sample, volume
 from tests.small import Parabola, bowl, knapsack, linear_net, random_mlp
 from tests.tanh import problem_of, tanh_net
 
@@ -181,6 +181,7 @@ def test_swapping_parts_is_one_argument_and_the_answer_stays():
             assert result.objective == pytest.approx(optimum, abs=2e-3), (solver, engine)
 
 
+@volume("the differential runs have chains for this method too")
 def test_chained_networks():
     """y1 = x0 - x1, y2 = (y1 - 1)^2, min y2: 0 where x0 - x1 = 1."""
     mip = dt.Mip(
@@ -284,7 +285,7 @@ def test_options_are_checked(options, culprit):
         dt.DualDecomposition(**options)
 
 
-@pytest.mark.parametrize("free", [(-np.inf, np.inf), (0.0, np.inf)])
+@pytest.mark.parametrize("free", sample([(-np.inf, np.inf), (0.0, np.inf)]))
 def test_a_column_that_follows_a_free_output(free):
     """max z with z <= 3 y + 1 is bounded by the network alone; HiGHS's tangents must not think otherwise."""
     p = problem_of(
