@@ -150,7 +150,7 @@ def test_an_equality_has_no_room_and_the_result_says_so():
     problem.add_predictor(Unsteady([size]), [0], [1])
     # one sample: the batch is the sample alone, so that another machine is all there is to fear
     result = dt.solve(problem, AUTO, log=False)
-    assert result.status == "feasible" and result.violation.rounding.name == "same"
+    assert result.status == "optimal" and result.violation.rounding.name == "same"
     assert 1e-6 < result.violation.rounding.amount < 1.0
     assert "may miss same by" in result.message and "rounding" in result.message
     again = dt.Result.from_json(result.to_json())
