@@ -18,6 +18,7 @@ from dovetail.analysis.components import Components
 from dovetail.bounds.box import UNIT, Box
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
+from dovetail.core.deadline import require_time
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
@@ -102,6 +103,7 @@ def move_set(problem: Problem, part: Part, box: Box, room: float) -> MoveSet | N
 
     Its points miss rows by at most `room`, and lie in the box.
     """
+    require_time()
     mip, inputs = problem.mip, part.block.inputs[part.sample]
     reads, outputs = inputs.tolist(), set(part.block.outputs[part.sample].tolist())
     own = [j for j in part.members.tolist() if j not in outputs]

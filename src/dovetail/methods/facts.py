@@ -33,8 +33,8 @@ EASY_NEURONS, MOST_NEURONS = 64, 400
 """Neurons that may change sign. Up to the first HiGHS mostly closes the MIP in seconds, so that it comes
 early; far beyond the second SCIP finds no point in two minutes (docs/results.md, E1)."""
 MOST_CURVES = 5_000
-"""Quadratic functions. Their planes are made one by one, without a look at the clock: half a millisecond to
-one each, before the first LP and again in each round."""
+"""Quadratic functions. Their planes are made one by one: half a millisecond to one each, before the first LP
+and again in each round."""
 FEW_TREE_SAMPLES = 4
 """Samples of tree ensembles: boxes over the inputs of more of them are too many to be closed."""
 

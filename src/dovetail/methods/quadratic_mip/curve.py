@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.deadline import require_time
 from dovetail.core.mip import SMALLEST
 from dovetail.core.quadratic import QuadraticFunction
 
@@ -163,6 +164,7 @@ class Curve:
 
     def below(self, z: FloatArray) -> Plane | None:
         """A plane that f is nowhere under, near it at a point of all columns; None where nothing is known."""
+        require_time()
         if self.single:
             return self._tangent(float(z[self.inputs[0]]))
         return self._plane(1.0, z)

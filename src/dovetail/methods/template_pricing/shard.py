@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 import torch
@@ -79,6 +80,8 @@ class Shard:
         self.pool = Pool(self.data, places, len(program.output_columns))
         on_cpu = torch.device(device).type == "cpu"
         self._rows, self._few = (ROWS, TOGETHER) if on_cpu else (DEVICE_ROWS, DEVICE_TOGETHER)
+        self._pace = 0.0
+        """Seconds that a block takes, at the least: kernels are compiled in the first call."""
         self._random = torch.Generator().manual_seed(0)
         self._begin()
         self._spread = self._floats(spread)
@@ -163,9 +166,14 @@ class Shard:
         for target in self._targets:
             left = self._worth_asking(self._tensor(which), target)
             while len(left) and not budget.over:
-                size = max(1, self._rows // self._rows_per_block(starts))
-                if self._priced(left[:size], target, self._floats(shaken), self._floats(prices), unit):
+                begin, size = perf_counter(), max(1, self._rows // self._rows_per_block(starts))
+                some = left[:size]
+                if budget.left < self._pace * len(some):
+                    return  # it would end too late
+                if self._priced(some, target, self._floats(shaken), self._floats(prices), unit):
                     left = left[size:]
+                    pace = (perf_counter() - begin) / len(some)
+                    self._pace = min(pace, self._pace) if self._pace else pace
 
     def _priced(self, which: Tensor, target: Target, shaken: Tensor, prices: Tensor, unit: float) -> bool:
         """Whether so many blocks fit the memory; with too many, the next time there are half as many."""
