@@ -367,7 +367,7 @@ def mixed_integers():
 )
 def test_two_solves_with_one_seed_are_the_same(make):
     def run():
-        result = dt.solve(make(), Auto(effort=3), seed=4, time_limit=600.0, log=False)
+        result = dt.solve(make(), Auto(effort=1), seed=4, time_limit=600.0, log=False)
         steps = [
             row for row in result.trace if not np.isnan(row.objective)
         ]  # bounds are reported by the clock
@@ -418,7 +418,7 @@ def test_options_that_make_no_sense_are_refused():
 @pytest.mark.parametrize("off", ["tables", "exact", "column_generation"])
 def test_every_part_can_be_left_out(off):
     problem = coupled_classes(3) if off == "columns" else mixed_integers()
-    result = dt.solve(problem, Auto(effort=2, **{off: False}), log=False)
+    result = dt.solve(problem, Auto(effort=1, **{off: False}), log=False)
     assert result.x is not None
     assert dt.check(problem, result.x).within()
 

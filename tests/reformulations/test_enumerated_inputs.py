@@ -15,7 +15,7 @@ from dovetail.reformulations import enumerated_inputs as selection
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs, EnumeratedPredictor
 from dovetail.reformulations.grid import grid
 from dovetail.reformulations.reformulated import Reformulated
-from tests.conftest import FULL
+from tests.conftest import FULL, sample
 from tests.contexts import breach
 from tests.small import random_mlp
 
@@ -107,7 +107,7 @@ def rows_of(rng, n):
     return which, np.column_stack([np.eye(len(POINTS))[which], real]), rows
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("dtype", sample([torch.float32, torch.float64]), ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 class TestMixture:
@@ -166,7 +166,7 @@ class TestMixture:
 # --- the problem -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("dtype", sample([torch.float32, torch.float64]), ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 class TestLiftedPoints:

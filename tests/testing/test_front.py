@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import dovetail.testing
+from tests.conftest import volume
 
 
 def test_importing_it_imports_neither_pytest_nor_torch():
@@ -23,6 +24,7 @@ def test_its_public_names():
         dovetail.testing.Nonsense  # noqa: B018
 
 
+@volume("a process that runs pytest")
 def test_a_failing_suite_shows_the_values(tmp_path):
     """Asserts in the suites are rewritten by pytest like those in a test file."""
     (tmp_path / "test_mine.py").write_text(
