@@ -116,7 +116,7 @@ def judged(case: Case, seconds: float = 3.0) -> tuple[dt.Result, list[str]]:
     said, best = truth(case)
     if case.network is not None:
         dt.add_predictor_constr(case.model, case.network, case.x[:2], case.y)
-    result = dt.solve(case.model, time_limit=seconds, log=False, load=False)
+    result = dt.solve(case.model, time_limit=seconds, gap=1e-6, log=False, load=False)
     wrong = []
     sign = 1.0 if case.model.ModelSense > 0 else -1.0
     room = TOLERANCE * (1.0 + abs(best))

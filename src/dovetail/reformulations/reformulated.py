@@ -108,13 +108,18 @@ class Reformulation(Protocol):
 
 
 def reformulate(given: Reformulated, reformulations: Iterable[Reformulation]) -> Reformulated:
-    """One reformulation after the other, over what points are looked for in and what bounds are proved of."""
+    """One reformulation after the other, over what points are looked for in and what bounds are proved of.
+
+    The two have the same columns: a reformulation that adds others to one of them is left out.
+    """
     for reformulation in reformulations:
         further = reformulation.apply(given)
         if further is None:
             continue
         if given.relaxed is not None:
             bounds = reformulation.apply(given.relaxed) or given.relaxed
+            if bounds.for_bounds.problem.mip.n_columns != further.problem.mip.n_columns:
+                continue
             further = replace(further, relaxed=bounds.for_bounds, proves=further.proves and bounds.proves)
         given = further
     return given

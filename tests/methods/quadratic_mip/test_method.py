@@ -144,7 +144,7 @@ def test_an_optimistic_guess_of_a_surrogate():
 def test_squares_of_users_take_the_same_way():
     problem = dt.Problem(dt.Mip([0.0, 0.0, 1.0, 1.0], [[1.0, 1.0, 0.0, 0.0]], 3.0, 3.0, -50.0, 5000.0))
     problem.add_predictor(dt.Square(None, centre=[1.0, 3.0]), [0, 1], [2, 3])
-    result = dt.solve(problem, time_limit=60.0, log=False)
+    result = dt.solve(problem, gap=1e-7, time_limit=60.0, log=False)
     assert result.status == "optimal" and result.objective == pytest.approx(0.5, rel=1e-6)
 
 
@@ -188,7 +188,7 @@ def test_a_product_of_fixed_columns_is_no_square():
     problem.add_predictor(dt.Product(None, 0, 1), [0, 1], [3])
     problem.add_predictor(dt.Square(centre=0.5), [2], [4])
     start = np.array([-1.0, 1.0, 2.0, -1.0, 2.25])
-    result = dt.solve(problem, QuadraticMip(), start=start, time_limit=60.0, log=False)
+    result = dt.solve(problem, QuadraticMip(), start=start, gap=1e-7, time_limit=60.0, log=False)
     assert result.bound <= -1.0 + 1e-9
     assert result.status == "optimal" and result.objective == pytest.approx(-1.0, abs=1e-6)
 
