@@ -52,8 +52,9 @@ class Guard:
     cycles, which it may do after hundreds of solves.
     """
 
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
+    def __init__(self, budget: Budget, copying: float = 0.0) -> None:
+        self._budget, self._copying = budget, copying
+        """Seconds that the copy of a predictor is expected to take, before one was made."""
         self.armed = True
         """Without it everything passes: the last check is done whatever the time."""
         self.evaluations = 0
@@ -84,7 +85,7 @@ class Guard:
                 copied.predict_tensor = twin.predict_tensor = self._counted(
                     self._watched(plain.predict_tensor)
                 )
-            snapshot = self._watched(copied.snapshot)
+            snapshot = self._watched(copied.snapshot, self._copying)
             twin.snapshot = cache(lambda device: self._counted(self._watched(snapshot(device))))
             setattr(twin, BEHIND, predictor)
             setattr(twin, COUNT, self._count)
@@ -116,9 +117,8 @@ class Guard:
     def _count(self, rows: int) -> None:
         self.evaluations += rows
 
-    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
         """The call, refused when it could not end in time; it takes as long as it took the last time."""
-        seconds = 0.0
 
         def watched(*arguments: Any) -> Any:
             nonlocal seconds
