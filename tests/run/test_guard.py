@@ -130,3 +130,13 @@ def test_the_result_says_how_many():
     assert 0 < result.evaluations <= asked  # probes before the search are not counted
     assert result.trace[-1].evaluations <= result.evaluations
     assert dt.Result.from_json(result.to_json()).evaluations == result.evaluations
+
+
+def test_a_copy_that_would_end_too_late_is_not_begun():
+    """Before one was made, it is expected to take what the guard was told."""
+    problem = knapsack()
+    asked = Guard(Budget(1000.0), 100.0).guarded(problem).blocks[0].predictor
+    assert asked.snapshot("cpu") is not None
+    late = Guard(Budget(1000.0), 5000.0).guarded(problem).blocks[0].predictor
+    with pytest.raises(OutOfTime):
+        late.snapshot("cpu")

@@ -72,8 +72,9 @@ class Guard:
     cycles, which it may do after hundreds of solves.
     """
 
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
+    def __init__(self, budget: Budget, copying: float = 0.0) -> None:
+        self._budget, self._copying = budget, copying
+        """Seconds that the copy of a predictor is expected to take, before one was made."""
         self.armed = True
         """Without it everything passes: the last check is done whatever the time."""
         self.evaluations = 0
@@ -105,7 +106,7 @@ class Guard:
         copied.predict = twin.predict = self._counted(self._asked(plain.predict))
         if isinstance(plain, OnDevice):
             copied.predict_tensor = twin.predict_tensor = self._counted(self._asked(plain.predict_tensor))
-        snapshot = self._asked(copied.snapshot)
+        snapshot = self._asked(copied.snapshot, self._copying)
         twin.snapshot = cache(lambda device: self._counted(self._asked(snapshot(device))))
         setattr(twin, BEHIND, predictor)
         setattr(twin, COUNT, self._count)
@@ -135,18 +136,17 @@ class Guard:
     def _count(self, rows: int) -> None:
         self.evaluations += rows
 
-    def _asked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _asked(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
         """The call into the user's code, watched; what it raises is the user's."""
 
         def asked(*arguments: Any) -> Any:
             with users_code():
                 return call(*arguments)
 
-        return self._watched(asked)
+        return self._watched(asked, seconds)
 
-    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched(self, call: Callable[..., Any], seconds: float = 0.0) -> Callable[..., Any]:
         """The call, refused when it could not end in time; it takes as long as it took the last time."""
-        seconds = 0.0
 
         def watched(*arguments: Any) -> Any:
             nonlocal seconds

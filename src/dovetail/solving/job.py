@@ -119,7 +119,8 @@ class Job:
         seed, threads = options.seed, options.threads
         with stopwatch.measure("engine"):
             host = analyse_host(problem, budget, seed=seed, threads=threads, gap=options.gap)
-        guard = Guard(budget)
+        # to describe a predictor takes a copy of it, too
+        guard = Guard(budget, snapshot.asking_seconds / max(1, len(problem.blocks)))
         guarded = guard.guarded(_without_cost(problem) if host.ray else problem)
         try:
             incumbent = Incumbent(
