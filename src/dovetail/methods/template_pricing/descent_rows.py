@@ -47,9 +47,10 @@ class Rows:
     """Whether a move to some side costs less than nothing."""
 
     def __post_init__(self) -> None:
+        count = self.rests[0].shape[0]
         for name, one in vars(self).items():
-            if isinstance(one, Tensor):  # an array with one row is repeated, one of another length is refused
-                object.__setattr__(self, name, repeated(one, len(self.rests[0])))
+            if isinstance(one, Tensor) and one.shape[0] != count:  # one row for all, or an error
+                object.__setattr__(self, name, repeated(one, count))
 
     def some(self, which: Tensor) -> Rows:
         """Those of some rows."""

@@ -11,12 +11,12 @@ from torch import Tensor
 
 def repeated(rows: Tensor, count: int) -> Tensor:
     """`count` rows of a tensor that has as many, or one that stands for all."""
-    return rows.expand(count, *rows.shape[1:])
+    return rows if rows.shape[0] == count else rows.expand(count, *rows.shape[1:])
 
 
 def is_repeated(array: Tensor) -> bool:
     """Whether one row is stored for all."""
-    return len(array) > 0 and array.stride(0) == 0
+    return array.stride(0) == 0 and array.shape[0] > 0
 
 
 def stored(array: Tensor) -> Tensor:
@@ -26,4 +26,7 @@ def stored(array: Tensor) -> Tensor:
 
 def of(array: Tensor, which: Tensor) -> Tensor:
     """The rows with these numbers; a repeated row stays repeated."""
-    return repeated(array[:1], len(which)) if is_repeated(array) else array[which]
+    if not is_repeated(array):
+        return array[which]
+    count = which.shape[0]
+    return array[:count] if count <= array.shape[0] else repeated(array[:1], count)
