@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dovetail.analysis.reached_box import reached
+from dovetail.run.bound import BoundFaultError
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.strict import strict
 
 
 def out_of_reach(context: SolveContext) -> MethodOutcome | None:
@@ -14,7 +14,5 @@ def out_of_reach(context: SolveContext) -> MethodOutcome | None:
     if found is None or not found.why_empty:
         return None
     if context.incumbent.x is not None:  # the point was checked: the proof is at fault
-        if strict():
-            raise AssertionError(f"a verified point contradicts what was {found.why_empty}")
-        return None
+        raise BoundFaultError(f"a verified point contradicts what was {found.why_empty}")
     return MethodOutcome(StopReason.PROVED, 0, found.why_empty, infeasible=True)
