@@ -76,9 +76,10 @@ def _explain(console: Console, instance: Water, result: Result) -> None:
         parts = [f"{f} {m:+.2f}" for f, m in zip(FEATURES, moves[i], strict=True) if abs(m) > SEEN]
         console.print(Padding(f"sample {i}: {', '.join(parts)}", (0, 0, 0, 2)))
     violation = check(instance.problem, result.x)
-    verdict = "verified" if violation.within() else "NOT VERIFIED"
+    verdict = "meets" if violation.within() else "DOES NOT MEET"
     console.print(
         f"\nChecked again, with the network itself and no solver: worst row {violation.rows.amount:.0e}, "
         f"worst prediction {violation.prediction.amount:.0e}.\n"
-        f"The solution is {verdict}. Status {result.status.value!r}: {result.message.partition('; ')[0]}."
+        f"The solution {verdict} every constraint.\n"
+        f"Status: {result.status.value}, {result.message.partition('; ')[0]}."
     )

@@ -223,3 +223,17 @@ def test_an_unnamed_block_gets_a_name_that_is_free():
     problem = dt.Problem(dt.Mip(cost=[0.0] * 4))
     problem.add_predictor(lambda X: X, [0], [1], name="block1")
     assert problem.add_predictor(lambda X: 2.0 * X, [0], [2]).name == "block2"
+
+
+def test_a_predictor_that_reads_no_number_is_not_asked():
+    """1 / x at 0 feeds a predictor that refuses what is not finite: no prediction, and no error."""
+    problem = dt.Problem(dt.Mip(np.zeros(3), lower=[-1.0, -np.inf, -np.inf], upper=[1.0, np.inf, np.inf]))
+    problem.add_predictor(lambda X: np.divide(1.0, X, where=X != 0.0, out=np.full_like(X, np.nan)), [0], [1])
+
+    def strict(X):
+        assert np.isfinite(X).all()
+        return 2.0 * X
+
+    problem.add_predictor(strict, [1], [2])
+    assert np.isnan(problem.predict(np.zeros(3))[1:]).all()
+    assert problem.predict(np.array([0.5, 0.0, 0.0]))[2] == 4.0

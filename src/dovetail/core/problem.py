@@ -306,12 +306,20 @@ class Problem:
         return np.flatnonzero(self._writer != NOBODY)
 
     def predict(self, x: FloatArray) -> FloatArray:
-        """`x` with every output column set to what its own predictor says, in topological order."""
+        """`x` with every output column set to what its own predictor says, in topological order.
+
+        Where one predictor gives no number, those that read its output are not asked: they give none either.
+        """
         x = x.copy()
         for stage in self.stages:
             for block, samples in stage:
-                values = block.predictor.predict(x[block.inputs[samples]])
-                x[block.outputs[samples]] = block.decode(values)
+                rows = x[block.inputs[samples]]
+                known = np.isfinite(rows).all(axis=1)
+                if not known.all():
+                    x[block.outputs[samples[~known]]] = np.nan
+                    rows, samples = rows[known], samples[known]
+                if samples.size:
+                    x[block.outputs[samples]] = block.decode(block.predictor.predict(rows))
         return x
 
     def _samples(self, what: str, references: Any) -> IntArray:

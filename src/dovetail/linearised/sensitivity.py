@@ -1,22 +1,21 @@
-"""What a small change of a constraint, a bound or a prediction is worth at a point.
+"""What tolerances are worth at a point: what it gains by missing constraints, and what rounding does to it.
 
     min  cost'z    over the constraints, the bounds, integers held at the point,
                    y - J x  =  f(x0) - J x0        for each predictor, J its Jacobian at the point x0
                    |x - x0| <= a small part of its range, for the predictors' inputs
 
 Idea: near a point predictors are linear, so the multipliers of this LP say by how much the objective changes
-per unit of each right-hand side. Weakness: at a kink of a ReLU network the Jacobian is that of one side, and
-integers do not move; the answer is an estimate, good for "may this difference be rounding?", not for a bound.
+per unit of a prediction. Weakness: at a kink of a ReLU network the Jacobian is that of one side, and integers
+do not move; the answer is an estimate, good for "may this difference be rounding?", not for a bound. What
+missed constraints are worth is therefore measured: by the way to a point that misses none.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse as sp
 
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import EngineError
 from dovetail.core.problem import Problem
@@ -31,43 +30,21 @@ from dovetail.run.stopwatch import Stopwatch
 TRUST = 1e-3
 """Of an input's value, or of 1: how far it may move from the point. Multipliers are those of the point
 itself, wherever predictors are smooth; the limit keeps the LP where the linearisation means something."""
+REPAIRS, REPAIRED = 4, 0.01
+"""Linear steps towards a point that misses nothing, and what may be left of what was missed."""
 SAFETY = 2.0
 """Multipliers of a degenerate point are not unique, and a bound takes off what rounding is worth over a box,
 which may be more than at the point."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sensitivity:
-    """By how much the objective changes, at the most, per unit of each right-hand side; never negative."""
+def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> FloatArray | None:
+    """(columns,) by how much the objective changes per unit of what a predictor says; 0 for other columns.
 
-    rows: FloatArray
-    """(rows,) of a constraint's limits."""
-    columns: FloatArray
-    """(columns,) of a variable's bounds."""
-    outputs: FloatArray
-    """(columns,) of what a predictor says; 0 for columns that are no outputs."""
-
-
-def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> Sensitivity | None:
-    """At the point `x`, whose outputs are the predictors'; None where the LP has no answer in time.
-
-    All changes are worth infinity where no point near `x`, with its integers, meets the constraints exactly.
+    At the point `x`, whose outputs are the predictors'. None where the LP has no answer in time; infinity
+    where no point near `x`, with its integers, meets the constraints exactly.
     """
-    host = problem.mip.minimised()
-    networks = Networks(problem, Stopwatch())
-    linear = networks.linearise(x)
-    regressions = np.flatnonzero(~networks.classes)
-    outputs = networks.outputs[regressions]
-    unit = sp.csr_array(
-        (np.ones(outputs.size), (np.arange(outputs.size), outputs)), shape=(outputs.size, host.n_columns)
-    )
-    own = sp.csr_array(unit - networks.jacobian(linear)[regressions])
+    host, (outputs, own, trust) = problem.mip.minimised(), _linear(problem, x)
     level = own @ x
-    trust = np.full(host.n_columns, np.inf)
-    trust[networks.inputs] = TRUST * (1.0 + np.abs(x[networks.inputs]))
-    held = host.integer.copy()
-    held[networks.outputs[networks.classes]] = True
-    trust[held] = 0.0
     program = Program(
         sp.csr_array(sp.vstack([host.A, own], format="csr")),
         np.concatenate([host.row_lower, level]),
@@ -76,44 +53,95 @@ def sensitivity(problem: Problem, x: FloatArray, budget: Budget) -> Sensitivity 
         np.clip(x + trust, host.lower, host.upper),
         np.zeros(host.n_columns, dtype=bool),
     )
+    worth = np.zeros(host.n_columns)
     try:
         live = LoadedHighs(program)
         live.set_objective(host.cost, 0.0)
         status, _, _ = live.run(budget, 0.0)
-        if status is MipStatus.INFEASIBLE:
-            return Sensitivity(*(np.full(n, np.inf) for n in (host.n_rows, host.n_columns, host.n_columns)))
-        if status is not MipStatus.OPTIMAL:
-            return None
-        duals = live.row_duals()
+        if status is MipStatus.OPTIMAL:
+            worth[outputs] = np.abs(live.row_duals()[host.n_rows :])
     except EngineError:
         return None
-    of_outputs = np.zeros(host.n_columns)
-    of_outputs[outputs] = np.abs(duals[host.n_rows :])
-    reduced = host.cost - program.A.T @ duals
-    return Sensitivity(np.abs(duals[: host.n_rows]), np.abs(reduced), of_outputs)
+    if status is MipStatus.INFEASIBLE:
+        worth[outputs] = np.inf
+    return worth if status in (MipStatus.OPTIMAL, MipStatus.INFEASIBLE) else None
+
+
+def _linear(problem: Problem, x: FloatArray) -> tuple[IntArray, sp.csr_array, FloatArray]:
+    """The outputs that are numbers, y - J x of each as a row, and (columns,) how far each column may move."""
+    networks = Networks(problem, Stopwatch())
+    linear, columns = networks.linearise(x), problem.mip.n_columns
+    regressions = np.flatnonzero(~networks.classes)
+    outputs = networks.outputs[regressions]
+    unit = sp.csr_array(
+        (np.ones(outputs.size), (np.arange(outputs.size), outputs)), shape=(outputs.size, columns)
+    )
+    trust = np.full(columns, np.inf)
+    trust[networks.inputs] = TRUST * (1.0 + np.abs(x[networks.inputs]))
+    trust[problem.mip.integer] = trust[networks.outputs[networks.classes]] = 0.0
+    return outputs, sp.csr_array(unit - networks.jacobian(linear)[regressions]), trust
 
 
 def tolerated(problem: Problem, x: FloatArray, budget: Budget) -> Tolerated | None:
     """What missed constraints and rounding are worth at `x`; None where nobody knows."""
-    found = sensitivity(problem, x, budget)
-    if found is None:
-        return None
+    worth, lost = sensitivity(problem, x, budget), _lost_by_repair(problem, x, budget)
+    return None if worth is None or lost is None else Tolerated(lost, _rounding(problem, x, worth))
+
+
+def _lost_by_repair(problem: Problem, x: FloatArray, budget: Budget) -> float | None:
+    """What is lost on the way from `x` to a point near by that misses nothing, as the predictors say.
+
+        min |d|    over the constraints and bounds at x + d, integers held, predictors linear at x
+
+    Multipliers would say the same where predictors are smooth; at a kink they are those of one side. Infinity
+    where no such point is found: `x` may be all there is, within tolerance. None without an answer in time.
+    """
+    host, missed = problem.mip.minimised(), _missed(problem, x)
+    z, left = x, missed
+    for _ in range(REPAIRS):
+        if left <= REPAIRED * missed:
+            break
+        _, own, trust = _linear(problem, z)
+        activity, rows = host.A @ z, sp.vstack([host.A, own], format="csr")
+        lower = np.minimum(np.maximum(host.lower - z, -trust), trust) / left
+        upper = np.minimum(np.maximum(host.upper - z, -trust), trust) / left
+        program = Program(  # over the parts of d above and below 0, in units of what is missed
+            sp.csr_array(sp.hstack([rows, -rows], format="csr")),
+            np.concatenate([host.row_lower - activity, np.zeros(own.shape[0])]) / left,
+            np.concatenate([host.row_upper - activity, np.zeros(own.shape[0])]) / left,
+            np.concatenate([np.maximum(lower, 0.0), np.maximum(-upper, 0.0)]),
+            np.concatenate([np.maximum(upper, 0.0), np.maximum(-lower, 0.0)]),
+            np.zeros(2 * host.n_columns, dtype=bool),
+        )
+        try:
+            live = LoadedHighs(program)
+            live.set_objective(np.ones(2 * host.n_columns), 0.0)
+            status, d, _ = live.run(budget, 0.0)
+        except EngineError:
+            return None
+        if d is None:
+            return np.inf if status is MipStatus.INFEASIBLE else None
+        z = problem.predict(z + left * (d[: host.n_columns] - d[host.n_columns :]))
+        left = _missed(problem, z) if np.all(np.isfinite(z)) else np.inf
+    if left > 0.5 * missed:
+        return np.inf
+    return max(0.0, float(host.cost @ (z - x))) * missed / (missed - left) if missed else 0.0
+
+
+def _missed(problem: Problem, x: FloatArray) -> float:
+    """By how much `x` misses the constraint or bound that it misses most."""
     host = problem.mip.minimised()
-    missed = _worth(found.rows, host.row_violation(x)) + _worth(found.columns, host.bound_violation(x))
-    return Tolerated(SAFETY * missed, SAFETY * _rounding(problem, x, found))
+    return float(
+        max(np.max(host.row_violation(x), initial=0.0), np.max(host.bound_violation(x), initial=0.0))
+    )
 
 
-def _worth(prices: FloatArray, missed: FloatArray) -> float:
-    """What is gained by missing limits by so much; signed amounts, negative inside."""
-    return float(np.sum(prices[missed > 0.0] * missed[missed > 0.0]))
-
-
-def _rounding(problem: Problem, x: FloatArray, found: Sensitivity) -> float:
+def _rounding(problem: Problem, x: FloatArray, worth: FloatArray) -> float:
     """What the predictors' own rounding may do to the objective, by what is known of their arithmetic."""
     total = 0.0
     for block in problem.blocks:
         if not block.classifies:
             inputs = x[block.inputs]
-            price, slack = found.outputs[block.outputs], block_slack(block, inputs, inputs)
+            price, slack = worth[block.outputs], block_slack(block, inputs, inputs)
             total += float(np.sum(np.where(price > 0.0, price * slack, 0.0)))
-    return total if np.isfinite(total) else 0.0
+    return SAFETY * total if np.isfinite(total) else 0.0

@@ -81,8 +81,8 @@ def reconciled(bound: Bound, value: float, noise: float, tolerated: Callable[[],
     if excess <= 0.0:
         return bound
     if excess > noise:
-        worth = tolerated() if bound.scope is Scope.WRITTEN else None
-        if worth is None or excess > noise + worth.missed:
+        worth = tolerated() if bound.scope is Scope.WRITTEN else Tolerated()
+        if worth is not None and excess > noise + worth.missed:
             raise BoundFaultError(
                 f"{bound.source or 'a method'} proved that no point is below {bound.value:.12g} (minimised), "
                 f"and a verified point is at {value:.12g}"
