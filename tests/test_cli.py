@@ -92,7 +92,7 @@ def test_the_demo_ends_with_a_verified_solution(tmp_path, capsys):
         "The network errs on ",
         "potable after treatment",
         "newly flipped",
-        "The solution is verified",
+        "The solution meets every constraint",
     ):
         assert part in said, part
     assert all(len(line) <= 79 for line in said.splitlines())
@@ -141,4 +141,4 @@ def test_ctrl_c_ends_the_demo_with_its_best_point_and_exit_code_130():
         rest = process.stdout.read()
     assert process.returncode == 130
     assert "interrupt" in rest
-    assert "The solution is verified" in rest
+    assert "The solution meets every constraint" in rest
