@@ -27,8 +27,8 @@ def _never() -> float:
 _late: ContextVar[Callable[[], float]] = ContextVar("late", default=_never)
 
 
-def require_time() -> None:
-    """Raise `OutOfTime` when the solve that runs in this thread should have ended a while ago.
+def require_time(seconds: float = 0.0) -> None:
+    """Raise `OutOfTime` when the solve in this thread should have ended a while before `seconds` are over.
 
     >>> from dovetail.core.deadline import OutOfTime, deadline, require_time
     >>> require_time()  # there is no solve
@@ -39,7 +39,7 @@ def require_time() -> None:
     ...         print("three seconds late")
     three seconds late
     """
-    if _late.get()() > GRACE:
+    if _late.get()() + seconds > GRACE:
         raise OutOfTime
 
 

@@ -149,7 +149,8 @@ class Incumbent:
         x, value = self.x, self._program.sign * self.objective
         if self.bound <= value:
             return
-        noise = HAIR * (1.0 + abs(value)) + ROUNDING * self._program.objective_size(x)
+        # "nothing is below the cutoff" is said of all that is better than the point by more than a hair
+        noise = self.cutoff - value + HAIR * abs(value) + ROUNDING * self._program.objective_size(x)
         bound, self.proof = self.proof, NO_BOUND
         with expendable(f"bound of {bound.source}"):
             self.proof = reconciled(bound, value, noise, self._tolerated_here)

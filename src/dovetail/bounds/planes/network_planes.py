@@ -252,7 +252,9 @@ class NetworkPlanes:
             least = domain.take(group.sets).minimum(plane.slopes, plane.offset)
             least = torch.where(group.wanted.repeat(1, 2), least, -torch.inf)
             below, above = least.chunk(2, dim=1)
-            at, low_of, high_of = group.values, low[group.sets], high[group.sets]
+            at, low_of, high_of = (
+                group.values, ranges.lower[place][group.sets], ranges.upper[place][group.sets]
+            )  # fmt: skip
             ranges.lower[place][group.sets] = low_of.scatter(1, at, torch.fmax(low_of.gather(1, at), below))
             ranges.upper[place][group.sets] = high_of.scatter(
                 1, at, torch.fmin(high_of.gather(1, at), -above)

@@ -29,7 +29,10 @@ class Group:
 
 
 def groups(wanted: Tensor, width: int) -> Iterator[Group]:
-    """Of (N, size) wanted values, where a plane has `width` numbers; sets that want none are left out."""
+    """Of (N, size) wanted values, where a plane has `width` numbers; sets that want none are left out.
+
+    A set that wants more than a group holds is in several of them.
+    """
     count = wanted.sum(1)
     order = count.argsort(descending=True)
     counts = count[order].cpu().numpy()
@@ -39,7 +42,10 @@ def groups(wanted: Tensor, width: int) -> Iterator[Group]:
         most = int(counts[first])
         last = min(end, first + max(1, numbers // (2 * most * width)))
         sets = slice(None) if last - first == len(order) else order[first:last]
-        yield Group(sets, *_filled_up(wanted[sets], most))
+        values, is_wanted = _filled_up(wanted[sets], most)
+        held = max(1, numbers // (2 * width))
+        for some in range(0, most, held):
+            yield Group(sets, values[:, some : some + held], is_wanted[:, some : some + held])
         first = last
 
 

@@ -7,12 +7,16 @@ One row is enough: rows that influence each other were refused when the predicto
 
 from __future__ import annotations
 
+import importlib
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from dovetail.core.deadline import require_time
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.program import Program, Recording
 from dovetail.predictors.torch import (
@@ -29,10 +33,29 @@ RULES = (traced_affine, traced_functions, traced_groups, traced_recurrent, trace
 """Their handlers are entered as they are imported."""
 
 
+IMPORTS = 20.0
+"""Of the time that mpmath takes to import, for the rest: 27 where compiled files are kept, 9 where not."""
+
+
+def _import_dispatch() -> None:
+    """Torch imports sympy and its own distributed tensors when it first meets a traced one.
+
+    That takes up to ten seconds on a busy machine, and nobody can leave it. A small part of the imports tells
+    how long the rest will take.
+    """
+    if "torch.distributed.tensor" in sys.modules or not torch.distributed.is_available():
+        return
+    begin = time.perf_counter()
+    importlib.import_module("mpmath")
+    require_time(IMPORTS * (time.perf_counter() - begin))
+    importlib.import_module("torch.distributed.tensor")
+
+
 def recorded_program(
     name: str, run: Callable[[Tensor], Any], features: int, dtype: torch.dtype, device: str
 ) -> Program:
     """What `run` does with one row; an `UnsupportedError` says what cannot be followed."""
+    _import_dispatch()
     recording = Recording(features)
     row = Traced(torch.arange(features)[None], recording, dtype, torch.device(device))
     try:
