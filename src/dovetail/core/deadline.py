@@ -7,6 +7,7 @@ Outside the search of a solve, and in other threads, nothing is asked: a check o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,7 +22,7 @@ class OutOfTime(BaseException):
 
 
 def _never() -> float:
-    return 0.0
+    return -math.inf
 
 
 _late: ContextVar[Callable[[], float]] = ContextVar("late", default=_never)
@@ -31,7 +32,7 @@ def require_time(seconds: float = 0.0) -> None:
     """Raise `OutOfTime` when the solve in this thread should have ended a while before `seconds` are over.
 
     >>> from dovetail.core.deadline import OutOfTime, deadline, require_time
-    >>> require_time()  # there is no solve
+    >>> require_time(seconds=100.0)  # there is no solve
     >>> with deadline(lambda: 3.0):
     ...     try:
     ...         require_time()
