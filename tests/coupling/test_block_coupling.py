@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 
 import dovetail as dt
 from dovetail.coupling.assemble import network_block
+from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian
 from dovetail.coupling.block_coupling import BlockCoupling, mip_objective
 from dovetail.coupling.split import split
 from dovetail.run.budget import Budget
+from dovetail.run.network_step import NetworkAnswer
 from dovetail.run.stopwatch import Stopwatch
 from tests.small import bowl, knapsack, linear_net
 
@@ -92,10 +95,10 @@ def test_the_dual_step_raises_the_merit_by_the_weighted_square():
     problem = bowl()
     _, (coupling,) = coupled(problem)
     coupling.begin(np.zeros(3))
-    coupling.network_step(np.array([0.7, 0.3, 0.0]), 5.0, dt.ProjectedGradient(), Budget(), both_starts=True)
+    coupling.network_step(np.array([0.7, 0.3, 0.0]), 5.0, dt.ProjectedGradient(), Budget(), "better")
     before = coupling.lagrangian(5.0)
     apart = coupling.u - np.array([[0.7, 0.3]])
-    coupling.update_multipliers(5.0)
+    coupling.update_multipliers(5.0, None)
     assert coupling.lagrangian(5.0) - before == pytest.approx(5.0 * float((apart**2).sum()))
 
 
@@ -103,12 +106,10 @@ def test_multipliers_follow_the_residual_and_are_clipped():
     problem = bowl()
     _, (coupling,) = coupled(problem)
     coupling.begin(np.zeros(3))
-    coupling.network_step(
-        np.array([1.0, -1.0, 0.0]), 2.0, dt.ProjectedGradient(), Budget(), both_starts=False
-    )
-    coupling.update_multipliers(2.0)
+    coupling.network_step(np.array([1.0, -1.0, 0.0]), 2.0, dt.ProjectedGradient(), Budget(), "copies")
+    coupling.update_multipliers(2.0, None)
     assert coupling.multiplier == pytest.approx(2.0 * (coupling.u - np.array([[1.0, -1.0]])))
-    coupling.update_multipliers(1e12)
+    coupling.update_multipliers(1e12, 1e4)
     assert np.abs(coupling.multiplier).max() == 1e4
 
 
@@ -116,7 +117,7 @@ def test_residuals_are_in_lengths():
     problem = bowl()
     _, (coupling,) = coupled(problem, scaled=True)
     coupling.begin(np.zeros(3))
-    coupling.network_step(np.array([1.0, 0.0, 0.0]), 8.0, dt.ProjectedGradient(), Budget(), both_starts=False)
+    coupling.network_step(np.array([1.0, 0.0, 0.0]), 8.0, dt.ProjectedGradient(), Budget(), "copies")
     (residual,) = coupling.residuals(8.0)
     assert residual.primal == pytest.approx(np.abs((coupling.u - [[1.0, 0.0]]) / 4.0).max())
     assert residual.dual == pytest.approx(8.0 * np.abs(coupling.u / 4.0).max())
@@ -127,5 +128,40 @@ def test_the_better_start_is_taken_sample_by_sample():
     _, (coupling,) = coupled(problem)
     coupling.begin(np.array([2.0, 2.0, 0.0]))  # far from the minimum; the MIP's point is near it
     x = np.array([0.5, -0.25, 0.0])
-    coupling.network_step(x, 1.0, dt.ProjectedGradient(steps=1, lr=1e-9), Budget(), both_starts=True)
+    coupling.network_step(x, 1.0, dt.ProjectedGradient(steps=1, lr=1e-9), Budget(), "better")
     assert coupling.u == pytest.approx(np.array([[0.5, -0.25]]), abs=1e-6)
+
+
+def test_a_network_step_may_start_at_the_mips_point():
+    _, (coupling,) = coupled(bowl((0.5, -0.25)))
+    coupling.begin(np.array([0.5, -0.25, 0.0]))  # the copies are the better start
+    coupling.network_step(np.array([1.0, 1.0, 0.0]), 1.0, Still(), Budget(), "mip")
+    assert coupling.u.tolist() == [[1.0, 1.0]]
+    coupling.begin(np.array([0.5, -0.25, 0.0]))
+    coupling.network_step(np.array([1.0, 1.0, 0.0]), 1.0, Still(), Budget(), "copies")
+    assert coupling.u.tolist() == [[0.5, -0.25]]
+
+
+class Still:
+    """A sub-solver that stays where it starts."""
+
+    def refuses(self, block):
+        return None
+
+    def solve(self, block, terms, start, budget):
+        values = block.values(start)
+        nothing = torch.zeros(len(start))
+        return NetworkAnswer(start, values, nothing, nothing)
+
+
+def test_distances_in_both_norms():
+    cut, couplings = coupled(shared_column())
+    for coupling, u in zip(couplings, (1.0, 0.25), strict=True):
+        coupling.begin(np.array([u, 0.0, 0.0, 0.0]))
+        coupling.network_step(np.zeros(4), 1.0, Still(), Budget(), "copies")
+    both = AugmentedLagrangian(cut.mip, None, couplings, Stopwatch())
+    copies = [coupling.u for coupling in couplings]
+    copies += [coupling.f for coupling in couplings if coupling.couples_outputs]
+    apart = np.concatenate([each.ravel() for each in copies])
+    assert both.distances("largest") == (np.abs(apart).max(), 0.0)
+    assert both.distances("euclidean") == (pytest.approx(np.sqrt((apart**2).sum())), 0.0)

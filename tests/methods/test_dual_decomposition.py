@@ -36,6 +36,25 @@ def test_the_papers_settings():
     assert dt.DualDecomposition.paper(engine="scip").engine == "scip"
 
 
+def test_the_copies_may_start_at_the_best_point_of_the_mip_alone():
+    seen = []
+
+    class Listening(dt.ProjectedGradient):
+        def solve(self, block, terms, start, budget):
+            seen.append(start.numpy().copy())
+            return super().solve(block, terms, start, budget)
+
+    mip = dt.Mip([-1.0, 2.0, 0.5], lower=[-1.0, -1.0, -9.0], upper=[3.0, 1.0, 9.0])
+    for first, expected in (("mip", [[3.0, -1.0]]), ("middle", [[1.0, 0.0]])):
+        problem = dt.Problem(mip)
+        problem.add_predictor(linear_net([1.0, 1.0]), [0, 1], [2])
+        method = replace(
+            dt.DualDecomposition.paper(), first=first, iterations=1, nn_solver=Listening(steps=1)
+        )
+        dt.solve(problem, method, time_limit=LONG, log=False)
+        assert np.allclose(seen.pop(), expected, atol=1e-6)
+
+
 def epigraph() -> dt.Problem:
     """min t over t >= (x - 0.3)^2 + (y - 0.7)^2 and x + y <= 0.6: the output meets a column of nobody."""
     mip = dt.Mip(

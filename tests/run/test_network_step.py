@@ -1,5 +1,8 @@
 """The network step's own arithmetic: objective, rows, and classes as gradients see them."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
@@ -51,6 +54,20 @@ def test_classes_are_soft_for_gradients():
     assert torch.allclose(one.outputs(values), torch.sigmoid(values / 2.0))
     several = block(classifies=True, outputs=2)
     assert torch.allclose(several.outputs(several.values(U)).sum(dim=1), torch.ones(2).double())
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 4])
+def test_surrogates_are_functions_of_the_probability(outputs):
+    """By numpy, from the probabilities alone."""
+    z = np.random.default_rng(0).normal(scale=3.0, size=(2, outputs))
+    p = 1.0 / (1.0 + np.exp(-z)) if outputs == 1 else np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    expected = {"logit": np.log(p / (1.0 - p)), "log-probability": np.log(p), "probability": p}
+    several = block(classifies=True, outputs=outputs, spread=2.0)
+    for surrogate, values in expected.items():
+        found = replace(several, surrogate=surrogate).outputs(torch.tensor(z))
+        assert np.allclose(found.numpy(), values, atol=1e-12)
+    scaled, halved = several.outputs(torch.tensor(z)), replace(several, surrogate="probability")
+    assert torch.allclose(scaled, halved.outputs(torch.tensor(z) / 2.0))
 
 
 def test_regressions_are_their_values():

@@ -13,7 +13,7 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray
 from dovetail.coupling.dense_forward import network_forward
 from dovetail.coupling.part import Part, SampleRow
-from dovetail.run.network_step import NetworkBlock, Rows, ends_in_probability
+from dovetail.run.network_step import NetworkBlock, Rows, Surrogate, ends_in_probability
 from dovetail.run.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -36,11 +36,13 @@ def network_block(
     points: Mapping[str, FloatArray],
     device: str | None,
     stopwatch: Stopwatch,
+    surrogate: Surrogate = "scaled-probability",
 ) -> NetworkBlock:
     """The static side of one part's network step.
 
     `lower`, `upper` and `width` are per column: box and length of a unit step. `points` are, block by
-    block, sample inputs over which the spread of the networks' values is measured.
+    block, sample inputs over which the spread of the networks' values is measured. Where outputs are coupled,
+    a class is compared with 0 or 1, so that its surrogate is a probability.
     """
     block = part.block
     own_device = device if device is not None else block.description.device
@@ -61,6 +63,7 @@ def network_block(
         upper=tensor(upper[part.columns]),
         scale=tensor(width[part.columns]),
         rows=_rows(part, tensor),
+        surrogate="scaled-probability" if part.couples_outputs else surrogate,
         stopwatch=stopwatch,
     )
     spreads = []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import EngineError, OptionError
 from dovetail.core.mip import Mip
-from dovetail.coupling.block_coupling import BlockCoupling, mip_objective
+from dovetail.coupling.block_coupling import BlockCoupling, NetworkStart, mip_objective
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipAnswer, MipSession, MipStatus
 from dovetail.run.network_step import NnSolver
@@ -17,10 +18,10 @@ from dovetail.run.result import Multipliers
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.trace import Residual
 
-MIP_SHARE = 0.1
-"""Of the time left, for one MIP step once it has a point: an inexact step is better than no second one."""
+Norm = Literal["largest", "euclidean"]
+"""How the distance between copies and columns is measured: their largest difference, or |u - x|_2."""
 LEAST_SECONDS = 1.0
-"""Even where that is less."""
+"""For one MIP step, even where its share of the time is less."""
 
 
 class AugmentedLagrangian:
@@ -49,14 +50,14 @@ class AugmentedLagrangian:
                 if coupling.couples_outputs:
                     _take(coupling.output_multiplier, multipliers.outputs, name, "outputs")
 
-    def mip_step(self, rho: float, gap: float, budget: Budget) -> MipAnswer:
+    def mip_step(self, rho: float, gap: float, share: float, budget: Budget) -> MipAnswer:
         """Solve the MIP with the couplings' terms; from the second time on, started from the last point.
 
-        Without any point in its share of the time it goes on.
+        The engine has a `share` of the time left once it has a point, and all of it until then.
         """
         objective = mip_objective(self.mip, self.couplings, rho)
         with self._stopwatch.measure("engine"):
-            for seconds in (max(MIP_SHARE * budget.left, LEAST_SECONDS), budget.left):
+            for seconds in (max(share * budget.left, LEAST_SECONDS), budget.left):
                 part = budget.part(seconds)
                 answer = self._session.solve(objective, budget=part, start=self.x, gap=gap)
                 if answer.x is not None or answer.status is not MipStatus.LIMIT:
@@ -68,17 +69,17 @@ class AugmentedLagrangian:
         return answer
 
     def network_step(
-        self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, *, both_starts: bool
+        self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, start: NetworkStart
     ) -> None:
         """Let each network move its copies."""
         with self._stopwatch.measure("nn"):
             for coupling in self.couplings:
-                coupling.network_step(x, rho, solver, budget, both_starts=both_starts)
+                coupling.network_step(x, rho, solver, budget, start)
 
-    def update_multipliers(self, rho: float) -> None:
-        """The dual step of every coupling."""
+    def update_multipliers(self, rho: float, largest: float | None) -> None:
+        """The dual step of every coupling; `largest` limits multipliers, in objective units per width."""
         for coupling in self.couplings:
-            coupling.update_multipliers(rho)
+            coupling.update_multipliers(rho, largest)
 
     def lagrangian(self, x: FloatArray, rho: float) -> float:
         """The augmented Lagrangian at the current copies and multipliers."""
@@ -88,6 +89,14 @@ class AugmentedLagrangian:
     def residuals(self, rho: float) -> tuple[Residual, ...]:
         """Every coupling's residuals."""
         return tuple(residual for coupling in self.couplings for residual in coupling.residuals(rho))
+
+    def distances(self, norm: Norm) -> tuple[float, float]:
+        """|u - x| and |u - u(k-1)| over all couplings."""
+        order = np.inf if norm == "largest" else 2
+        found = [pair for coupling in self.couplings for pair in coupling.differences()]
+        apart = np.concatenate([apart.ravel() for _, apart, _ in found])
+        moved = np.concatenate([moved.ravel() for _, _, moved in found])
+        return float(np.linalg.norm(apart, order)), float(np.linalg.norm(moved, order))
 
     def copies(self, x: FloatArray) -> FloatArray:
         """The point `x` with the networks' copies in place of its inputs; shared inputs get the mean."""

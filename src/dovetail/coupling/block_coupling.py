@@ -9,6 +9,8 @@ where k is the objective's unit, the augmented Lagrangian is
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -24,9 +26,8 @@ from dovetail.run.trace import Residual
 
 LEFT_OVER = 1e-6
 """More than this left by a projection is said in the message: the check would not accept it."""
-LARGEST_MULTIPLIER = 1e4
-"""Multipliers are kept within this many objective units per width: nothing is worth more, and what grows
-beyond is the sign of copies that cannot meet."""
+NetworkStart = Literal["copies", "mip", "better"]
+"""Where a network step starts: at u(k-1), at x(k), or at the better of the two, sample by sample."""
 
 
 class BlockCoupling:
@@ -86,23 +87,22 @@ class BlockCoupling:
             np.add.at(moment, columns, own_weight * centre)
 
     def network_step(
-        self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, *, both_starts: bool
+        self, x: FloatArray, rho: float, solver: NnSolver, budget: Budget, start: NetworkStart
     ) -> None:
         """Let the sub-solver move the copies, given the MIP's point `x`."""
         self._before = (self.u, self.f)
         self._x, self._y = x[self.columns], x[self.outputs]
         terms = self._augmented_terms(rho)
-        start = self._better_start(terms) if both_starts else self._tensor(self.u)
-        answer = solver.solve(self.network, terms, start, budget)
+        answer = solver.solve(self.network, terms, self._start(terms, start), budget)
         self.u, self.f = _array(answer.u), self._decoded(answer.values)
         self.note = answer.note
         violation = float(answer.violation.max())
         if violation > LEFT_OVER:
             self.note += f"{'; ' if self.note else ''}{self.name}: copies miss their rows by {violation:.1e}"
 
-    def update_multipliers(self, rho: float) -> None:
-        """lambda += W (u - x), and the same for outputs; clipped."""
-        most = LARGEST_MULTIPLIER * self._unit
+    def update_multipliers(self, rho: float, largest: float | None) -> None:
+        """lambda += W (u - x), and the same for outputs; clipped at `largest` objective units per width."""
+        most = np.inf if largest is None else largest * self._unit
         self.multiplier = np.clip(
             self.multiplier + self._input_weight(rho) * (self.u - self._x),
             -most / self._length,
@@ -127,27 +127,20 @@ class BlockCoupling:
         outputs = self.output_multiplier * beyond + 0.5 * self._output_weight(rho) * beyond * beyond
         return float(total.sum() + outputs.sum())
 
+    def differences(self) -> list[tuple[str, FloatArray, FloatArray]]:
+        """Of inputs, in widths, and of coupled outputs, in spreads: u - x and u - u(k-1)."""
+        u, f = self._before
+        found = [("inputs", (self.u - self._x) / self._width, (self.u - u) / self._width)]
+        if self.couples_outputs:
+            found.append(("outputs", (self.f - self._y) / self._spread, (self.f - f) / self._spread))
+        return found
+
     def residuals(self, rho: float) -> tuple[Residual, ...]:
         """Primal and dual residuals in widths and spreads, the dual times rho."""
-        u, f = self._before
-        found = [
-            Residual(
-                self.name,
-                "inputs",
-                _largest((self.u - self._x) / self._width),
-                rho * _largest((self.u - u) / self._width),
-            )
-        ]
-        if self.couples_outputs:
-            found.append(
-                Residual(
-                    self.name,
-                    "outputs",
-                    _largest((self.f - self._y) / self._spread),
-                    rho * _largest((self.f - f) / self._spread),
-                )
-            )
-        return tuple(found)
+        return tuple(
+            Residual(self.name, kind, _largest(apart), rho * _largest(moved))
+            for kind, apart, moved in self.differences()
+        )
 
     # --- inside ------------------------------------------------------------------------------
 
@@ -173,11 +166,15 @@ class BlockCoupling:
             self._tensor(weight / self._unit),
         )
 
-    def _better_start(self, terms: AugmentedTerms) -> Tensor:
-        """Sample by sample the better of the copies as they are and the MIP's point."""
+    def _start(self, terms: AugmentedTerms, which: NetworkStart) -> Tensor:
+        """Where the sub-solver begins."""
         network = self.network
         old = self._tensor(self.u)
+        if which == "copies":
+            return old
         new = torch.minimum(torch.maximum(terms.x, network.lower), network.upper)
+        if which == "mip":
+            return new
         with network.stopwatch.measure("network"), torch.no_grad():
             at_old = terms.value(old, network.outputs(network.values(old)))
             at_new = terms.value(new, network.outputs(network.values(new)))

@@ -23,7 +23,7 @@ the paper, and rho k / width^2 here unless scaling is off.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from dovetail.analysis.boxes import input_box
 from dovetail.analysis.typical_ranges import TypicalRanges, require_finite_inputs, typical_ranges
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.mip import Mip
 from dovetail.core.options import (
     require_choice,
     require_count,
@@ -40,8 +41,8 @@ from dovetail.core.options import (
 )
 from dovetail.core.problem import Problem
 from dovetail.coupling.assemble import network_block
-from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian
-from dovetail.coupling.block_coupling import BlockCoupling
+from dovetail.coupling.augmented_lagrangian import AugmentedLagrangian, Norm
+from dovetail.coupling.block_coupling import BlockCoupling, NetworkStart
 from dovetail.coupling.paper_split import paper_split
 from dovetail.coupling.penalty import BalancedPenalty, FixedPenalty, IncreasingPenalty, Penalty
 from dovetail.coupling.split import split
@@ -49,8 +50,8 @@ from dovetail.mip import engine_for, require_engine
 from dovetail.nn.projected_gradient import ProjectedGradient
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipEngine
-from dovetail.run.network_step import NnSolver
+from dovetail.run.engine import MipEngine, MipSession, Quadratic
+from dovetail.run.network_step import SURROGATES, NnSolver, Surrogate
 from dovetail.run.progress import Progress
 from dovetail.run.stopping import StoppingRule
 from dovetail.run.trace import Row
@@ -90,10 +91,21 @@ class DualDecomposition:
     as in the paper, every column of a row with an output in it, and such rows leave the MIP."""
     dual_update: bool = True
     """False keeps the multipliers where they start, at zero: the loop without its dual update, to compare."""
+    surrogate: Surrogate = "scaled-probability"
+    """What stands for a class in the network step, where a gradient is needed."""
+    network_start: NetworkStart = "better"
+    """Where the network step starts: "copies", u(k-1); "mip", x(k); or the better one, sample by sample."""
+    first: Literal["middle", "mip"] = "middle"
+    """u(0), where no start is given: the middle of the inputs' box, or the best point of the MIP alone."""
+    norm: Norm = "largest"
+    """Of the residuals that the penalty's rule looks at; agreement is that of the largest difference."""
+    largest_multiplier: float | None = 1e4
+    """Multipliers are kept within so many objective units per width; None: they are not."""
     engine: str | MipEngine = "auto"
     mip_gap: float = 1e-3
-    both_starts: bool = True
-    """Start the network step from the better of u(k-1) and x(k), sample by sample."""
+    """Relative, of every MIP step."""
+    mip_share: float = 0.1
+    """Of the time left, for one MIP step: an inexact step is better than no second one."""
     patience: int | None = 20
     """Stop as stalled after so many iterations without a new incumbent or a smaller residual."""
 
@@ -115,7 +127,9 @@ class DualDecomposition:
             copies="rows",
             engine=engine,
             movement=None,
-            both_starts=False,
+            network_start="copies",
+            norm="euclidean",
+            largest_multiplier=None,
             patience=None,
         )
 
@@ -126,7 +140,14 @@ class DualDecomposition:
             require_number("DualDecomposition: movement", self.movement, above=0.0)
         require_number("DualDecomposition: mip_gap", self.mip_gap, at_least=0.0)
         require_count("DualDecomposition: iterations", self.iterations, at_least=1)
-        require_flags("DualDecomposition", self, "both_starts", "dual_update")
+        require_flags("DualDecomposition", self, "dual_update")
+        require_choice("DualDecomposition: surrogate", self.surrogate, SURROGATES)
+        require_choice("DualDecomposition: network_start", self.network_start, get_args(NetworkStart))
+        require_choice("DualDecomposition: first", self.first, ("middle", "mip"))
+        require_choice("DualDecomposition: norm", self.norm, get_args(Norm))
+        if self.largest_multiplier is not None:
+            require_number("DualDecomposition: largest_multiplier", self.largest_multiplier, above=0.0)
+        require_number("DualDecomposition: mip_share", self.mip_share, above=0.0)
         require_choice("DualDecomposition: scaling", self.scaling, ("box", "none"))
         require_choice("DualDecomposition: copies", self.copies, ("inputs", "rows"))
         require_engine("DualDecomposition: engine", self.engine)
@@ -151,17 +172,17 @@ class DualDecomposition:
             progress.begin()
 
             # 1. MIP step: x(k)
-            answer = augmented.mip_step(rho, self.mip_gap, budget)
+            answer = augmented.mip_step(rho, self.mip_gap, self.mip_share, budget)
             if answer.x is None:
                 return _end(budget.over or StopReason.STALLED, k - 1, augmented, rho, context)
 
             # 2. network step: u(k)
-            augmented.network_step(answer.x, rho, self.nn_solver, budget, both_starts=self.both_starts)
+            augmented.network_step(answer.x, rho, self.nn_solver, budget, self.network_start)
             lagrangian = augmented.lagrangian(answer.x, rho)
 
             # 3. dual update: lambda(k)
             if self.dual_update:
-                augmented.update_multipliers(rho)
+                augmented.update_multipliers(rho, self.largest_multiplier)
 
             # 4. every candidate is offered; agreement?
             objective = context.incumbent.offer(answer.x, "x")
@@ -184,7 +205,8 @@ class DualDecomposition:
                 return _end(stop, k, augmented, rho, context)
 
             # 5. penalty: rho
-            penalty = self.penalty.update(penalty, k, row.primal, row.dual)
+            apart, moved = augmented.distances(self.norm)
+            penalty = self.penalty.update(penalty, k, apart, rho * moved)
         return _end(StopReason.ITERATIONS, self.iterations, augmented, penalty.rho, context)
 
     def _agrees(self, row: Row) -> bool:
@@ -212,8 +234,9 @@ class DualDecomposition:
         couplings = []
         for part in parts.parts:
             network = network_block(
-                part, box.lower, box.upper, length, ranges.points, context.device, context.stopwatch
-            )
+                part, box.lower, box.upper, length, ranges.points, context.device, context.stopwatch,
+                self.surrogate,
+            )  # fmt: skip
             reason = self.nn_solver.refuses(network)
             if reason is not None:
                 raise UnsupportedError(reason)
@@ -222,8 +245,24 @@ class DualDecomposition:
         augmented = AugmentedLagrangian(parts.mip, session, couplings, context.stopwatch, engine.name)
         for label, text in _introduction(engine.name, self, couplings):
             context.monitor.fact(label, text)
-        augmented.begin(start.x if start.x is not None else _first_point(context, ranges), start.multipliers)
+        augmented.begin(self._first(context, parts.mip, session, ranges), start.multipliers)
         return augmented
+
+    def _first(
+        self, context: SolveContext, mip: Mip, session: MipSession, ranges: TypicalRanges
+    ) -> FloatArray:
+        """u(0): the start that the user gave, or one of our own."""
+        if context.start.x is not None:
+            return context.start.x
+        if self.first == "mip":
+            with context.stopwatch.measure("engine"):
+                answer = session.solve(
+                    Quadratic.linear(mip.cost, mip.offset),
+                    budget=context.budget.part(self.mip_share * context.budget.left), gap=self.mip_gap,
+                )  # fmt: skip
+            if answer.x is not None:
+                return answer.x
+        return _first_point(context, ranges)
 
 
 def _end(

@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 class Adam:
-    """Adam's direction, with its usual constants and a fresh state.
+    """Adam's direction, with its usual constants.
 
     Not `torch.optim.Adam`: its first step imports the compiler (1.4 s), and its bookkeeping for
     parameter groups costs more than a pass through a small network.

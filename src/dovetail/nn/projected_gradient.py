@@ -8,13 +8,15 @@ block's scale (box widths by default), so that `lr` means the same on raw and st
 Advice: lr 0.005 to 0.02, steps 10 to 50. Weakness: with a constant step Adam circles the minimum at
 a distance of about lr (25 steps at 0.01 stop 2e-3 to 5e-3 from the minimum even of a quadratic),
 so a tolerance of 1e-4 is rarely met: `decay` lets the steps shrink, `keep_best` returns the best
-iterate of each sample rather than the last. The paper's settings have neither.
+iterate of each sample rather than the last, and `state="kept"` has Adam go on where it was in the iteration
+before, so that its steps are as small as its gradients have become.
 Cost: one forward and one backward pass per step, plus a Jacobian per projection round where the
 block has rows on its outputs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,12 +50,15 @@ class ProjectedGradient:
     rule: Literal["adam", "gradient"] = "adam"
     decay: bool = True
     keep_best: bool = True
+    state: Literal["fresh", "kept"] = "fresh"
+    """Whether Adam begins anew in each network step, or goes on with the moments of the last one."""
 
     def __post_init__(self) -> None:
         require_count("ProjectedGradient: steps", self.steps, at_least=1)
         require_number("ProjectedGradient: lr", self.lr, above=0.0)
         require_choice("ProjectedGradient: rule", self.rule, ("adam", "gradient"))
         require_flags("ProjectedGradient", self, "decay", "keep_best")
+        require_choice("ProjectedGradient: state", self.state, ("fresh", "kept"))
 
     @classmethod
     def paper(cls) -> ProjectedGradient:
@@ -74,7 +79,7 @@ class ProjectedGradient:
     ) -> NetworkAnswer:
         """Minimise the step's objective from `start`."""
         u = project(block, start)
-        direction = Adam() if self.rule == "adam" else steepest
+        direction = self._direction(block)
         best = _Best()
         for t in range(self.steps):
             value, slope, values = gradient(block, terms, u)
@@ -87,6 +92,12 @@ class ProjectedGradient:
         value = terms.value(u, block.outputs(values))
         best.consider(u, values, value, violation(block, u, values), take=not self.keep_best)
         return best.answer()
+
+    def _direction(self, block: NetworkBlock) -> Callable[[Tensor], Tensor]:
+        """From a gradient to a step."""
+        if self.rule == "gradient":
+            return steepest
+        return block.kept.setdefault("adam", Adam()) if self.state == "kept" else Adam()
 
 
 class _Best:

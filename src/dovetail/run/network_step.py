@@ -6,9 +6,8 @@ For one block with n samples, the copies u (n, d) of its inputs minimise, sample
     over  lower <= u <= upper  and  row_lower <= R_u u + R_v v(u) <= row_upper
 
 where v(u) are the network's *values* (a regression's outputs, a classifier's logits) and
-phi(u) are the *outputs* as gradients see them: the values themselves, or for a class the
-sigmoid (one column) or softmax (k columns) of the logits divided by their spread, because
-deep networks saturate otherwise. The inputs form of the coupling has nu = d, V = 0, y = 0.
+phi(u) are the *outputs* as gradients see them: the values themselves, or for a class, which has
+no gradient, a `Surrogate`. The inputs form of the coupling has nu = d, V = 0, y = 0.
 
 All tensors are float64 and live on one device.
 """
@@ -16,11 +15,24 @@ All tensors are float64 and live on one device.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from dovetail.core.block import Block
 from dovetail.run.budget import Budget
 from dovetail.run.stopwatch import Stopwatch
+
+Surrogate = Literal["logit", "log-probability", "probability", "scaled-probability"]
+"""What stands for a class where a gradient is needed. With one column, of the logit z:
+
+    logit                z
+    log-probability      log sigmoid(z) = -softplus(-z)
+    probability          sigmoid(z)
+    scaled-probability   sigmoid(z / spread), the spread a quarter of the typical |z|
+
+With k columns: the log-odds of each class, log-softmax, softmax, and softmax of the scaled logits. The first
+two pull at every sample; probabilities leave samples alone that are far from the threshold.
+"""
+SURROGATES: tuple[Surrogate, ...] = get_args(Surrogate)
 
 if TYPE_CHECKING:
     import torch
@@ -100,7 +112,11 @@ class NetworkBlock:
     scale: Tensor
     """(n, d) length of a unit step in each input: box widths, or ones where nothing is scaled."""
     rows: Rows | None
+    surrogate: Surrogate = "scaled-probability"
+    """What stands for a class."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    kept: dict[str, Any] = field(default_factory=dict)
+    """What a sub-solver keeps from one iteration to the next."""
 
     @property
     def device(self) -> torch.device:
@@ -130,8 +146,26 @@ class NetworkBlock:
 
         if not self.classifies:
             return values
-        scaled = values / self.spread
-        return torch.sigmoid(scaled) if values.shape[1] == 1 else torch.softmax(scaled, dim=1)
+        one = values.shape[1] == 1
+        match self.surrogate:
+            case "logit":
+                return values if one else _log_odds(values)
+            case "log-probability":
+                return torch.nn.functional.logsigmoid(values) if one else torch.log_softmax(values, dim=1)
+            case "probability":
+                return torch.sigmoid(values) if one else torch.softmax(values, dim=1)
+            case "scaled-probability":
+                scaled = values / self.spread
+                return torch.sigmoid(scaled) if one else torch.softmax(scaled, dim=1)
+
+
+def _log_odds(values: Tensor) -> Tensor:
+    """(n, k) log(p / (1 - p)) of each class: its logit less the log-sum-exp of all others'."""
+    import torch
+
+    own = torch.eye(values.shape[1], dtype=torch.bool, device=values.device)
+    others = values.unsqueeze(1).masked_fill(own, -torch.inf)
+    return values - torch.logsumexp(others, dim=2)
 
 
 @dataclass(frozen=True, eq=False)
