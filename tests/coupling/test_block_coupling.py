@@ -160,7 +160,7 @@ def test_distances_in_both_norms():
         coupling.begin(np.array([u, 0.0, 0.0, 0.0]))
         coupling.network_step(np.zeros(4), 1.0, Still(), Budget(), "copies")
     both = AugmentedLagrangian(cut.mip, None, couplings, Stopwatch())
-    copies = [coupling.u for coupling in couplings]
+    copies = [coupling.u / 4.0 for coupling in couplings]  # in widths
     copies += [coupling.f for coupling in couplings if coupling.couples_outputs]
     apart = np.concatenate([each.ravel() for each in copies])
     assert both.distances("largest") == (np.abs(apart).max(), 0.0)
