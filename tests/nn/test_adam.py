@@ -26,7 +26,7 @@ def by_torch(block, terms, u, steps, lr):
 @pytest.mark.parametrize("state", ["fresh", "kept"])
 def test_two_network_steps_of_three_steps_each(state):
     """A kept state makes them six steps of one optimiser; a fresh one twice three steps of two."""
-    block, terms = network_block(random_mlp(), lower=-9.0, upper=9.0), augmented_terms()
+    block, terms = network_block(random_mlp(FEATURES), lower=-9.0, upper=9.0), augmented_terms()
     solver = dt.ProjectedGradient(steps=3, lr=0.01, decay=False, keep_best=False, state=state)
     start = torch.zeros_like(block.lower)
     first = solver.solve(block, terms, start, Budget()).u
@@ -39,5 +39,5 @@ def test_two_network_steps_of_three_steps_each(state):
 def test_a_kept_state_belongs_to_one_solve():
     """The options hold nothing: another block begins anew."""
     solver = dt.ProjectedGradient(steps=2, decay=False, keep_best=False, state="kept")
-    ends = [solver.solve(network_block(random_mlp()), augmented_terms(), START, Budget()).u for _ in range(2)]
+    ends = [solver.solve(network_block(random_mlp(FEATURES)), augmented_terms(), START, Budget()).u for _ in range(2)]
     assert torch.equal(*ends)
