@@ -39,5 +39,8 @@ def test_two_network_steps_of_three_steps_each(state):
 def test_a_kept_state_belongs_to_one_solve():
     """The options hold nothing: another block begins anew."""
     solver = dt.ProjectedGradient(steps=2, decay=False, keep_best=False, state="kept")
-    ends = [solver.solve(network_block(random_mlp(FEATURES)), augmented_terms(), START, Budget()).u for _ in range(2)]
+    ends = [
+        solver.solve(network_block(random_mlp(FEATURES)), augmented_terms(), START, Budget()).u
+        for _ in range(2)
+    ]
     assert torch.equal(*ends)
