@@ -40,13 +40,16 @@ def quadratic_step(Q, b, rho, a=None, most=np.inf):
 
 
 def algorithm1(X, cost, g, step, rho, iterations, price=None, u=None):
-    """The loop: `step(x, price, u)` is the network step."""
-    p = X.shape[1]
+    """The loop: `step(x, price, u)` is the network step; X is all its points, or a projection onto it."""
+    p = len(cost)
     price = np.zeros(p) if price is None else price
     u = np.zeros(p) if u is None else u
     kept = []
     for _ in range(iterations):
-        x = X[np.argmin(X @ (cost - price) + 0.5 * rho * ((X - u) ** 2).sum(axis=1))]
+        if callable(X):
+            x = X(u - (cost - price) / rho)
+        else:
+            x = X[np.argmin(X @ (cost - price) + 0.5 * rho * ((X - u) ** 2).sum(axis=1))]
         u = step(x, price, u)
         price = price + rho * (u - x)
         merit = cost @ x + g(u) + price @ (u - x) + 0.5 * rho * (u - x) @ (u - x)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import dovetail as dt
 from dovetail.experiments.exact_step import ExactStep, Slab
@@ -87,6 +88,39 @@ def test_the_lemma_holds_for_functions_that_are_not_quadratic(seed):
 
     kept = algorithm1(WHOLE, cost, lambda u: np.cos(turn @ u + shift).sum(), step, rho, 60)
     fall = (rho + 1.0) * (rho - 2.0) / (2.0 * rho)
+    assert (np.diff(kept.merit) <= -fall * kept.moved**2 + 1e-10).all()
+
+
+def into_box(v):
+    return np.clip(v, -1.0, 1.0)
+
+
+def into_ball(v):
+    return v / max(1.0, np.linalg.norm(v))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("rho", [1.01, 3.0])
+@pytest.mark.parametrize("nearest", [into_box, into_ball])
+def test_of_a_convex_host_the_optimum_on_its_boundary_is_reached(nearest, rho, seed):
+    """X is a box or a ball, g a bowl with its lowest point outside: the limit minimises c'x + g(x) over X."""
+    cost, Q, _ = drawn(seed, 0.2)
+    b = Q @ np.array([2.0, -1.5, 0.4])
+    g = value_of(Q, b)
+    kept = algorithm1(nearest, cost, g, quadratic_step(Q, b, rho), rho, 4000)
+    x = kept.x[-1]
+    assert kept.apart[-1] < 1e-6
+    assert np.abs(x).max() > 1.0 - 1e-9 if nearest is into_box else np.linalg.norm(x) > 1.0 - 1e-9
+    inside = {"type": "ineq", "fun": lambda z: 1.0 - z @ z}
+    ball, box = {"constraints": [inside]}, {"bounds": [(-1.0, 1.0)] * 3}
+    least = minimize(
+        lambda z: cost @ z + g(z), np.zeros(3), method="SLSQP", options={"ftol": 1e-14, "maxiter": 500},
+        **(box if nearest is into_box else ball),
+    )  # fmt: skip
+    assert cost @ x + g(x) == pytest.approx(least.fun, abs=1e-7)
+    slope = cost + Q @ x - b  # no direction into X goes down
+    assert np.linalg.norm(nearest(x - slope) - x) < 1e-5
+    fall = min((rho + 2.0) * (rho - 1.0), rho * rho) / (2.0 * rho)
     assert (np.diff(kept.merit) <= -fall * kept.moved**2 + 1e-10).all()
 
 
