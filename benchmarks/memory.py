@@ -9,7 +9,7 @@ import sys
 
 import dovetail as dt
 from benchmarks.made_up import made_up
-from dovetail.experiments.table import Table
+from dovetail_study.table import Table
 from dovetail.methods import METHODS
 
 MARKS = (5, 50, 100, 150, 200)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.experiments.table import Table
+from dovetail_study.table import Table
 from dovetail.models import foreign_model
 
 ROWS, COLUMNS, PER_ROW = 100_000, 50_000, 3

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 import dovetail as dt
 from benchmarks.parallel import each
 from dovetail.core.arrays import FloatArray
-from dovetail.experiments.table import Table
-from dovetail.problems import networks, water
-from dovetail.problems.function import quadratics
-from dovetail.problems.training import train_classifier
+from dovetail_study.table import Table
+from dovetail_study.problems import networks, water
+from dovetail_study.problems.function import quadratics
+from dovetail_study.problems.training import train_classifier
 
 LIMIT, SAMPLES, SEED = 60.0, 100, 0
 FEATURES = 4

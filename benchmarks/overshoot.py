@@ -21,7 +21,7 @@ from typing import Any
 
 import dovetail as dt
 from benchmarks.limit_kinds import kinds
-from dovetail.experiments.table import Table
+from dovetail_study.table import Table
 from dovetail.methods import METHODS
 
 HARDEST = (

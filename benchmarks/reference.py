@@ -17,7 +17,7 @@ import torch
 
 import dovetail as dt
 from benchmarks.cells import mean_found
-from dovetail.experiments.table import Table
+from dovetail_study.table import Table
 from dovetail.run.context import Method
 
 METHODS = ("paper", "paper-adaptive", "dual-decomposition", "single-step-gradient")

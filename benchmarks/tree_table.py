@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tree_runs import Answer, Asked, Steps
-from dovetail.experiments.table import NOTHING, Table
+from dovetail_study.table import NOTHING, Table
 from dovetail.report.gains import relative_gap
 from dovetail.run.record import number, sayable
 

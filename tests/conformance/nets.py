@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from dovetail.problems import networks
+from dovetail_study.problems import networks
 from dovetail.testing.networks import FEATURES, KINDS, SMOOTH, make
 
 __all__ = ["DTYPES", "FEATURES", "KINDS", "SMOOTH", "make"]

@@ -7,13 +7,13 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.table import Part, Table
-from dovetail.experiments import EXPERIMENTS
+from dovetail_study import EXPERIMENTS
 from dovetail.methods import METHODS
 from dovetail.mip import ENGINES, engine_for
 from dovetail.models import MODELS
 from dovetail.nn import SUB_SOLVERS
 from dovetail.predictors import PREDICTORS
-from dovetail.problems import PROBLEMS
+from dovetail_study.problems import PROBLEMS
 from tests.small import knapsack
 
 TABLES = (METHODS, ENGINES, SUB_SOLVERS, MODELS, PREDICTORS, PROBLEMS, EXPERIMENTS)

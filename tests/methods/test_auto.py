@@ -13,8 +13,8 @@ import dovetail as dt
 from dovetail.methods import auto as auto_file
 from dovetail.methods.auto import Auto
 from dovetail.methods.phase import Phase
-from dovetail.problems.training import Training
-from dovetail.problems.water import FEATURES, formulate, look_alike, water
+from dovetail_study.problems.training import Training
+from dovetail_study.problems.water import FEATURES, formulate, look_alike, water
 from dovetail.run.bound import Bound, Tolerated
 from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome

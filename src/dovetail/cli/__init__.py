@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 import dovetail
-from dovetail.cli.bench_command import bench
+from dovetail_study.commands.bench_command import bench
 from dovetail.cli.check_command import check
-from dovetail.cli.demo_command import demo
+from dovetail_study.commands.demo_command import demo
 from dovetail.cli.exit_code import ExitCode
 from dovetail.cli.init_command import init
 from dovetail.cli.list_command import list_parts

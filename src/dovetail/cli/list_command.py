@@ -35,13 +35,13 @@ def list_parts(
 
 def _tables() -> dict[str, Table[Any]]:
     """All families of parts; their tables are light."""
-    from dovetail.experiments import EXPERIMENTS
+    from dovetail_study import EXPERIMENTS
     from dovetail.methods import METHODS
     from dovetail.mip import ENGINES
     from dovetail.models import MODELS
     from dovetail.nn import SUB_SOLVERS
     from dovetail.predictors import PREDICTORS
-    from dovetail.problems import PROBLEMS
+    from dovetail_study.problems import PROBLEMS
 
     tables = (METHODS, ENGINES, SUB_SOLVERS, MODELS, PREDICTORS, PROBLEMS, EXPERIMENTS)
     return {f"{table.family}s": table for table in tables}

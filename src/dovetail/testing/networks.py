@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from dovetail.problems import networks
+from dovetail_study.problems import networks
 
 FEATURES = 5
 

@@ -1,0 +1,47 @@
+"""Benchmark networks: shapes, names, and signals that survive depth."""
+
+import pytest
+import torch
+
+import dovetail as dt
+from dovetail_study.problems import networks
+
+
+@pytest.mark.parametrize("kind", ["2x16", "6x128", "conv1d", "residual", "residual-3x8", "lstm"])
+def test_shapes(kind):
+    net = networks.build(kind, 9, 2)
+    assert net(torch.zeros(5, 9)).shape == (5, 2)
+
+
+def test_a_name_says_the_size():
+    net = networks.build("4x32", 9)
+    layers = [part for part in net if isinstance(part, torch.nn.Linear)]
+    assert [layer.out_features for layer in layers] == [32, 32, 32, 32, 1]
+
+
+@pytest.mark.parametrize("kind", ["2y16", "0x4", "4x0", "transformer", ""])
+def test_unknown_names_are_refused(kind):
+    with pytest.raises(dt.OptionError):
+        networks.build(kind, 9)
+    with pytest.raises(dt.OptionError, match="init"):
+        networks.build("2x16", 9, init="xavier")
+
+
+def spread(net):
+    with torch.no_grad():
+        return float(net(torch.randn(500, 9)).std())
+
+
+def test_depth_kills_the_signal_with_torchs_own_start_and_not_with_ours():
+    torch.manual_seed(0)
+    assert spread(networks.mlp(9, 1, 32, 64, init="default")) < 1e-6
+    assert spread(networks.mlp(9, 1, 32, 64)) > 1e-3
+    assert spread(networks.build("residual-32x64", 9)) > 1e-2
+
+
+def test_residual_branches_start_as_nothing():
+    torch.manual_seed(0)
+    net = networks.build("residual-4x8", 9)
+    x = torch.randn(3, 9)
+    plain = net.head(torch.relu(net.stem(x)))
+    assert torch.equal(net(x), plain)
