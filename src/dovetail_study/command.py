@@ -11,9 +11,9 @@ from rich.console import Console
 import dovetail as dt
 from dovetail_study.bench import bench, chosen, report, require_runs
 from dovetail_study.ledger import NAME, Ledger, said
-from dovetail_study.run import QUICK_LIMIT, QUICK_SEEDS, SEEDS, TIME_LIMIT, Settings
 from dovetail_study.problems import tree, water
 from dovetail_study.problems.data import VARIABLE, find
+from dovetail_study.run import QUICK_LIMIT, QUICK_SEEDS, SEEDS, TIME_LIMIT, Settings
 
 PLAIN_WIDTH = 79
 """Columns of what is no terminal: a file, a pipe."""

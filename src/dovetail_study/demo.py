@@ -12,10 +12,10 @@ from rich.table import Table
 
 from dovetail.core.amounts import several
 from dovetail.core.check import check
-from dovetail_study.problems.water import BUDGET, FEATURES, Water, water
 from dovetail.report.log.width import width_of
 from dovetail.run.result import Result
 from dovetail.solving.solve import solve
+from dovetail_study.problems.water import BUDGET, FEATURES, Water, water
 
 SEEN = 0.005
 """Smaller treatments are not worth mentioning."""

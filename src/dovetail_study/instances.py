@@ -9,9 +9,9 @@ from typing import Any
 
 import dovetail as dt
 from dovetail_study.contestants import contest
-from dovetail_study.run import INIT, Record, Run, Settings
 from dovetail_study.problems.tree import Tree, tree
 from dovetail_study.problems.water import Judge, train
+from dovetail_study.run import INIT, Record, Run, Settings
 
 EPOCHS, QUICK_EPOCHS = 40, 15
 """Of training: as many as the problems take by themselves; quick runs need no good network."""

@@ -12,7 +12,8 @@ from pathlib import Path
 import dovetail as dt
 from dovetail_study.run import THREADS
 
-PACKAGE = Path(dt.__file__).parent
+PACKAGES = (Path(dt.__file__).parent, Path(__file__).parent)
+"""The library and the study: a row depends on both."""
 VARIABLE = "DOVETAIL_COMMIT"
 """Names the commit where the code was copied without its history, to another machine or into a container."""
 
@@ -35,18 +36,19 @@ class Provenance:
     def here(cls, shared: int = 1) -> Provenance:
         """Of what is run now, so many runs at a time."""
         machine = f"{platform.machine()}, {os.cpu_count()} cores"
-        return cls(commit(PACKAGE), machine, THREADS, shared, dt.__version__)
+        return cls(commit(*PACKAGES), machine, THREADS, shared, dt.__version__)
 
 
 @lru_cache(maxsize=1)
-def commit(package: Path) -> str:
-    """The commit of the code in this folder, asked once: the code that runs is the code at the start."""
+def commit(*packages: Path) -> str:
+    """The commit of the code in these folders, asked once: the code that runs is the code at the start."""
     # a wheel may be installed below somebody else's repository: ours is one that knows our files
-    known = _git(package, "ls-files", "--error-unmatch", "__init__.py")
-    head = _git(package, "rev-parse", "HEAD")
-    if known is None or head is None:
+    known = [_git(package, "ls-files", "--error-unmatch", "__init__.py") for package in packages]
+    head = _git(packages[0], "rev-parse", "HEAD")
+    if None in known or head is None:
         return os.environ.get(VARIABLE) or dt.__version__
-    return head + ("+" if _git(package, "status", "--porcelain", "--", ".") else "")
+    changed = any(_git(package, "status", "--porcelain", "--", ".") for package in packages)
+    return head + ("+" if changed else "")
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

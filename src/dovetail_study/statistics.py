@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import stdev
 from typing import Any
 
-from dovetail_study.run import Record
 from dovetail_study.problems.training import DEAD
+from dovetail_study.run import Record
 
 
 def where(rows: Iterable[Record], **wanted: Any) -> list[Record]:

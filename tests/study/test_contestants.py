@@ -3,9 +3,9 @@
 import pytest
 
 import dovetail as dt
+from dovetail.testing.problems import busy
 from dovetail_study.contestants import contest
 from dovetail_study.run import Run, Settings
-from dovetail.testing.problems import busy
 
 KEPT = {
     "key", "experiment", "n", "method", "seed", "device", "limit", "status", "stop", "objective", "found",

@@ -49,6 +49,18 @@ def test_changed_code_has_a_plus(package, name):
     assert commit(package) == git(package, "rev-parse", "HEAD") + "+"
 
 
+def test_a_change_in_either_package_counts(package):
+    study = package.parent / "study"
+    study.mkdir()
+    (study / "__init__.py").write_text("b = 1\n")
+    git(package, "add", "../study")
+    git(package, "commit", "-qm", "two")
+    assert commit(package, study) == git(package, "rev-parse", "HEAD")
+    commit.cache_clear()
+    (study / "__init__.py").write_text("b = 2\n")
+    assert commit(package, study) == git(package, "rev-parse", "HEAD") + "+"
+
+
 def test_results_beside_the_code_are_no_change_of_it(package):
     (package.parent / "results.jsonl").write_text("{}\n")
     assert not commit(package).endswith("+")

@@ -5,14 +5,14 @@ import pytest
 import torch
 
 import dovetail as dt
-from dovetail_study.single_step_gradient import _Penalised
 from dovetail.mip.highs import HighsEngine
-from dovetail_study.problems.water import water
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.monitor import Monitor
 from dovetail.run.stopwatch import Stopwatch
+from dovetail_study.problems.water import water
+from dovetail_study.single_step_gradient import _Penalised
 from tests.conftest import FULL
 from tests.small import Parabola, bowl, linear_net, random_mlp
 

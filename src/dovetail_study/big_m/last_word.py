@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.core.errors import EngineError
-from dovetail_study.big_m.account import Account
-from dovetail_study.big_m.reporter import Reporter, prediction_errors
-from dovetail_study.big_m.scip_formulation import ScipFormulation
 from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.written_model import ModelEnd
+from dovetail_study.big_m.account import Account
+from dovetail_study.big_m.reporter import Reporter, prediction_errors
+from dovetail_study.big_m.scip_formulation import ScipFormulation
 
 STORED = 20
 """So many of SCIP's stored points are tried at the end if none was taken before."""

@@ -30,6 +30,10 @@ from dovetail.bounds.box import Box
 from dovetail.core.layers import Layer
 from dovetail.core.options import require_choice, require_number
 from dovetail.core.problem import Problem
+from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run.written_model import ModelEnd
 from dovetail_study.big_m.account import Account
 from dovetail_study.big_m.last_word import abandoned, concluded
 from dovetail_study.big_m.reporter import Reporter
@@ -46,10 +50,6 @@ from dovetail_study.big_m.scip_formulation import (
     formulation_size,
     import_pyscipopt_ml,
 )
-from dovetail.run.budget import Budget, OutOfTime, StopReason
-from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.memory_watch import MemoryWatch
-from dovetail.run.written_model import ModelEnd
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ class output is compared with 0.5 unless the network ends in a sigmoid. It multi
 Python, so what kind of number a weight is decides how long writing takes (`PlainNumbers`).
 
 What cannot be guarded against here is SCIP's own presolve: the model as written holds every point of the
-problem (tests/methods/big_m/test_scip_formulation.py), but where one binary decides a whole network SCIP may
+problem (tests/study/big_m/test_scip_formulation.py), but where one binary decides a whole network SCIP may
 cut points off, in either form. See "Its word" in docs/method.md.
 """
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from dovetail_study.commands.data_option import DataFolder
 from dovetail.cli.exit_code import interrupted
-from dovetail_study import EXPERIMENTS
 from dovetail.run.environment import Interrupts
+from dovetail_study import EXPERIMENTS
+from dovetail_study.commands.data_option import DataFolder
 
 MergedFiles = Annotated[
     list[Path] | None,

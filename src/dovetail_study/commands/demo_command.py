@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dovetail_study.commands.data_option import DataFolder
 from dovetail.cli.exit_code import exit_code
+from dovetail_study.commands.data_option import DataFolder
 
 
 def demo(

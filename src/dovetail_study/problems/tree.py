@@ -26,10 +26,10 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import OptionError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
+from dovetail.run.result import Result
 from dovetail_study.problems import data as files
 from dovetail_study.problems import networks
 from dovetail_study.problems.training import Training, train_classifier
-from dovetail.run.result import Result
 
 SPECIES = ("Acer saccharum", "Prunus serotina", "Quercus alba", "Quercus rubra")
 FEATURES = ("light", "low", "medium", "high", "myco_amf", "soil_amf", "sterile")

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail_study.big_m import scip_formulation
-from dovetail_study.big_m.scip_formulation import ScipFormulation
 from dovetail.mip import own_thread
 from dovetail.mip.scip import watched_model
 from dovetail.run import memory, memory_watch
 from dovetail.run.budget import Budget, StopReason
 from dovetail.testing.problems import busy
+from dovetail_study.big_m import scip_formulation
+from dovetail_study.big_m.scip_formulation import ScipFormulation
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import dovetail as dt
 from dovetail.core.arrays import FloatArray
 from dovetail.core.layers import Activation, Dense, evaluate, propagated, thresholded
 from dovetail.core.predictor import as_predictor
-from dovetail_study.big_m.scip_formulation import ScipFormulation, formulation_size
-from dovetail_study.problems.networks import build
 from dovetail.run.budget import Budget
 from dovetail.testing.problems import busy
+from dovetail_study.big_m.scip_formulation import ScipFormulation, formulation_size
+from dovetail_study.problems.networks import build
 from tests.small import linear_net, random_mlp
 
 FORMULATIONS = ("bigm", "sos")
