@@ -22,11 +22,16 @@ def test_every_module_is_the_same(name):
     assert own.__name__ == own.__spec__.name == f"dovetail_study.problems.{name}"
 
 
-def test_the_statements_of_users():
-    from dovetail.problems import water as module
+def test_from_the_package():
+    from dovetail.problems import water
+
+    assert water.Water is Water
+
+
+def test_from_a_module_of_it():
     from dovetail.problems.water import Water as imported
 
-    assert imported is module.Water is Water
+    assert imported is Water
 
 
 def test_pickles_that_name_the_public_module_are_read():
