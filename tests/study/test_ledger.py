@@ -9,7 +9,7 @@ import pytest
 
 import dovetail as dt
 from dovetail_study.ledger import Ledger
-from dovetail_study.provenance import PACKAGE, commit
+from dovetail_study.provenance import PACKAGES, commit
 from dovetail_study.run import Run, Settings
 
 RUN = Run("e1", (("network", "2x16"), ("n", 5)), "paper", 42)
@@ -113,7 +113,7 @@ def test_every_row_says_where_it_comes_from(tmp_path):
     ledger.add(row(RUN))
     (record,) = Ledger.open(tmp_path).records
     assert record["shared"] == 3 and record["threads"] == 1
-    assert record["commit"] == ledger.header["commit"] == commit(PACKAGE)
+    assert record["commit"] == ledger.header["commit"] == commit(*PACKAGES)
     assert record["dovetail"] == dt.__version__
     assert record["machine"] == f"{platform.machine()}, {os.cpu_count()} cores"
     again = Ledger.open(tmp_path, shared=2)
@@ -146,7 +146,7 @@ def of_commit(folder, name, *runs, **settings):
 
 
 def test_rows_of_another_commit_are_added_to_only_if_that_is_said(tmp_path):
-    of_commit(tmp_path, commit(PACKAGE), RUN).require_one_commit()
+    of_commit(tmp_path, commit(*PACKAGES), RUN).require_one_commit()
     of_commit(tmp_path / "old", "abc", RUN)
     with pytest.raises(dt.OptionError, match="rows of commit abc, this is .*--mix-commits"):
         Ledger.open(tmp_path / "old").require_one_commit()
