@@ -1,6 +1,8 @@
-"""The paper's experiments, and ours about its claims, as one command: `dovetail bench`.
+"""The study of the paper: its experiments, and ours about its claims, as one command, `dovetail bench`.
 
-Everything here uses dovetail's public names only.
+The experiments use dovetail's public names only. Their problems (`problems/`), the methods that the paper
+compares itself with (`big_m/`, `single_step_gradient.py`) and the demo stand beside them. The library never
+imports this package: tables name its parts, and a part is loaded when somebody asks for it.
 """
 
 from __future__ import annotations
