@@ -48,7 +48,8 @@ coverage: .venv/.dev
 ROUTES := tests/core tests/coupling tests/linearised tests/methods tests/nn tests/analysis tests/reformulations tests/run \
 	tests/predictors/scikit_learn tests/predictors/test_register.py \
 	tests/conformance/test_methods.py tests/conformance/test_nn_solvers.py tests/conformance/test_predictors.py \
-	tests/differential/test_row_by_row.py tests/problems tests/predictors/torch
+	tests/differential/test_row_by_row.py tests/study/problems tests/study/big_m tests/study/test_single_step_gradient.py \
+	tests/predictors/torch
 CORETYPE := $(if $(filter x86_64,$(MACHINE)),Haswell,ARMV8)
 # unsteady predictors shake by themselves
 UNSHAKEN := --deselect tests/core/test_steadiness.py

@@ -30,7 +30,7 @@ from benchmarks import (
     swaps,
     timers,
 )
-from dovetail.experiments.table import Table
+from dovetail_study.table import Table
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import dovetail as dt
 from benchmarks.cells import mean_found
 from benchmarks.parallel import each
 from benchmarks.reference import SEEDS, Solved, Task, folder_of_files, solved
-from dovetail.experiments.table import Table
+from dovetail_study.table import Table
 
 PROBLEMS = {
     "wine_2x16": 10.0,

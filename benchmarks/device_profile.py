@@ -31,8 +31,8 @@ from benchmarks.many_blocks import stated
 from dovetail.methods import METHODS
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.oracle import fused_step
-from dovetail.problems import networks, water
-from dovetail.problems.training import train_classifier
+from dovetail_study.problems import networks, water
+from dovetail_study.problems.training import train_classifier
 
 CASES = (
     "2x16:1000000", "6x128:1000000", "64x512:10000", "dual-decomposition:64x512:500", "2x16:10000000",

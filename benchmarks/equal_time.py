@@ -14,14 +14,14 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.parallel import each
-from dovetail.experiments.e1 import E1
-from dovetail.experiments.e2 import E2
-from dovetail.experiments.e3 import E3
-from dovetail.experiments.e4 import E4
-from dovetail.experiments.e5 import E5
-from dovetail.experiments.experiment import Experiment
-from dovetail.experiments.run import Run, Settings
-from dovetail.experiments.table import Table
+from dovetail_study.e1 import E1
+from dovetail_study.e2 import E2
+from dovetail_study.e3 import E3
+from dovetail_study.e4 import E4
+from dovetail_study.e5 import E5
+from dovetail_study.experiment import Experiment
+from dovetail_study.run import Run, Settings
+from dovetail_study.table import Table
 
 SEEDS = (42, 123, 456)
 """The first three of the paper's."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import dovetail as dt
 from benchmarks.cells import mean_found
 from benchmarks.parallel import each
-from dovetail.experiments.table import Table
+from dovetail_study.table import Table
 
 PROBLEMS = {"heat, 24 hours": 10.0, "heat, 48 hours": 20.0, "dispatch 240 x 24": 30.0}
 """Seconds for each."""
@@ -53,8 +53,8 @@ def run(jobs: int) -> Table:
 
 
 def _solve(task: Run) -> float | None:
-    from dovetail.problems.dispatch import dispatch
-    from dovetail.problems.heat import heat
+    from dovetail_study.problems.dispatch import dispatch
+    from dovetail_study.problems.heat import heat
 
     if task.problem.startswith("heat"):
         problem = heat(int(task.problem.split()[1]), "3x32", seed=task.seed).problem

@@ -19,7 +19,7 @@ import dovetail as dt
 from benchmarks.made_up import made_up
 from benchmarks.reference import build as read_reference
 from benchmarks.stated_families import FAMILIES
-from dovetail.problems import networks
+from dovetail_study.problems import networks
 
 NETWORKS = 1000
 """Each has to be asked by itself, so that one pass over all takes long."""
@@ -168,7 +168,7 @@ def wavy(X: np.ndarray) -> np.ndarray:
 
 
 def _example(name: str, **options: Any) -> dt.Problem:
-    module = importlib.import_module(f"dovetail.problems.{name}")
+    module = importlib.import_module(f"dovetail_study.problems.{name}")
     problem: dt.Problem = getattr(module, name)(**options).problem
     return problem
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from dovetail.problems import networks
-from dovetail.problems.training import Training
-from dovetail.problems.water import FEATURES, Water, formulate
+from dovetail_study.problems import networks
+from dovetail_study.problems.training import Training
+from dovetail_study.problems.water import FEATURES, Water, formulate
 
 
 def made_up(n: int, network: str) -> Water:

@@ -24,10 +24,10 @@ import dovetail as dt
 from benchmarks.parallel import each
 from benchmarks.usage import peak
 from dovetail.core.arrays import FloatArray
-from dovetail.experiments.table import Table
-from dovetail.problems.water import BUDGET, Judge, Water, formulate, train
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail_study.problems.water import BUDGET, Judge, Water, formulate, train
+from dovetail_study.table import Table
 
 SIZES = (400, 2_000, 10_000)
 LIMIT = 10.0

@@ -9,8 +9,8 @@ import sys
 
 import dovetail as dt
 from benchmarks.made_up import made_up
-from dovetail.experiments.table import Table
 from dovetail.methods import METHODS
+from dovetail_study.table import Table
 
 MARKS = (5, 50, 100, 150, 200)
 """Iterations after which memory is read; growth is counted from the fiftieth on."""

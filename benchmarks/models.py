@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.experiments.table import Table
 from dovetail.models import foreign_model
+from dovetail_study.table import Table
 
 ROWS, COLUMNS, PER_ROW = 100_000, 50_000, 3
 """Large enough that a loop over rows in Python shows."""

@@ -20,10 +20,11 @@ from torch import Tensor, nn
 import dovetail as dt
 from benchmarks.parallel import each
 from dovetail.core.arrays import FloatArray
-from dovetail.experiments.table import Table
-from dovetail.problems import networks, water
-from dovetail.problems.function import quadratics
-from dovetail.problems.training import train_classifier
+from dovetail.testing.architectures import Convolutional, Residual
+from dovetail_study.problems import water
+from dovetail_study.problems.function import quadratics
+from dovetail_study.problems.training import train_classifier
+from dovetail_study.table import Table
 
 LIMIT, SAMPLES, SEED = 60.0, 100, 0
 FEATURES = 4
@@ -56,8 +57,8 @@ def smooth(features: int) -> nn.Module:
 
 
 KINDS: dict[str, Callable[[int], nn.Module]] = {
-    "Conv1d": lambda features: networks.Convolutional(features, 1, channels=4),
-    "residual": lambda features: networks.Residual(features, 1, blocks=2, width=12),
+    "Conv1d": lambda features: Convolutional(features, 1, channels=4),
+    "residual": lambda features: Residual(features, 1, blocks=2, width=12),
     "GELU": smooth,
     "LSTM of 3 steps": ShortRecurrent,
 }

@@ -19,8 +19,8 @@ from torch import nn
 import dovetail as dt
 from benchmarks.reference import build
 from dovetail.core.arrays import FloatArray
-from dovetail.experiments.table import Table
-from dovetail.problems import networks, water
+from dovetail_study.problems import networks, water
+from dovetail_study.table import Table
 
 SEED = 42
 DECAY, EPOCHS, BATCH, LEARNT = 0.5, 40, 64, 0.8

@@ -17,8 +17,8 @@ import torch
 
 import dovetail as dt
 from benchmarks.cells import mean_found
-from dovetail.experiments.table import Table
 from dovetail.run.context import Method
+from dovetail_study.table import Table
 
 METHODS = ("paper", "paper-adaptive", "dual-decomposition", "single-step-gradient")
 SEEDS = (0, 1, 2)

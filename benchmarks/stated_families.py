@@ -24,10 +24,10 @@ from torch import nn
 
 import dovetail as dt
 from benchmarks.parallel import each
-from dovetail.experiments.table import Table
 from dovetail.methods.template_pricing import TemplatePricing
-from dovetail.problems.networks import build
 from dovetail.run.context import Method
+from dovetail_study.problems.networks import build
+from dovetail_study.table import Table
 
 SIZES = (100, 1_000, 10_000)
 LIMIT = 900.0

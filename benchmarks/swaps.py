@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import dovetail as dt
 from dovetail.core.problem import Problem
-from dovetail.experiments.table import Table
-from dovetail.problems.tree import tree
-from dovetail.problems.water import water
+from dovetail_study.problems.tree import tree
+from dovetail_study.problems.water import water
+from dovetail_study.table import Table
 
 SOLVERS = {
     "projected gradient": dt.ProjectedGradient(),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dovetail as dt
-from dovetail.experiments.table import Table
-from dovetail.problems.water import water
+from dovetail_study.problems.water import water
+from dovetail_study.table import Table
 
 TIMERS = ("engine", "network", "sub-solver", "check", "rest")
 

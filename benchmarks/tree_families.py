@@ -56,7 +56,7 @@ BUDGETS = np.array([2.15, 22.5, 215.0, 1.0, 20.0, 20.0, 1.5, 5.25, 1.0])
 
 def water(trees: int, depth: int, seed: int, budget: float = 3.0) -> Built:
     """Undrinkable samples in standard deviations, with the same budget for each feature."""
-    from dovetail.problems.water import look_alike
+    from dovetail_study.problems.water import look_alike
 
     X, drinkable = look_alike(seed)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -67,7 +67,7 @@ def water(trees: int, depth: int, seed: int, budget: float = 3.0) -> Built:
 
 def treatment(trees: int, depth: int, seed: int) -> Built:
     """Undrinkable samples as they are measured; some are drinkable to the model already."""
-    from dovetail.problems.water import look_alike
+    from dovetail_study.problems.water import look_alike
 
     rng, (X, drinkable) = np.random.default_rng(seed), look_alike(seed)
     given = X[rng.permutation(np.flatnonzero(drinkable == 0))[:SAMPLES]]
@@ -138,8 +138,8 @@ def plant(trees: int, depth: int, seed: int) -> Built:
 
 def wine(trees: int, depth: int, seed: int) -> Built:
     """The generator's vineyards and blends; a forest says what they are worth."""
-    from dovetail.problems.wine import look_alike
-    from dovetail.problems.wine import wine as generated
+    from dovetail_study.problems.wine import look_alike
+    from dovetail_study.problems.wine import wine as generated
 
     host = generated(seed=seed, epochs=1, allow_constant=True).problem
     return _with_forests(host, [look_alike(seed)], trees, depth, seed)
@@ -147,7 +147,7 @@ def wine(trees: int, depth: int, seed: int) -> Built:
 
 def planting(trees: int, depth: int, seed: int) -> Built:
     """The generator's site and budgets; a forest for each species says how many live."""
-    from dovetail.problems.tree import look_alike, tree
+    from dovetail_study.problems.tree import look_alike, tree
 
     host = tree(seed=seed, epochs=1, allow_constant=True).problem
     species, X, survived = look_alike(seed)

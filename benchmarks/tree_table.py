@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tree_runs import Answer, Asked, Steps
-from dovetail.experiments.table import NOTHING, Table
 from dovetail.report.gains import relative_gap
 from dovetail.run.record import number, sayable
+from dovetail_study.table import NOTHING, Table
 
 MOMENTS = (5.0, 30.0, 60.0)
 """Seconds at which points are compared."""

@@ -21,10 +21,10 @@ import dovetail as dt
 from benchmarks.many_blocks import stated
 from benchmarks.parallel import each
 from benchmarks.usage import cpu_seconds
-from dovetail.experiments.table import Table
 from dovetail.methods.template_pricing import TemplatePricing, hiring
-from dovetail.problems.water import train
 from dovetail.run.workers import Workers
+from dovetail_study.problems.water import train
+from dovetail_study.table import Table
 
 LIMIT = 900.0
 """Seconds; a run ends by itself."""

@@ -10,7 +10,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.cli import main
-from dovetail.experiments import EXPERIMENTS
+from dovetail_study import EXPERIMENTS
 from tests.conftest import FULL
 from tests.core.test_table import TABLES
 from tests.processes import hear_ctrl_c

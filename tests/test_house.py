@@ -5,18 +5,18 @@ from pathlib import Path
 
 from tests.source_nodes import nodes
 
-ROOT = Path(__file__).parent.parent / "src" / "dovetail"
+ROOT = Path(__file__).parent.parent / "src"
 FILES = {
-    ".".join(("dovetail", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(ROOT.rglob("*.py"))
 }
-"""Every file by the name of its module."""
+"""Every file of the library and of the study by the name of its module."""
 
 MOST_LINES_OF_A_FUNCTION = 60
 
 
 def imports(path):
-    """The modules of dovetail that a file imports: at the top, in functions, and for type checkers."""
+    """The modules of ours that a file imports: at the top, in functions, and for type checkers."""
     for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in FILES)

@@ -10,7 +10,11 @@ import pytest
 
 from tests.source_nodes import nodes
 
-ROOT = Path(__file__).parent.parent / "src" / "dovetail"
+SRC = Path(__file__).parent.parent / "src"
+ROOT = SRC / "dovetail"
+
+METHODS_KNOW = {"core", "run", "mip", "nn", "coupling", "bounds", "analysis", "reformulations", "linearised"}
+"""What the methods of the library and those of the study may import."""
 
 ALLOWED = {
     "core": set(),
@@ -21,7 +25,6 @@ ALLOWED = {
     "mip": {"core", "run"},
     "nn": {"core", "run"},
     "coupling": {"core", "run"},
-    "problems": {"core", "run"},
     "bounds": {"core", "run", "mip"},
     "analysis": {"core", "run", "mip", "bounds"},
     "reformulations": {"core", "run", "bounds", "analysis"},
@@ -40,12 +43,19 @@ ALLOWED = {
     "compat": {"core", "modelling", "models", "predictors"},
     "migration": {"core", "compat"},
     "linearised": {"core", "run", "mip", "bounds", "analysis"},
-    "methods": {"core", "run", "mip", "nn", "coupling", "bounds", "analysis", "reformulations", "linearised"},
-    "experiments": {"core", "problems", "run"},
-    "testing": {"core", "run", "mip", "nn", "problems"},
+    "methods": METHODS_KNOW,
+    "testing": {"core", "run", "mip", "nn"},
+    "problems": {"study", "study.problems"},
+    "study": {"core", "run", "study.problems"},
+    "study.problems": {"core", "run", "testing"},
+    "study.big_m": METHODS_KNOW,
+    "study.single_step_gradient": METHODS_KNOW,
 }
-"""Which folders a folder may import; `solving`, `sharding`, `sweeping`, `problem_file`, `demo` and `cli` may
-import everything."""
+"""Which rooms a room may import; "study" is the experiments. `solving`, `sharding`, `sweeping`,
+`problem_file` and `cli` may import all of the library, `commands` and `demo` of the study everything."""
+
+STUDY_ROOMS = {"problems", "big_m", "single_step_gradient", "commands", "demo"}
+"""Files and folders of the study that are no experiments."""
 
 HOUSE_LP = {
     "mip/highs.py",
@@ -77,7 +87,7 @@ HOUSE_MIP = {
 
 OPTIONAL = {
     "pyscipopt": {"mip/scip.py", "models/scip/model.py"},
-    "pyscipopt_ml": {"methods/big_m/scip_formulation.py"},
+    "pyscipopt_ml": {"dovetail_study/big_m/scip_formulation.py"},
     "pandas": {"run/pandas_frame.py"},
     "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
@@ -86,7 +96,7 @@ OPTIONAL = {
     | {f"compat/omlt/{name}.py" for name in ("block", "ways", "written_layers", "written_tree")},
     "linopy": {"models/linopy_model.py"},
     "xarray": {"models/linopy_model.py"},
-    "matplotlib": {"experiments/figures.py", "report/matplotlib_plot.py"},
+    "matplotlib": {"dovetail_study/figures.py", "report/matplotlib_plot.py"},
     "jinja2": {"report/page/templates.py"},
     "onnx": {"predictors/onnx/file.py"},
     "sklearn": {"predictors/scikit_learn/network.py", "predictors/scikit_learn/predictor.py"},
@@ -97,6 +107,23 @@ OPTIONAL = {
     "pytest": {f"testing/{part}_suite.py" for part in ("engine", "method", "predictor", "sub_solver")},
 }
 """The only files that may import a library."""
+
+
+def room(module):
+    """The room that a module is in; None where the module stands above all rooms, or is not ours."""
+    package, name = [*module.split("."), ""][:2]
+    if package == "dovetail_study":
+        return f"study.{name}" if name in STUDY_ROOMS else "study"
+    return name if package == "dovetail" and (ROOT / name).is_dir() and name else None
+
+
+def place(path):
+    """How the lists above name a file: from the library's folder, or with the study's name before it."""
+    return str(path.relative_to(SRC)).removeprefix("dovetail/")
+
+
+FILES = {path: room(".".join(path.relative_to(SRC).with_suffix("").parts)) for path in SRC.rglob("*.py")}
+"""Every file with its room."""
 
 
 @cache
@@ -112,48 +139,49 @@ def imported(path):
     return found
 
 
-@pytest.mark.parametrize("folder", ALLOWED)
-def test_the_star(folder):
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        for name in imported(path):
-            parts = name.split(".")
-            if parts[0] != "dovetail" or len(parts) < 2:
-                continue
-            target = parts[1]
-            if not (ROOT / target).is_dir():
-                continue
-            assert target == folder or target in ALLOWED[folder], f"{path.relative_to(ROOT)} imports {name}"
+@pytest.mark.parametrize("name", ALLOWED)
+def test_the_star(name):
+    files = [path for path in sorted(FILES) if FILES[path] == name]
+    assert files
+    for path in files:
+        for module in imported(path):
+            target = room(module)
+            assert target in {None, name} | ALLOWED[name], f"{place(path)} imports {module}"
 
 
-def test_no_folder_imports_the_top():
-    for folder in ALLOWED:
-        for path in (ROOT / folder).rglob("*.py"):
-            tops = {"solving", "sharding", "sweeping", "problem_file", "cli", "demo"}
-            assert not tops & {
-                name.split(".")[1] for name in imported(path) if name.startswith("dovetail.")
-            }, path
+def test_the_library_never_imports_the_study():
+    """The public name of the problems does, and `__init__.py` in a block that only type checkers read."""
+    users = {path for path in ROOT.rglob("*.py") if "dovetail_study" in " ".join(imported(path))}
+    assert {place(path) for path in users} == {"problems/__init__.py", "__init__.py"}
+    public = {place(path) for path in FILES if "dovetail.problems" in imported(path)}
+    assert not public, "in this repository the problems are imported from the study"
+
+
+def test_solving_and_the_command_line_load_nothing_of_the_study():
+    """Where nobody asks for a part of the study by name."""
+    modules = ("cli.solve_command", "solving.job", "testing.networks", "sweeping.sweep")
+    loaded = modules_after("; ".join(f"import dovetail.{name}" for name in modules))
+    assert "dovetail" in loaded and "dovetail_study" not in loaded
 
 
 @pytest.mark.parametrize(("module", "files"), [("loaded_highs", HOUSE_LP), ("highs", HOUSE_MIP)])
 def test_only_these_files_use_highs_directly(module, files):
     """All others take the engine that the user chose, from the table."""
-    users = {path for path in ROOT.rglob("*.py") if f"dovetail.mip.{module}" in imported(path)}
-    assert {str(path.relative_to(ROOT)) for path in users} == files
+    assert {place(path) for path in FILES if f"dovetail.mip.{module}" in imported(path)} == files
 
 
 def test_experiments_use_public_names_only():
     """But for the table they are listed in, and a sub-solver written as anyone would."""
-    for path in (ROOT / "experiments").rglob("*.py"):
+    for path in (path for path in FILES if FILES[path] == "study"):
         inner = {name for name in imported(path) if name.startswith(("dovetail.core", "dovetail.run."))}
         assert not inner or path.name in ("__init__.py", "exact_step.py"), path
 
 
 def test_optional_libraries_are_imported_in_one_file_each():
-    for path in ROOT.rglob("*.py"):
-        place = str(path.relative_to(ROOT))
+    for path in FILES:
         for name in imported(path):
             root = name.split(".")[0]
-            assert root not in OPTIONAL or place in OPTIONAL[root], place
+            assert root not in OPTIONAL or place(path) in OPTIONAL[root], path
 
 
 def modules_after(statement):

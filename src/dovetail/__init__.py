@@ -113,13 +113,11 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.coupling.penalty import IncreasingPenalty as IncreasingPenalty
     from dovetail.methods import register_method as register_method
     from dovetail.methods.auto import Auto as Auto
-    from dovetail.methods.big_m.method import BigM as BigM
     from dovetail.methods.column_generation.method import ColumnGeneration as ColumnGeneration
     from dovetail.methods.dual_decomposition import DualDecomposition as DualDecomposition
     from dovetail.methods.integer_search.method import IntegerLocalSearch as IntegerLocalSearch
     from dovetail.methods.neighbourhood import Neighbourhood as Neighbourhood
     from dovetail.methods.sequential_linear import SequentialLinear as SequentialLinear
-    from dovetail.methods.single_step_gradient import SingleStepGradient as SingleStepGradient
     from dovetail.mip import register_engine as register_engine
     from dovetail.modelling.add_predictor_constr import add_predictor_constr as add_predictor_constr
     from dovetail.modelling.predictor_constr import PredictorConstr as PredictorConstr
@@ -146,3 +144,5 @@ if TYPE_CHECKING:  # type checkers do not look names up in tables; the tests com
     from dovetail.solving.solve import solve as solve
     from dovetail.sweeping.sweep import sweep as sweep
     from dovetail.sweeping.sweep_result import SweepResult as SweepResult
+    from dovetail_study.big_m.method import BigM as BigM
+    from dovetail_study.single_step_gradient import SingleStepGradient as SingleStepGradient

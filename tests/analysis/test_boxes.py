@@ -18,8 +18,8 @@ from tests.tanh import problem_of, tanh_net
 
 def test_budgets_bound_what_has_no_bounds():
     """The paper's water model: x = w + a - b, a and b only limited by totals."""
-    from dovetail.problems.training import Training
-    from dovetail.problems.water import formulate
+    from dovetail_study.problems.training import Training
+    from dovetail_study.problems.water import formulate
 
     samples = np.random.default_rng(0).normal(size=(4, 9))
     instance = formulate(samples, linear_net(np.ones(9)), Training(1, 1, 1, 1))

@@ -5,7 +5,7 @@ import pytest
 
 import dovetail as dt
 from dovetail.analysis.components import NOBODY, components
-from dovetail.problems.water import water
+from dovetail_study.problems.water import water
 from tests.small import linear_net
 
 

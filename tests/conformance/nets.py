@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from dovetail.problems import networks
+from dovetail.testing.architectures import Recurrent
 from dovetail.testing.networks import FEATURES, KINDS, SMOOTH, make
 
 __all__ = ["DTYPES", "FEATURES", "KINDS", "SMOOTH", "make"]
@@ -54,7 +54,7 @@ class Picks(nn.Module):
 DTYPES = {
     "float16": (lambda: tanh_mlp().half(), torch.float16, 5e-3),
     "bfloat16": (lambda: tanh_mlp().bfloat16(), torch.bfloat16, 5e-2),
-    "float16-lstm": (lambda: networks.build("lstm", FEATURES, 1).half(), torch.float16, 5e-3),
+    "float16-lstm": (lambda: Recurrent(1).half(), torch.float16, 5e-3),
     "float64-head-on-a-float32-body": (ExactHead, torch.float32, 1e-5),
     "float16-in-the-code": (HalfInside, torch.float32, 5e-3),
     "integer-buffer": (Picks, torch.float16, 5e-3),

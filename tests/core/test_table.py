@@ -7,13 +7,13 @@ import pytest
 
 import dovetail as dt
 from dovetail.core.table import Part, Table
-from dovetail.experiments import EXPERIMENTS
 from dovetail.methods import METHODS
 from dovetail.mip import ENGINES, engine_for
 from dovetail.models import MODELS
 from dovetail.nn import SUB_SOLVERS
 from dovetail.predictors import PREDICTORS
-from dovetail.problems import PROBLEMS
+from dovetail_study import EXPERIMENTS
+from dovetail_study.problems import PROBLEMS
 from tests.small import knapsack
 
 TABLES = (METHODS, ENGINES, SUB_SOLVERS, MODELS, PREDICTORS, PROBLEMS, EXPERIMENTS)
@@ -77,8 +77,8 @@ def test_what_cannot_be_registered(part, culprit):
 
 
 def test_asking_for_the_tables_imports_no_part():
-    modules = ["methods", "mip", "nn", "models", "predictors", "problems", "experiments"]
-    code = "import sys; " + "; ".join(f"import dovetail.{name}" for name in modules)
+    modules = ["methods", "mip", "nn", "models", "predictors", "problems"]
+    code = "import sys, dovetail_study; " + "; ".join(f"import dovetail.{name}" for name in modules)
     code += "; print([m for m in sys.modules if m in ('numpy', 'torch', 'scipy', 'highspy')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -7,8 +7,8 @@ import torch
 import dovetail as dt
 from dovetail.core.probe import probe_points
 from dovetail.core.template_expansion import few_blocks
-from dovetail.problems import water
-from dovetail.problems.training import Training
+from dovetail_study.problems import water
+from dovetail_study.problems.training import Training
 from tests.small import linear_net, random_mlp
 
 ARRAYS = ("cost", "row_lower", "row_upper", "lower", "upper", "integer")

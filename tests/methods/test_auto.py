@@ -13,11 +13,11 @@ import dovetail as dt
 from dovetail.methods import auto as auto_file
 from dovetail.methods.auto import Auto
 from dovetail.methods.phase import Phase
-from dovetail.problems.training import Training
-from dovetail.problems.water import FEATURES, formulate, look_alike, water
 from dovetail.run.bound import Bound, Tolerated
 from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome
+from dovetail_study.problems.training import Training
+from dovetail_study.problems.water import FEATURES, formulate, look_alike, water
 from tests.conftest import FULL, sample
 from tests.contexts import best_of, choices
 from tests.small import linear_net, random_mlp

@@ -6,7 +6,7 @@ import pytest
 import dovetail as dt
 from dovetail.core.foreign import locate
 from dovetail.modelling.snapshot import take_snapshot
-from dovetail.problems.water import water
+from dovetail_study.problems.water import water
 from tests.modelling.written import TOOLS, canonical
 from tests.tools import numbers
 

@@ -8,26 +8,31 @@ import pytest
 from dovetail.report.sources import FOUND, PROVED, ROWS_ONLY, found_by, proved_by
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "dovetail"
 OFFERS = {"offer", "admit", "descend", "run", "_sub_mip"}
 """Calls of methods whose text argument is the source of a point."""
 
 
+def files(*folders):
+    """The files of these folders of the library, and the methods of the study."""
+    for folder in (*(f"dovetail/{folder}" for folder in folders), "dovetail_study/big_m"):
+        yield from (ROOT / "src" / folder).rglob("*.py")
+    yield ROOT / "src" / "dovetail_study" / "single_step_gradient.py"
+
+
 def texts_given_to(calls):
     """The text literals among the arguments of these calls, in the files that search."""
-    for folder in ("methods", "linearised", "solving"):
-        for path in (SOURCE / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                called = getattr(node, "func", None)
-                if getattr(called, "attr", getattr(called, "id", "")) in calls:
-                    for given in node.args[1:]:
-                        if isinstance(given, ast.Constant) and isinstance(given.value, str):
-                            yield given.value
+    for path in files("methods", "linearised", "solving"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = getattr(node, "func", None)
+            if getattr(called, "attr", getattr(called, "id", "")) in calls:
+                for given in node.args[1:]:
+                    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                        yield given.value
 
 
 def texts_called_source():
     """Those of methods that are told, or say of themselves, what their points and bounds are to be called."""
-    for path in (SOURCE / "methods").rglob("*.py"):
+    for path in files("methods"):
         for node in ast.walk(ast.parse(path.read_text())):
             if (isinstance(node, ast.keyword) and node.arg == "source") or (
                 isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "source"

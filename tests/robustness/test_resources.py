@@ -260,7 +260,7 @@ def test_big_m_frees_its_model_at_once(monkeypatch):
         model.free = lambda: (freed.append(1), free())
         return model
 
-    monkeypatch.setattr("dovetail.methods.big_m.scip_formulation.watched_model", remembered)
+    monkeypatch.setattr("dovetail_study.big_m.scip_formulation.watched_model", remembered)
     dt.solve(busy(6), "big-m", time_limit=3.0, log=False)
     assert freed == [1]
 

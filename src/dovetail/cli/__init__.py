@@ -1,4 +1,4 @@
-"""The command line. Heavy libraries are imported inside the commands, so that --help answers at once."""
+"""The command line. A command is imported when it is asked for; heavy libraries are imported inside it."""
 
 from __future__ import annotations
 
@@ -8,27 +8,16 @@ from typing import Annotated
 import typer
 
 import dovetail
-from dovetail.cli.bench_command import bench
-from dovetail.cli.check_command import check
-from dovetail.cli.demo_command import demo
+from dovetail.cli.commands import Commands
 from dovetail.cli.exit_code import ExitCode
-from dovetail.cli.init_command import init
-from dovetail.cli.list_command import list_parts
-from dovetail.cli.migrate_command import migrate
 from dovetail.cli.one_line import one_line
-from dovetail.cli.report_command import report
-from dovetail.cli.solve_command import solve
 
 app = typer.Typer(
+    cls=Commands,
     help="Mixed-integer optimisation with trained neural networks inside, the networks left alone.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command, name in (
-    (demo, "demo"), (init, "init"), (solve, "solve"), (check, "check"), (report, "report"),
-    (list_parts, "list"), (bench, "bench"), (migrate, "migrate"),
-):  # fmt: skip
-    app.command(name)(command)
 
 
 def _print_version(wanted: bool) -> None:

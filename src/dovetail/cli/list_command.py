@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import typer
 
 from dovetail.core.errors import OptionError
 from dovetail.core.table import Table
+
+STUDY = ("dovetail_study.problems:PROBLEMS", "dovetail_study:EXPERIMENTS")
+"""The tables of the study, which the library names and does not import."""
 
 
 def list_parts(
@@ -35,15 +39,13 @@ def list_parts(
 
 def _tables() -> dict[str, Table[Any]]:
     """All families of parts; their tables are light."""
-    from dovetail.experiments import EXPERIMENTS
     from dovetail.methods import METHODS
     from dovetail.mip import ENGINES
     from dovetail.models import MODELS
     from dovetail.nn import SUB_SOLVERS
     from dovetail.predictors import PREDICTORS
-    from dovetail.problems import PROBLEMS
 
-    tables = (METHODS, ENGINES, SUB_SOLVERS, MODELS, PREDICTORS, PROBLEMS, EXPERIMENTS)
+    tables = (METHODS, ENGINES, SUB_SOLVERS, MODELS, PREDICTORS, *map(resolve_name, STUDY))
     return {f"{table.family}s": table for table in tables}
 
 

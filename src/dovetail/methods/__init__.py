@@ -35,7 +35,7 @@ METHODS: Table[Method] = Table(
     ),
     Part(
         "big-m",
-        "dovetail.methods.big_m.method:BigM",
+        "dovetail_study.big_m.method:BigM",
         "AutoLinearized: networks written out neuron by neuron, one MILP for SCIP (PySCIPOpt-ML)",
         library="pyscipopt-ml",
         extra="scip",
@@ -62,7 +62,7 @@ METHODS: Table[Method] = Table(
     ),
     Part(
         "single-step-gradient",
-        "dovetail.methods.single_step_gradient:SingleStepGradient",
+        "dovetail_study.single_step_gradient:SingleStepGradient",
         "SSG, the paper's Algorithm 2: gradient steps on a penalised relaxation",
     ),
     otherwise="or pass a method object",

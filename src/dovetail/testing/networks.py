@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from dovetail.problems import networks
+from dovetail.testing.architectures import Convolutional, Recurrent, Residual, mlp
 
 FEATURES = 5
 
@@ -76,10 +76,10 @@ class OwnFirstState(nn.Module):
 
 
 KINDS: dict[str, Callable[[int, int], nn.Module]] = {
-    "mlp": lambda d, q: networks.mlp(d, q, 2, 8),
-    "conv1d": lambda d, q: networks.build("conv1d", d, q),
-    "residual": lambda d, q: networks.build("residual-2x8", d, q),
-    "lstm": lambda d, q: networks.build("lstm", d, q),
+    "mlp": lambda d, q: mlp(d, q, 2, 8),
+    "conv1d": Convolutional,
+    "residual": lambda d, q: Residual(d, q, 2, 8),
+    "lstm": lambda d, q: Recurrent(q),
     "gelu-layernorm": GeluLayerNorm,
     "attention": Attention,
     "dropout-batchnorm": WithDropoutAndBatchNorm,

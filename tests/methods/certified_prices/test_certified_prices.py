@@ -12,9 +12,9 @@ from dovetail.methods.certified_prices import CertifiedPrices, applies, method, 
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.exact_mip import ExactMip
 from dovetail.methods.relu_branching.search import ReluSearch
-from dovetail.problems.training import Training
-from dovetail.problems.water import formulate
 from dovetail.run.budget import Budget
+from dovetail_study.problems.training import Training
+from dovetail_study.problems.water import formulate
 from tests.conftest import FULL
 from tests.contexts import context_of
 

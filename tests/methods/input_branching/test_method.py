@@ -13,8 +13,8 @@ from dovetail.methods.facts import AutoOptions, Facts
 from dovetail.methods.input_branching import plan, relaxation
 from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.input_branching.plan import Plan, input_plan
-from dovetail.problems.function import formulate
 from dovetail.run.bound import BoundFaultError
+from dovetail_study.problems.function import formulate
 from tests.conftest import FULL, sample
 from tests.contexts import context_of
 from tests.differential.instances import make

@@ -6,7 +6,7 @@ import torch
 from dovetail.methods.input_branching.plan import Plan, input_plan
 from dovetail.methods.input_branching.relaxation import Relaxation
 from dovetail.methods.input_branching.stages import Stages
-from dovetail.problems.function import formulate
+from dovetail_study.problems.function import formulate
 from tests.contexts import context_of
 from tests.methods.input_branching.test_method import two_networks
 

@@ -8,7 +8,7 @@ import torch
 from dovetail.methods.template_pricing.oracle import GROW, LEAST_SLOPE, SHRINK, WIDEST, _trouble
 from dovetail.methods.template_pricing.plan import plan_of
 from dovetail.methods.template_pricing.shard import PricingOptions, Shard, usual_spread
-from dovetail.problems import water
+from dovetail_study.problems import water
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")

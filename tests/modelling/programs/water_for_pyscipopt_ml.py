@@ -5,7 +5,7 @@ from pyscipopt import Model, quicksum
 from pyscipopt_ml.add_predictor import add_predictor_constr
 from sklearn.neural_network import MLPClassifier
 
-from dovetail.problems.water import look_alike
+from dovetail_study.problems.water import look_alike
 
 REMOVAL = [(1.8, 2.5), (20, 25), (180, 250), (0.9, 1.1), (19, 21), (19, 21), (1.2, 1.8), (4.5, 6), (0.9, 1.1)]
 

@@ -5,7 +5,7 @@ import torch
 from pyscipopt import Model, quicksum
 from pyscipopt_ml.add_predictor import add_predictor_constr
 
-from dovetail.problems.wine import look_alike
+from dovetail_study.problems.wine import look_alike
 
 VINEYARDS, WINES = 10, 2
 

@@ -1,5 +1,0 @@
-"""AutoLinearized, the paper's baseline: networks as big-M rows, neuron by neuron, one MILP for SCIP."""
-
-from dovetail.methods.big_m.method import BigM
-
-__all__ = ["BigM"]

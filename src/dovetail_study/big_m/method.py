@@ -1,0 +1,185 @@
+"""AutoLinearized, the paper's baseline: every neuron a variable, the whole problem one MILP for SCIP.
+
+    z = W v + b,   v' >= z,   v' <= z - (1 - a) l,   v' <= a u,   v' >= 0,   a binary    (formulation "bigm")
+    z = W v + b,   v' = z + s,   not both v' > 0 and s > 0                               (formulation "sos")
+
+for each ReLU v' = max(0, z) with z between l and u, for each sample; written by PySCIPOpt-ML, solved by
+SCIP with its own settings.
+
+Idea: exact, with a bound. Advice: small networks, few samples. Weakness: each ReLU costs three variables
+and four constraints per sample, and only plain sequences of dense layers can be written at all.
+
+SCIP's tolerances let points through that the network itself rejects, so its objective (`lagrangian` in
+the trace, and the message) may be better than what the incumbent makes of the same point. A point that misses
+a row by a hair is moved to the nearest one of the host before it counts as refused. SCIP's bound is
+reported only where the re-evaluated objective meets it and no network hangs on one binary, where SCIP has
+been wrong (`one_binary_decides`); its "infeasible" is not taken as proof. It is a bound of the layers in
+exact numbers: what the networks' own rounding may do is taken off it first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dovetail.analysis.boxes import input_box
+from dovetail.bounds.box import Box
+from dovetail.core.layers import Layer
+from dovetail.core.options import require_choice, require_number
+from dovetail.core.problem import Problem
+from dovetail.run.budget import Budget, OutOfTime, StopReason
+from dovetail.run.context import MethodOutcome, SolveContext
+from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run.written_model import ModelEnd
+from dovetail_study.big_m.account import Account
+from dovetail_study.big_m.last_word import abandoned, concluded
+from dovetail_study.big_m.reporter import Reporter
+from dovetail_study.big_m.requirements import (
+    layers_of,
+    one_binary_decides,
+    require_bounds,
+    require_truth,
+    rounding_of_bound,
+)
+from dovetail_study.big_m.scip_formulation import (
+    ScipFormulation,
+    Size,
+    formulation_size,
+    import_pyscipopt_ml,
+)
+
+
+@dataclass(frozen=True)
+class BigM:
+    """Options of the baseline.
+
+    >>> import dovetail as dt, torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(1, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    >>> problem = dt.Problem(dt.Mip(cost=[0.0, 1.0], lower=[-1.0, -9.0], upper=[1.0, 9.0]))
+    >>> block = problem.add_predictor(net, inputs=[0], outputs=[1])
+    >>> dt.BigM().size(problem).variables
+    14
+    """
+
+    formulation: Literal["bigm", "sos"] = "bigm"
+    margin: float = 0.0
+    """By how much the threshold of single class outputs is raised in the model. Without it SCIP puts samples
+    exactly on the threshold, where float32 and float64 disagree and the check refuses; with it classes
+    just above the threshold are cut off, so no bound is proven."""
+    memory_limit: float | None = None
+    """GB this process may hold, measured while the model is written and while SCIP searches; the solve
+    ends there with the best point so far. None: what the machine can give. Whatever is said here, a tenth of
+    the machine's memory (or of the container's) stays free, lest the kernel kill this process or others."""
+    solve_seconds: float | None = None
+    """SCIP's own time limit, from when the model is written; None: what is left of the time limit then. They
+    are kept for SCIP: writing ends when no more than these are left."""
+
+    name = "big-m"
+
+    def __post_init__(self) -> None:
+        require_choice("BigM: formulation", self.formulation, ("bigm", "sos"))
+        require_number("BigM: margin", self.margin, at_least=0.0)
+        if self.memory_limit is not None:
+            require_number("BigM: memory_limit", self.memory_limit, above=0.0)
+        if self.solve_seconds is not None:
+            require_number("BigM: solve_seconds", self.solve_seconds, above=0.0)
+
+    def prepare(self) -> None:
+        """Import SCIP and what writes networks into it."""
+        import_pyscipopt_ml()
+
+    def solve(self, context: SolveContext) -> MethodOutcome:
+        """Write everything into SCIP, let it search, offer what it finds."""
+        networks = {block.name: layers_of(block) for block in context.problem.blocks}
+        for block in context.problem.blocks:
+            require_truth(context.problem, block, networks[block.name])
+        account = Account(context.stopwatch, MemoryWatch(self.memory_limit))
+        if account.memory.held is None:
+            context.monitor.say("  memory is not watched: this system does not say how much a process holds")
+        kept = self.solve_seconds or 0.0
+        budget = context.budget.part(context.budget.left - kept, memory=account.memory)
+        try:
+            with account.writing():
+                model, off = self._written(context, networks, budget)
+        except OutOfTime:
+            size = self._size(context.problem, networks)
+            return _unwritten(account, budget.over or StopReason.TIME, size, kept)
+        try:
+            account.size = model.size
+            return self._solved(context, model, off, account)
+        finally:
+            model.free()
+
+    def _written(
+        self, context: SolveContext, networks: dict[str, tuple[Layer, ...]], budget: Budget
+    ) -> tuple[ScipFormulation, float]:
+        """The model, and by how much its bound may be off: what the networks round, or all of it."""
+        problem = context.problem
+        box = input_box(problem, budget, seed=context.seed, threads=context.threads)
+        if not box.complete:
+            raise OutOfTime
+        model = ScipFormulation(
+            problem.mip.minimised(), box.lower, box.upper, seed=context.seed, budget=budget
+        )
+        try:
+            self._write(problem, model, networks, box)
+            single = (block.classifies and block.outputs.shape[1] == 1 for block in problem.blocks)
+            no_bound = (self.margin > 0.0 and any(single)) or one_binary_decides(problem, box)
+            return model, np.inf if no_bound else rounding_of_bound(problem, networks, box)
+        except BaseException:
+            model.free()
+            raise
+
+    def _solved(
+        self, context: SolveContext, model: ScipFormulation, off: float, account: Account
+    ) -> MethodOutcome:
+        """Let SCIP search, offer what it finds; its bound may be `off` by what the networks round."""
+        context.monitor.say(f"   {model.versions}")
+        context.monitor.say(f"   formulation {self.formulation}: {account.built}")
+        reporter, memory = Reporter(context), account.memory
+        budget = context.budget.part(self.solve_seconds or math.inf, memory=memory)
+        with account.solving():
+            said = model.solve(budget, reporter.point, reporter.nodes, memory=memory.left)
+        over = budget.over
+        if said == "abandoned":
+            return abandoned(context, account, over)
+        return concluded(context, model, reporter, account, said, over, model.bound - off)
+
+    def size(self, problem: Problem) -> Size:
+        """How large the model would be; nothing is built."""
+        return self._size(problem, {block.name: layers_of(block) for block in problem.blocks})
+
+    def _size(self, problem: Problem, networks: dict[str, tuple[Layer, ...]]) -> Size:
+        size = Size(problem.mip.n_columns, problem.mip.n_rows, problem.mip.A.nnz)
+        for block in problem.blocks:
+            layers = networks[block.name]
+            size += formulation_size(layers, block.samples, self.formulation, classifies=block.classifies)
+        return size
+
+    def _write(
+        self, problem: Problem, model: ScipFormulation, networks: dict[str, tuple[Layer, ...]], box: Box
+    ) -> None:
+        """The networks, stage by stage."""
+        box = Box(box.lower.copy(), box.upper.copy())  # `require_bounds` narrows it
+        for stage in problem.stages:
+            for block, samples in stage:
+                layers = networks[block.name]
+                if self.formulation == "bigm":
+                    require_bounds(problem, block, layers, box, samples)
+                threshold = block.threshold + self.margin if block.classifies else None
+                inputs, outputs = block.inputs[samples], block.outputs[samples]
+                model.add(layers, inputs, outputs, self.formulation, threshold)
+
+
+def _unwritten(account: Account, reason: StopReason, size: Size, kept: float) -> MethodOutcome:
+    """The outcome of a model that was not finished."""
+    if reason is StopReason.MEMORY:
+        note, end = account.shortage("the model was written"), ModelEnd.MEMORY
+    else:
+        note, end = "time ran out while the networks were written into the model", ModelEnd.WRITING
+        if kept:
+            note += f": {kept:g} s of it are kept for SCIP (solve_seconds); raise time_limit"
+    return MethodOutcome(reason, 0, f"{note}; whole it would have {size}", written=account.settled(end))

@@ -1,0 +1,168 @@
+"""Seconds in a claim: the end of a run is not the solution of a problem, so both are said."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from dovetail_study.best_known import Pairs
+from dovetail_study.claims.quality import Quality
+from dovetail_study.ends import done
+from dovetail_study.run import Record
+from dovetail_study.statistics import (
+    average,
+    converged,
+    count_of,
+    distinct,
+    geometric_mean,
+    known,
+    mean,
+    never_improved,
+    text,
+)
+from dovetail_study.verdict import Verdict, judged
+
+CLOCK = 1e-3
+"""Seconds below which a run's time says nothing: no ratio is taken of less."""
+
+NEVER_DONE = "SCIP was done in no pair"
+NOTHING_SEARCHED = "there is nothing to compare with"
+
+
+def said(rows: Sequence[Record]) -> str:
+    """How many runs converged, and the seconds to their end and to their best verified point."""
+    if not rows:
+        return "has no such runs"
+    seconds = known(rows, "seconds")
+    most = text(max(known(rows, "iterations"), default=math.nan))
+    least = min(known(rows, "residual"), default=math.nan)
+    residual = f" (least last residual {text(least, 2)})" if math.isfinite(least) else ""
+    return (
+        f"converged in {count_of(rows, converged)} runs{residual}; {text(mean(seconds))} s on average (at "
+        f"most {text(max(seconds, default=math.nan))}) to the end of at most {most} iterations"
+        f"{_outside(rows)}{_to_best(rows)}{_places(rows)}"
+    )
+
+
+def _outside(rows: Sequence[Record]) -> str:
+    """Which part of the seconds is neither MIP nor network step: the paper does not say that it counts it."""
+    named = ("seconds", "mip_seconds", "nn_seconds")
+    mine = [row for row in rows if all(known([row], name) for name in named)]
+    total, mip, nn = (math.fsum(known(mine, name)) for name in named)
+    if not total:
+        return ""
+    return f", {text(100 * max(0.0, 1 - (mip + nn) / total), 2)} % of it our set-up and verification"
+
+
+def _to_best(rows: Sequence[Record]) -> str:
+    """Seconds to the best verified point, over the runs that found one better than their start."""
+    stuck, best = sum(map(never_improved, rows)), known(rows, "best_seconds")
+    if not best and not stuck:
+        return ""
+    never = f"{stuck} of {len(rows)} never improved on the start" if stuck else ""
+    if not best:
+        return f"; {never}"
+    after = f" ({never})" if stuck else ""
+    return (
+        f", {text(average(rows, 'best_seconds'))} s to the best verified point over the {len(best)} runs "
+        f"that improved on the start{after}"
+    )
+
+
+def _places(rows: Sequence[Record]) -> str:
+    """Machines, and what ran beside: a time on a crowded machine is longer than on an empty one."""
+    machines = "; ".join(map(str, distinct(rows, "machine")))
+    parts = [part for part in (machines, crowd(rows)) if part]
+    return f" [{'; '.join(parts)}]" if parts else ""
+
+
+def crowd(rows: Sequence[Record]) -> str:
+    """How many runs shared a GPU, or had less than a core: their seconds are not those of a run alone."""
+    beside = [row for row in rows if on_gpu(row) and (row.get("shared") or 1) > 1]
+    most = max((row["shared"] for row in beside), default=1)
+    parts = [f"{len(beside)} of them up to {most} at a time on one GPU"] if beside else []
+    if crowded := sum(map(overbooked, rows)):
+        parts.append(f"{crowded} of them with more runs at a time than cores")
+    return "; ".join(parts)
+
+
+def on_gpu(row: Record) -> bool:
+    """Whether the networks were on an accelerator."""
+    return row.get("device") not in (None, "cpu")
+
+
+def overbooked(row: Record) -> bool:
+    """Whether there were more runs at a time than cores, as far as the row says."""
+    cores = re.search(r"(\d+) cores", str(row.get("machine") or ""))
+    return cores is not None and row.get("shared") is not None and row["shared"] > int(cores.group(1))
+
+
+def all_solved(rows: Sequence[Record]) -> bool:
+    """Whether every run converged, so that its seconds are those of a solve."""
+    return bool(rows) and all(map(converged, rows))
+
+
+def timed(matched: Pairs) -> Pairs:
+    """The pairs of which both have seconds."""
+    return [pair for pair in matched if all(known([row], "seconds") for row in pair)]
+
+
+def apart(matched: Pairs) -> str:
+    """Says of how many pairs the two runs were made on different machines: such a ratio is no clean one."""
+    differ = sum(mine.get("machine") != other.get("machine") for mine, other in matched)
+    return f" ({differ} of these pairs from two machines)" if differ else ""
+
+
+def times_as_long(slow: Record, fast: Record) -> float:
+    """The seconds of a run over those of another."""
+    return float(slow["seconds"] / max(fast["seconds"], CLOCK))
+
+
+def ratios_said(compared: Pairs) -> str:
+    """The speed-up where SCIP was done, then that against its limit, which is a lower bound."""
+    over = [times_as_long(scip, mine) for mine, scip in compared if done(scip)]
+    cut = [times_as_long(scip, mine) for mine, scip in compared if not done(scip)]
+    parts = [
+        f"{text(geometric_mean(over))}x over the {len(over)} in which SCIP was done" if over else NEVER_DONE
+    ]
+    if cut:
+        parts.append(
+            "its limit over the time to the end of the iterations, a lower bound: "
+            f"{text(geometric_mean(cut))}x over {len(cut)}"
+        )
+    return "; ".join(parts)
+
+
+def judged_time(
+    claim: str,
+    paper: str,
+    ours: str,
+    *,
+    fast: bool | None,
+    solved: bool,
+    quality: Quality,
+    rule: str,
+    rows: Sequence[Record],
+    part: bool | None = None,
+    open_end: bool = False,
+) -> Verdict:
+    """A verdict on seconds: to be fast to a worse point is not what was claimed.
+
+    It holds where runs converged and nothing is known to be lost. It holds in part where they only ended in
+    time, unless the baseline's own points are better: how far they are from the best known is a claim of its
+    own. `part` says whether something was fast where not everything was.
+    """
+    some = fast if part is None else part
+    return judged(
+        claim,
+        paper,
+        f"{ours}; {quality}",
+        holds=None if fast is None else fast and solved and quality.good is not False,
+        in_part=bool(some) and quality.fair,
+        open_end=open_end,
+        rule=f"{rule}; to hold, points of at least {quality.ENOUGH:g} of the best known on average; to hold "
+        "in part, of at least that part of big-M's own, or, where it has none, better than the start in "
+        f"{100 * (1 - quality.MOST_STUCK):g} % of the runs on networks that are not constant",
+        rows=rows,
+    )

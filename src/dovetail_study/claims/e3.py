@@ -1,0 +1,285 @@
+"""E3's claims: what the dual update is worth, in both readings of the budgets.
+
+The clean ablation is *paper-no-dual*: Algorithm 1 with the multipliers kept at zero and everything else
+equal. SSG, which the paper takes for it, differs in much more and is judged apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+
+from dovetail_study.best_known import Reachable, pairs
+from dovetail_study.claims.duration import (
+    all_solved,
+    apart,
+    judged_time,
+    ratios_said,
+    said,
+    timed,
+    times_as_long,
+)
+from dovetail_study.claims.quality import Quality
+from dovetail_study.ends import done, searched, tally
+from dovetail_study.experiment import Rows
+from dovetail_study.paper import (
+    BUDGETS,
+    DD_ITERATIONS,
+    DD_QUALITY,
+    DD_SPEED,
+    E3_SIZES,
+    ITERATIONS,
+    MORE_ITERATIONS,
+    MOST_LOST,
+    SSG_CAP,
+    SSG_ITERATIONS,
+    SSG_QUALITY,
+    SSG_SPEED,
+)
+from dovetail_study.statistics import (
+    average,
+    converged,
+    count_of,
+    geometric_mean,
+    known,
+    mean,
+    never_improved,
+    text,
+    where,
+)
+from dovetail_study.verdict import Verdict, judged
+
+LOSES, KEEPS = 0.95, 0.98
+"""Of the optimum: less than the first is a loss, at least the second is none."""
+LOSS_ROOM = 0.1
+"""One sample in ten, two of its smallest instance: what another network may do to a share."""
+ITERATIONS_ROOM = 10
+NO_REFERENCE = "not known which part"
+
+
+def read(rows: Rows, budgets: str) -> Rows:
+    """The rows in one reading of the budgets; a row that names none is of totals."""
+    return [row for row in rows if row.get("budgets", "total") == budgets]
+
+
+def verdicts(rows: Rows) -> list[Verdict]:
+    """Every claim in both readings."""
+    mine = [row for row in rows if row["n"] in E3_SIZES]
+    return [verdict for budgets in BUDGETS for verdict in _of(read(mine, budgets), f"(budgets {budgets})")]
+
+
+def _of(rows: Rows, which: str) -> list[Verdict]:
+    return [
+        _ssg_loses(rows, which),
+        _dd_keeps(rows, which),
+        _without(rows, "paper-no-dual", f"E3 removing the dual update alone costs quality {which}"),
+        _without(rows, "ssg", f"E3 SSG in place of DD costs quality {which}"),
+        _more_iterations(rows, which),
+        _ssg_iterations(rows, which),
+        _dd_iterations(rows, which),
+        _speeds(rows, "ssg", f"E3 speed-up of SSG over SCIP {which}", "0.3, 2.7, 20–30", SSG_SPEED),
+        _speeds(rows, "paper", f"E3 speed-up of DD over SCIP {which}", _numbers(DD_SPEED), DD_SPEED),
+    ]
+
+
+def _ssg_loses(rows: Rows, which: str) -> Verdict:
+    reachable = Reachable(rows)
+    ratios = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="ssg"))))
+    held = [ratio < LOSES for ratio in ratios.values()]
+    return judged(
+        f"E3 SSG loses quality {which}",
+        f"{_numbers(SSG_QUALITY)} of SCIP",
+        f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; "
+        f"{_proofs(rows, 'ssg', reachable)}",
+        holds=all(held) if held else None,
+        in_part=any(held),
+        open_end=not any(held) and not _all_proved(rows, "ssg", reachable),
+        rule=f"below {LOSES:g} of the best known at every size, hence of the optimum",
+        rows=rows,
+    )
+
+
+def _dd_keeps(rows: Rows, which: str) -> Verdict:
+    reachable = Reachable(rows)
+    ratios = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="paper"))))
+    ours = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="dual-decomposition"))))
+    held = [ratio >= KEEPS for ratio in ratios.values()]
+    proved = _all_proved(rows, "paper", reachable)
+    return judged(
+        f"E3 DD keeps it {which}",
+        f"{_numbers(DD_QUALITY)} of SCIP",
+        f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; our defaults "
+        f"{_listed(ours) or 'not run'}; "
+        f"{_proofs(rows, 'paper', reachable)}",
+        holds=all(held) and proved if held else None,
+        in_part=any(held),
+        open_end=all(held) and not proved,
+        rule=f"at least {KEEPS:g} of the best known at every size, and that proved optimal; in part: at some "
+        "size",
+        rows=rows,
+    )
+
+
+def _all_proved(rows: Rows, method: str, reachable: Reachable) -> bool:
+    return all(reachable.proved(row) for row in where(rows, method=method) if reachable.known(row))
+
+
+def _proofs(rows: Rows, method: str, reachable: Reachable) -> str:
+    mine = where(rows, method=method)
+    looked = [row for row in mine if reachable.known(row)]
+    scip = tally(where(rows, method="big-m")) or "no runs"
+    return (
+        f"over the {len(looked)} of {len(mine)} instances for which there is a reference, "
+        f"{sum(map(reachable.proved, looked))} of them proved optimal; SCIP: {scip}"
+    )
+
+
+def _without(rows: Rows, method: str, claim: str) -> Verdict:
+    matched = pairs(rows, method, "paper")
+
+    def ratio(n: int, name: str) -> float:
+        mine = [(without, full) for without, full in matched if full["n"] == n]
+        total = math.fsum(known([full for _, full in mine], name))
+        return math.fsum(known([without for without, _ in mine], name)) / total if total else math.nan
+
+    ratios, flips = _at(lambda n: ratio(n, "potable")), _at(lambda n: ratio(n, "flipped"))
+    worst = min(ratios, key=lambda n: ratios[n], default=0)
+    loss = 1.0 - ratios.get(worst, math.nan)
+    return judged(
+        claim,
+        f"up to {100 * MOST_LOST:g} %",
+        f"at most {text(100 * loss, 2)} % (at n = {worst}) of DD's potable samples are lost: over those of "
+        f"DD {_listed(ratios)}; newly flipped ones {_listed(flips)}, over {len(matched)} pairs",
+        holds=loss >= MOST_LOST - LOSS_ROOM if ratios else None,
+        in_part=loss > 1.0 - LOSES,
+        rule=f"at some size that is lost, give or take {100 * LOSS_ROOM:g} of 100 samples; in part: more "
+        f"than {100 * (1.0 - LOSES):.0f}",
+        rows=[row for pair in matched for row in pair],
+    )
+
+
+def _more_iterations(rows: Rows, which: str) -> Verdict:
+    used = [row for row in rows if row["method"] in ("ssg", "paper-no-dual", "paper")]
+
+    def ratios(method: str) -> dict[int, float]:
+        full = _at(lambda n: average(where(used, n=n, method="paper"), "iterations"))
+        return _at(lambda n: average(where(used, n=n, method=method), "iterations") / full.get(n, math.nan))
+
+    ssg, plain = ratios("ssg"), ratios("paper-no-dual")
+    every = [*ssg.values(), *plain.values()]
+    loops = ("ssg", "paper-no-dual", "paper")
+    ends = ", ".join(f"{m} {count_of(where(used, method=m), converged)}" for m in loops)
+    return judged(
+        f"E3 without dual updates iterations rise by two or three orders of magnitude {which}",
+        f"{MORE_ITERATIONS:g} times and more (its own figures: {_span(SSG_ITERATIONS)} against "
+        f"{_span(DD_ITERATIONS.values())})",
+        f"its own caps, {SSG_CAP} iterations of SSG and {ITERATIONS} of DD, and its own figures allow at "
+        f"most {SSG_ITERATIONS[1] / min(DD_ITERATIONS.values()):g} times, by arithmetic; here iterations "
+        f"until the end over those of DD: SSG {_listed(ssg) or '–'}; multipliers at zero "
+        f"{_listed(plain) or '–'}; converged: {ends}",
+        holds=max(every) >= MORE_ITERATIONS if every else None,
+        rule=f"at least {MORE_ITERATIONS:g} times at some size",
+        rows=used,
+    )
+
+
+def _ssg_iterations(rows: Rows, which: str) -> Verdict:
+    mine, (low, high) = where(rows, method="ssg"), SSG_ITERATIONS
+    best = _at(lambda n: average(where(mine, n=n), "best_at"))
+    inside = [low <= value <= high for value in best.values()]
+    return judged(
+        f"E3 iterations of SSG {which}",
+        f"{low}–{high}",
+        f"{text(average(mine, 'iterations'))} are run on average; the best point comes at {_listed(best)}"
+        f"{_never(mine)}",
+        holds=all(inside) if best else None,
+        in_part=any(inside),
+        rule=f"its best point comes between iterations {low} and {high} at every size; in part: at some",
+        rows=mine,
+    )
+
+
+def _dd_iterations(rows: Rows, which: str) -> Verdict:
+    mine = where(rows, method="paper")
+    done = [row for row in mine if converged(row)]
+    loops = _at(lambda n: average(where(done, n=n), "iterations"))
+    best = _at(lambda n: average(where(mine, n=n), "best_at"))
+    near = [abs(loops[n] - DD_ITERATIONS[n]) <= ITERATIONS_ROOM for n in loops]
+    return judged(
+        f"E3 iterations of DD {which}",
+        _numbers(DD_ITERATIONS),
+        f"converged in {len(done)} of {len(mine)} runs{f' after {_listed(loops)}' if loops else ''}; the "
+        f"best point comes at {_listed(best)}{_never(mine)}",
+        holds=len(done) == len(mine) and all(near) if mine else None,
+        in_part=any(near),
+        rule=f"every run converges, after the paper's number of iterations, give or take {ITERATIONS_ROOM}",
+        rows=mine,
+    )
+
+
+def _never(rows: Rows) -> str:
+    """Runs that are not in the mean of the iteration that found the best point."""
+    stuck = sum(map(never_improved, rows))
+    return f", {stuck} of {len(rows)} runs never improved on the start" if stuck else ""
+
+
+def _speeds(rows: Rows, method: str, claim: str, paper: str, claimed: dict[int, float]) -> Verdict:
+    every = pairs(rows, method, "big-m")
+    matched = [(mine, scip) for mine, scip in timed(every) if searched(scip)]
+
+    def ratios(n: int) -> list[float]:
+        return [times_as_long(scip, mine) for mine, scip in matched if mine["n"] == n]
+
+    speed = _at(lambda n: geometric_mean(ratios(n)))
+    cut = {scip["n"] for _, scip in matched if not done(scip)}
+    settled = {n: as_fast(speed[n], claimed[n], n in cut) for n in claimed if n in speed}
+    held = [word for word in settled.values() if word is not None]
+    ours = [mine for mine, _ in matched]
+    fast = bool(settled) and len(held) == len(settled) and all(held)
+    bounds = f" (lower bounds at n = {', '.join(map(str, sorted(cut)))}: SCIP was not done)" if cut else ""
+    return judged_time(
+        claim,
+        paper,
+        f"{ratios_said(matched)}; size by size {_listed(speed) or '–'}{bounds}, over the {len(matched)} of "
+        f"{len(every)} pairs in which SCIP searched{apart(matched)}; it {said(ours)}",
+        fast=fast if settled else None,
+        part=any(held),
+        solved=method == "ssg" or all_solved(ours),
+        quality=Quality.of(ours, rows),
+        open_end=bool(settled) and not held,
+        rule="at least that fast at every size, and slower than SCIP where the paper is"
+        + (
+            ""
+            if method == "ssg"
+            else ", and every run converges; in part: at some size, or without converging"
+        ),
+        rows=[row for pair in every for row in pair],
+    )
+
+
+def as_fast(ours: float, claimed: float, at_least: bool) -> bool | None:
+    """Whether a speed-up is as claimed; None where ours is only a lower bound and does not settle it."""
+    if claimed < 1.0:
+        return False if ours >= 1.0 else None if at_least else True
+    if ours >= claimed:
+        return True
+    return None if at_least else False
+
+
+def _at(value: Callable[[int], float]) -> dict[int, float]:
+    """A number for each of the paper's sizes that was run."""
+    numbers = {n: value(n) for n in E3_SIZES}
+    return {n: number for n, number in numbers.items() if math.isfinite(number)}
+
+
+def _listed(numbers: dict[int, float]) -> str:
+    return ", ".join(f"n={n}: {text(value)}" for n, value in numbers.items())
+
+
+def _span(numbers: Collection[float]) -> str:
+    return f"{min(numbers):g}–{max(numbers):g}"
+
+
+def _numbers(claimed: dict[int, float]) -> str:
+    sizes = "" if tuple(claimed) == E3_SIZES else f" at n = {', '.join(map(str, claimed))}"
+    return ", ".join(f"{value:g}" for value in claimed.values()) + sizes

@@ -1,0 +1,214 @@
+"""E4's claims: four kinds of network, one solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from dovetail_study.best_known import Reachable, worth
+from dovetail_study.claims.adam import floor
+from dovetail_study.claims.duration import all_solved, judged_time, said
+from dovetail_study.claims.quality import Quality
+from dovetail_study.experiment import Rows
+from dovetail_study.paper import (
+    ACCURACY,
+    CONVERGENCE,
+    E4_KINDS,
+    E4_SECONDS,
+    E4_SIZES,
+    SWAPPED,
+    SWAPPED_SECONDS,
+)
+from dovetail_study.run import Record
+from dovetail_study.statistics import (
+    average,
+    converged,
+    count_of,
+    found,
+    geometric_mean,
+    known,
+    mean,
+    share,
+    text,
+    where,
+)
+from dovetail_study.verdict import Verdict, judged, share_held
+
+CONVERGENCE_ROOM = 0.15
+SLOWER = 1.5
+"""Times the paper's seconds that count as no slower: another machine."""
+EQUAL = 0.05
+"""Objectives count as the same within one sample in 20."""
+LARGEST, FULLY = max(E4_SIZES), "2x16"
+
+
+def verdicts(rows: Rows) -> list[Verdict]:
+    """Accuracy, distortion, convergence, seconds, big-M, and the abstract's two sentences."""
+    rows = [row for row in rows if row["n"] in E4_SIZES]
+    loop = where(rows, method="paper")
+    return [
+        _accuracy(loop),
+        _distortion([row for row in rows if row["method"] in ("paper", "dual-decomposition")]),
+        _convergence(loop),
+        _seconds(where(loop, n=LARGEST), rows),
+        _written([row for row in where(rows, method="big-m") if row["network"] in SWAPPED]),
+        _swapped([row for row in where(loop, n=LARGEST) if row["network"] in SWAPPED], rows),
+        _same_objective(rows),
+    ]
+
+
+def _accuracy(rows: Rows) -> Verdict:
+    ours = {w: average(where(rows, network=w), "accuracy") for w in ACCURACY}
+    return judged(
+        f"E4 accuracy of {_kinds(ACCURACY)}",
+        ", ".join(f"{value:g}" for value in ACCURACY.values()),
+        f"{', '.join(text(value) for value in ours.values())} with networks of our own making, majority "
+        f"class {text(average(rows, 'majority'))}: the paper's architectures and training are not published",
+        holds=None,
+        rule="not judged: other networks have other accuracies",
+        rows=rows,
+    )
+
+
+def _distortion(rows: Rows) -> Verdict:
+    points = [row for row in rows if found(row)]
+    agree = [row for row in points if _own_count(row)]
+    verdict = judged(
+        "E4 no distortion of the learned models",
+        "zero distortion",
+        "no method here changes a network, so its accuracy cannot change; what the loop counts as potable is "
+        f"what the network itself says of the point in {len(agree)} of {len(points)} points; "
+        f"{len(rows) - len(points)} of {len(rows)} runs have none",
+        holds=len(agree) == len(points) if points else None,
+        rule="every point's objective is the number of samples the network itself calls potable",
+        rows=rows,
+    )
+    return replace(verdict, counted=False)  # it cannot fail
+
+
+def _own_count(row: Record) -> bool:
+    """Whether the objective is the count of samples that the network itself judged potable."""
+    counted = known([row], "potable")
+    claimed = known([row], "objective")
+    return bool(counted) and bool(claimed) and abs(counted[0] - claimed[0]) < 0.5
+
+
+def _convergence(rows: Rows) -> Verdict:
+    return _compared(
+        f"E4 convergence of {_kinds(CONVERGENCE)}",
+        CONVERGENCE,
+        {w: share(where(rows, network=w), converged) for w in CONVERGENCE},
+        lambda ours, theirs: abs(ours - theirs) <= CONVERGENCE_ROOM,
+        f"each share within {CONVERGENCE_ROOM:g}, with the paper's settings and networks of our own making",
+        rows,
+        floor(rows),
+    )
+
+
+def _seconds(rows: Rows, every: Rows) -> Verdict:
+    ours = {w: geometric_mean(known(where(rows, network=w), "seconds")) for w in E4_SECONDS}
+    there = {w: value for w, value in ours.items() if math.isfinite(value)}
+    fast = [value <= SLOWER * E4_SECONDS[w] for w, value in there.items()]
+    return judged_time(
+        f"E4 seconds at n = {LARGEST} of {_kinds(E4_SECONDS)}",
+        ", ".join(f"{value:g}" for value in E4_SECONDS.values()),
+        f"{', '.join(text(value) for value in ours.values())} s (geometric means) to the end; {said(rows)}",
+        fast=all(fast) if fast else None,
+        part=any(fast),
+        solved=all_solved(rows),
+        quality=Quality.of(rows, every),
+        rule=f"each at most {SLOWER:g} times the paper's, and every run converges; in part: some, or to the "
+        "end of the iterations only",
+        rows=rows,
+    )
+
+
+def _written(rows: Rows) -> Verdict:
+    return judged(
+        "E4 big-M cannot write Conv1d and LSTM",
+        "not supported",
+        f"the layer is refused by name in {count_of(rows, _refused)} runs",
+        holds=all(map(_refused, rows)) if rows else None,
+        in_part=any(map(_refused, rows)),
+        rule="refused in every run",
+        rows=rows,
+    )
+
+
+def _refused(row: Record) -> bool:
+    return row.get("status") == "refused"
+
+
+def _swapped(rows: Rows, every: Rows) -> Verdict:
+    seconds = known(rows, "seconds")
+    below = bool(seconds) and max(seconds) < SWAPPED_SECONDS
+    return judged_time(
+        "Abstract: CNN and LSTM solve in less than 47 s",
+        f"< {SWAPPED_SECONDS:g} s (its own E4: LSTM about {E4_SECONDS['lstm']:g} s)",
+        f"at n = {LARGEST}: {said(rows)}",
+        fast=below if seconds else None,
+        solved=all_solved(rows),
+        quality=Quality.of(rows, every),
+        rule=f"every run at n = {LARGEST} converges (introduction) within {SWAPPED_SECONDS:g} s; in part: "
+        "completes (abstract) within it",
+        rows=rows,
+    )
+
+
+def _same_objective(rows: Rows) -> Verdict:
+    used, reachable = where(rows, method="paper"), Reachable(rows)
+    fully = {(row["n"], row["seed"]): worth(row) for row in where(used, network=FULLY)}
+    gaps: dict[tuple[str, int], list[float]] = {}
+    for row in used:
+        base, mine = fully.get((row["n"], row["seed"])), worth(row)
+        if row["network"] in SWAPPED and base and mine is not None:
+            gaps.setdefault((row["network"], row["n"]), []).append(mine / base - 1.0)
+    apart = [abs(gap) for cell in gaps.values() for gap in cell]
+    listed = ", ".join(
+        f"{kind} {text(average(where(used, network=w), 'potable'))} "
+        f"({_best(reachable, where(used, network=w))})"
+        for w, kind in E4_KINDS.items()
+        if where(used, network=w)
+    )
+    return judged(
+        "CNN and LSTM reach the same objective as the fully connected network (introduction)",
+        "same objective value, identical optima",
+        f"potable samples per run {listed or '–'}; the same as FC's in {sum(gap <= EQUAL for gap in apart)} "
+        f"of {len(apart)} pairs, {text(100 * mean(apart), 2)} % apart on average, at most "
+        f"{text(100 * max(apart, default=math.nan), 2)} %; the networks differ, and so do their optima",
+        holds=all(gap <= EQUAL for gap in apart) if apart else None,
+        in_part=all(abs(mean(cell)) <= EQUAL for cell in gaps.values()),
+        rule=f"within {100 * EQUAL:g} % of FC's at every size and seed; in part: on average over seeds at "
+        "every size",
+        rows=used,
+    )
+
+
+def _best(reachable: Reachable, rows: Rows) -> str:
+    values = reachable.values(rows)
+    return f"best known {text(mean(values))}" if values else "no reference yet"
+
+
+def _kinds(networks: Iterable[str]) -> str:
+    return ", ".join(E4_KINDS[network] for network in networks)
+
+
+def _compared(
+    claim: str,
+    paper: Mapping[str, float],
+    ours: Mapping[str, float],
+    near: Callable[[float, float], bool],
+    rule: str,
+    rows: Rows,
+    note: str,
+) -> Verdict:
+    there = {w: value for w, value in ours.items() if math.isfinite(value)}
+    return share_held(
+        claim,
+        ", ".join(f"{value:g}" for value in paper.values()),
+        f"{', '.join(text(ours[w]) for w in paper)}; {note}",
+        [near(there[w], paper[w]) for w in there],
+        rule,
+        rows,
+    )

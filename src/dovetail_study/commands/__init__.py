@@ -1,0 +1,1 @@
+"""The commands of the study: `dovetail bench` and `dovetail demo`."""

@@ -1,0 +1,133 @@
+"""The methods that are compared, by the names in the tables, and what is kept of a solve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+import dovetail as dt
+from dovetail_study.baseline import baseline_fields
+from dovetail_study.run import THREADS, Record, Run, Settings
+
+BASELINES = ("big-m", "big-m-sos")
+"""They have limits of their own, and no use for a GPU."""
+AUTO = "auto"
+AUTO_LIMIT = 20.0
+"""Seconds at most: it uses all it is given, and it is no contestant but the reference point for quality; a
+fifteenth of the contestants' limit keeps it from taking longer than all their loops together."""
+
+MARGIN = 1e-4
+"""big-M's classes clear their threshold by this, so that its points survive the check (see `BigM.margin`)."""
+
+_paper = dt.DualDecomposition.paper
+
+CONTESTANTS: dict[str, Callable[[], Any]] = {
+    "paper": _paper,
+    "paper-scip": lambda: _paper(engine="scip"),
+    "paper-adaptive": lambda: _paper(adaptive=True),
+    "paper-balanced": lambda: replace(_paper(), penalty=dt.BalancedPenalty(relative=False)),
+    "paper-no-dual": lambda: replace(_paper(), dual_update=False),
+    "paper-outputs": lambda: replace(_paper(), copies="inputs"),
+    "paper-barrier": lambda: replace(_paper(), nn_solver=dt.LogBarrier()),
+    "dual-decomposition": dt.DualDecomposition,
+    AUTO: lambda: "auto",
+    "big-m": lambda: dt.BigM(margin=MARGIN),
+    "big-m-sos": lambda: dt.BigM(formulation="sos", margin=MARGIN),
+    "ssg": dt.SingleStepGradient,
+    "ssg-plain": lambda: dt.SingleStepGradient(rule="gradient"),
+    "ssg-one-step": dt.SingleStepGradient.one_step,
+}
+
+REFERENCE_GAP = 1e-6
+"""Methods are compared with proved optima, so these are proved to more digits than `solve` asks for."""
+
+
+def contest(
+    problem: dt.Problem, run: Run, settings: Settings, method: Any = None
+) -> tuple[Record, dt.Result | None]:
+    """Solve with the run's method; what came out as a row, and the result itself.
+
+    A baseline that refuses (a layer it cannot write) is a row too.
+    """
+    row = begun(run, settings) | {"limit": seconds(run, settings)}
+    try:
+        result = dt.solve(
+            problem,
+            method if method is not None else _contestant(run, settings),
+            time_limit=row["limit"],
+            gap=REFERENCE_GAP,
+            seed=run.seed,
+            n_jobs=THREADS,
+            device=settings.device if run.method not in BASELINES else None,
+            log=False,
+        )
+    except dt.UnsupportedError as refusal:
+        refused = {"status": "refused", "found": False, "message": str(refusal)}
+        return row | refused | _of_baseline(run, settings, None), None
+    if result.stop_reason == "interrupt":
+        raise KeyboardInterrupt
+    return row | _kept(result, problem.mip.sign) | _of_baseline(run, settings, result), result
+
+
+def seconds(run: Run, settings: Settings) -> float:
+    """How long a run may take; for big-M writing and solving together."""
+    if run.whole is not None:
+        return run.whole
+    if run.method in BASELINES:
+        return settings.writing_limit + run.times * settings.baseline_limit
+    return run.times * (min(AUTO_LIMIT, settings.time_limit) if run.method == AUTO else settings.time_limit)
+
+
+def _contestant(run: Run, settings: Settings) -> Any:
+    method = CONTESTANTS[run.method]()
+    if not isinstance(method, dt.BigM):
+        return method
+    solving = None if run.whole is not None else run.times * settings.baseline_limit
+    return replace(method, solve_seconds=solving, memory_limit=settings.memory_limit)
+
+
+def _of_baseline(run: Run, settings: Settings, result: dt.Result | None) -> Record:
+    if run.method not in BASELINES:
+        return {}
+    return {"engine": "scip", "memory_limit": settings.memory_limit, **baseline_fields(result)}
+
+
+def begun(run: Run, settings: Settings) -> Record:
+    """The part of a row that is known beforehand; the ledger adds where it comes from."""
+    row: Record = {"key": run.key, "experiment": run.experiment, **dict(run.cell)}
+    return {**row, "method": run.method, "seed": run.seed, "device": _device(settings, run.method)}
+
+
+def _device(settings: Settings, method: str) -> str:
+    if settings.device is None or method in (*BASELINES, "size"):
+        return "cpu"
+    return torch.cuda.get_device_name() if settings.device.startswith("cuda") else settings.device
+
+
+def _kept(result: dt.Result, sign: float) -> Record:
+    rows = list(result.trace)
+    own = [row for row in rows if row.source or math.isfinite(row.objective)]
+    raw = [row.lagrangian for row in rows if row.residuals] if result.method == "big-m" else []
+    best = next((row for row in reversed(rows) if row.source), None)
+    return {
+        "status": result.status.value,
+        "stop": result.stop_reason.value,
+        "objective": result.objective,
+        "found": bool(own),
+        "raw": sign * min(raw) if raw else None,
+        "bound": result.bound,
+        "bound_kind": result.bound_kind.value,
+        "iterations": result.iterations,
+        "best_at": None if best is None else best.iteration,
+        "best_seconds": None if best is None else round(best.elapsed, 4),
+        "residual": result.residual,
+        "engine": result.engine or None,
+        "seconds": round(result.seconds, 4),
+        "mip_seconds": round(sum(row.mip_seconds for row in rows), 4),
+        "nn_seconds": round(sum(row.nn_seconds for row in rows), 4),
+        "message": result.message,
+    }

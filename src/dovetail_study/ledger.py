@@ -1,0 +1,205 @@
+"""The results file: JSON lines, one per run, written as soon as the run ends.
+
+The first line says which version wrote it and under which settings; every other line says itself which
+commit made it, on which machine. Nothing is ever rewritten: an interrupted bench loses at most the run it
+was in, and a line that was cut off by a crash is dropped when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Collection
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+from dovetail_study.provenance import Provenance
+from dovetail_study.run import Record, Run, Settings
+
+FORMAT = 2
+"""Raised when rows of old files no longer mean the same; older files can be read, not gone on with."""
+NAME = "results.jsonl"
+
+
+class Ledger:
+    """The rows so far, and a way to add one."""
+
+    def __init__(
+        self, path: Path, header: dict[str, Any], records: list[Record], provenance: Provenance
+    ) -> None:
+        self.path, self.header, self.records, self.provenance = path, header, records, provenance
+        self._by_key = {record["key"]: record for record in records}
+
+    @classmethod
+    def create(cls, folder: Path, settings: Settings, shared: int = 1) -> Ledger:
+        """A new file; an old one is never overwritten."""
+        path = folder / NAME
+        if path.exists():
+            raise dt.OptionError(f"{path} is there already; go on with --resume, or give another --out.")
+        provenance = Provenance.here(shared)
+        header = {
+            "format": FORMAT,
+            "dovetail": dt.__version__,
+            "settings": said(settings),
+            "jobs": shared,
+            "machine": _machine(),
+            "commit": provenance.commit,
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(_line(header), encoding="utf-8")
+        except OSError as reason:
+            raise dt.OptionError(
+                f"{path} cannot be written ({reason.strerror}); give another --out."
+            ) from None
+        return cls(path, header, [], provenance)
+
+    @classmethod
+    def open(cls, folder: Path, *, shared: int = 1, any_version: bool = False) -> Ledger:
+        """The file of an earlier bench; one of another version only to be read, never to be gone on with."""
+        path = folder / NAME
+        header, records, whole = _read(path)
+        kind, wrote = header["format"], header["dovetail"]
+        known = kind <= FORMAT if any_version else (kind, wrote) == (FORMAT, dt.__version__)
+        if not known:
+            raise dt.OptionError(
+                f"{path} was written by dovetail {wrote} (format {kind}), this is {dt.__version__} "
+                f"(format {FORMAT}): its rows cannot be mixed with new ones. Give another --out."
+            )
+        if not any_version and path.stat().st_size > whole:
+            os.truncate(path, whole)
+        return cls(path, header, records, Provenance.here(shared))
+
+    def has(self, run: Run) -> bool:
+        """Whether this run is done."""
+        return run.key in self._by_key
+
+    def due(self, run: Run) -> bool:
+        """Whether this run is not done and nothing forbids it: the run it is given for found a point.
+
+        As long as that one is not done, nobody knows whether this one will be.
+        """
+        if self.has(run):
+            return False
+        return run.given is None or bool(self._by_key.get(run.given, {}).get("found"))
+
+    def add(self, record: Record) -> None:
+        """Append a run with where it comes from, and make sure it is on the disk."""
+        self._append([{**record, **asdict(self.provenance)}])
+
+    def of(self, experiment: str) -> list[Record]:
+        """The rows of one experiment."""
+        return [record for record in self.records if record["experiment"] == experiment]
+
+    def require_one_commit(self) -> None:
+        """Whoever adds rows of another commit has to say so."""
+        for record in self.records:
+            if record["commit"] != self.provenance.commit:
+                raise dt.OptionError(
+                    f"{self.path} has rows of commit {record['commit']}, this is {self.provenance.commit}; "
+                    "go back to that commit, give another --out, or add --mix-commits: every row keeps its "
+                    "own, and the page says which tables are mixed."
+                )
+
+    def merge(self, path: Path, experiments: Collection[str], *, mix_commits: bool = False) -> int:
+        """Take over the rows of these experiments from another file, all or none; how many were new.
+
+        A row that is here already, to the letter, is the same row and left out.
+        """
+        header, records, _ = _read(path)
+        for name in ("format", "dovetail", "settings"):
+            if header[name] != self.header[name]:
+                raise dt.OptionError(
+                    f"{path} has {name} {header[name]}, {self.path} has {self.header[name]}: their rows "
+                    "cannot be mixed. Run the missing ones with the settings of the first."
+                )
+        wanted = [record for record in records if record["experiment"] in experiments]
+        new = [record for record in wanted if self._by_key.get(record["key"]) != record]
+        for record in new:
+            if record["key"] in self._by_key:
+                raise dt.OptionError(
+                    f"the run {record['key']!r} is in {self.path} and, with another outcome, in {path}; "
+                    "remove one of the lines."
+                )
+        commits = {record["commit"] for record in (*self.records, *new)}
+        if len(commits) > 1 and not mix_commits:
+            raise dt.OptionError(
+                f"{path} and {self.path} have rows of the commits {', '.join(sorted(commits))}; add "
+                "--mix-commits if that is meant: every row keeps its own."
+            )
+        self._append(new)
+        return len(new)
+
+    def _append(self, records: list[Record]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write("".join(map(_line, records)))
+            file.flush()
+            os.fsync(file.fileno())
+        self.records.extend(records)
+        self._by_key.update((record["key"], record) for record in records)
+
+
+def said(settings: Settings) -> dict[str, Any]:
+    """The settings that every row of a file must share, as they stand in its first line."""
+    return {
+        "quick": settings.quick,
+        "data": "look-alike" if settings.data is None else "real",
+        "time_limit": settings.time_limit,
+        "baseline_limit": settings.baseline_limit,
+        "writing_limit": settings.writing_limit,
+    }
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[Record], int]:
+    """First line, rows, and how many bytes they take: what follows them was cut off."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        raise dt.OptionError(
+            f"{path} is not there; leave out --resume, --merge and --report-only to begin."
+        ) from None
+    whole = text[: text.rfind("\n") + 1]
+    try:
+        header, *records = [json.loads(line) for line in whole.splitlines()]
+        header["settings"], header["format"] + 0, header["dovetail"] + ""
+        keys = [record["key"] for record in records]
+    except (ValueError, KeyError, TypeError):
+        raise dt.OptionError(f"{path} is not a results file of dovetail bench; give another.") from None
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise dt.OptionError(f"{path} has the run {twice!r} twice; remove one of the lines.")
+    return header, records, len(whole.encode("utf-8", errors="surrogateescape"))
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("torch", "highspy", "piqp", "pyscipopt", "pyscipopt-ml")},
+    }
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _line(record: Record) -> str:
+    return json.dumps(_plain(record), allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has neither NaN nor infinity: such a number is not there."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,177 @@
+"""Dispatching: share out jobs over machines so that the least efficient machine does as well as it can.
+
+    max  t
+    s.t. t <= e_m                                                   for each machine m
+         sum_m a_jm = 1,   sum_j a_jm = J/M                         one machine per job, equal numbers of jobs
+         o_m = (M/J) sum_j w_j a_jm                                 own mean load
+         n_m = mean of o over the two neighbours of m on a ring
+         r_m = mean of o over everyone else
+         e_m = f_m(o_m, n_m, r_m),   a binary
+
+Every machine has a network of its own: few inputs, few layers, many networks, and thousands of binaries that
+reach them through a few sums. With two or three machines there is no one else, and r_m = n_m.
+
+The efficiency that the networks learn is made up: it falls smoothly as a machine gets hot, by its own load
+and, less so, by that of the others, and a machine with little to do is not efficient either. Its
+parameters are drawn per machine. There is no file, and training rows are drawn from the whole box of loads
+(the lightest to the heaviest J/M jobs), which is wider than what assignments usually give. Loads are means
+of weights, so that many assignments are almost equally good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import OptionError
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+from dovetail_study.problems import networks
+from dovetail_study.problems.training import Regression, train_regressor
+
+WEIGHT = (0.5, 4.0)
+"""Lightest and heaviest job."""
+NOISE = 0.005
+"""Standard deviation of the error with which an efficiency is measured."""
+RECIPE = networks.Recipe(rate=1e-2, decay=1e-5)
+"""Networks of eight neurons a layer are too small to learn by heart: long steps, hardly any decay."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dispatch:
+    """One instance: the problem, its networks, and where everything is."""
+
+    problem: Problem
+    networks: tuple[nn.Module, ...]
+    trainings: tuple[Regression, ...]
+    weights: FloatArray
+    """(jobs,)"""
+    assigned: IntArray
+    """(jobs, machines) columns of the binaries a."""
+    loads: IntArray
+    """(machines, 3) columns of the own load, the neighbours' and everyone else's."""
+    efficiency: IntArray
+    """(machines,) columns of the predicted efficiencies."""
+    smallest: int
+    """Column of t."""
+
+
+def dispatch(
+    jobs: int = 240,
+    machines: int = 24,
+    network: str = "2x8",
+    *,
+    rows: int = 600,
+    seed: int = 42,
+    epochs: int = 40,
+    allow_constant: bool = False,
+) -> Dispatch:
+    """`jobs` drawn with `seed`, and one trained network per machine."""
+    if machines < 2 or jobs < machines or jobs % machines:
+        raise OptionError(
+            f"jobs is {jobs} and machines {machines}; give at least two machines, "
+            "and a number of jobs that they can share equally."
+        )
+    if rows < 10:
+        raise OptionError(f"rows is {rows}; give at least 10.")
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(*WEIGHT, jobs)
+    nets, trainings = [], []
+    for m in range(machines):
+        X, measured = look_alike(_range(weights, machines), rows, rng)
+        torch.manual_seed(seed + m)
+        net = networks.build(network, 3)
+        trainings.append(
+            train_regressor(
+                net,
+                X,
+                measured,
+                seed=seed,
+                recipe=RECIPE,
+                epochs=epochs,
+                allow_constant=allow_constant,
+            )
+        )
+        nets.append(net)
+    return formulate(weights, nets, trainings)
+
+
+def formulate(weights: FloatArray, nets: Sequence[nn.Module], trainings: Sequence[Regression]) -> Dispatch:
+    """The model for given jobs and one network per machine."""
+    jobs, machines = len(weights), len(nets)
+    size = jobs * machines
+    assigned = np.arange(size).reshape(jobs, machines)
+    loads = size + np.arange(3 * machines).reshape(3, machines).T
+    efficiency = size + 3 * machines + np.arange(machines)
+    smallest = size + 4 * machines
+    eye = sp.eye_array(machines)
+    near, far = _means(machines)
+    A = sp.block_array(
+        [
+            [sp.kron(sp.eye_array(jobs), np.ones((1, machines))), None, None, None, None, None],
+            [sp.kron(np.ones((1, jobs)), eye), None, None, None, None, None],
+            [sp.kron(weights[None, :] * machines / jobs, eye), -eye, None, None, None, None],
+            [None, near, -eye, None, None, None],
+            [None, far, None, -eye, None, None],
+            [None, None, None, None, -eye, np.ones((machines, 1))],
+        ]
+    )
+    low, high = _range(weights, machines)
+    names = [f"assign[{j},{m}]" for j in range(jobs) for m in range(machines)]
+    names += [f"{kind}[{m}]" for kind in ("own", "near", "far", "efficiency") for m in range(machines)]
+    rows = [f"job[{j}]" for j in range(jobs)]
+    kinds = ("share", "own", "near", "far", "smallest")
+    rows += [f"{kind}[{m}]" for kind in kinds for m in range(machines)]
+    mip = Mip(
+        cost=np.repeat([0.0, 1.0], [smallest, 1]),
+        A=A,
+        row_lower=np.repeat([1.0, jobs / machines, 0.0, -np.inf], [jobs, machines, 3 * machines, machines]),
+        row_upper=np.repeat([1.0, jobs / machines, 0.0], [jobs, machines, 4 * machines]),
+        lower=np.repeat([0.0, low, -np.inf], [size, 3 * machines, machines + 1]),
+        upper=np.repeat([1.0, high, np.inf], [size, 3 * machines, machines + 1]),
+        integer=np.repeat([True, False], [size, 4 * machines + 1]),
+        sense="max",
+        names=[*names, "smallest"],
+        row_names=rows,
+    )
+    problem = Problem(mip)
+    for m, net in enumerate(nets):
+        problem.add_predictor(net, loads[m], efficiency[[m]], name=f"machine[{m}]")
+    return Dispatch(problem, tuple(nets), tuple(trainings), weights, assigned, loads, efficiency, smallest)
+
+
+def _range(weights: FloatArray, machines: int) -> tuple[float, float]:
+    """Mean load of a machine that has the lightest jobs, and of one that has the heaviest."""
+    each = len(weights) // machines
+    ordered = np.sort(weights)
+    return float(ordered[:each].mean()), float(ordered[-each:].mean())
+
+
+def _means(machines: int) -> tuple[FloatArray, FloatArray]:
+    """(machines, machines) matrices that average over the neighbours, and over everyone else."""
+    places = np.arange(machines)
+    apart = np.abs(places[:, None] - places)
+    apart = np.minimum(apart, machines - apart)
+    near = (apart == 1).astype(np.float64)
+    far = (apart > 1).astype(np.float64) if machines > 3 else near
+    return near / near.sum(axis=1, keepdims=True), far / far.sum(axis=1, keepdims=True)
+
+
+def look_alike(
+    loads: tuple[float, float], rows: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """One machine's made-up measurements: (rows, 3) loads within a range, and (rows,) efficiencies."""
+    low, high = loads
+    X = rng.uniform(low, high, (rows, 3))
+    own = (X[:, 0] - low) / (high - low) if high > low else np.zeros(rows)
+    heat = X @ np.array([1.0, rng.uniform(0.2, 0.5), rng.uniform(0.05, 0.2)])
+    limit = rng.uniform(3.5, 5.5)  # the heat at which half of the efficiency is lost
+    cool = 1.0 / (1.0 + np.exp(rng.uniform(0.8, 1.6) * (heat - limit)))
+    busy = 1.0 - rng.uniform(0.1, 0.4) * np.exp(-4.0 * own)
+    return X, cool * busy + NOISE * rng.standard_normal(rows)

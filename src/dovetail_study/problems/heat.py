@@ -1,0 +1,117 @@
+"""Heating: run a heat pump at whole levels through a day, with a tank between it and the house.
+
+    min  sum_h p_h l_h + c sum_h f_h
+    s.t. s_h = s_(h-1) + q_h - d_h,   0 <= s_h <= S,   s_(-1) given       the tank
+         q_h = f(l_h, f_h, t_h)                                            heat from level, flow and weather
+         l_h in {0, ..., 4},   f_h between its limits,   t_h given
+
+One network serves all hours; of its three inputs one is an integer, one is continuous and one is a fact of
+the hour. Neither tables (an input is continuous) nor slopes (an integer jumps) do it justice alone. The pump
+that the network learns is made up: heat grows with the level, less than in proportion, and falls with the
+flow temperature and with cold weather. There is no file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.errors import OptionError
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+from dovetail_study.problems import networks
+from dovetail_study.problems.training import Regression, train_regressor
+
+# Round numbers of a house and its heat pump.
+LEVELS = 4
+"""The highest: few enough to be enumerated for one hour, 5^24 for a day."""
+FLOW = (38.0, 60.0)
+"""Limits of the flow temperature, in degrees: floor heating to radiators."""
+WEATHER = (-10.0, 15.0)
+"""Limits of the outdoor temperature, in degrees, within which a house is heated."""
+TANK, FIRST = 12.0, 4.0
+"""What the tank holds, two or three hours of need, and what is in it at first."""
+FLOW_COST = 0.002
+"""Of one degree for one hour: small beside the price of a level."""
+
+
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """One instance: the problem, its network, and where everything is."""
+
+    problem: Problem
+    network: nn.Module
+    training: Regression
+    level: IntArray
+    """(hours,) columns of the levels."""
+    flow: IntArray
+    heat: IntArray
+    stored: IntArray
+    weather: FloatArray
+    need: FloatArray
+    price: FloatArray
+
+
+def heat(
+    hours: int = 24,
+    network: str = "2x16",
+    *,
+    rows: int = 3000,
+    seed: int = 42,
+    epochs: int = 40,
+    allow_constant: bool = False,
+) -> Heat:
+    """A day drawn with `seed`, and a trained network."""
+    if hours < 1:
+        raise OptionError(f"hours is {hours}; give at least 1.")
+    rng = np.random.default_rng(seed)
+    X, measured = look_alike(rows, rng)
+    torch.manual_seed(seed)
+    net = networks.build(network, 3)
+    training = train_regressor(net, X, measured, seed=seed, epochs=epochs, allow_constant=allow_constant)
+    clock = np.arange(hours) * 2.0 * np.pi / 24.0
+    weather = 3.0 - 6.0 * np.cos(clock - 0.8) + rng.normal(0.0, 1.0, hours)
+    price = 0.25 + 0.1 * np.sin(2.0 * clock - 2.0) + rng.uniform(0.0, 0.05, hours)
+    return formulate(net, training, np.clip(weather, *WEATHER), 5.0 - 0.15 * weather, price)
+
+
+def formulate(
+    net: nn.Module, training: Regression, weather: FloatArray, need: FloatArray, price: FloatArray
+) -> Heat:
+    """The model for a given day."""
+    hours = len(weather)
+    level, flow, fact, made, stored = np.arange(5 * hours).reshape(5, hours)
+    eye, before = sp.eye_array(hours), sp.eye_array(hours, k=-1)
+    side = -need + FIRST * (np.arange(hours) == 0)
+    mip = Mip(
+        cost=np.concatenate([price, np.full(hours, FLOW_COST), np.zeros(3 * hours)]),
+        A=sp.hstack([sp.csr_array((hours, 3 * hours)), -eye, eye - before]),
+        row_lower=side,
+        row_upper=side,
+        lower=np.concatenate([np.repeat([0.0, FLOW[0]], hours), weather, np.repeat([-np.inf, 0.0], hours)]),
+        upper=np.concatenate(
+            [np.repeat([LEVELS, FLOW[1]], hours), weather, np.repeat([np.inf, TANK], hours)]
+        ),
+        integer=np.repeat([True, False], [hours, 4 * hours]),
+        names=[
+            f"{kind}[{h}]" for kind in ("level", "flow", "weather", "heat", "stored") for h in range(hours)
+        ],
+        row_names=[f"tank[{h}]" for h in range(hours)],
+    )
+    problem = Problem(mip)
+    problem.add_predictor(net, np.column_stack([level, flow, fact]), made[:, None], name="pump")
+    return Heat(problem, net, training, level, flow, made, stored, weather, need, price)
+
+
+def look_alike(rows: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """(level, flow, weather) and the heat that was measured."""
+    low, high = np.array([0.0, FLOW[0], WEATHER[0]]), np.array([LEVELS, FLOW[1], WEATHER[1]])
+    X = rng.uniform(low, high, (rows, 3))
+    level, flow, weather = X.T
+    heat = level * (3.2 + 0.06 * weather - 0.03 * (flow - 30.0)) - 0.12 * level**2
+    return X, heat + rng.normal(0.0, 0.02, rows)

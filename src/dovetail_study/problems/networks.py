@@ -1,0 +1,98 @@
+"""Networks for the benchmark problems by name: how each is built, trained and scaled."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from dovetail.core.arrays import FloatArray
+from dovetail.core.errors import OptionError
+from dovetail.testing.architectures import Convolutional, Recurrent, Residual, mlp
+
+KINDS = "LxW such as 2x16, conv1d, residual, residual-LxW, lstm"
+"""What `build` knows, for its message."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a kind of network is trained well."""
+
+    rate: float = 1e-3
+    decay: float = 1e-3
+    """Of the weights, against learning small data by heart."""
+
+
+def recipe(kind: str) -> Recipe:
+    """Recurrent networks need longer steps and less decay: the usual one keeps an LSTM's gates half open."""
+    return Recipe(rate=5e-3, decay=1e-4) if kind == "lstm" else Recipe()
+
+
+def build(kind: str, features: int, outputs: int = 1, *, init: str = "he") -> nn.Module:
+    """A network by name: "2x16" is two hidden layers of 16; also conv1d, residual, lstm.
+
+    `init="default"` leaves torch's own initialisation in a plain network, as the paper did.
+    """
+    if init not in ("he", "default"):
+        raise OptionError(f'init is {init!r}; give "he" or "default".')
+    plain = re.fullmatch(r"(\d+)x(\d+)", kind)
+    if plain:
+        return mlp(features, outputs, int(plain[1]), int(plain[2]), init=init)
+    if kind == "conv1d":
+        return Convolutional(features, outputs)
+    residual = re.fullmatch(r"residual(?:-(\d+)x(\d+))?", kind)
+    if residual:
+        return Residual(features, outputs, int(residual[1] or 8), int(residual[2] or 32))
+    if kind == "lstm":
+        return Recurrent(outputs)
+    raise OptionError(f"network {kind!r} is not known; give {KINDS}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Mean and standard deviation, per column (or of one vector)."""
+
+    mean: FloatArray
+    deviation: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Scale:
+        """Of the rows of `values`; a constant column is only shifted, there is nothing to divide by."""
+        mean, deviation = values.mean(axis=0), values.std(axis=0)
+        constant = deviation <= 1e-9 * np.maximum(1.0, np.abs(mean))
+        return cls(np.asarray(mean), np.where(constant, 1.0, deviation))
+
+    def standard(self, values: FloatArray) -> FloatArray:
+        """`values` in standard units."""
+        return (values - self.mean) / self.deviation
+
+
+def ends(network: nn.Module) -> tuple[nn.Linear, nn.Linear]:
+    """The first and the last layer, where both are linear: the two that a scaling can be folded into."""
+    first: object = None
+    last: object = None
+    if isinstance(network, Residual):
+        first, last = network.stem, network.head
+    elif isinstance(network, nn.Sequential) and len(network) > 1:
+        first, last = network[0], network[-1]
+    if not (isinstance(first, nn.Linear) and isinstance(last, nn.Linear)):
+        raise OptionError(
+            f"{type(network).__name__}: a scaling cannot be folded into this network, whose first and last "
+            "layers are not both linear; give LxW such as 2x16, or residual."
+        )
+    return first, last
+
+
+def fold(network: nn.Module, into: Scale, out: Scale) -> None:
+    """Change, in place, a network of standard units into the same one of raw units, in float64."""
+    first, last = ends(network)
+    network.double()
+    shift, width = torch.as_tensor(into.mean), torch.as_tensor(into.deviation)
+    with torch.no_grad():
+        first.weight.div_(width)
+        first.bias.sub_(first.weight @ shift)
+        last.weight.mul_(float(out.deviation))
+        last.bias.mul_(float(out.deviation)).add_(float(out.mean))

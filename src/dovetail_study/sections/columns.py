@@ -1,0 +1,90 @@
+"""Columns that several tables share: what was reached, beside what is reachable, and how the run ended."""
+
+from __future__ import annotations
+
+import dovetail as dt
+from dovetail_study.best_known import Reachable
+from dovetail_study.contestants import AUTO, BASELINES
+from dovetail_study.experiment import Rows
+from dovetail_study.run import Record
+from dovetail_study.statistics import (
+    converged,
+    count_of,
+    distinct,
+    found,
+    known,
+    mean,
+    spread,
+    spread_of,
+    text,
+)
+
+COUNTS = ("untouched", "potable", "newly flipped", "best known", "gap to it, %")
+UNITS = "of *paper* and its variants in the user's units, of *dual-decomposition* in box widths"
+NO_REFERENCE = "no reference yet"
+ENDING = ("improved on the start", "converged", "last residual", "engine", "seconds")
+HOW_TO_READ = (
+    "Means over seeds ± their standard deviation. *Untouched*: potable when nothing is done, since the "
+    "network errs on some undrinkable samples; *potable*: at the end, over the runs in which the method "
+    "itself found a verified point; *newly flipped*: potable at the end and not before (a method may also "
+    "lose an untouched one). *Best known*: the best verified point of any method on the same "
+    "instances, over those (so many of the runs') into which *auto* looked as a reference or whose optimum "
+    "is proved, with the number proved; *gap*: by how much the runs that have a point fall short of it "
+    "there. *Improved on the start*: a loop's own point is the start's, which is to do nothing, until it "
+    "finds a better one; a run that never does is counted with the start's value. *Converged*: the largest "
+    f"difference of u and x below {dt.DualDecomposition.paper().tolerance:g} "
+    f"within the iterations, or nothing better exists; *last residual*: that difference at the end, {UNITS}. "
+    "*Seconds* are those to the end of the run, converged or not, and include building the model; *engine*: "
+    "what solved the MIP steps."
+)
+TOTALS = "Budgets are totals over all samples."
+
+
+def reached(cell: Rows, reachable: Reachable) -> list[str]:
+    """Potable samples and how far they are from what is reachable."""
+    points = [row for row in cell if found(row)]
+    return [
+        spread_of(cell, "untouched"),
+        spread_of(points, "potable"),
+        spread_of(points, "flipped"),
+        best_known(cell, reachable),
+        gap(points, reachable),
+    ]
+
+
+def best_known(cell: Rows, reachable: Reachable, digits: int = 3) -> str:
+    """The mean of the best known over the instances that have one; in how many, and in how many proved."""
+    looked, proved = sum(map(reachable.known, cell)), sum(map(reachable.proved, cell))
+    notes = [f"{looked} of {len(cell)}"] * (0 < looked < len(cell)) + [f"{proved} proved"] * (proved > 0)
+    if not looked:
+        return NO_REFERENCE
+    return text(mean(reachable.values(cell)), digits) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def gap(points: Rows, reachable: Reachable) -> str:
+    """By how many per cent runs that have a point fall short of the best known."""
+    if points and not any(map(reachable.known, points)):
+        return NO_REFERENCE
+    return spread([round(100.0 * (1.0 - part), 3) for part in reachable.shares(points)])
+
+
+def ending(cell: Rows) -> list[str]:
+    """How runs ended and how long that took."""
+    baseline = cell[0]["method"] in BASELINES
+    return [
+        "–" if baseline or cell[0]["method"] == AUTO else count_of(cell, improved),
+        count_of(cell, converged),
+        "–" if baseline else text(mean(known(cell, "residual")), 2),
+        engines(cell),
+        spread_of(cell, "seconds"),
+    ]
+
+
+def improved(row: Record) -> bool:
+    """Whether a loop found a point that is better than the one it started from."""
+    return row.get("best_at") is not None
+
+
+def engines(cell: Rows) -> str:
+    """What solved the MIP steps of these runs."""
+    return ", ".join(name for name in distinct(cell, "engine") if name) or "–"

@@ -1,0 +1,98 @@
+"""What the page shows of E4."""
+
+from __future__ import annotations
+
+import math
+
+from dovetail_study.best_known import Reachable
+from dovetail_study.contestants import CONTESTANTS
+from dovetail_study.experiment import Rows
+from dovetail_study.figures import Bars, Drawing, Lines
+from dovetail_study.paper import E4_KINDS
+from dovetail_study.sections import big_m
+from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, TOTALS, ending, reached
+from dovetail_study.statistics import average, distinct, geometric_mean, known, present, text, where
+from dovetail_study.table import Table
+
+LOOPS = ("paper", "dual-decomposition")
+LEARNT = 0.005
+"""By so much a network must beat the majority class to have learnt something."""
+HEADER = ("network", "accuracy", "majority", "n", "method", "runs", *COUNTS, *ENDING)
+
+
+def tables(rows: Rows) -> list[Table]:
+    """One line per network, size and method; then big-M's endings."""
+    reachable = Reachable(rows)
+    table = Table(
+        "e4",
+        "E4: the unchanged solver on four kinds of network",
+        HEADER,
+        reading=f"{HOW_TO_READ} {TOTALS} *Accuracy* on held-out rows, beside that of the majority class; the "
+        "networks are of our own making, since the paper does not publish its own. big-M appears where it "
+        "was tried.",
+        records=rows,
+    )
+    for network, kind in E4_KINDS.items():
+        for n in sorted(distinct(where(rows, network=network), "n")):
+            for method in present(CONTESTANTS, rows):
+                cell = where(rows, network=network, method=method, n=n)
+                if cell:
+                    learnt = [text(average(cell, name)) for name in ("accuracy", "majority")]
+                    place = [kind, *learnt, str(n), method, str(len(cell))]
+                    table.rows.append([*place, *reached(cell, reachable), *ending(cell)])
+    return [table, *big_m.tables("e4", "E4", rows, "network", "n")]
+
+
+def reading(rows: Rows) -> str:
+    """Who flips how many; and networks whose rates mean little."""
+    said = []
+    for method in present(LOOPS, rows):
+        flips = {
+            kind: average(where(rows, network=w, method=method), "flipped") for w, kind in E4_KINDS.items()
+        }
+        listed = ", ".join(f"{kind} {text(value)}" for kind, value in flips.items() if math.isfinite(value))
+        said.append(f"{method}: {listed or '–'}")
+    if not said:
+        return ""
+    idle = [kind for w, kind in E4_KINDS.items() if _learnt_nothing(where(rows, network=w))]
+    note = f" {', '.join(idle)}: no better than the majority class, so its rates mean little." if idle else ""
+    return f"Newly flipped samples per run, {'; '.join(said)}.{note}"
+
+
+def _learnt_nothing(rows: Rows) -> bool:
+    return bool(rows) and average(rows, "accuracy") <= average(rows, "majority") + LEARNT
+
+
+def draw(rows: Rows) -> Drawing | None:
+    """Accuracy, agreement and time."""
+    if not rows:
+        return None
+    sizes = sorted(distinct(rows, "n"))
+    kinds = {w: kind for w, kind in E4_KINDS.items() if where(rows, network=w)}
+    names = list(kinds.values())
+    accuracy = {
+        label: [average(where(rows, network=w), field) for w in kinds]
+        for label, field in (("network", "accuracy"), ("majority class", "majority"))
+    }
+    residual = {m: [average(where(rows, network=w, method=m), "residual") for w in kinds] for m in LOOPS}
+    seconds = {
+        f"{kind}, {m}": [
+            (float(n), geometric_mean(known(where(rows, network=w, n=n, method=m), "seconds"))) for n in sizes
+        ]
+        for m in LOOPS
+        for w, kind in kinds.items()
+    }
+    return Drawing(
+        "E4: four kinds of network, one solver",
+        [
+            Bars("accuracy on held-out rows", "accuracy", names, accuracy),
+            Bars(
+                "agreement at the end (converged: below 1e-4)", "largest |u - x|, mean over runs", names,
+                residual, log_y=True,
+            ),
+            Lines(
+                "time to the end of the run", "samples n", "seconds (geometric mean)", seconds, log_y=True,
+                ticks={float(n): str(n) for n in sizes},
+            ),
+        ],
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+"""Theorem 2, judged: what an iteration costs against the number of parameters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import dovetail as dt
+from dovetail_study.experiment import Rows
+from dovetail_study.figures import Lines
+from dovetail_study.instances import on_water
+from dovetail_study.run import Record, Run, Settings
+from dovetail_study.statistics import exponent, text, where
+from dovetail_study.table import Table
+from dovetail_study.verdict import Verdict, judged
+
+NETWORKS, QUICK_NETWORKS = ("4x64", "8x128", "16x128", "16x256", "16x512"), ("2x16", "4x32")
+"""Parameters from ten thousand to four million."""
+ITERATIONS, SAMPLES, QUICK_SAMPLES = 4, 50, 5
+"""A few: what one iteration costs does not change on the way."""
+
+
+def execute(run: Run, settings: Settings) -> Record:
+    """A few iterations of the paper's settings."""
+    return on_water(run, settings, replace(dt.DualDecomposition.paper(), iterations=ITERATIONS))
+
+
+def _each(row: Record, step: str) -> float:
+    """Seconds of one step, per iteration; NaN where the time was over before the first."""
+    return float(row[f"{step}_seconds"] / row["iterations"]) if row["iterations"] else math.nan
+
+
+def tables(rows: Rows) -> list[Table]:
+    """One row per network."""
+    table = Table(
+        "theory-cost",
+        "Theorem 2: seconds per iteration against parameters",
+        ("network", "parameters", "MIP step, ms", "network step, ms"),
+        records=rows,
+    )
+    for row in rows:
+        steps = [text(1e3 * _each(row, step)) for step in ("mip", "nn")]
+        table.rows.append([row["network"], f"{row['parameters']:,}", *steps])
+    return [table] if table.rows else []
+
+
+def verdicts(rows: Rows) -> list[Verdict]:
+    """One: linear in the parameters, and the MIP step not at all."""
+    here = [row for row in where(rows, device="cpu") if row["iterations"]]
+    power = exponent([(float(row["parameters"]), _each(row, "nn")) for row in here])
+    mip = [_each(row, "mip") for row in here]
+    return [
+        judged(
+            "Theorem 2: cost per iteration is linear in the parameters, the MIP step's is constant",
+            "O(T_MIP + P)",
+            f"network step grows like parameters to the power {text(power)}; MIP step "
+            f"{text(1e3 * min(mip, default=math.nan))} to {text(1e3 * max(mip, default=math.nan))} ms",
+            holds=power <= 1.1 and max(mip) <= 2.0 * min(mip) if len(here) >= 3 else None,
+            in_part=power <= 1.1,
+            rule="exponent at most 1.1, and the longest MIP step at most twice the shortest",
+            rows=here,
+        )
+    ]
+
+
+def panels(rows: Rows) -> list[Lines]:
+    """Both steps against parameters."""
+    if not rows:
+        return []
+    points = {
+        name: [(float(row["parameters"]), _each(row, step)) for row in rows]
+        for name, step in (("network step", "nn"), ("MIP step", "mip"))
+    }
+    return [Lines("cost of an iteration", "parameters", "seconds", points, log_x=True, log_y=True)]

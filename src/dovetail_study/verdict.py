@@ -1,0 +1,71 @@
+"""A claim of the paper, its number, ours, and whether it holds: computed from the results file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dovetail_study.run import Record
+
+
+class Word(StrEnum):
+    """What can be said of a claim."""
+
+    HOLDS = "holds"
+    IN_PART = "holds in part"
+    NOT = "does not hold"
+    UNTESTABLE = "not testable here"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One claim, judged."""
+
+    claim: str
+    paper: str
+    ours: str
+    word: Word
+    rule: str = ""
+    """What had to be seen for it to hold."""
+    rows: Sequence[Record] = field(default=(), compare=False, repr=False)
+    """The lines of the results file it rests on."""
+    counted: bool = True
+    """Whether it is one of the paper's claims that could have failed: the others are shown apart."""
+
+    def __str__(self) -> str:
+        return f"{self.claim}: {self.word.value} (paper {self.paper}; here {self.ours})"
+
+
+def judged(
+    claim: str,
+    paper: str,
+    ours: str,
+    *,
+    holds: bool | None,
+    in_part: bool = False,
+    open_end: bool = False,
+    rule: str = "",
+    rows: Sequence[Record] = (),
+) -> Verdict:
+    """A verdict; `holds=None` where the rows needed are not there, or say nothing of the claim.
+
+    `open_end` says that what was seen does not settle the claim, such as a baseline that was stopped
+    at its limit: a claim that is not reached is then not refuted.
+    """
+    if holds is None:
+        return Verdict(claim, paper, ours if rows else "no rows for it", Word.UNTESTABLE, rule, rows)
+    if open_end and not holds:
+        return Verdict(claim, paper, ours, Word.UNTESTABLE, rule, rows)
+    word = Word.HOLDS if holds else Word.IN_PART if in_part else Word.NOT
+    return Verdict(claim, paper, ours, word, rule, rows)
+
+
+def share_held(
+    claim: str, paper: str, ours: str, held: list[bool], rule: str = "", rows: Sequence[Record] = ()
+) -> Verdict:
+    """A verdict over many comparisons: all of them, some, or none."""
+    if not held:
+        return judged(claim, paper, ours, holds=None, rule=rule, rows=rows)
+    ours = f"{ours}; {sum(held)} of {len(held)} comparisons as claimed"
+    return judged(claim, paper, ours, holds=all(held), in_part=any(held), rule=rule, rows=rows)

@@ -1,0 +1,158 @@
+"""E1's verdicts: made-up rows in, the right word out."""
+
+import pytest
+
+from dovetail_study.e1 import E1
+from dovetail_study.paper import BUDGETS, E1_NETWORKS, E1_SIZES, HEADLINE
+from tests.study.made_up import (
+    AGREED,
+    HOLDS,
+    IN_PART,
+    NOT,
+    UNTESTABLE,
+    all_words,
+    judged,
+    row,
+    scip,
+)
+
+CELL = {"network": "6x128", "n": 200}
+OTHER = {"network": "2x16", "n": 25}
+GRID = [{"network": network, "n": n} for network in E1_NETWORKS for n in E1_SIZES]
+KNOWN, BESIDE = "E1 quality: DD beside the best known", "E1 quality: DD beside big-M's own points"
+
+
+def paper(**fields):
+    return row("e1", "paper", **{**CELL, **fields})
+
+
+def auto(**fields):
+    return row("e1", "auto", **{**CELL, **fields})
+
+
+def big_m(end, **fields):
+    return scip("e1", end, **{**CELL, **fields})
+
+
+CASES = [
+    (KNOWN, HOLDS, [paper(), big_m("proved")]),
+    (KNOWN, NOT, [paper(potable=6), auto()]),
+    (KNOWN, NOT, [paper(potable=6), big_m("proved")]),
+    (KNOWN, IN_PART, [paper(potable=97), auto(potable=100), paper(potable=6, **OTHER), auto(**OTHER)]),
+    (KNOWN, NOT, [paper(), auto(), paper(potable=6, **OTHER), auto(**OTHER)]),  # the best known is its own
+    (BESIDE, HOLDS, [each for cell in GRID for each in (paper(**cell), big_m("proved", **cell))]),
+    (BESIDE, IN_PART, [paper(), big_m("time")]),  # one cell of all configurations
+    (BESIDE, NOT, [paper(potable=6), big_m("proved")]),
+    (BESIDE, UNTESTABLE, [paper(), big_m("writing")]),
+    (KNOWN, NOT, [paper(potable=6), big_m("time", potable=3), auto()]),  # better than a stopped SCIP
+    (KNOWN, UNTESTABLE, [paper(), auto()]),  # as good as the best known, which is not proved
+    (
+        KNOWN,
+        UNTESTABLE,
+        [paper(), row("e1", "dual-decomposition", potable=3, **CELL)],
+    ),  # nobody looked
+    (KNOWN, UNTESTABLE, [paper(n=500, potable=6), auto(n=500)]),  # not one of E1's sizes
+    ("E1 time", HOLDS, [paper(seconds=8.0, **AGREED), big_m("time")]),
+    ("E1 time", IN_PART, [paper(seconds=8.0), big_m("time")]),  # the end of 50 iterations is no solution
+    ("E1 time", NOT, [paper(seconds=8.0, potable=6), big_m("time")]),  # fast to a worse point
+    ("E1 time", IN_PART, [paper(seconds=8.0), big_m("time", found=False)]),  # big-M has nothing better
+    ("E1 time", NOT, [paper(seconds=8.0, best_at=None), big_m("time", found=False)]),  # nor has DD
+    ("E1 time", NOT, [paper(seconds=50.0), big_m("time")]),
+    ("E1 time", NOT, [paper(seconds=50.0)]),  # whatever big-M takes
+    ("E1 time", NOT, [paper(seconds=8.0, **AGREED), big_m("proved")]),  # 60 s are not 100 s
+    ("E1 time", UNTESTABLE, [paper(seconds=8.0), big_m("writing")]),
+    ("E1 time", UNTESTABLE, [paper(seconds=50.0, n=500), big_m("time", n=500)]),
+    ("E1 speed-up", HOLDS, [paper(**AGREED), big_m("proved")]),
+    ("E1 speed-up", IN_PART, [paper(), big_m("proved")]),
+    ("E1 speed-up", IN_PART, [paper(), big_m("time")]),  # a lower bound that is enough
+    ("E1 speed-up", NOT, [paper(potable=6), big_m("proved")]),
+    ("E1 speed-up", NOT, [paper(seconds=20.0, **AGREED), big_m("proved")]),
+    ("E1 speed-up", UNTESTABLE, [paper(seconds=50.0), big_m("time")]),  # a lower bound that is not
+    ("E1 speed-up", UNTESTABLE, [paper(), big_m("writing")]),
+    ("E1 speed-up", UNTESTABLE, [paper(), big_m("infeasible")]),
+]
+LONG = {"seconds": 1000.0, "solving_seconds": 900.0}
+HEADLINES = [
+    ("E1 headline", HOLDS, [paper(seconds=8.7, **HEADLINE, **AGREED), big_m("time", **HEADLINE, **LONG)]),
+    ("E1 headline", IN_PART, [paper(seconds=27.0, **HEADLINE), big_m("time", **HEADLINE, **LONG)]),
+    ("E1 headline", NOT, [paper(seconds=40.0, **HEADLINE), big_m("time", **HEADLINE, **LONG)]),
+    ("E1 headline", NOT, [paper(seconds=27.0, **HEADLINE), big_m("proved", **HEADLINE)]),
+    ("E1 headline", UNTESTABLE, [paper(seconds=27.0, **HEADLINE), big_m("time", **HEADLINE)]),
+    ("E1 headline", UNTESTABLE, [paper(**HEADLINE), big_m("writing", **HEADLINE)]),
+    ("E1 headline", UNTESTABLE, [paper(**HEADLINE), big_m("memory", **HEADLINE)]),
+]
+
+
+@pytest.mark.parametrize("budgets", BUDGETS)
+@pytest.mark.parametrize(("claim", "word", "rows"), CASES)
+def test_each_reading_of_the_budgets_is_judged_by_its_own_rows(claim, word, rows, budgets):
+    mine = [{**each, "budgets": budgets} for each in rows]
+    (found,) = [
+        v for v in E1.verdicts(mine) if v.claim.startswith(claim) and f"(budgets {budgets})" in v.claim
+    ]
+    assert found.word is word, found
+    (other,) = [
+        v for v in E1.verdicts(mine) if v.claim.startswith(claim) and f"(budgets {budgets})" not in v.claim
+    ]
+    assert other.word is UNTESTABLE
+    assert other.ours == "no rows for it"
+
+
+@pytest.mark.parametrize(("claim", "word", "rows"), HEADLINES)
+def test_the_headline(claim, word, rows):
+    assert judged(E1, rows, claim).word is word
+
+
+def test_every_claim_was_seen_to_hold_to_fail_and_not_to_be_testable():
+    seen = all_words(CASES + HEADLINES)
+    assert all({HOLDS, NOT, UNTESTABLE} <= words for words in seen.values())
+    claims = {verdict.claim for verdict in E1.verdicts([])}
+    assert all(any(claim.startswith(begin) for begin in seen) for claim in claims)
+
+
+def test_seconds_of_two_machines_are_said_to_be():
+    def speed(**elsewhere):
+        rows = [{**paper(), "budgets": "total"}, {**big_m("proved", **elsewhere), "budgets": "total"}]
+        return judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)").ours
+
+    assert "two machines" not in speed()
+    assert "(1 of these pairs from two machines)" in speed(machine="aarch64, 2 cores")
+
+
+def test_what_is_said_names_what_was_left_out():
+    rows = [{**each, "budgets": "total"} for each in (paper(), paper(seed=7), big_m("writing"), auto())]
+    speed = judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)")
+    assert "nothing to compare with: SCIP searched in 0 of 1 pairs (1 never finished writing)" in speed.ours
+    assert "–x" not in speed.ours  # no ratio is better said than shown as a dash
+    quality = judged(E1, rows, f"{KNOWN} (budgets total)")
+    assert "1 of 2 instances into which a reference looked (networks 6x128; seeds 42)" in quality.ours
+    time = judged(E1, rows, "E1 time: DD near 10 s where big-M exceeds 100 s (budgets total)")
+    assert "big-M: 1 never finished writing" in time.ours
+    assert (
+        "converged in 0 of 2 runs (least last residual 0.01); 2 s on average (at most 2) to the end of at "
+        "most "
+        "50 iterations" in time.ours
+    )
+    assert "0.8 s to the best verified point over the 2 runs that improved on the start [x86_64" in time.ours
+    assert len(time.rows) == 3
+
+
+def test_what_was_done_is_said_before_a_lower_bound():
+    pair = [paper(), big_m("proved"), paper(seed=7, seconds=3.1), big_m("time", seed=7)]
+    rows = [{**each, "budgets": "total"} for each in pair]
+    said = judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)").ours
+    assert said.startswith("30x over the 1 in which SCIP was done; its limit over the time")
+    assert "a lower bound: 100x over 1" in said
+    assert "1 of the best known, over 1 of 2 runs, 1 of big-M's own, over the 2 that it has" in said
+
+
+def test_runs_that_never_improved_and_machines_that_were_full_are_named():
+    stuck = paper(best_at=None, best_seconds=None, mip_seconds=0.5, nn_seconds=0.5)
+    crowded = paper(seed=7, machine="aarch64, 2 cores", shared=3)
+    shared = paper(seed=8, device="NVIDIA H200", shared=16)
+    rows = [{**each, "budgets": "total"} for each in (stuck, crowded, shared, big_m("time"))]
+    said = judged(E1, rows, "E1 time: DD near 10 s where big-M exceeds 100 s (budgets total)").ours
+    assert "over the 2 runs that improved on the start (1 of 3 never improved on the start)" in said
+    assert "17 % of it our set-up and verification" in said
+    assert "1 of them with more runs at a time than cores" in said
+    assert "1 of them up to 16 at a time on one GPU" in said

@@ -1,0 +1,137 @@
+"""The water problem: the paper's model, real or look-alike data, honest counts."""
+
+import numpy as np
+import pytest
+import torch
+
+import dovetail as dt
+from dovetail_study.problems import water as module
+from dovetail_study.problems.data import complete_rows
+from dovetail_study.problems.training import Training
+from dovetail_study.problems.water import FEATURES, formulate, look_alike, water
+from tests.conftest import sample
+from tests.small import random_mlp
+
+TRAINED = Training(1.0, 0.5, 1.0, 1)
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return water(12, "2x16", seed=1, epochs=15)
+
+
+def test_it_is_the_papers_model(instance):
+    mip = instance.problem.mip
+    n, size = 12, 12 * 9
+    assert (mip.n_rows, mip.n_columns) == (size + 18, n + 3 * size)
+    assert mip.sense == "max"
+    assert mip.integer.sum() == n
+    assert np.isinf(mip.lower[instance.treated]).all()
+    assert mip.row_upper[-18:].tolist() == [2.0] * 18
+    # x = w + a - b at a random point
+    rng = np.random.default_rng(0)
+    up, down = rng.random((n, 9)), rng.random((n, 9))
+    x = np.concatenate([np.zeros(n), (instance.samples + up - down).ravel(), up.ravel(), down.ravel()])
+    activity = mip.A @ x
+    assert activity[:size] == pytest.approx(mip.row_lower[:size])
+    assert activity[size : size + 9] == pytest.approx(up.sum(axis=0))
+    assert activity[size + 9 :] == pytest.approx(down.sum(axis=0))
+    assert mip.row_names[size] == "budget_up[ph]"
+    assert mip.names[n] == "x[0,ph]"
+
+
+def test_samples_are_undrinkable_and_standardised(instance):
+    X, labels = look_alike(1)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    bad = {row.tobytes() for row in X[labels == 0]}
+    assert all(row.tobytes() in bad for row in instance.samples)
+
+
+def test_counts_add_up(instance):
+    result = dt.solve(instance.problem, log=False)
+    counts = instance.counts(result)
+    assert counts.samples == 12
+    assert counts.potable == result.objective
+    with torch.no_grad():
+        logits = instance.network(torch.tensor(instance.samples, dtype=torch.float32))
+    assert counts.untouched == int((logits >= 0).sum())
+    assert counts.potable - counts.untouched <= counts.flipped <= counts.potable
+    assert counts.potable > counts.untouched
+
+
+def test_look_alike_data_looks_alike():
+    X, labels = look_alike(0)
+    assert X.shape == (2011, 9)
+    assert 0.3 < labels.mean() < 0.5
+    assert 6 < X[:, 0].mean() < 8 and 15000 < X[:, 2].mean() < 30000
+    assert np.array_equal(X, look_alike(0)[0])
+    assert not np.array_equal(X, look_alike(1)[0])
+
+
+def write_csv(folder, rows=60, gap=False):
+    X, labels = look_alike(5, rows)
+    lines = [",".join((*FEATURES, "Potability"))]
+    lines += [",".join(f"{v:.6f}" for v in row) + f",{int(y)}" for row, y in zip(X, labels, strict=True)]
+    if gap:
+        lines[1] = "," + lines[1].split(",", 1)[1]
+    (folder / "water_quality.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_reads_the_real_file_and_drops_rows_with_gaps(tmp_path, monkeypatch):
+    write_csv(tmp_path, gap=True)
+    X, labels = complete_rows(tmp_path / module.FILE, module.FEATURES, "Potability")
+    assert X.shape == (59, 9)
+    instance = water(5, "1x4", data=tmp_path, epochs=1, allow_constant=True)
+    assert instance.samples.shape == (5, 9)
+    monkeypatch.setenv("DOVETAIL_DATA", str(tmp_path))
+    again = water(5, "1x4", epochs=1, allow_constant=True)
+    assert np.array_equal(again.samples, instance.samples)
+    assert labels.shape == (59,)
+
+
+def test_missing_data_is_an_error_not_a_reason_to_make_it_up(tmp_path):
+    with pytest.raises(dt.OptionError, match="water_quality.csv is not there"):
+        water(5, data=tmp_path)
+    (tmp_path / "water_quality.csv").write_text("ph,Hardness\n1,2\n")
+    with pytest.raises(dt.OptionError, match="no column 'Solids'"):
+        water(5, data=tmp_path)
+
+
+def test_too_many_samples_are_refused():
+    with pytest.raises(dt.OptionError, match="undrinkable samples"):
+        water(100_000, "1x4", epochs=1, allow_constant=True)
+
+
+@pytest.mark.parametrize("kind", ["conv1d", "residual", "lstm"])
+def test_other_networks_need_no_other_code(kind):
+    instance = water(5, kind, seed=2, epochs=1, allow_constant=True)
+    result = dt.solve(instance.problem, dt.DualDecomposition(iterations=3), log=False)
+    assert dt.check(instance.problem, result.x).within()
+
+
+def test_any_network_can_be_put_in():
+    samples = np.random.default_rng(0).normal(size=(3, 9))
+    instance = formulate(samples, random_mlp(9, dtype=torch.float32), TRAINED)
+    assert dt.solve(instance.problem, dt.DualDecomposition(iterations=3), log=False).x is not None
+
+
+@pytest.mark.parametrize(
+    "solver", sample([dt.LogBarrier(), dt.ProjectedGradient(), dt.LogBarrier(variant="l-bfgs-b")])
+)
+def test_sub_solvers_are_swapped_by_one_argument(instance, solver):
+    result = dt.solve(instance.problem, dt.DualDecomposition(nn_solver=solver, iterations=10), log=False)
+    assert dt.check(instance.problem, result.x).within()
+    assert instance.counts(result).flipped > 0
+
+
+def test_budgets_per_sample_tie_no_two_samples_together():
+    instance = water(4, shared=False, epochs=1, allow_constant=True)
+    mip = instance.problem.mip
+    assert mip.n_rows == 3 * 4 * 9
+    budgets = mip.A.toarray()[4 * 9 :]
+    assert (np.count_nonzero(budgets, axis=1) == 1).all()
+    assert mip.row_upper[4 * 9 :].tolist() == [2.0] * 72
+    assert mip.row_names[4 * 9] == "budget_up[0,ph]"
+    generous = dt.solve(instance.problem, "paper", log=False)
+    tight = dt.solve(water(4, epochs=1, allow_constant=True).problem, "paper", log=False)
+    assert generous.objective >= tight.objective

@@ -1,0 +1,194 @@
+"""Wine blending: the model in plain numpy, the folded scaling, seeds, real or look-alike data."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import dovetail as dt
+from dovetail_study.problems import networks
+from dovetail_study.problems import wine as module
+from dovetail_study.problems.data import complete_rows
+from dovetail_study.problems.training import Regression
+from dovetail_study.problems.wine import FEATURES, draw, formulate, look_alike, wine
+from tests.small import random_mlp
+
+TRAINED = Regression(1.0, 0.0, 1.0, 1)
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return wine(2, 12, "2x8", seed=1, epochs=15)
+
+
+def a_point(instance, seed=0):
+    """A random mixture, its features by hand and the network's own word, within the stock and the money."""
+    market, rng = instance.market, np.random.default_rng(seed)
+    wines, vineyards = instance.mix.shape
+    mix = np.full((wines, vineyards), 1.0 / vineyards) * rng.uniform(0.9, 1.1, (wines, vineyards))
+    mix /= mix.sum(axis=1, keepdims=True)
+    x = np.zeros(instance.problem.mip.n_columns)
+    x[instance.mix] = mix
+    x[instance.blend] = mix @ market.features
+    with torch.no_grad():
+        x[instance.quality] = instance.network(torch.tensor(mix @ market.features)).numpy()[:, 0]
+    return x, mix
+
+
+def test_the_rows_say_what_the_docstring_says(instance):
+    """dt.check agrees with plain numpy: at a feasible point, and at points that break one thing each."""
+    market = instance.market
+    x, mix = a_point(instance)
+    assert (mix <= market.limit).all() and (mix.sum(axis=0) <= market.limit).all()
+    assert (mix * market.price).sum() <= 1.7 * 2
+    assert (x[instance.quality] >= market.least).all()
+    assert dt.check(instance.problem, x).within()
+    assert instance.problem.mip.objective(x) == pytest.approx(x[instance.quality].mean())
+
+    for columns, change, row in (
+        (instance.blend[1, 3], 0.5, "blend[1,residual.sugar]"),
+        (instance.mix[0, 2], 0.02, None),
+        (instance.quality[0], 0.1, "quality, sample 0, output 0"),
+    ):
+        worse = x.copy()
+        worse[columns] += change
+        worst = dt.check(instance.problem, worse).worst
+        assert worst.amount > 1e-3
+        assert row is None or worst.name == row
+
+
+def test_stock_and_money_bind(instance):
+    mip, market = instance.problem.mip, instance.market
+    x, mix = a_point(instance)
+    activity = dict(zip(mip.row_names, mip.A @ x, strict=True))
+    assert activity["money"] == pytest.approx((mix * market.price).sum())
+    assert activity["stock[4]"] == pytest.approx(mix[:, 4].sum())
+    upper = dict(zip(mip.row_names, mip.row_upper, strict=True))
+    assert upper["money"] == pytest.approx(3.4)
+    assert upper["stock[4]"] == market.limit[4]
+    assert not mip.integer.any()
+
+
+def test_a_solve_is_at_least_as_good_as_a_random_mixture(instance):
+    start, _ = a_point(instance)
+    result = dt.solve(instance.problem, dt.Auto(effort=1, exact=False), log=False)
+    assert dt.check(instance.problem, result.x).within()
+    assert result.objective >= instance.problem.mip.objective(start) - 1e-6
+    assert result.value(instance.quality).mean() == pytest.approx(result.objective)
+
+
+def test_training_beats_the_mean(instance):
+    assert 0.1 < instance.training.r2 < 1.0
+    X, quality = look_alike(1)
+    held = np.random.default_rng(1).permutation(len(X))[: len(X) // 5]
+    with torch.no_grad():
+        wrong = instance.network(torch.tensor(X[held])).numpy()[:, 0] - quality[held]
+    assert instance.training.error == pytest.approx(np.sqrt((wrong**2).mean()))
+    assert instance.training.r2 == pytest.approx(1 - (wrong**2).mean() / quality[held].var())
+
+
+def test_seeds(instance):
+    same, other = wine(2, 12, "2x8", seed=1, epochs=15), wine(2, 12, "2x8", seed=2, epochs=1)
+    mine, its = instance.problem.mip, same.problem.mip
+    assert (mine.A != its.A).nnz == 0
+    assert np.array_equal(mine.lower, its.lower) and np.array_equal(mine.row_upper, its.row_upper)
+    for a, b in zip(instance.network.parameters(), same.network.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert not np.array_equal(other.market.features, instance.market.features)
+
+
+def test_vineyards_are_modest(instance):
+    X, quality = look_alike(1)
+    modest = {row.tobytes() for row in X[quality <= 5]}
+    assert all(row.tobytes() in modest for row in instance.market.features)
+
+
+def test_look_alike_data_looks_alike():
+    X, quality = look_alike(0)
+    assert X.shape == (1599, 11) and (X > 0).all()
+    assert 0.3 < (quality <= 5).mean() < 0.6
+    assert set(quality) <= {3, 4, 5, 6, 7, 8}
+    assert X[:, 7].mean() == pytest.approx(0.997, abs=1e-3) and X[:, 6].max() > 100
+
+
+def write_csv(folder, rows=120, leave_out=None, broken=False):
+    X, quality = look_alike(5, rows)
+    table = {"": np.arange(rows), **dict(zip(FEATURES, X.T, strict=True)), "quality": quality}
+    table.pop(leave_out, None)
+    lines = [",".join(f'"{name}"' for name in table)]
+    lines += [",".join(f"{v:.8g}" for v in row) for row in zip(*table.values(), strict=True)]
+    if broken:
+        lines[1] = "1,many" + lines[1][lines[1].index(",", 2) :]
+    (folder / "red_wine_quality.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_reads_a_real_file(tmp_path, monkeypatch):
+    write_csv(tmp_path)
+    X, quality = complete_rows(tmp_path / module.FILE, module.FEATURES, "quality")
+    assert np.allclose(X, look_alike(5, 120)[0], rtol=1e-6)
+    given = wine(1, 6, "1x4", data=tmp_path, epochs=1, allow_constant=True)
+    assert np.array_equal(given.market.features, draw(X, quality, 6, 42).features)
+    monkeypatch.setenv("DOVETAIL_DATA", str(tmp_path))
+    again = wine(1, 6, "1x4", epochs=1, allow_constant=True)
+    assert np.array_equal(given.market.features, again.market.features)
+
+
+def test_what_a_file_lacks_is_named(tmp_path):
+    with pytest.raises(dt.OptionError, match=r"red_wine_quality.csv is not there"):
+        wine(data=tmp_path)
+    write_csv(tmp_path, leave_out="sulphates")
+    with pytest.raises(dt.OptionError, match="no column 'sulphates'"):
+        wine(data=tmp_path)
+    write_csv(tmp_path, broken=True)
+    with pytest.raises(dt.OptionError, match="'fixed.acidity' has the entry 'many'"):
+        wine(data=tmp_path)
+
+
+def test_a_folder_of_data(named):
+    """The real file where there is one, look-alike rows in its layout elsewhere."""
+    if not named.real:
+        write_csv(named.path, rows=1599)
+    instance = wine(2, 15, epochs=15)
+    X, quality = complete_rows(named.path / module.FILE, module.FEATURES, "quality")
+    assert not named.real or (quality.size == 1599 and (quality <= 5).sum() == 744)
+    modest = {row.tobytes() for row in X[quality <= 5]}
+    assert all(row.tobytes() in modest for row in instance.market.features)
+    assert instance.training.r2 > 0.2
+    x, _ = a_point(instance)
+    assert dt.check(instance.problem, x).within()
+
+
+def test_bad_sizes_are_refused():
+    with pytest.raises(dt.OptionError, match="vineyards is 0"):
+        wine(2, 0)
+    with pytest.raises(dt.OptionError, match="wines is 9; these 10 vineyards have enough for 1 to"):
+        wine(9, 10)
+    with pytest.raises(dt.OptionError, match="cannot be folded"):
+        wine(2, 12, "conv1d")
+
+
+def test_any_network_can_be_put_in():
+    X, quality = look_alike(0)
+    market = replace(draw(X, quality, 8, 0), least=-np.inf)
+    assert formulate(market, 2, random_mlp(11), TRAINED).problem.blocks[0].samples == 2
+
+
+@pytest.mark.parametrize("kind", ["2x16", "residual-2x8"])
+def test_folding_changes_units_and_nothing_else(kind):
+    X, quality = look_alike(0, 50)
+    torch.manual_seed(0)
+    net = networks.build(kind, 11)
+    into, out = networks.Scale.of(X), networks.Scale.of(quality)
+    with torch.no_grad():
+        standard = net.double()(torch.tensor((X - X.mean(axis=0)) / X.std(axis=0))).numpy()
+        networks.fold(net, into, out)
+        raw = net(torch.tensor(X)).numpy()
+    assert raw == pytest.approx(standard * quality.std() + quality.mean(), rel=1e-9)
+
+
+def test_a_constant_feature_is_shifted_and_not_divided():
+    values = np.column_stack([np.full(9, 0.05), np.arange(9.0)])
+    scale = networks.Scale.of(values)
+    assert scale.deviation[0] == 1.0
+    assert scale.standard(values)[:, 0] == pytest.approx(np.zeros(9))

@@ -1,0 +1,147 @@
+"""Tables: the numbers of made-up rows worked out by hand, and rows of which half is missing."""
+
+import random
+
+import pytest
+
+from dovetail_study import EXPERIMENTS
+from dovetail_study.verdict import Word
+from dovetail_study.workers import experiment_named
+from tests.study.made_up import row, scip, whole
+
+WATER = ("e1", "e2", "e3", "e4", "sensitivity")
+OWN = [name for name in EXPERIMENTS if name != "theory"]
+
+
+def line(table, **wanted):
+    """The one row of a table with these cells, by the names of its columns."""
+    rows = [dict(zip(table.header, cells, strict=True)) for cells in table.rows]
+    (found,) = [each for each in rows if all(each[name] == value for name, value in wanted.items())]
+    return found
+
+
+def test_mean_and_spread_best_known_gap_residual_engine_and_ends():
+    cell = {"network": "2x16", "n": 25, "budgets": "total"}
+    rows = [
+        row("e1", "paper", seed=s, potable=p, residual=r, **cell) for s, p, r in ((1, 8, 0.1), (2, 6, 0.3))
+    ]
+    rows += [
+        row("e1", "auto", seed=1, potable=10, **cell),
+        scip("e1", "memory", seed=1, memory_gb=7.5, **cell),
+    ]
+    table, ends = experiment_named("e1").tables(rows)
+    mine = line(table, method="paper")
+    assert mine["potable"] == "7 ± 1.4"
+    assert mine["best known"] == "10 (1 of 2)"  # nobody looked at seed 2
+    assert mine["gap to it, %"] == "20"
+    assert (mine["last residual"], mine["engine"], mine["converged"]) == ("0.2", "piqp", "0 of 2")
+    assert line(table, method="auto")["gap to it, %"] == "0"
+    assert line(table, method="big-m")["potable"] == "–"
+    assert line(ends)["out of memory"] == "1"
+    assert (line(ends)["writing, s"], line(ends)["solving, s"], line(ends)["peak memory, GB"]) == (
+        "1",
+        "20",
+        "7.5",
+    )
+    assert table.records == rows
+    assert ends.records == rows[-1:]
+
+
+def test_defaults_that_were_chosen_on_such_instances_are_compared_on_other_seeds():
+    def both(seed, ours):
+        cell = {"network": "2x16", "n": 25, "budgets": "total", "seed": seed}
+        return [row("e1", "paper", flipped=9, **cell), row("e1", "dual-decomposition", flipped=ours, **cell)]
+
+    e1, baseline = experiment_named("e1"), [scip("e1", "time", network="2x16", n=25, budgets="total")]
+    assert "there are no runs on other seeds" in e1.reading([*both(42, 12), *baseline])
+    said = e1.reading([*both(42, 12), *both(7, 8), *baseline])
+    assert "chosen on instances of this shape" in said
+    assert "(7, 1 pairs) the paper's settings flip 9, our defaults 8" in said
+
+
+def test_a_speed_up_says_whether_scip_was_done_and_over_how_many_pairs():
+    cell = {"network": "2x16", "n": 20, "budgets": "total"}
+    rows = [row("e3", "paper", seconds=2.0, seed=s, **cell) for s in (1, 2)]
+    done = [scip("e3", "proved", seed=1, **cell), scip("e3", "writing", seed=2, **cell)]
+    mine = line(experiment_named("e3").tables(rows + done)[0], method="paper")
+    assert (mine["speed-up over SCIP"], mine["pairs"]) == ("30x", "1")
+    cut = [scip("e3", "time", seed=1, **cell)]
+    assert (
+        line(experiment_named("e3").tables(rows + cut)[0], method="paper")["speed-up over SCIP"] == "> 155x"
+    )
+
+
+def test_big_m_is_sorted_and_a_scip_that_would_not_end_is_counted():
+    cells = (("6x64", 25, "total"), ("2x16", 100, "total"), ("2x16", 25, "total"), ("2x16", 25, "per sample"))
+    rows = [
+        scip("e1", "time", network=w, n=n, budgets=b, scip=None if n == 100 else "timelimit")
+        for w, n, b in cells
+    ]
+    ends = experiment_named("e1").tables(rows)[1]
+    assert [tuple(cells[:3]) for cells in ends.rows] == [
+        ("2x16", "25", "per sample"), ("2x16", "25", "total"), ("2x16", "100", "total"),
+        ("6x64", "25", "total"),
+    ]  # fmt: skip
+    assert "In 1 of 4 runs SCIP did not end when it was asked to" in ends.reading
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_row_of_a_bench_is_in_a_table(name):
+    rows = whole(name)
+    tables = experiment_named(name).tables(rows)
+    assert {each["key"] for table in tables for each in table.records} == {each["key"] for each in rows}
+    column = tables[0].header.index("runs")
+    counted = sum(int(cells[column]) for cells in tables[0].rows)
+    assert counted == sum(each["method"] != "size" for each in rows)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_ends_of_big_m_add_up(name):
+    for table in experiment_named(name).tables(whole(name)):
+        if "how big-m ended" in table.title:
+            runs, first = table.header.index("runs"), table.header.index("writing, s")
+            for cells in table.rows:
+                assert sum(map(int, cells[runs + 1 : first])) == int(cells[runs])
+
+
+@pytest.mark.parametrize("name", WATER)
+def test_water_tables_show_what_was_there_what_was_reached_and_what_is_reachable(name):
+    table = experiment_named(name).tables(whole(name))[0]
+    shown = {
+        "untouched",
+        "potable",
+        "newly flipped",
+        "best known",
+        "gap to it, %",
+        "last residual",
+        "engine",
+        "runs",
+    }
+    assert shown <= set(table.header)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_fields_that_are_missing_are_dashes_and_no_crash(name):
+    """Lines of old files lack fields, a bench may be stopped anywhere: what is there is shown."""
+    experiment, dice = experiment_named(name), random.Random(1)
+    needed = {"key", "experiment", "method", "seed", "network", "n", "init", "grid", "rho", "step"}
+    if name == "e1":
+        needed.add("budgets")
+    for size in (0, 1, 2, 5, 40):
+        every = whole(name)
+        some = dice.sample(every, min(size, len(every)))
+        optional = (
+            "variables",
+            "constraints",
+            "coefficients",
+            "columns",
+        )  # of "size", which has nothing else
+        bare = [
+            {k: v for k, v in each.items() if k in needed or (each["method"] == "size" and k in optional)}
+            for each in some
+        ]
+        for rows in (some, bare):
+            experiment.tables(rows)
+            experiment.draw(rows)
+            experiment.reading(rows)
+            assert all(isinstance(verdict.word, Word) for verdict in experiment.verdicts(rows))
