@@ -37,7 +37,7 @@ from dovetail.coupling.assemble import network_block
 from dovetail.coupling.split import split
 from dovetail.nn.adam import Adam, steepest
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.network_step import NetworkBlock
+from dovetail.run.network_step import SURROGATES, NetworkBlock, Surrogate
 from dovetail.run.progress import Progress
 from dovetail.run.trace import Residual
 
@@ -60,6 +60,8 @@ class SingleStepGradient:
     linear_penalty: float = 50.0
     network_penalty: float = 50.0
     rule: Literal["adam", "gradient"] = "adam"
+    surrogate: Surrogate = "scaled-probability"
+    """What stands for a class in the objective; constraints always see the scaled probability."""
 
     name = "single-step-gradient"
     has_residuals = True
@@ -76,10 +78,11 @@ class SingleStepGradient:
         require_number("SingleStepGradient: linear_penalty", self.linear_penalty, at_least=0.0)
         require_number("SingleStepGradient: network_penalty", self.network_penalty, at_least=0.0)
         require_choice("SingleStepGradient: rule", self.rule, ("adam", "gradient"))
+        require_choice("SingleStepGradient: surrogate", self.surrogate, SURROGATES)
 
     def solve(self, context: SolveContext) -> MethodOutcome:
         """Forward, backward, project; every iterate is offered."""
-        penalised = _Penalised(context, self.linear_penalty, self.network_penalty)
+        penalised = _Penalised(context, self.linear_penalty, self.network_penalty, self.surrogate)
         direction = Adam() if self.rule == "adam" else steepest
         x = penalised.start()
         progress = Progress(context, self.iterations)
@@ -102,7 +105,9 @@ class SingleStepGradient:
 class _Penalised:
     """The whole problem as one differentiable function of its columns; outputs follow from inputs."""
 
-    def __init__(self, context: SolveContext, linear_penalty: float, network_penalty: float) -> None:
+    def __init__(
+        self, context: SolveContext, linear_penalty: float, network_penalty: float, surrogate: Surrogate
+    ) -> None:
         self._problem, self._stopwatch = context.problem, context.stopwatch
         mip = context.problem.mip.minimised()
         box = input_box(context.problem, context.budget, seed=context.seed, threads=context.threads)
@@ -125,6 +130,7 @@ class _Penalised:
         touched = (abs(mip.A) @ is_output.astype(float)) > 0
         self._touched = torch.as_tensor(touched, device=self._device)
         self._penalties = (linear_penalty, network_penalty)
+        self._surrogate = surrogate
 
     def start(self) -> Tensor:
         """The caller's point, else the best one known (what the host alone would do), else the middle."""
@@ -138,11 +144,11 @@ class _Penalised:
         """The penalised objective, its gradient, and the largest violation of either kind of row."""
         x = x.detach().requires_grad_(True)
         with self._stopwatch.measure("nn"):
-            completed = self._completed(x)
+            completed, pulling = self._completed(x)
             rows = _violation(self._activity(completed), self._row_lower, self._row_upper)
             bounds = _violation(completed, self._lower, self._upper)[self._is_output]
             linear, network = rows[~self._touched], torch.cat([rows[self._touched], bounds])
-            loss = self._cost @ completed
+            loss = self._cost @ pulling
             for weight, violation in zip(self._penalties, (linear, network), strict=True):
                 loss = loss + weight * violation.square().sum()
             (slope,) = torch.autograd.grad(loss, x)
@@ -160,9 +166,10 @@ class _Penalised:
         """The columns as numbers; outputs are the incumbent's business."""
         return np.array(x.detach().cpu().numpy())
 
-    def _completed(self, x: Tensor) -> Tensor:
-        """All columns, with outputs as gradients see them, in topological order."""
+    def _completed(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """All columns, in topological order: with classes as constraints and as the objective see them."""
         completed = torch.where(self._is_output, torch.zeros_like(x), x)
+        pulling = completed
         for stage in self._problem.stages:
             for block, samples in stage:
                 network = self._networks[block.name]
@@ -172,7 +179,9 @@ class _Penalised:
                     )
                 columns = torch.as_tensor(block.outputs[samples], device=self._device)
                 completed = completed.index_put((columns,), network.outputs(values))
-        return completed
+                pulls = replace(network, surrogate=self._surrogate)
+                pulling = pulling.index_put((columns,), pulls.outputs(values))
+        return completed, pulling
 
     def _tensor(self, array: FloatArray) -> Tensor:
         return torch.tensor(array, dtype=torch.float64, device=self._device)

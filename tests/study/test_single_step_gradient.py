@@ -53,7 +53,7 @@ def penalised_by_hand(problem, x, linear, network):
 
 def test_the_gradient_is_that_of_the_penalised_objective():
     problem = chained()
-    function = _Penalised(searching(problem), 50.0, 7.0)
+    function = _Penalised(searching(problem), 50.0, 7.0, "scaled-probability")
     rng = np.random.default_rng(0)
     for _ in range(5):
         x = np.append(rng.uniform(-1, 1, 2), [0.0, 0.0])
@@ -64,6 +64,17 @@ def test_the_gradient_is_that_of_the_penalised_objective():
             step[j] = 1e-6
             ahead, behind = (penalised_by_hand(problem, x + s * step, 50.0, 7.0) for s in (1, -1))
             assert float(slope[j]) == pytest.approx((ahead - behind) / 2e-6, rel=1e-4, abs=1e-4)
+
+
+def test_a_logit_pulls_at_every_sample():
+    """max of the class of z = 3 x + 40, far inside class 1: a probability has no slope left there."""
+    mip = dt.Mip(cost=[0.0, 1.0], lower=[-1.0, 0.0], upper=[1.0, 1.0], integer=[False, True], sense="max")
+    problem = dt.Problem(mip)
+    problem.add_predictor(linear_net([3.0], 40.0), [0], [1], output_type="classification")
+    for surrogate, slope in (("logit", -3.0), ("probability", 0.0)):
+        function = _Penalised(searching(problem), 50.0, 7.0, surrogate)
+        found = function.gradient(torch.tensor([0.5, 0.0], dtype=torch.float64))[1]
+        assert float(found[0]) == pytest.approx(slope, abs=1e-9)
 
 
 def test_plain_steps_follow_the_paper_s_schedule():
