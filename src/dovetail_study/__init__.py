@@ -43,6 +43,11 @@ EXPERIMENTS: Table[Experiment] = Table(
         "the network step's sub-solver swapped, beside SCIP (tree planting)",
     ),
     Part(
+        "readings",
+        "dovetail_study.readings:EXPERIMENT",
+        "what the paper leaves open in its algorithm, reading by reading (water)",
+    ),
+    Part(
         "theory",
         "dovetail_study.theory:THEORY",
         "Theorems 1 and 2, with their assumptions and without",

@@ -72,6 +72,7 @@ def test_a_copy_is_asked_in_parts(monkeypatch):
 @pytest.mark.parametrize("kind", ["classification", "regression"])
 def test_of_many_rows_the_least_decided_are_asked_alone(kind, numbers, monkeypatch):
     monkeypatch.setattr("dovetail.core.pieces.NUMBERS", numbers)
+    monkeypatch.setattr(module, "SECONDS", np.inf)
     n = MANY + 50
     problem = dt.Problem(dt.Mip(cost=np.zeros(2 * n), lower=-1.0, upper=1.0))
     columns = np.arange(2 * n).reshape(n, 2)

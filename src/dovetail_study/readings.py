@@ -1,0 +1,163 @@
+"""The paper's algorithm, reading by reading: what its text leaves open, tried on other seeds than its own.
+
+The paper fixes rho, the step, the number of steps and iterations, and the tolerance. Its text leaves open:
+
+    surrogate   what stands for a class in the network step: "we back-propagate through the network", and a
+                class, 0 or 1, has no gradient
+    state       whether Adam begins anew in each iteration: "25 Adam steps"
+    iterate     whether the last or the best of these steps is u(k)
+    start       where they start: at u(k-1), or at x(k)
+    rho         whether the experiments kept it at 10 ("rho = 10.0") or adapted it ("adjust adaptively")
+
+One reading is chosen for the whole paper, on these seeds, and judged on the paper's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import dovetail as dt
+from dovetail.run.network_step import SURROGATES, Surrogate
+from dovetail_study.best_known import Reachable
+from dovetail_study.contestants import AUTO
+from dovetail_study.experiment import Experiment, Rows
+from dovetail_study.figures import Drawing
+from dovetail_study.instances import on_water
+from dovetail_study.paper import BUDGETS
+from dovetail_study.run import Record, Run, Settings, runs
+from dovetail_study.statistics import converged, count_of, mean, present, text, where
+from dovetail_study.table import NOTHING, Table
+
+NAME = "readings"
+OTHER_SEEDS = (7, 11, 13)
+"""None of the paper's: a reading that is chosen by them is judged on others."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read the algorithm."""
+
+    surrogate: Surrogate
+    state: Literal["fresh", "kept"] = "kept"
+    iterate: Literal["last", "best"] = "last"
+    start: Literal["copies", "mip"] = "copies"
+    rho: Literal["fixed", "adaptive"] = "fixed"
+
+    @property
+    def name(self) -> str:
+        """What its runs are called."""
+        start = {"copies": "u(k-1)", "mip": "x(k)"}[self.start]
+        return f"{self.surrogate}, {self.state}, {self.iterate}, {start}, {self.rho}"
+
+    def method(self) -> dt.DualDecomposition:
+        """The paper's settings, read so."""
+        paper = dt.DualDecomposition.paper(adaptive=self.rho == "adaptive")
+        solver = paper.nn_solver
+        assert isinstance(solver, dt.ProjectedGradient)
+        steps = replace(solver, state=self.state, keep_best=self.iterate == "best")
+        return replace(paper, surrogate=self.surrogate, network_start=self.start, nn_solver=steps)
+
+
+CHOSEN = Reading("logit")
+"""Of the readings with which constant networks agree: that of a program which makes its optimiser once."""
+READINGS = dict.fromkeys(
+    [
+        *[Reading(surrogate) for surrogate in SURROGATES],
+        *[
+            replace(CHOSEN, state=state, iterate=iterate, start=start)
+            for state in ("fresh", "kept")
+            for iterate in ("last", "best")
+            for start in ("copies", "mip")
+        ],
+        replace(CHOSEN, rho="adaptive"),
+        replace(CHOSEN, rho="adaptive", iterate="best"),
+        Reading("scaled-probability", state="fresh"),
+    ]
+)
+"""Surrogates with all else as chosen; state, iterate and start with the logit; an adapted rho; and the
+reading that this study had before."""
+BY_NAME = {reading.name: reading for reading in READINGS}
+
+CELLS: dict[str, list[dict[str, Any]]] = {
+    **{
+        f"E1 and E3, budgets {budgets}": [
+            {"network": network, "n": n, "budgets": budgets}
+            for network, n in (("2x16", 20), ("2x16", 80), ("4x32", 50), ("6x64", 100))
+        ]
+        for budgets in BUDGETS
+    },
+    "E2, constant networks": [
+        {"network": network, "n": 100, "init": "default"} for network in ("8x64", "16x128")
+    ],
+    **{
+        f"E2 and E4, budgets {budgets}": [
+            {"network": network, "n": n, "budgets": budgets}
+            for network, n in (("8x64", 100), ("16x128", 100), ("conv1d", 60), ("residual", 60), ("lstm", 60))
+        ]
+        for budgets in BUDGETS
+    },
+}
+"""A few instances of each experiment's kind, by what they are judged for."""
+
+
+def _runs(settings: Settings) -> list[Run]:
+    cells = [cell for group in CELLS.values() for cell in group]
+    if settings.quick:
+        cells = [{**cell, "n": 4} for cell in cells[:1]]
+        return runs(NAME, cells, (CHOSEN.name, AUTO), settings)
+    own = replace(settings, seeds=OTHER_SEEDS)
+    return runs(NAME, cells, (*BY_NAME, AUTO), own)
+
+
+def _execute(run: Run, settings: Settings) -> Record:
+    return on_water(run, settings, None if run.method == AUTO else BY_NAME[run.method].method())
+
+
+def tables(rows: Rows) -> list[Table]:
+    """One line per reading: what part of the best known it reaches, and how many of its runs agree."""
+    reachable = Reachable(rows)
+    table = Table(
+        NAME,
+        "The readings, on seeds that are not the paper's",
+        ("reading: surrogate, Adam's state, iterate, start, rho", *CELLS),
+        reading="The mean share of the best known potable samples, and how many runs agreed within 50 "
+        "iterations. Constant networks have nothing to reach. The reading of this page is "
+        f"*{CHOSEN.name}*.",
+        records=rows,
+    )
+    for name in present(BY_NAME, rows):
+        mine = where(rows, method=name)
+        cells = [_cell(_of(mine, group), reachable) for group in CELLS.values()]
+        table.rows.append([name, *cells])
+    return [table]
+
+
+def _of(rows: Rows, group: Sequence[dict[str, Any]]) -> list[Record]:
+    return [row for cell in group for row in where(rows, **cell)]
+
+
+def _cell(rows: Rows, reachable: Reachable) -> str:
+    if not rows:
+        return NOTHING
+    shares = reachable.shares(rows)
+    reached = f"{text(mean(shares))}, " if shares else ""
+    return f"{reached}{count_of(rows, converged)} agree"
+
+
+def draw(rows: Rows) -> Drawing | None:
+    """The table says it."""
+    return None
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    "Readings of the algorithm",
+    (*BY_NAME, AUTO),
+    _runs,
+    _execute,
+    tables,
+    lambda rows: [],
+    draw,
+)
