@@ -216,7 +216,7 @@ def test_ctrl_c_keeps_the_rows_prints_the_table_and_can_be_resumed(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("e9",), "experiment 'e9' is not known; choose e1, e2, e3, e4, e5, theory, sensitivity, all"),
+        (("e9",), "experiment 'e9' is not known; choose e1, e2, e3, e4, e5, readings, theory"),
         (("e1", "--seeds", "42,x"), "--seeds is '42,x'; give whole numbers"),
         (("e1", "--seeds", ""), "--seeds is ''"),
         (("e1", "--seeds", "-3"), "--seeds is '-3'"),

@@ -1,0 +1,31 @@
+"""The readings of Algorithm 1: each is what its name says, and the table counts what the rows say."""
+
+import dovetail as dt
+from dovetail_study.readings import BY_NAME, CELLS, CHOSEN, EXPERIMENT, OTHER_SEEDS, READINGS
+from dovetail_study.run import SEEDS, Settings
+
+
+def test_names_and_methods_are_one_to_one():
+    assert len(BY_NAME) == len(READINGS) == len({repr(reading.method()) for reading in READINGS})
+    assert CHOSEN.name in BY_NAME
+    method = BY_NAME["logit, kept, best, x(k), fixed"].method()
+    assert (method.surrogate, method.network_start, method.penalty) == ("logit", "mip", dt.FixedPenalty())
+    assert method.nn_solver == dt.ProjectedGradient(
+        steps=25, lr=0.01, decay=False, keep_best=True, state="kept"
+    )
+
+
+def test_a_reading_is_chosen_on_other_seeds_than_it_is_judged_on():
+    assert not set(OTHER_SEEDS) & set(SEEDS)
+    assert {run.seed for run in EXPERIMENT.runs(Settings())} == set(OTHER_SEEDS)
+
+
+def test_the_table_has_shares_and_agreement():
+    cell = {"experiment": "readings", "seed": 7, "found": True, **CELLS["E1 and E3, budgets total"][0]}
+    rows = [
+        {**cell, "method": "auto", "potable": 20, "status": "optimal", "stop": "proved"},
+        {**cell, "method": CHOSEN.name, "potable": 15, "status": "feasible", "stop": "agreed"},
+    ]
+    ((line,),) = [table.rows for table in EXPERIMENT.tables(rows)]
+    assert line[:2] == [CHOSEN.name, "0.75, 1 of 1 agree"]
+    assert set(line[2:]) == {"\u2013"}
