@@ -20,10 +20,11 @@ from rich.table import Column
 
 import dovetail as dt
 from dovetail_study import EXPERIMENTS
+from dovetail_study.appendix import appendix
 from dovetail_study.experiment import Experiment
 from dovetail_study.figures import save
 from dovetail_study.ledger import Ledger
-from dovetail_study.page import document
+from dovetail_study.page import APPENDIX, document
 from dovetail_study.run import THREADS, Record, Run, Settings
 from dovetail_study.workers import experiment_named, results
 
@@ -77,9 +78,10 @@ def report(experiments: Sequence[Experiment], ledger: Ledger, console: Console) 
             console.print(f"  {verdict}", highlight=False)
         _draw(experiment, rows, folder / "figures", console)
     every = [experiment_named(name) for name in EXPERIMENTS]
-    page = folder / "results.md"
-    page.write_text(document([e for e in every if ledger.of(e.name)], ledger), encoding="utf-8")
-    console.print(f"\nThe page {page} has all tables, verdicts and figures.")
+    there, page = [e for e in every if ledger.of(e.name)], folder / "results.md"
+    page.write_text(document(there, ledger), encoding="utf-8")
+    (folder / APPENDIX).write_text(appendix(there, ledger), encoding="utf-8")
+    console.print(f"\nThe page {page} has the verdicts and figures, {APPENDIX} beside it all tables.")
 
 
 def _draw(experiment: Experiment, rows: Sequence[Record], folder: Path, console: Console) -> None:

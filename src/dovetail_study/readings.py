@@ -121,16 +121,16 @@ def tables(rows: Rows) -> list[Table]:
     table = Table(
         NAME,
         "The readings, on seeds that are not the paper's",
-        ("reading: surrogate, Adam's state, iterate, start, rho", *CELLS),
+        ("reading: surrogate, Adam's state, iterate, start, rho", "runs", *CELLS),
         reading="The mean share of the best known potable samples, and how many runs agreed within 50 "
         "iterations. Constant networks have nothing to reach. The reading of this page is "
         f"*{CHOSEN.name}*.",
         records=rows,
     )
-    for name in present(BY_NAME, rows):
+    for name in present((*BY_NAME, AUTO), rows):
         mine = where(rows, method=name)
         cells = [_cell(_of(mine, group), reachable) for group in CELLS.values()]
-        table.rows.append([name, *cells])
+        table.rows.append([name, str(len(mine)), *cells])
     return [table]
 
 

@@ -86,7 +86,7 @@ def _outside(rows: Rows, holds: Callable[[Record], bool]) -> str:
     parts = []
     for limit, words in kinds.items():
         mine = _of(rows, limit)
-        parts.append(f"{sum(not holds(row) for row in mine)} of {len(mine)} runs where {words}")
+        parts.append(f"{sum(not holds(row) for row in mine)} of {len(mine)} where {words}")
     return ", ".join(parts)
 
 

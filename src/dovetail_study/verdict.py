@@ -32,9 +32,26 @@ class Verdict:
     """The lines of the results file it rests on."""
     counted: bool = True
     """Whether it is one of the paper's claims that could have failed: the others are shown apart."""
+    reading: str = ""
+    """How the paper is read, where the claim is judged in several readings."""
+
+    @property
+    def named(self) -> str:
+        """The claim with its reading."""
+        return f"{self.claim} ({self.reading})" if self.reading else self.claim
+
+    @property
+    def outcome(self) -> str:
+        """What was seen, without what it rests on: the first clause, with its parentheses, says it."""
+        depth = 0
+        for place, letter in enumerate(self.ours):
+            depth += (letter == "(") - (letter == ")")
+            if depth == 0 and self.ours.startswith("; ", place):
+                return self.ours[:place]
+        return self.ours
 
     def __str__(self) -> str:
-        return f"{self.claim}: {self.word.value} (paper {self.paper}; here {self.ours})"
+        return f"{self.named}: {self.word.value} (paper {self.paper}; here {self.ours})"
 
 
 def judged(

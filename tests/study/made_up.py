@@ -51,7 +51,7 @@ def scip(experiment, end, seed=42, **fields):
 
 def judged(experiment, rows, claim):
     """The verdict whose claim begins so."""
-    (found,) = [verdict for verdict in experiment.verdicts(rows) if verdict.claim.startswith(claim)]
+    (found,) = [verdict for verdict in experiment.verdicts(rows) if verdict.named.startswith(claim)]
     return found
 
 

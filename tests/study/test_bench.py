@@ -24,6 +24,7 @@ from rich.console import Console
 from dovetail_study import EXPERIMENTS, bench, instances, theorem1
 from dovetail_study.command import _console
 from dovetail_study.ledger import Ledger
+from dovetail_study.page import APPENDIX
 from dovetail_study.run import QUICK_SEEDS, Settings
 from dovetail_study.verdict import Word
 from dovetail_study.workers import experiment_named
@@ -119,7 +120,7 @@ class Quick:
         for times, claims in enumerate((CLAIMS, READ_TWICE), start=1):
             for claim in claims:
                 assert sum(verdict.claim.startswith(claim) for verdict in verdicts) == times, claim
-        page = (folder / "results.md").read_text()
+        page = "".join((folder / name).read_text() for name in ("results.md", APPENDIX))
         said = " ".join(done.stdout.split())
         for verdict in verdicts:
             assert verdict.claim in said
@@ -134,7 +135,7 @@ class Quick:
             assert table.rows
 
     def test_numbers_on_the_page_are_those_of_the_rows(self, quick):
-        page = (quick[0] / "results.md").read_text()
+        page = (quick[0] / APPENDIX).read_text()
         row = rows_of(quick[0])["e1 network=2x16 n=10 budgets=total paper seed=42"]
         line = next(part for part in page.splitlines() if part.startswith("| 2x16 | 10 | total | paper |"))
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -302,7 +303,7 @@ def test_rows_of_two_machines_become_one_file_and_one_page(small, tmp_path, caps
     assert {row["seed"] for row in rows_of(one).values()} == {1, 2}
     assert rows_of(two).items() <= rows_of(one).items()
     assert (two / "results.jsonl").read_bytes() == theirs
-    assert "seeds 1, 2" in (one / "results.md").read_text()
+    assert "seeds 1, 2" in (one / APPENDIX).read_text()
     here(merge)
     assert "0 rows taken over" in capsys.readouterr().out
     assert len(rows_of(one)) == 6

@@ -8,17 +8,19 @@ import json
 import math
 import re
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import dovetail as dt
 from dovetail_study import EXPERIMENTS
+from dovetail_study.appendix import appendix
 from dovetail_study.ledger import NAME, Ledger
-from dovetail_study.page import document
+from dovetail_study.page import APPENDIX, READ, TOP, by_claim, document, word
 from dovetail_study.run import Settings
 from dovetail_study.table import Table
-from dovetail_study.verdict import Word
+from dovetail_study.verdict import Verdict, Word
 from dovetail_study.workers import experiment_named
 from tests.study.made_up import row, scip, whole
 from tests.study.test_origin import follow
@@ -42,7 +44,7 @@ def page_of(folder, rows):
     """The page of these rows, as it is written."""
     ledger = kept(folder, rows)
     there = dict.fromkeys(each["experiment"] for each in rows)
-    return document([experiment_named(name) for name in there], ledger)
+    return appendix([experiment_named(name) for name in there], ledger)
 
 
 @pytest.fixture(scope="module", params=["published", "made up"])
@@ -50,7 +52,7 @@ def shown(request, tmp_path_factory):
     """A page, and the lines it was made of as plain data."""
     if request.param == "published":
         lines = (DOCS / NAME).read_text().splitlines()[1:]
-        return (DOCS / "results.md").read_text(encoding="utf-8"), [json.loads(line) for line in lines]
+        return (DOCS / APPENDIX).read_text(encoding="utf-8"), [json.loads(line) for line in lines]
     rows = [each for name in OWN for each in whole(name)]
     return page_of(tmp_path_factory.mktemp("page"), rows), rows
 
@@ -288,16 +290,43 @@ def test_a_table_that_does_not_name_its_lines_must_not_be_mixed(tmp_path):
         e4.name, e4.title, e4.methods, e4.runs, e4.execute, lambda rows: [silent], e4.verdicts, e4.draw
     )
     one = row("e4", "paper", network="2x16", n=60)
-    assert "A silent table" in document([quiet], kept(tmp_path / "one", [one]))
+    assert "A silent table" in appendix([quiet], kept(tmp_path / "one", [one]))
     other = row("e4", "auto", network="2x16", n=60, commit="def5678")
     with pytest.raises(dt.OptionError, match=r"'A silent table' .* several commits \(abc1234, def5678\)"):
-        document([quiet], kept(tmp_path / "two", [one, other]))
+        appendix([quiet], kept(tmp_path / "two", [one, other]))
 
 
 def test_the_published_page_is_made_of_the_published_rows():
     ledger = Ledger.open(DOCS, any_version=True)
     experiments = [experiment_named(name) for name in EXPERIMENTS if ledger.of(name)]
     assert (DOCS / "results.md").read_text(encoding="utf-8") == document(experiments, ledger)
+    assert (DOCS / APPENDIX).read_text(encoding="utf-8") == appendix(experiments, ledger)
+
+
+MOST_WORDS, MOST_WORDS_OF_A_ROW = 6_000, 40
+
+
+def test_the_published_page_is_read_in_a_minute():
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    assert len(page.split()) <= MOST_WORDS
+    top = table(page, "## In ten lines")
+    assert [line["claim"] for line in top] == list(TOP)
+    for line in table(page, "## Every claim"):
+        assert len(line["here"].split()) <= MOST_WORDS_OF_A_ROW, line["claim"]
+        assert line["verdict"].startswith("**")
+
+
+def test_a_claim_has_one_verdict_however_often_it_is_judged():
+    """That of the page's reading; another is named only where the claim does better there."""
+    ours = Verdict("a", "1", "2", Word.NOT, reading=READ)
+    theirs = Verdict("a", "1", "3", Word.IN_PART, reading="budgets total")
+    assert by_claim([theirs, ours]) == [[ours, theirs]]
+    assert word([ours, theirs]) == "**does not hold** (holds in part with budgets total)"
+    assert word([replace(ours, word=Word.HOLDS), theirs]) == "**holds**"
+
+
+def test_the_outcome_is_the_first_clause_with_its_parentheses():
+    assert Verdict("a", "1", "3 of 4 (2; 1) hold; the rest is open", Word.NOT).outcome == "3 of 4 (2; 1) hold"
 
 
 def test_it_was_a_full_run_on_real_data():

@@ -26,6 +26,7 @@ def test_the_table_has_shares_and_agreement():
         {**cell, "method": "auto", "potable": 20, "status": "optimal", "stop": "proved"},
         {**cell, "method": CHOSEN.name, "potable": 15, "status": "feasible", "stop": "agreed"},
     ]
-    ((line,),) = [table.rows for table in EXPERIMENT.tables(rows)]
-    assert line[:2] == [CHOSEN.name, "0.75, 1 of 1 agree"]
-    assert set(line[2:]) == {"\u2013"}
+    ((line, reference),) = [table.rows for table in EXPERIMENT.tables(rows)]
+    assert line[:3] == [CHOSEN.name, "1", "0.75, 1 of 1 agree"]
+    assert set(line[3:]) == {"\u2013"}
+    assert reference[:3] == ["auto", "1", "1, 1 of 1 agree"]

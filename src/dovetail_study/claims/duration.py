@@ -37,10 +37,11 @@ def said(rows: Sequence[Record]) -> str:
     seconds = known(rows, "seconds")
     most = text(max(known(rows, "iterations"), default=math.nan))
     least = min(known(rows, "residual"), default=math.nan)
+    longest = text(max(seconds, default=math.nan))
     residual = f" (least last residual {text(least, 2)})" if math.isfinite(least) else ""
     return (
-        f"converged in {count_of(rows, converged)} runs{residual}; {text(mean(seconds))} s on average (at "
-        f"most {text(max(seconds, default=math.nan))}) to the end of at most {most} iterations"
+        f"took {text(mean(seconds))} s on average (at most {longest}) to the end "
+        f"of at most {most} iterations and converged in {count_of(rows, converged)} runs{residual}"
         f"{_outside(rows)}{_to_best(rows)}{_places(rows)}"
     )
 
@@ -52,7 +53,7 @@ def _outside(rows: Sequence[Record]) -> str:
     total, mip, nn = (math.fsum(known(mine, name)) for name in named)
     if not total:
         return ""
-    return f", {text(100 * max(0.0, 1 - (mip + nn) / total), 2)} % of it our set-up and verification"
+    return f"; {text(100 * max(0.0, 1 - (mip + nn) / total), 2)} % of the time is our set-up and verification"
 
 
 def _to_best(rows: Sequence[Record]) -> str:
@@ -123,15 +124,13 @@ def ratios_said(compared: Pairs) -> str:
     """The speed-up where SCIP was done, then that against its limit, which is a lower bound."""
     over = [times_as_long(scip, mine) for mine, scip in compared if done(scip)]
     cut = [times_as_long(scip, mine) for mine, scip in compared if not done(scip)]
-    parts = [
-        f"{text(geometric_mean(over))}x over the {len(over)} in which SCIP was done" if over else NEVER_DONE
-    ]
+    parts = []
+    if over:
+        parts.append(f"{text(geometric_mean(over))}x over the {len(over)} in which SCIP was done")
     if cut:
-        parts.append(
-            "its limit over the time to the end of the iterations, a lower bound: "
-            f"{text(geometric_mean(cut))}x over {len(cut)}"
-        )
-    return "; ".join(parts)
+        least = text(geometric_mean(cut))
+        parts.append(f"at least {least}x over the {len(cut)} in which SCIP was stopped at its limit")
+    return ", ".join(parts) or NEVER_DONE
 
 
 def judged_time(

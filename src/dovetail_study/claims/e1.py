@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from dovetail_study.best_known import Reachable, pairs, worth
 from dovetail_study.claims.duration import (
@@ -56,13 +57,16 @@ def verdicts(rows: Rows) -> list[Verdict]:
     mine = [row for row in rows if row["network"] in E1_NETWORKS and row["n"] in E1_SIZES]
     out = []
     for budgets in BUDGETS:
-        read, which = where(mine, budgets=budgets), f"(budgets {budgets})"
-        out += [_beside(read, which), _quality(read, which), _seconds(read, which)]
-        out.append(judged_speed_up(f"E1 speed-up of DD over big-M {which}", read, "paper", E1_RATIOS))
+        read = where(mine, budgets=budgets)
+        judged_so = [
+            _beside(read), _quality(read), _seconds(read),
+            judged_speed_up("E1 speed-up of DD over big-M", read, "paper", E1_RATIOS),
+        ]  # fmt: skip
+        out += [replace(verdict, reading=f"budgets {budgets}") for verdict in judged_so]
     return [*out, _headline(where(rows, **HEADLINE))]
 
 
-def _beside(rows: Rows, which: str) -> Verdict:
+def _beside(rows: Rows) -> Verdict:
     every = pairs(rows, "paper", "big-m")
     matched = [(dd, scip) for dd, scip in every if worth(scip)]
     parts: dict[tuple[str, int], list[float]] = {}
@@ -73,7 +77,7 @@ def _beside(rows: Rows, which: str) -> Verdict:
     better, worse = sum(part > 1 for part in shares), sum(part < 1 for part in shares)
     ours = [dd for dd, _ in matched]
     return judged(
-        f"E1 quality: DD beside big-M's own points {which}",
+        "E1 quality: DD beside big-M's own points",
         QUALITY,
         f"big-M found a point in {len(matched)} of {len(every)} pairs, in {len(parts)} of {CELLS} cells "
         f"({_named(ours)}); there DD has {text(mean(shares))} of big-M's potable samples on average, is "
@@ -88,7 +92,7 @@ def _beside(rows: Rows, which: str) -> Verdict:
     )
 
 
-def _quality(rows: Rows, which: str) -> Verdict:
+def _quality(rows: Rows) -> Verdict:
     reachable, mine = Reachable(rows), where(rows, method="paper")
     cells = {(w, n): where(mine, network=w, n=n) for w in E1_NETWORKS for n in E1_SIZES}
     means = {cell: mean(reachable.shares(runs)) for cell, runs in cells.items()}
@@ -99,7 +103,7 @@ def _quality(rows: Rows, which: str) -> Verdict:
     proved = [reachable.proved(row) for row in looked]
     counts = [cell for cell in equal if cell in sound]
     return judged(
-        f"E1 quality: DD beside the best known {which}",
+        "E1 quality: DD beside the best known",
         QUALITY,
         f"{_shares(shares)}; at least {EQUAL:g} of it in {len(equal)} cells, in {len(counts)} of these by a "
         f"reference that is proved or better than every contestant; it rests on the {len(looked)} of "
@@ -131,7 +135,7 @@ def _shares(shares: dict[tuple[str, int], float]) -> str:
     )
 
 
-def _seconds(rows: Rows, which: str) -> Verdict:
+def _seconds(rows: Rows) -> Verdict:
     hard = [row for row in rows if row["network"] in LARGE and row["n"] >= MANY]
     ours, theirs = where(hard, method="paper"), where(hard, method="big-m")
     searches = [row for row in theirs if searched(row)]
@@ -140,7 +144,7 @@ def _seconds(rows: Rows, which: str) -> Verdict:
     scip = where(hard, method="paper-scip")
     own = f"; with SCIP for its MIP steps it {said(scip)}" if scip else ""
     return judged_time(
-        f"E1 time: DD near 10 s where big-M exceeds 100 s {which}",
+        "E1 time: DD near 10 s where big-M exceeds 100 s",
         f"{E1_NEAR:g} s, > {E1_EXCEEDS:g} s",
         f"on {' and '.join(LARGE)} with n >= {MANY} DD {said(ours)}{own}; big-M: "
         f"{tally(theirs) or 'no runs'}; at least {text(min(known(searches, 'seconds'), default=math.nan))} s "
@@ -162,7 +166,7 @@ def _headline(rows: Rows) -> Verdict:
     near = bool(known(ours, "seconds")) and max(known(ours, "seconds")) <= NEAR
     enough = ratio >= HEADLINE_RATIO
     return judged_time(
-        f"E1 headline: 6x128 with n = 500 (budgets {HEADLINE['budgets']})",
+        "E1 headline: 6x128 with n = 500",
         f"{HEADLINE_SECONDS:g} s against >= {HEADLINE_BASELINE:g} s, 100x, 120x",
         f"DD {said(ours)}; big-M: {tally(theirs) or 'no runs'}, a point of its own in "
         f"{count_of(theirs, found)}; "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from dovetail_study.best_known import Reachable, pairs
 from dovetail_study.claims.duration import (
@@ -65,29 +66,33 @@ def read(rows: Rows, budgets: str) -> Rows:
 def verdicts(rows: Rows) -> list[Verdict]:
     """Every claim in both readings."""
     mine = [row for row in rows if row["n"] in E3_SIZES]
-    return [verdict for budgets in BUDGETS for verdict in _of(read(mine, budgets), f"(budgets {budgets})")]
-
-
-def _of(rows: Rows, which: str) -> list[Verdict]:
     return [
-        _ssg_loses(rows, which),
-        _dd_keeps(rows, which),
-        _without(rows, "paper-no-dual", f"E3 removing the dual update alone costs quality {which}"),
-        _without(rows, "ssg", f"E3 SSG in place of DD costs quality {which}"),
-        _more_iterations(rows, which),
-        _ssg_iterations(rows, which),
-        _dd_iterations(rows, which),
-        _speeds(rows, "ssg", f"E3 speed-up of SSG over SCIP {which}", "0.3, 2.7, 20–30", SSG_SPEED),
-        _speeds(rows, "paper", f"E3 speed-up of DD over SCIP {which}", _numbers(DD_SPEED), DD_SPEED),
+        replace(verdict, reading=f"budgets {budgets}")
+        for budgets in BUDGETS
+        for verdict in _of(read(mine, budgets))
     ]
 
 
-def _ssg_loses(rows: Rows, which: str) -> Verdict:
+def _of(rows: Rows) -> list[Verdict]:
+    return [
+        _ssg_loses(rows),
+        _dd_keeps(rows),
+        _without(rows, "paper-no-dual", "E3 removing the dual update alone costs quality"),
+        _without(rows, "ssg", "E3 SSG in place of DD costs quality"),
+        _more_iterations(rows),
+        _ssg_iterations(rows),
+        _dd_iterations(rows),
+        _speeds(rows, "ssg", "E3 speed-up of SSG over SCIP", "0.3, 2.7, 20–30", SSG_SPEED),
+        _speeds(rows, "paper", "E3 speed-up of DD over SCIP", _numbers(DD_SPEED), DD_SPEED),
+    ]
+
+
+def _ssg_loses(rows: Rows) -> Verdict:
     reachable = Reachable(rows)
     ratios = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="ssg"))))
     held = [ratio < LOSES for ratio in ratios.values()]
     return judged(
-        f"E3 SSG loses quality {which}",
+        "E3 SSG loses quality",
         f"{_numbers(SSG_QUALITY)} of SCIP",
         f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; "
         f"{_proofs(rows, 'ssg', reachable)}",
@@ -99,14 +104,14 @@ def _ssg_loses(rows: Rows, which: str) -> Verdict:
     )
 
 
-def _dd_keeps(rows: Rows, which: str) -> Verdict:
+def _dd_keeps(rows: Rows) -> Verdict:
     reachable = Reachable(rows)
     ratios = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="paper"))))
     ours = _at(lambda n: mean(reachable.shares(where(rows, n=n, method="dual-decomposition"))))
     held = [ratio >= KEEPS for ratio in ratios.values()]
     proved = _all_proved(rows, "paper", reachable)
     return judged(
-        f"E3 DD keeps it {which}",
+        "E3 DD keeps it",
         f"{_numbers(DD_QUALITY)} of SCIP",
         f"{_listed(ratios) or NO_REFERENCE} of the best known potable samples; our defaults "
         f"{_listed(ours) or 'not run'}; "
@@ -158,7 +163,7 @@ def _without(rows: Rows, method: str, claim: str) -> Verdict:
     )
 
 
-def _more_iterations(rows: Rows, which: str) -> Verdict:
+def _more_iterations(rows: Rows) -> Verdict:
     used = [row for row in rows if row["method"] in ("ssg", "paper-no-dual", "paper")]
 
     def ratios(method: str) -> dict[int, float]:
@@ -170,7 +175,7 @@ def _more_iterations(rows: Rows, which: str) -> Verdict:
     loops = ("ssg", "paper-no-dual", "paper")
     ends = ", ".join(f"{m} {count_of(where(used, method=m), converged)}" for m in loops)
     return judged(
-        f"E3 without dual updates iterations rise by two or three orders of magnitude {which}",
+        "E3 without dual updates iterations rise by two or three orders of magnitude",
         f"{MORE_ITERATIONS:g} times and more (its own figures: {_span(SSG_ITERATIONS)} against "
         f"{_span(DD_ITERATIONS.values())})",
         f"its own caps, {SSG_CAP} iterations of SSG and {ITERATIONS} of DD, and its own figures allow at "
@@ -183,12 +188,12 @@ def _more_iterations(rows: Rows, which: str) -> Verdict:
     )
 
 
-def _ssg_iterations(rows: Rows, which: str) -> Verdict:
+def _ssg_iterations(rows: Rows) -> Verdict:
     mine, (low, high) = where(rows, method="ssg"), SSG_ITERATIONS
     best = _at(lambda n: average(where(mine, n=n), "best_at"))
     inside = [low <= value <= high for value in best.values()]
     return judged(
-        f"E3 iterations of SSG {which}",
+        "E3 iterations of SSG",
         f"{low}–{high}",
         f"{text(average(mine, 'iterations'))} are run on average; the best point comes at {_listed(best)}"
         f"{_never(mine)}",
@@ -199,14 +204,14 @@ def _ssg_iterations(rows: Rows, which: str) -> Verdict:
     )
 
 
-def _dd_iterations(rows: Rows, which: str) -> Verdict:
+def _dd_iterations(rows: Rows) -> Verdict:
     mine = where(rows, method="paper")
     done = [row for row in mine if converged(row)]
     loops = _at(lambda n: average(where(done, n=n), "iterations"))
     best = _at(lambda n: average(where(mine, n=n), "best_at"))
     near = [abs(loops[n] - DD_ITERATIONS[n]) <= ITERATIONS_ROOM for n in loops]
     return judged(
-        f"E3 iterations of DD {which}",
+        "E3 iterations of DD",
         _numbers(DD_ITERATIONS),
         f"converged in {len(done)} of {len(mine)} runs{f' after {_listed(loops)}' if loops else ''}; the "
         f"best point comes at {_listed(best)}{_never(mine)}",

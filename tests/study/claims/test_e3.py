@@ -92,7 +92,7 @@ CASES = [
 @pytest.mark.parametrize(("claim", "word", "rows"), CASES)
 def test_each_reading_of_the_budgets_is_judged_by_its_own_rows(claim, word, rows, budgets):
     mine = [{**each, "budgets": budgets} for each in rows]
-    words = {v.claim.rpartition("(")[2]: v for v in E3.verdicts(mine) if v.claim.startswith(claim)}
+    words = {v.named.rpartition("(")[2]: v for v in E3.verdicts(mine) if v.named.startswith(claim)}
     assert set(words) == {f"budgets {each})" for each in BUDGETS}
     assert words.pop(f"budgets {budgets})").word is word
     (other,) = words.values()
