@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import dovetail as dt
-from dovetail.run.network_step import SURROGATES, Surrogate
 from dovetail_study.best_known import Reachable
 from dovetail_study.contestants import AUTO
 from dovetail_study.experiment import Experiment, Rows
@@ -30,6 +29,7 @@ from dovetail_study.run import Record, Run, Settings, runs
 from dovetail_study.statistics import converged, count_of, mean, present, text, where
 from dovetail_study.table import NOTHING, Table
 
+Surrogate = Literal["logit", "log-probability", "probability", "scaled-probability"]
 NAME = "readings"
 OTHER_SEEDS = (7, 11, 13)
 """None of the paper's: a reading that is chosen by them is judged on others."""
@@ -64,7 +64,7 @@ CHOSEN = Reading("logit")
 """Of the readings with which constant networks agree: that of a program which makes its optimiser once."""
 READINGS = dict.fromkeys(
     [
-        *[Reading(surrogate) for surrogate in SURROGATES],
+        *[Reading(surrogate) for surrogate in get_args(Surrogate)],
         *[
             replace(CHOSEN, state=state, iterate=iterate, start=start)
             for state in ("fresh", "kept")

@@ -140,7 +140,7 @@ def test_what_was_done_is_said_before_a_lower_bound():
     pair = [paper(), big_m("proved"), paper(seed=7, seconds=3.1), big_m("time", seed=7)]
     rows = [{**each, "budgets": "total"} for each in pair]
     said = judged(E1, rows, "E1 speed-up of DD over big-M (budgets total)").ours
-    assert said.startswith("30x over the 1 in which SCIP was done, at least 100x over the 1 in which SCIP was s")
+    assert said.startswith("30x over the 1 in which SCIP was done, at least 100x over the 1 in which")
     assert "1 of the best known, over 1 of 2 runs, 1 of big-M's own, over the 2 that it has" in said
 
 
