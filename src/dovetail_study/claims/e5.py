@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from dovetail_study.best_known import Pairs, pairs
+from dovetail_study.best_known import Pairs, Reachable, pairs, worth
 from dovetail_study.claims.duration import (
     all_solved,
     crowd,
@@ -23,6 +23,7 @@ from dovetail_study.paper import (
     E5_NETWORKS,
     E5_SECONDS,
     E5_SPEED,
+    MOST_LOST,
     SWAP_RATIO,
 )
 from dovetail_study.run import Record
@@ -32,6 +33,7 @@ from dovetail_study.statistics import (
     found,
     geometric_mean,
     known,
+    mean,
     never_improved,
     stopped,
     text,
@@ -41,6 +43,8 @@ from dovetail_study.verdict import Verdict, judged
 
 SAME = 1e-3
 """Objectives within this part of each other count as the same."""
+LOSS_ROOM, SOME_LOST = 0.1, 0.05
+"""As in E3: what another network may do to a share, and what counts as a loss."""
 MOVED = "the barrier improved on the start in every pair"
 SLOWER = 2.0
 """Times the paper's seconds that count as no slower: another machine."""
@@ -51,6 +55,8 @@ def verdicts(rows: Rows) -> list[Verdict]:
     mine = [row for row in rows if row["network"] in E5_NETWORKS]
     swapped = pairs(mine, "paper-barrier", "paper")
     return [
+        _quality(mine),
+        _without_dual(mine),
         _scip(where(mine, method="big-m")),
         _times(mine, "paper-barrier", "E5 seconds of the barrier"),
         _times(mine, "paper", "E5 seconds of projected gradient"),
@@ -60,6 +66,45 @@ def verdicts(rows: Rows) -> list[Verdict]:
         _slower(swapped),
         _many_cuts(swapped),
     ]
+
+
+def _quality(rows: Rows) -> Verdict:
+    reachable, mine = Reachable(rows), where(rows, method="paper")
+    shares, looked = reachable.shares(mine), [row for row in mine if reachable.known(row)]
+    proved = [reachable.proved(row) for row in looked]
+    good = mean(shares) >= Quality.ENOUGH if shares else None
+    return judged(
+        "Summary: near-optimal quality, on tree planting (E5)",
+        "maintains near-optimal quality",
+        f"{text(mean(shares))} of the best known survivals on average over {len(shares)} of {len(mine)} "
+        f"runs, {sum(proved)} of them with a proved optimum; the best point comes after "
+        f"{text(average(mine, 'best_seconds'))} s on average"
+        if shares
+        else f"no reference yet: none looked into any of the {len(mine)} instances",
+        holds=good and all(proved) if good is not None else None,
+        open_end=bool(good) and not all(proved),
+        rule=f"at least {Quality.ENOUGH:g} of the best known on average, and that proved optimal",
+        rows=[row for row in rows if row["method"] in ("paper", "auto")],
+    )
+
+
+def _without_dual(rows: Rows) -> Verdict:
+    matched = [(out, full) for out, full in pairs(rows, "paper-no-dual", "paper") if worth(full)]
+    lost = [1.0 - (worth(out) or 0.0) / (worth(full) or 1.0) for out, full in matched]
+    return judged(
+        "Summary: dual updates are needed, on tree planting (E5)",
+        f"removing them loses up to {100 * MOST_LOST:g} %",
+        f"without the dual update {text(100 * min(lost), 2)} to {text(100 * max(lost), 2)} % of the "
+        f"survivals are lost, in {sum(each > SOME_LOST for each in lost)} of {len(lost)} pairs more than "
+        f"{100 * SOME_LOST:g} %"
+        if lost
+        else "no pairs",
+        holds=max(lost) >= MOST_LOST - LOSS_ROOM if lost else None,
+        in_part=bool(lost) and mean(lost) > SOME_LOST,
+        rule=f"in some pair that is lost, give or take {100 * LOSS_ROOM:g} of 100; in part: on average more "
+        f"than {100 * SOME_LOST:g}",
+        rows=[row for pair in matched for row in pair],
+    )
 
 
 def _scip(rows: Rows) -> Verdict:
@@ -79,7 +124,7 @@ def _scip(rows: Rows) -> Verdict:
     return judged(
         "E5 seconds of SCIP",
         f"{least:g}–{most:g} (its limit is 300)",
-        f"{tally(rows) or 'no runs'}; a point of its own in {count_of(rows, found)}; "
+        f"a point of its own in {count_of(rows, found)}: {tally(rows) or 'no runs'}; "
         f"seconds on average where it was done: {listed}; at least "
         f"{text(min(known(searches, 'seconds'), default=math.nan))} s where it searched "
         f"({', '.join(reached) or 'no network'})",

@@ -16,6 +16,7 @@ from dovetail_study.claims.duration import (
 from dovetail_study.claims.quality import Quality
 from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Rows
+from dovetail_study.run import FEW
 from dovetail_study.statistics import geometric_mean, text
 from dovetail_study.verdict import Verdict
 
@@ -35,11 +36,11 @@ def judged_speed_up(claim: str, rows: Rows, method: str, claimed: tuple[float, f
         f"{len(every)} pairs{apart(compared)}, over all of these {text(ratio)}x; the loop {said(ours)}"
         if compared
         else f"{NOTHING_SEARCHED}: SCIP searched in 0 of {len(every)} pairs ({tally(theirs) or 'no runs'})",
-        fast=fast if compared else None,
+        fast=fast if len(compared) >= FEW else None,
         solved=all_solved(ours),
         quality=Quality.of(ours, rows),
         open_end=bool(compared) and not fast and not all(done(scip) for _, scip in compared),
-        rule=f"geometric mean at least {least:g}x, and every run converges; in part: at least {least:g}x to "
-        "the end of its iterations",
+        rule=f"geometric mean at least {least:g}x over at least {FEW} pairs, and every run converges; in "
+        f"part: at least {least:g}x to the end of its iterations",
         rows=[row for pair in every for row in pair],
     )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dovetail_study.claims.e1 import BY_SCIP
 from dovetail_study.e1 import E1
 from dovetail_study.paper import BUDGETS, E1_NETWORKS, E1_SIZES, HEADLINE
 from tests.study.made_up import (
@@ -34,6 +35,16 @@ def big_m(end, **fields):
     return scip("e1", end, **{**CELL, **fields})
 
 
+def thrice(*rows):
+    """With three seeds."""
+    return [{**each, "seed": seed} for seed in (42, 123, 456) for each in rows]
+
+
+def by_scip(each):
+    """Runs of the paper's loop as those with its own MIP solver."""
+    return {**each, "method": "paper-scip"} if each["method"] == "paper" else each
+
+
 CASES = [
     (KNOWN, HOLDS, [paper(), big_m("proved")]),
     (KNOWN, NOT, [paper(potable=6), auto()]),
@@ -41,7 +52,8 @@ CASES = [
     (KNOWN, IN_PART, [paper(potable=97), auto(potable=100), paper(potable=6, **OTHER), auto(**OTHER)]),
     (KNOWN, NOT, [paper(), auto(), paper(potable=6, **OTHER), auto(**OTHER)]),  # the best known is its own
     (BESIDE, HOLDS, [each for cell in GRID for each in (paper(**cell), big_m("proved", **cell))]),
-    (BESIDE, IN_PART, [paper(), big_m("time")]),  # one cell of all configurations
+    (BESIDE, IN_PART, [paper(), big_m("proved")]),  # one cell of all configurations
+    (BESIDE, UNTESTABLE, [paper(), big_m("time")]),  # its limit cut its point short
     (BESIDE, NOT, [paper(potable=6), big_m("proved")]),
     (BESIDE, UNTESTABLE, [paper(), big_m("writing")]),
     (KNOWN, NOT, [paper(potable=6), big_m("time", potable=3), auto()]),  # better than a stopped SCIP
@@ -62,14 +74,31 @@ CASES = [
     ("E1 time", NOT, [paper(seconds=8.0, **AGREED), big_m("proved")]),  # 60 s are not 100 s
     ("E1 time", UNTESTABLE, [paper(seconds=8.0), big_m("writing")]),
     ("E1 time", UNTESTABLE, [paper(seconds=50.0, n=500), big_m("time", n=500)]),
-    ("E1 speed-up", HOLDS, [paper(**AGREED), big_m("proved")]),
-    ("E1 speed-up", IN_PART, [paper(), big_m("proved")]),
-    ("E1 speed-up", IN_PART, [paper(), big_m("time")]),  # a lower bound that is enough
-    ("E1 speed-up", NOT, [paper(potable=6), big_m("proved")]),
-    ("E1 speed-up", NOT, [paper(seconds=20.0, **AGREED), big_m("proved")]),
-    ("E1 speed-up", UNTESTABLE, [paper(seconds=50.0), big_m("time")]),  # a lower bound that is not
-    ("E1 speed-up", UNTESTABLE, [paper(), big_m("writing")]),
-    ("E1 speed-up", UNTESTABLE, [paper(), big_m("infeasible")]),
+    ("E1 speed-up", HOLDS, thrice(paper(**AGREED), big_m("proved"))),
+    ("E1 speed-up", IN_PART, thrice(paper(), big_m("proved"))),
+    ("E1 speed-up", IN_PART, thrice(paper(), big_m("time"))),  # a lower bound that is enough
+    ("E1 speed-up", NOT, thrice(paper(potable=6), big_m("proved"))),
+    ("E1 speed-up", NOT, thrice(paper(seconds=20.0, **AGREED), big_m("proved"))),
+    ("E1 speed-up", UNTESTABLE, thrice(paper(seconds=50.0), big_m("time"))),  # a lower bound that is not
+    ("E1 speed-up", UNTESTABLE, thrice(paper(), big_m("writing"))),
+    ("E1 speed-up", UNTESTABLE, thrice(paper(), big_m("infeasible"))),
+    ("E1 speed-up", UNTESTABLE, [paper(**AGREED), big_m("proved")]),  # one pair says little
+    *[
+        (f"{BY_SCIP} DD near", word, [by_scip(each) for each in rows])
+        for word, rows in (
+            (HOLDS, [paper(seconds=8.0, **AGREED), big_m("time")]),
+            (NOT, [paper(seconds=50.0), big_m("time")]),
+            (UNTESTABLE, [paper(seconds=8.0), big_m("writing")]),
+        )
+    ],
+    *[
+        (f"{BY_SCIP} speed-up", word, [by_scip(each) for each in rows])
+        for word, rows in (
+            (HOLDS, thrice(paper(**AGREED), big_m("proved"))),
+            (NOT, thrice(paper(seconds=20.0, **AGREED), big_m("proved"))),
+            (UNTESTABLE, thrice(paper(), big_m("writing"))),
+        )
+    ],
 ]
 LONG = {"seconds": 1000.0, "solving_seconds": 900.0}
 HEADLINES = [

@@ -38,7 +38,17 @@ def rising(*seconds):
 
 
 BARRIER, GRADIENT = "paper-barrier", "paper"
+QUALITY, NEEDED = "Summary: near-optimal quality", "Summary: dual updates are needed"
+PROVED = {"status": "optimal", "stop": "proved"}
 CASES = [
+    (QUALITY, HOLDS, on(GRADIENT, objective=9.9) + on("auto", **PROVED)),
+    (QUALITY, NOT, on(GRADIENT, objective=6.0) + on("auto", **PROVED)),
+    (QUALITY, UNTESTABLE, on(GRADIENT) + on("auto")),  # as good as the best known, which is not proved
+    (QUALITY, UNTESTABLE, on(GRADIENT)),
+    (NEEDED, HOLDS, on(GRADIENT) + on("paper-no-dual", objective=4.0)),
+    (NEEDED, IN_PART, on(GRADIENT) + on("paper-no-dual", objective=8.0)),
+    (NEEDED, NOT, on(GRADIENT) + on("paper-no-dual")),
+    (NEEDED, UNTESTABLE, on(GRADIENT)),
     ("E5 seconds of SCIP", HOLDS, rising(120.0, 300.0, 800.0)),
     ("E5 seconds of SCIP", IN_PART, rising(120.0, 900.0, 800.0)),  # it does not rise
     ("E5 seconds of SCIP", IN_PART, rising(400.0, 500.0, 800.0)),  # more than twice the paper's

@@ -32,7 +32,11 @@ CASES = [
     ("Convergence depends", UNTESTABLE, [MIDDLE, cell(1.0, 0.01, 5)]),
     ("Raising rho", HOLDS, over_rho("paper", 0, 20) + over_rho("paper-adaptive", 15, 20)),
     ("Raising rho", IN_PART, over_rho("paper", 0, 20) + over_rho("paper-adaptive", 5, 20)),
-    ("Raising rho", IN_PART, over_rho("paper", 0, 20) + agreed(over_rho("paper-adaptive", 0, 20))),
+    (
+        "Raising rho",
+        NOT,
+        over_rho("paper", 0, 20) + agreed(over_rho("paper-adaptive", 0, 20)),
+    ),  # agreement is not robustness
     ("Raising rho", NOT, over_rho("paper", 0, 20) + over_rho("paper-adaptive", 0, 20)),
     ("Raising rho", NOT, over_rho("paper", 0, 20) + over_rho("paper-adaptive", 0, 19)),  # one sample
     ("Raising rho", NOT, agreed(over_rho("paper", 0, 20)) + over_rho("paper-adaptive", 0, 20)),
