@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import dovetail as dt
@@ -19,6 +20,8 @@ MARKERS, DASHES = "osD^vPX*", ("-", "--", "-.", ":")
 """Told apart in black and white: another marker for every series, another dash for every third."""
 CROWDED = 4
 """With more bars than this in a group their numbers stand upright, or they would run into each other."""
+WIDE, LONG = 44, 28
+"""Letters of a panel's title in one line, and of all names on an x axis before they are turned."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,12 @@ def save(drawing: Drawing, folder: Path, name: str) -> list[Path]:
         figure, axes = plt.subplots(
             down, across, figsize=(4.6 * across, 4.0 * down + 0.3), squeeze=False, layout="constrained"
         )
+        place = _places(drawing.panels)
         for axis, panel in zip(axes.flat, drawing.panels, strict=False):
-            _draw(axis, panel)
+            _draw(axis, panel, place)
         for axis in axes.flat[count:]:
             axis.set_axis_off()
+        _legend(figure, axes.flat[:count])
         figure.suptitle(drawing.title, fontsize=11)
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
@@ -113,24 +118,33 @@ def _pyplot() -> Any:
     return plt
 
 
-def _draw(axis: Any, panel: Panel) -> None:
-    axis.set_title(panel.title, fontsize=10)
+def _places(panels: Sequence[Panel]) -> dict[str, int]:
+    """Series by number, over all panels: a series looks the same in each."""
+    labels = (label for panel in panels if not isinstance(panel, HeatMap) for label in panel.series)
+    return {label: number for number, label in enumerate(dict.fromkeys(labels))}
+
+
+def _draw(axis: Any, panel: Panel, place: Mapping[str, int]) -> None:
+    axis.set_title(fill(panel.title, WIDE), fontsize=10)
     if isinstance(panel, HeatMap):
         _heat_map(axis, panel)
     elif isinstance(panel, Bars):
-        _bars(axis, panel)
+        _bars(axis, panel, place)
     else:
-        _lines(axis, panel)
+        _lines(axis, panel, place)
 
 
-def _lines(axis: Any, panel: Lines) -> None:
-    for k, (label, points) in enumerate(panel.series.items()):
+def _lines(axis: Any, panel: Lines, place: Mapping[str, int]) -> None:
+    for label, points in panel.series.items():
+        k = place[label]
         known = sorted((x, y) for x, y in points if math.isfinite(x) and math.isfinite(y))
         if known:
             xs, ys = zip(*known, strict=True)
             marker = MARKERS[k % len(MARKERS)] if len(known) <= 30 else None
             dash = DASHES[k // 3 % len(DASHES)]
-            axis.plot(xs, ys, dash, marker=marker, markersize=4, label=label, linewidth=1.4)
+            axis.plot(
+                xs, ys, dash, color=f"C{k % 10}", marker=marker, markersize=4, label=label, linewidth=1.4
+            )
     if panel.level is not None:
         axis.axhline(panel.level[0], color="0.5", linestyle=":", linewidth=1.2, label=panel.level[1])
     axis.set_xlabel(panel.x)
@@ -142,11 +156,12 @@ def _lines(axis: Any, panel: Lines) -> None:
     if panel.ticks is not None:
         axis.set_xticks(list(panel.ticks), labels=list(panel.ticks.values()))
         axis.minorticks_off()
+        if sum(map(len, panel.ticks.values())) > LONG:
+            axis.tick_params(axis="x", labelrotation=30)
     axis.grid(alpha=0.3)
-    _legend(axis)
 
 
-def _bars(axis: Any, panel: Bars) -> None:
+def _bars(axis: Any, panel: Bars, number: Mapping[str, int]) -> None:
     width, crowded = 0.8 / max(1, len(panel.series)), len(panel.series) > CROWDED
     room = 0.25 if crowded else 0.12
     heights = [v for values in panel.series.values() for v in values if v > 0]
@@ -157,7 +172,14 @@ def _bars(axis: Any, panel: Bars) -> None:
             known = math.isfinite(value) and (value > 0 or not panel.log_y)
             floor = low if panel.log_y else 0.0
             height = value if known else floor
-            axis.bar(place, height - floor, 0.92 * width, floor, color=f"C{k}", label=None if i else label)
+            axis.bar(
+                place,
+                height - floor,
+                0.92 * width,
+                floor,
+                color=f"C{number[label] % 10}",
+                label=None if i else label,
+            )
             text = f"{value:.3g}" if known else "–"
             turned = 90 if crowded else 0
             axis.annotate(text, (place, height), ha="center", va="bottom", fontsize=7, rotation=turned)
@@ -169,8 +191,6 @@ def _bars(axis: Any, panel: Bars) -> None:
     else:
         axis.margins(y=room)
     axis.grid(axis="y", alpha=0.3)
-    if len(panel.series) > 1:
-        _legend(axis)
 
 
 def _heat_map(axis: Any, panel: HeatMap) -> None:
@@ -189,7 +209,15 @@ def _heat_map(axis: Any, panel: HeatMap) -> None:
     axis.set_ylabel(panel.y)
 
 
-def _legend(axis: Any) -> None:
-    """Below the panel, where it hides nothing."""
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, frameon=False)
+def _legend(figure: Any, axes: Any) -> None:
+    """One for all panels, below them: the same series has the same colour in each."""
+    labelled: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            labelled.setdefault(label, handle)
+    if labelled:
+        across = min(len(labelled), max(2, round(figure.get_figwidth() / 2.6)))
+        figure.legend(
+            labelled.values(), labelled.keys(), fontsize=7, ncols=across, frameon=False,
+            loc="outside lower center",
+        )  # fmt: skip

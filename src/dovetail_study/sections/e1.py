@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dovetail as dt
@@ -96,16 +97,27 @@ def _flips(matched: list[tuple[dict[str, Any], dict[str, Any]]], k: int) -> str:
 
 
 def draw(rows: Rows) -> Drawing | None:
-    """Quality and time over networks and sizes, budgets in total."""
-    total = where(rows, budgets="total")
-    networks, sizes = distinct(total, "network"), sorted(distinct(total, "n"))
-    methods = present(CONTESTANTS, total)
+    """Quality and time over networks and sizes, with both kinds of budgets."""
+    methods = present(CONTESTANTS, rows)
     if not methods:
         return None
-    reachable = Reachable(total)
+    slowest = max([*known(rows, "seconds"), 10.0])
+    panels = [
+        panel
+        for budgets in BUDGETS
+        for panel in _maps(where(rows, budgets=budgets), methods, f"budgets {budgets}", slowest)
+    ]
+    return Drawing("E1: quality and time; a dash: no point found, or not run", panels, len(methods))
 
-    def grid(method: str, value: Any) -> list[list[float]]:
-        return [[value(where(total, network=w, n=n, method=method)) for n in sizes] for w in networks]
+
+def _maps(rows: Rows, methods: Sequence[str], title: str, slowest: float) -> list[HeatMap]:
+    """One row of maps for quality, and one for time."""
+    networks, sizes, reachable = distinct(rows, "network"), sorted(distinct(rows, "n")), Reachable(rows)
+    if not networks:
+        return []
+
+    def grid(method: str, value: Callable[[Rows], float]) -> list[list[float]]:
+        return [[value(where(rows, network=w, n=n, method=method)) for n in sizes] for w in networks]
 
     def quality(cell: Rows) -> float:
         return mean(reachable.shares([row for row in cell if found(row)]))
@@ -114,24 +126,11 @@ def draw(rows: Rows) -> Drawing | None:
         return mean(known(cell, "seconds"))
 
     shared: dict[str, Any] = {
-        "x": "samples n",
-        "y": "network",
-        "columns": [str(n) for n in sizes],
-        "rows": networks,
-    }
-    panels = [
-        HeatMap(
-            f"{m}: share of the best known", values=grid(m, quality), unit="share", limits=(0, 1), **shared
-        )
-        for m in methods
+        "x": "samples n", "y": "network", "columns": [str(n) for n in sizes], "rows": networks,
+    }  # fmt: skip
+    shares: dict[str, Any] = {"unit": "share of the best known", "limits": (0, 1)}
+    times: dict[str, Any] = {"unit": "seconds", "limits": (0.5, slowest), "log": True}
+    return [
+        *[HeatMap(f"{m}, {title}", values=grid(m, quality), **shares, **shared) for m in methods],
+        *[HeatMap(f"{m}: time, {title}", values=grid(m, seconds), **times, **shared) for m in methods],
     ]
-    slowest = max([*known(total, "seconds"), 10.0])
-    panels += [
-        HeatMap(
-            f"{m}: time", values=grid(m, seconds), unit="seconds", limits=(0.5, slowest), log=True, **shared
-        )
-        for m in methods
-    ]
-    return Drawing(
-        "E1: quality and time, budgets in total; a dash: no point found, or not run", panels, len(methods)
-    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dovetail_study.best_known import Reachable, pairs
 from dovetail_study.claims.duration import timed, times_as_long
 from dovetail_study.claims.e3 import read
-from dovetail_study.contestants import BASELINES, CONTESTANTS
+from dovetail_study.contestants import AUTO, BASELINES, CONTESTANTS
 from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Rows
 from dovetail_study.figures import Drawing, Lines
@@ -104,29 +105,39 @@ def reading(rows: Rows) -> str:
 
 
 def draw(rows: Rows) -> Drawing | None:
-    """Quality in both readings, and speed-up in that in which SCIP finishes."""
+    """Quality, iterations and speed-up, as in the paper, with both kinds of budgets."""
     methods = [method for method in present(CONTESTANTS, rows) if method not in BASELINES]
     if not methods:
         return None
-    panels = []
+    panels: list[Lines] = []
     for budgets in BUDGETS:
         mine = read(rows, budgets)
         reachable, sizes = Reachable(mine), sorted(distinct(mine, "n"))
 
-        def quality(
-            method: str, mine: Rows = mine, reachable: Reachable = reachable, sizes: list[Any] = sizes
-        ) -> list[tuple[float, float]]:
-            return [(float(n), mean(reachable.shares(where(mine, n=n, method=method)))) for n in sizes]
+        def series(
+            names: Sequence[str],
+            value: Callable[[Rows, str], float],
+            mine: Rows = mine,
+            sizes: list[Any] = sizes,
+        ) -> dict[str, list[tuple[float, float]]]:
+            return {m: [(float(n), value(where(mine, n=n), m)) for n in sizes] for m in names}
 
-        def speed(method: str, mine: Rows = mine, sizes: list[Any] = sizes) -> list[tuple[float, float]]:
-            return [(float(n), geometric_mean(_speed_up(where(mine, n=n), method)[0])) for n in sizes]
+        def quality(cell: Rows, method: str, reachable: Reachable = reachable) -> float:
+            return mean(reachable.shares(where(cell, method=method)))
 
-        title, bound = f"budgets {budgets}", "(at least, where SCIP was not done)"
+        loops = [method for method in methods if method != AUTO]
+        title = f"budgets {budgets}"
         panels += [
-            Lines(f"quality, {title}", "samples n", "potable / best known", {m: quality(m) for m in methods}),
+            Lines(f"quality, {title}", "samples n", "potable / best known", series(methods, quality)),
             Lines(
-                f"speed-up {bound}, {title}", "samples n", "seconds of SCIP / seconds",
-                {m: speed(m) for m in methods}, log_y=True, level=(1.0, "SCIP"),
+                f"iterations, {title}", "samples n", "iterations to the end",
+                series(loops, lambda cell, m: average(where(cell, method=m), "iterations")), log_y=True,
+            ),
+            Lines(
+                f"speed-up (at least, where SCIP was not done), {title}", "samples n",
+                "seconds of SCIP / seconds",
+                series(methods, lambda cell, m: geometric_mean(_speed_up(cell, m)[0])), log_y=True,
+                level=(1.0, "SCIP"),
             ),
         ]  # fmt: skip
-    return Drawing("E3: without (ssg, paper-no-dual) and with dual updates", panels, 2)
+    return Drawing("E3: without (ssg, paper-no-dual) and with dual updates", panels, 3)
