@@ -157,13 +157,6 @@ def test_the_library_never_imports_the_study():
     assert not public, "in this repository the problems are imported from the study"
 
 
-def test_solving_and_the_command_line_load_nothing_of_the_study():
-    """Where nobody asks for a part of the study by name."""
-    modules = ("cli.solve_command", "solving.job", "testing.networks", "sweeping.sweep")
-    loaded = modules_after("; ".join(f"import dovetail.{name}" for name in modules))
-    assert "dovetail" in loaded and "dovetail_study" not in loaded
-
-
 @pytest.mark.parametrize(("module", "files"), [("loaded_highs", HOUSE_LP), ("highs", HOUSE_MIP)])
 def test_only_these_files_use_highs_directly(module, files):
     """All others take the engine that the user chose, from the table."""
@@ -199,7 +192,7 @@ def test_solving_imports_no_optional_library():
     """Predictors taken, all of our own names loaded, a problem solved: nothing that a user might not have.
 
     The very first solve has a limit shorter than its imports take: the search has it all the same. Its clock
-    counts modules, a hundred to the second.
+    counts modules, a hundred to the second. Nor is anything of the study loaded where nobody asks for it.
     """
     optional = {"pyscipopt", "pyscipopt_ml", "gurobipy", "gurobi_ml", "pyomo", "linopy", "xarray", "pandas"}
     optional |= {"onnx", "onnxruntime", "sklearn", "skorch", "keras", "joblib", "matplotlib", "ray"}
@@ -209,6 +202,9 @@ def test_solving_imports_no_optional_library():
         "first = dt.Problem(dt.Mip([1.0, 1.0], [[2.0, 3.0]], [4.0], [9.0], 0.0, 9.0, True)); "
         "began = len(sys.modules); first = dt.solve(first, time_limit=2.0, log=False); "
         "assert first.status == 'optimal' and first.seconds < 2.0 < (len(sys.modules) - began) / 100.0; "
+        "assert not any(name.startswith('dovetail_study') for name in sys.modules); "
+        "import dovetail.cli.solve_command, dovetail.testing.networks, dovetail.sweeping.sweep; "
+        "assert not any(name.startswith('dovetail_study') for name in sys.modules); "
         "[getattr(dt, name) for name in dt.__all__]; import dovetail.predictors.onnx.model, torch; "
         "from dovetail.core.predictor import as_predictor; as_predictor(torch.nn.Linear(1, 1)); "
         "p = dt.Problem(dt.Mip([1.0, 1.0], lower=-1.0, upper=1.0)); "

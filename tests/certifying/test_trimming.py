@@ -14,6 +14,7 @@ from dovetail.certifying.trimming import cuts_by_multipliers, cuts_by_rows
 from dovetail.problem_file.description import Description
 from dovetail.problem_file.example_files import write_example
 from tests.certificates.reference import graphs_of
+from tests.conftest import volume
 
 
 def programs(integer_upper=10.0):
@@ -70,6 +71,7 @@ def test_a_certificate_proves_what_the_solve_has_proved(mixes):
     assert verify(problem, certificate, graphs_of(problem)).holds
 
 
+@volume("without cuts a certificate is not done in five seconds, which are waited for")
 def test_cutting_off_is_what_makes_it_short(mixes, monkeypatch):
     problem, result = mixes
     short = certify(problem, result.bound, "boxes", 20.0)

@@ -62,12 +62,12 @@ def test_a_combination_that_just_does_is_found():
 
 
 def test_within_the_tolerance_nothing_is_called_infeasible():
-    assert dt.solve(switches(BEST + 9e-7), log=False).status != "infeasible"
+    assert dt.solve(switches(BEST + 9e-7), dt.Auto(effort=1), log=False).status != "infeasible"
 
 
 def test_without_the_second_word_nothing_is_proved(monkeypatch):
     monkeypatch.setattr(exact_mip, "has_no_point", lambda *_: False)
-    result = dt.solve(switches(FLOOR), log=False)
+    result = dt.solve(switches(FLOOR), dt.Auto(effort=1), log=False)
     assert result.status == "no_solution"
     assert "which is no proof" in result.message
 
@@ -81,4 +81,4 @@ def test_a_number_that_only_the_check_lets_through_is_not_forgotten():
     problem = dt.Problem(mip)
     problem.add_predictor(lambda X: X**2, [0], [1])
     assert dt.check(problem, [3.0, 9.0]).within()
-    assert dt.solve(problem, log=False).status != "infeasible"
+    assert dt.solve(problem, dt.Auto(effort=1), log=False).status != "infeasible"

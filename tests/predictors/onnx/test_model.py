@@ -12,6 +12,7 @@ import dovetail as dt
 from dovetail.core.layers import Activation, Dense, evaluate
 from dovetail.core.predictor import as_predictor
 from dovetail.predictors.onnx.model import OnnxPredictor
+from tests.conftest import volume
 from tests.predictors.onnx.exported import exported, random_network
 from tests.predictors.onnx.oracle import (
     error_of,
@@ -183,7 +184,7 @@ def test_dense_networks_are_written_out_as_layers():
     assert error_of(evaluate(layers, X), predictor.predict(X)) < 1e-6
 
 
-@pytest.mark.long
+@volume("the exporter takes eight seconds to import; files of the old one have the same layers")
 def test_what_the_new_exporter_makes_of_a_dense_network_is_written_out():
     torch.manual_seed(0)
     parts = [
