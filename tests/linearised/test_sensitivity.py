@@ -6,7 +6,7 @@ import torch
 from scipy.optimize import linprog
 
 import dovetail as dt
-from dovetail.linearised.sensitivity import sensitivity, tolerated
+from dovetail.linearised.sensitivity import gained_by_missing, sensitivity, worth_of_rounding
 from dovetail.run.budget import Budget
 from tests.small import linear_net
 
@@ -60,9 +60,9 @@ def test_a_point_that_misses_a_row_gains_what_the_way_back_costs(seed, row):
     problem, weights = a_problem(seed)
     value, x = optimum(problem.mip, weights)
     beyond, better = optimum(problem.mip, weights, row)
-    lost = tolerated(problem, problem.predict(better), Budget(30.0)).missed
+    lost = gained_by_missing(problem, problem.predict(better), Budget(30.0))
     assert value - beyond - 1e-9 <= lost <= 20.0 * STEP * np.abs(problem.mip.cost).sum()
-    assert tolerated(problem, problem.predict(x), Budget(30.0)).missed <= 1e-9
+    assert gained_by_missing(problem, problem.predict(x), Budget(30.0)) <= 1e-9
 
 
 def test_a_point_at_the_bottom_of_a_valley_has_no_way_back():
@@ -75,9 +75,11 @@ def test_a_point_at_the_bottom_of_a_valley_has_no_way_back():
             layer.weight.copy_(torch.tensor(weight))
             layer.bias.zero_()
     problem.add_predictor(valley, [0], [1])
-    assert tolerated(problem, problem.predict(np.array([1e-9, 0.0])), Budget(30.0)).missed == np.inf
+    assert gained_by_missing(problem, problem.predict(np.array([1e-9, 0.0])), Budget(30.0)) == np.inf
 
 
 def test_without_time_nothing_is_known():
     problem, weights = a_problem(0)
-    assert tolerated(problem, problem.predict(optimum(problem.mip, weights)[1]), Budget(0.0)) is None
+    x = problem.predict(optimum(problem.mip, weights)[1])
+    assert worth_of_rounding(problem, x, Budget(0.0)) is None
+    assert gained_by_missing(problem, problem.predict(x + 0.5), Budget(0.0)) is None

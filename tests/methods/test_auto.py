@@ -13,7 +13,7 @@ import dovetail as dt
 from dovetail.methods import auto as auto_file
 from dovetail.methods.auto import Auto
 from dovetail.methods.phase import Phase
-from dovetail.run.bound import Bound, Tolerated
+from dovetail.run.bound import Bound
 from dovetail.run.budget import OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome
 from dovetail_study.problems.training import Training
@@ -528,7 +528,7 @@ def test_what_a_closed_proof_leaves_open_is_searched(monkeypatch):
 
 
 def test_what_a_closed_proof_leaves_to_tolerances_is_not_searched(monkeypatch):
-    monkeypatch.setattr("dovetail.solving.job.tolerated", lambda *a: Tolerated(rounding=2e-3))
+    monkeypatch.setattr("dovetail.solving.job.worth_of_rounding", lambda *a: 2e-3)
     heard, result = run_with(monkeypatch, 1e-3)
     assert heard == []
     assert (result.status, result.stop_reason) == ("optimal", "proved")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dovetail as dt
-from dovetail.run.bound import Bound, BoundFaultError, Scope, Support, Tolerated, reconciled
+from dovetail.run.bound import Bound, BoundFaultError, Scope, Support, reconciled
 from dovetail.run.context import MethodOutcome
 
 
@@ -27,10 +27,10 @@ def test_the_higher_value_counts_and_then_the_better_support():
 def test_a_bound_may_be_undercut_only_by_what_the_point_misses(scope, excess, missed, fine):
     bound = Bound(2.0 + excess, "test", scope)
     if fine:
-        assert reconciled(bound, 2.0, 1e-11, lambda: Tolerated(missed)).value == 2.0
+        assert reconciled(bound, 2.0, 1e-11, lambda: missed).value == 2.0
     else:
         with pytest.raises(BoundFaultError, match="test proved that no point is below"):
-            reconciled(bound, 2.0, 1e-11, lambda: Tolerated(missed))
+            reconciled(bound, 2.0, 1e-11, lambda: missed)
 
 
 def test_where_nobody_knows_what_the_point_gained_its_own_value_is_all_that_is_claimed():

@@ -22,7 +22,6 @@ from dovetail.core.problem import Problem
 from dovetail.linearised.networks import Networks
 from dovetail.mip.loaded_highs import LoadedHighs
 from dovetail.mip.program import Program
-from dovetail.run.bound import Tolerated
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 from dovetail.run.stopwatch import Stopwatch
@@ -82,14 +81,8 @@ def _linear(problem: Problem, x: FloatArray) -> tuple[IntArray, sp.csr_array, Fl
     return outputs, sp.csr_array(unit - networks.jacobian(linear)[regressions]), trust
 
 
-def tolerated(problem: Problem, x: FloatArray, budget: Budget) -> Tolerated | None:
-    """What missed constraints and rounding are worth at `x`; None where nobody knows."""
-    worth, lost = sensitivity(problem, x, budget), _lost_by_repair(problem, x, budget)
-    return None if worth is None or lost is None else Tolerated(lost, _rounding(problem, x, worth))
-
-
-def _lost_by_repair(problem: Problem, x: FloatArray, budget: Budget) -> float | None:
-    """What is lost on the way from `x` to a point near by that misses nothing, as the predictors say.
+def gained_by_missing(problem: Problem, x: FloatArray, budget: Budget) -> float | None:
+    """What `x` gains by missing constraints: what is lost on the way to a point near by that misses none.
 
         min |d|    over the constraints and bounds at x + d, integers held, predictors linear at x
 
@@ -136,8 +129,11 @@ def _missed(problem: Problem, x: FloatArray) -> float:
     )
 
 
-def _rounding(problem: Problem, x: FloatArray, worth: FloatArray) -> float:
-    """What the predictors' own rounding may do to the objective, by what is known of their arithmetic."""
+def worth_of_rounding(problem: Problem, x: FloatArray, budget: Budget) -> float | None:
+    """What the predictors' own rounding may do to the objective at `x`; None without an answer in time."""
+    worth = sensitivity(problem, x, budget)
+    if worth is None:
+        return None
     total = 0.0
     for block in problem.blocks:
         if not block.classifies:

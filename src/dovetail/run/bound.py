@@ -61,28 +61,19 @@ class BoundFaultError(DovetailError, AssertionError):
     """A verified point is better than a bound that was called proven: some part of dovetail is wrong."""
 
 
-@dataclass(frozen=True)
-class Tolerated:
-    """What tolerances are worth at one point, in units of the objective."""
-
-    missed: float = 0.0
-    """What the point gains by missing constraints and bounds by as much as it does."""
-    rounding: float = 0.0
-    """What the predictors' own rounding may do to the objective."""
-
-
-def reconciled(bound: Bound, value: float, noise: float, tolerated: Callable[[], Tolerated | None]) -> Bound:
+def reconciled(bound: Bound, value: float, noise: float, gained: Callable[[], float | None]) -> Bound:
     """The bound beside a verified point of `value`: no more is proved of accepted points than that.
 
     `noise` is what sums of the objective round. Beyond it only a bound of the constraints as written may be
-    undercut, by what the point gains by missing them; anything else is a `BoundFaultError`.
+    undercut, by what the point `gained` by missing them (None: nobody knows); anything else is a
+    `BoundFaultError`.
     """
     excess = bound.value - value
     if excess <= 0.0:
         return bound
     if excess > noise:
-        worth = tolerated() if bound.scope is Scope.WRITTEN else Tolerated()
-        if worth is not None and excess > noise + worth.missed:
+        room = gained() if bound.scope is Scope.WRITTEN else 0.0
+        if room is not None and excess > noise + room:
             raise BoundFaultError(
                 f"{bound.source or 'a method'} proved that no point is below {bound.value:.12g} (minimised), "
                 f"and a verified point is at {value:.12g}"

@@ -16,7 +16,7 @@ from dovetail.core.check import Checker, Violation
 from dovetail.core.problem import Problem
 from dovetail.report.gains import HAIR, Gain
 from dovetail.report.sources import ROWS_ONLY
-from dovetail.run.bound import NO_BOUND, Bound, Tolerated, reconciled
+from dovetail.run.bound import NO_BOUND, Bound, reconciled
 from dovetail.run.budget import Budget
 from dovetail.run.completion import Completion
 from dovetail.run.engine import MipEngine
@@ -69,10 +69,12 @@ class Incumbent:
         """Whether outputs of the best point were moved within their predictors' rounding."""
         self.proof = NO_BOUND
         """The best bound that any part proved."""
-        self.tolerated: Callable[[FloatArray], Tolerated | None] = lambda x: None
-        """What tolerances are worth at a point (`linearised/sensitivity.py`)."""
-        self._worth: tuple[FloatArray, Tolerated | None] | None = None
-        """The point that this was last asked about, and the answer."""
+        self.gained_by_missing: Callable[[FloatArray], float | None] = lambda x: None
+        """What a point gains by missing constraints, or None (`linearised/sensitivity.py`)."""
+        self.worth_of_rounding: Callable[[FloatArray], float | None] = lambda x: None
+        """What the predictors' rounding may do to the objective at a point, or None."""
+        self._known: dict[str, tuple[FloatArray, float | None]] = {}
+        """By question, the point that was last asked about, and the answer."""
         self._explained: tuple[FloatArray | None, Bound] = None, NO_BOUND
         """The point and the bound whose gap rounding explains."""
         self.gap, self._target = gap, target
@@ -153,14 +155,20 @@ class Incumbent:
         noise = self.cutoff - value + HAIR * abs(value) + ROUNDING * self._program.objective_size(x)
         bound, self.proof = self.proof, NO_BOUND
         with expendable(f"bound of {bound.source}"):
-            self.proof = reconciled(bound, value, noise, self._tolerated_here)
+            self.proof = reconciled(bound, value, noise, self._gained_here)
 
-    def _tolerated_here(self) -> Tolerated | None:
-        """What tolerances are worth at the best point, asked once."""
+    def _gained_here(self) -> float | None:
+        """What the best point gains by missing constraints."""
+        return self._known_here("gained", self.gained_by_missing)
+
+    def _known_here(self, name: str, ask: Callable[[FloatArray], float | None]) -> float | None:
+        """What was asked of the best point, once."""
         assert self.x is not None
-        if self._worth is None or self._worth[0] is not self.x:
-            self._worth = self.x, self.tolerated(self.x)
-        return self._worth[1]
+        x, answer = self._known.get(name, (None, None))
+        if x is not self.x:
+            answer = ask(self.x)
+            self._known[name] = self.x, answer
+        return answer
 
     def settle(self) -> None:
         """A proof has come to its end: find out whether it is the predictors' rounding that it left open.
@@ -174,9 +182,9 @@ class Incumbent:
             return
         if not self.completion.has_time_for_an_lp:
             return
-        worth = self._tolerated_here()
+        worth = self._known_here("rounding", self.worth_of_rounding)
         apart = self._program.sign * self.objective - bound.value
-        rounding = 0.0 if worth is None else min(worth.rounding, MOST_ROUNDING * abs(self.objective))
+        rounding = 0.0 if worth is None else min(worth, MOST_ROUNDING * abs(self.objective))
         if apart - rounding <= self.allowed_gap:
             self._explained = self.x, bound
 

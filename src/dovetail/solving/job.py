@@ -16,7 +16,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation, check
 from dovetail.core.errors import PredictorError
 from dovetail.core.problem import Problem
-from dovetail.linearised.sensitivity import tolerated
+from dovetail.linearised.sensitivity import gained_by_missing, worth_of_rounding
 from dovetail.mip import highs_threads
 from dovetail.mip.highs import HighsEngine
 from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
@@ -131,7 +131,8 @@ class Job:
             incumbent = Incumbent(problem.derived(problem.mip, ()), engine, budget, stopwatch)
             reason = budget.over or StopReason.TIME
             ended = MethodOutcome(reason, 0, "it ended while the predictors were copied")
-        incumbent.tolerated = lambda x: tolerated(guarded, x, Budget(TOLERATED_SECONDS))
+        incumbent.gained_by_missing = lambda x: gained_by_missing(guarded, x, Budget(TOLERATED_SECONDS))
+        incumbent.worth_of_rounding = lambda x: worth_of_rounding(guarded, x, Budget(TOLERATED_SECONDS))
         incumbent.raise_bound(host.proof)
         monitor.follow(incumbent, lambda: guard.evaluations)
         unlimited: tuple[OpenInput, ...] = ()
