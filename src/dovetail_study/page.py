@@ -84,15 +84,7 @@ def _top(claims: Sequence[Sequence[Verdict]]) -> list[str]:
     lines = [known[name] for name in TOP if name in known]
     if not lines:
         return []
-    header = ("verdict", "claim", "the paper", "here")
-    return [
-        "## In ten lines",
-        "",
-        markdown_row(header),
-        markdown_row(["---"] * len(header)),
-        *[_row(claim) for claim in lines],
-        "",
-    ]
+    return ["## In ten lines", "", *_table(lines), ""]
 
 
 def _figures(experiments: Sequence[Experiment], ledger: Ledger) -> list[str]:
@@ -104,7 +96,6 @@ def _figures(experiments: Sequence[Experiment], ledger: Ledger) -> list[str]:
 
 
 def _claims(claims: Sequence[Sequence[Verdict]]) -> list[str]:
-    header = ("verdict", "claim", "the paper", "here")
     return [
         "## Every claim",
         "",
@@ -112,11 +103,14 @@ def _claims(claims: Sequence[Sequence[Verdict]]) -> list[str]:
         "appendix limits on the sum over all samples. Where a claim was run with both, the verdict is that "
         f"of {READ}, and the other kind is named where the claim does better with it.",
         "",
-        markdown_row(header),
-        markdown_row(["---"] * len(header)),
-        *[_row(claim) for claim in claims],
+        *_table(claims),
         "",
     ]
+
+
+def _table(claims: Sequence[Sequence[Verdict]]) -> list[str]:
+    header = ("verdict", "claim", "the paper", "here")
+    return [markdown_row(header), markdown_row(["---"] * len(header)), *map(_row, claims)]
 
 
 def _row(claim: Sequence[Verdict]) -> str:

@@ -31,7 +31,7 @@ class Group:
 def groups(wanted: Tensor, width: int) -> Iterator[Group]:
     """Of (N, size) wanted values, where a plane has `width` numbers; sets that want none are left out.
 
-    A set that wants more than a group holds is in several of them.
+    A set that wants more values than one group holds appears in several groups.
     """
     count = wanted.sum(1)
     order = count.argsort(descending=True)

@@ -40,8 +40,8 @@ IMPORTS = 20.0
 def _import_dispatch() -> None:
     """Torch imports sympy and its own distributed tensors when it first meets a traced one.
 
-    That takes up to ten seconds on a busy machine, and nobody can leave it. A small part of the imports tells
-    how long the rest will take.
+    These imports take up to ten seconds on a busy machine, and no look at the clock interrupts them. The time
+    of mpmath, a small part of them, tells how long the rest will take.
     """
     if "torch.distributed.tensor" in sys.modules or not torch.distributed.is_available():
         return
