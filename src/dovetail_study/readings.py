@@ -50,7 +50,7 @@ class Reading:
     def name(self) -> str:
         """What its runs are called."""
         start = {"copies": "u(k-1)", "mip": "x(k)"}[self.start]
-        return f"{self.surrogate}, {self.state}, {self.iterate}, {start}, {self.rho}"
+        return f"{self.surrogate} {self.state} {self.iterate} {start} {self.rho}"
 
     def method(self) -> dt.DualDecomposition:
         """The paper's settings, read so."""
@@ -88,7 +88,7 @@ OTHER_LOOPS: dict[str, Callable[[Surrogate], Any]] = {
 }
 """They step through the same surrogate: what stands for a class is tried for them too."""
 BY_LOOP = {
-    f"{loop}, {surrogate}": partial(method, surrogate)
+    f"{loop} {surrogate}": partial(method, surrogate)
     for loop, method in OTHER_LOOPS.items()
     for surrogate in get_args(Surrogate)
 }
