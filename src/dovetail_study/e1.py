@@ -32,7 +32,7 @@ def _runs(settings: Settings) -> list[Run]:
         for n in sizes[budgets]
     ]
     headline = [] if settings.quick else [HEADLINE]
-    by_scip = [cell for cell in cells if cell["budgets"] == "total" and cell["n"] <= MOST_FOR_SCIP]
+    by_scip = [cell for cell in cells if cell["n"] <= MOST_FOR_SCIP]
     planned = runs(NAME, cells + headline, (*LOOPS, "auto"), settings)
     planned += runs(NAME, by_scip, ("paper-scip",), settings, seeds=FEW)
     for baseline in ("big-m", "big-m-sos") if settings.methods is not None else ("big-m",):

@@ -63,10 +63,10 @@ def _judge(
     return judge, time.perf_counter() - start
 
 
-def on_trees(run: Run, settings: Settings) -> Record:
+def on_trees(run: Run, settings: Settings, method: Any = None) -> Record:
     """A run on a tree-planting problem: its cell names network and grid."""
     instance = _forest(run["grid"], run["network"], run.seed, settings.data, settings.quick)
-    row, _ = contest(instance.problem, run, settings)
+    row, _ = contest(instance.problem, run, settings, method)
     trainings = instance.trainings
     return row | {
         "accuracy": sum(training.accuracy for training in trainings) / len(trainings),

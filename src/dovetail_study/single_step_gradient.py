@@ -60,7 +60,7 @@ class SingleStepGradient:
     linear_penalty: float = 50.0
     network_penalty: float = 50.0
     rule: Literal["adam", "gradient"] = "adam"
-    surrogate: Surrogate = "scaled-probability"
+    surrogate: Surrogate = "logit"
     """What stands for a class in the objective; constraints always see the scaled probability."""
 
     name = "single-step-gradient"

@@ -116,8 +116,10 @@ class DualDecomposition:
     def paper(cls, adaptive: bool = False, engine: str | MipEngine = "auto") -> DualDecomposition:
         """The paper's settings: its copies, rho 10, no scaling, 25 Adam steps of 0.01, 50 iterations, 1e-4.
 
-        Whether its experiments kept rho at 10 it does not say; `adaptive` raises it by the paper's rule. Its
-        MIP solver is SCIP: `engine="scip"`.
+        Where its text is open, this is the one reading under which its claims hold best (docs/results.md): a
+        class's logit stands for the class, Adam begins anew at u(k-1) in each iteration, u(k) is the best of
+        its steps, and rho stays at 10. `adaptive` raises rho by the paper's rule. Its MIP solver is SCIP:
+        `engine="scip"`.
         """
         return cls(
             rho=10.0,
@@ -127,6 +129,7 @@ class DualDecomposition:
             copies="rows",
             engine=engine,
             movement=None,
+            surrogate="logit",
             network_start="copies",
             norm="euclidean",
             largest_multiplier=None,

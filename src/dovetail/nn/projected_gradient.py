@@ -62,8 +62,8 @@ class ProjectedGradient:
 
     @classmethod
     def paper(cls) -> ProjectedGradient:
-        """25 Adam steps of 0.01 with a fresh state, the last iterate."""
-        return cls(steps=25, lr=0.01, decay=False, keep_best=False)
+        """25 Adam steps of 0.01 with a fresh state, the best iterate."""
+        return cls(steps=25, lr=0.01, decay=False)
 
     @property
     def name(self) -> str:
