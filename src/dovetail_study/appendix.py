@@ -25,8 +25,8 @@ BUDGETS = (
     "limit the sum over all samples; *total* and *per sample* are the two readings."
 )
 READINGS = (
-    "E1's and E3's claims are judged in both readings of the budgets; E2, E4, the headline and the "
-    "sensitivity were run with totals only."
+    "Claims about water are judged in both readings of the budgets; the headline and the sensitivity were "
+    "run with totals only."
 )
 APART = "Not counted above: a statement of ours, and a claim that cannot fail."
 TRACE = (

@@ -77,6 +77,8 @@ class BestKnown:
     """Whether a method proved that nothing better exists, and no verified point says otherwise."""
     ahead: bool
     """Whether a reference's point is better than every contestant's: none of them is judged by itself."""
+    bound: float
+    """No point is worth more: its own value where that is proved, else the least bound any method proved."""
 
 
 class Reachable:
@@ -98,7 +100,9 @@ class Reachable:
             ahead = best[1]["method"] in REFERENCES and best[0] > max(others, default=-math.inf) + room
             looked_into = references is None or any(row["method"] in references for _, row in points)
             if proved or looked_into:
-                self._best[key] = BestKnown(best[0], best[1]["method"], proved, ahead)
+                bounds = [row["bound"] for _, row in points if row.get("bound_kind") == "proven"]
+                bound = best[0] if proved else min(bounds, default=math.inf)
+                self._best[key] = BestKnown(best[0], best[1]["method"], proved, ahead, bound)
 
     def of(self, row: Record) -> BestKnown | None:
         """The best known on this row's instance; None where none has a point, or no reference looked."""
@@ -108,6 +112,11 @@ class Reachable:
         """What part of the best known a run reached, 0 without a point; None where nothing is reachable."""
         best = self.of(row)
         return (worth(row) or 0.0) / best.value if best is not None and best.value > 0 else None
+
+    def least_share(self, row: Record) -> float | None:
+        """The part of the optimum that a run has for certain: that of the least proven bound."""
+        best = self.of(row)
+        return (worth(row) or 0.0) / best.bound if best is not None and best.bound > 0 else None
 
     def shares(self, rows: Iterable[Record]) -> list[float]:
         """The shares of the rows that have one."""

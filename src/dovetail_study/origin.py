@@ -55,6 +55,11 @@ def _values(rows: Iterable[Record], name: str) -> list[object]:
     return sorted({row.get(name) for row in rows}, key=order)
 
 
+def in_order(rows: Iterable[Record], name: str) -> list[Any]:
+    """The values of a field, sorted: rows stand in the order in which their runs ended."""
+    return sorted(distinct(rows, name), key=order)
+
+
 def order(value: object) -> tuple[int, list[Any]]:
     """What values are sorted by: numbers by size, networks by depth and width, words by the alphabet."""
     if value is None:
@@ -150,6 +155,7 @@ def _seeds(rows: Sequence[Record]) -> str:
                 part = "" if count == len(cells) else f" ({count} of {len(cells)} cells)"
                 methods.setdefault(", ".join(map(str, seeds)), []).append(f"{method}{part}")
     parts = [f"{seeds or 'none'} for {', '.join(whose)}" for seeds, whose in methods.items()]
-    fewer = f" Fewer than the paper's five seeds: {'; '.join(parts)}." if parts else ""
+    its_own = any(row["seed"] in SEEDS for row in rows)
+    fewer = f" Fewer than the paper's five seeds: {'; '.join(parts)}." if parts and its_own else ""
     others = sorted({row["seed"] for row in rows} - set(SEEDS))
     return fewer + (f" Seeds that are not the paper's: {', '.join(map(str, others))}." if others else "")

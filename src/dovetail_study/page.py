@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from dovetail_study.experiment import Experiment
 from dovetail_study.ledger import NAME, Ledger
-from dovetail_study.legend import LEGEND
+from dovetail_study.legend import LEGEND, earlier
 from dovetail_study.statistics import distinct, present
 from dovetail_study.table import markdown_row
 from dovetail_study.verdict import Verdict, Word
@@ -121,4 +121,6 @@ def _row(claim: Sequence[Verdict]) -> str:
 
 def _methods(ledger: Ledger) -> list[str]:
     there = present(LEGEND, ledger.records)
-    return ["## The methods", "", *[f"- *{name}*: {LEGEND[name]}." for name in there], ""]
+    older = earlier(ledger.records)
+    said = [f"- *{name}*: {LEGEND[name]}." for name in there] + ([f"- {older}"] if older else [])
+    return ["## The methods", "", *said, ""]

@@ -6,7 +6,7 @@ import math
 
 BUDGETS = ("total", "per sample")
 """Its experiments say "per-feature budgets of ±2.0", its appendix that budgets limit the sum over samples:
-E1's and E3's claims are judged in both readings, the others with totals."""
+claims about water are judged in both readings, the headline and the sensitivity with totals."""
 ITERATIONS = 50
 """The most of a loop."""
 

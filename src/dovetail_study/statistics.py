@@ -66,6 +66,11 @@ def converged(row: Record) -> bool:
     return row.get("stop") in ("agreed", "proved")
 
 
+def proved(row: Record) -> bool:
+    """Whether a run ended because nothing better than its point exists."""
+    return row.get("stop") == "proved"
+
+
 def constant(row: Record) -> bool:
     """Whether the network came out as a constant: nothing can be changed by its inputs."""
     return row.get("spread") is not None and bool(row["spread"] < DEAD)
@@ -84,6 +89,12 @@ def stopped(row: Record) -> bool:
 def count_of(rows: Sequence[Record], holds: Callable[[Record], Any]) -> str:
     """How many of how many, such as "3 of 5"."""
     return f"{sum(bool(holds(row)) for row in rows)} of {len(rows)}"
+
+
+def converged_in(rows: Sequence[Record]) -> str:
+    """How many runs converged, and how many of these because their point was proved optimal."""
+    by_proof = sum(map(proved, rows))
+    return count_of(rows, converged) + (f", {by_proof} of them at a proved optimum" if by_proof else "")
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float:

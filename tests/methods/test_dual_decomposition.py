@@ -29,7 +29,10 @@ def test_the_loop_is_one_short_function_in_the_papers_order():
 def test_the_papers_settings():
     paper = dt.DualDecomposition.paper()
     assert (paper.rho, paper.tolerance, paper.iterations, paper.scaling) == (10.0, 1e-4, 50, "none")
-    assert paper.nn_solver == dt.ProjectedGradient(steps=25, lr=0.01, decay=False, keep_best=False)
+    assert paper.nn_solver == dt.ProjectedGradient(
+        steps=25, lr=0.01, decay=False, keep_best=True, state="fresh"
+    )
+    assert (paper.surrogate, paper.network_start) == ("logit", "copies")
     assert paper.penalty == dt.FixedPenalty()
     assert dt.DualDecomposition.paper(adaptive=True).penalty == dt.IncreasingPenalty()
     assert (paper.copies, paper.dual_update, paper.engine) == ("rows", True, "auto")

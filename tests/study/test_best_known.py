@@ -1,5 +1,7 @@
 """What is reachable: the best verified point of any method, and who may call it so."""
 
+import math
+
 import pytest
 
 from dovetail_study.best_known import BestKnown, Reachable, divided, pairs
@@ -15,7 +17,7 @@ def run(method, potable, **fields):
 def test_it_is_the_best_of_any_method_on_the_same_instance():
     rows = [run("paper", 8), run("auto", 10), run("ssg", 4), run("auto", 15, seed=7), run("auto", 19, n=40)]
     reachable = Reachable(rows)
-    assert reachable.of(rows[0]) == BestKnown(10.0, "auto", proved=False, ahead=True)
+    assert reachable.of(rows[0]) == BestKnown(10.0, "auto", proved=False, ahead=True, bound=math.inf)
     assert reachable.shares(rows[:3]) == [0.8, 1.0, 0.4]
     assert reachable.values(rows[:2]) == [10.0, 10.0]
     assert reachable.owners() == "auto 3"
@@ -38,12 +40,20 @@ def test_a_contestant_may_be_better_than_the_reference():
     assert Reachable(rows).shares(rows) == [1.0, 10 / 12]
 
 
+def test_a_run_has_for_certain_its_part_of_the_least_proven_bound():
+    bounds = {"bound_kind": "proven", "bound": 16.0}
+    rows = [run("paper", 8, **bounds), run("auto", 10, **{**bounds, "bound": 12.5})]
+    assert Reachable(rows).least_share(rows[0]) == 8 / 12.5
+    proof = scip("e3", "proved", potable=10, **CELL)
+    assert Reachable([*rows, proof]).least_share(rows[0]) == 8 / 10
+
+
 def test_a_proof_counts_unless_a_verified_point_refutes_it():
     proof = scip("e3", "proved", potable=10, **CELL)
-    assert Reachable([proof]).of(proof) == BestKnown(10.0, "big-m", proved=True, ahead=False)
+    assert Reachable([proof]).of(proof) == BestKnown(10.0, "big-m", proved=True, ahead=False, bound=10.0)
     assert Reachable([proof, run("paper", 8)]).proved(run("paper", 8))
     refuted = Reachable([proof, run("auto", 11)])
-    assert refuted.of(proof) == BestKnown(11.0, "auto", proved=False, ahead=True)
+    assert refuted.of(proof) == BestKnown(11.0, "auto", proved=False, ahead=True, bound=math.inf)
     assert refuted.shares([proof]) == [10 / 11]
 
 

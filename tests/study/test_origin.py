@@ -22,7 +22,7 @@ def follow(said, rows):
     left = [each for each in rows if each["experiment"] == experiment]
     for part in parts:
         name, _, values = part.partition(" ")
-        left = [each for each in left if str(each.get(name)) in values.split(" or ")]
+        left = [each for each in left if str(each.get(name, "absent")) in values.split(" or ")]
     return int(re.match(r"\d+", count).group()), left
 
 

@@ -8,7 +8,8 @@ from dovetail_study.run import SEEDS, Settings
 def test_names_and_methods_are_one_to_one():
     assert len(BY_NAME) == len(READINGS) == len({repr(reading.method()) for reading in READINGS})
     assert CHOSEN.name in BY_NAME
-    method = BY_NAME["logit, kept, best, x(k), fixed"].method()
+    assert CHOSEN.method() == dt.DualDecomposition.paper()
+    method = BY_NAME["logit kept best x(k) fixed"].method()
     assert (method.surrogate, method.network_start, method.penalty) == ("logit", "mip", dt.FixedPenalty())
     assert method.nn_solver == dt.ProjectedGradient(
         steps=25, lr=0.01, decay=False, keep_best=True, state="kept"
@@ -27,6 +28,6 @@ def test_the_table_has_shares_and_agreement():
         {**cell, "method": CHOSEN.name, "potable": 15, "status": "feasible", "stop": "agreed"},
     ]
     ((line, reference),) = [table.rows for table in EXPERIMENT.tables(rows)]
-    assert line[:3] == [CHOSEN.name, "1", "0.75, 1 of 1 agree"]
+    assert line[:3] == [CHOSEN.name, "1", "0.75, 1 of 1 converged"]
     assert set(line[3:]) == {"\u2013"}
-    assert reference[:3] == ["auto", "1", "1, 1 of 1 agree"]
+    assert reference[:3] == ["auto", "1", "1, 1 of 1 converged"]

@@ -65,9 +65,9 @@ def test_cells():
     e1 = planned("e1", methods=("paper",), seeds=(1,))
     assert len(e1) == 2 * 4 * 5 + 1
     assert {run["n"] for run in planned("e1", methods=("paper-scip",))} == {25, 50, 100}
-    assert {run["budgets"] for run in planned("e1", methods=("paper-scip",))} == {"total"}
+    assert {run["budgets"] for run in planned("e1", methods=("paper-scip",))} == {"total", "per sample"}
     assert len(planned("e3", methods=("paper",), seeds=(1,))) == 2 * 7
-    assert len(planned("e2", methods=("paper",), seeds=(1,))) == 13
+    assert len(planned("e2", methods=("paper",), seeds=(1,))) == 2 * 13
     assert len(planned("e5", methods=("big-m",), seeds=(1,))) == 3
     assert not [run for run in planned("e1") if run.method == "big-m-sos"]
     assert planned("e1", methods=("big-m-sos",))

@@ -13,7 +13,7 @@ from dovetail_study.run import Record
 from dovetail_study.statistics import (
     average,
     converged,
-    count_of,
+    converged_in,
     distinct,
     geometric_mean,
     known,
@@ -41,7 +41,7 @@ def said(rows: Sequence[Record]) -> str:
     residual = f" (least last residual {text(least, 2)})" if math.isfinite(least) else ""
     return (
         f"took {text(mean(seconds))} s on average (at most {longest}) to the end "
-        f"of at most {most} iterations and converged in {count_of(rows, converged)} runs{residual}"
+        f"of at most {most} iterations; converged in {converged_in(rows)}{residual}"
         f"{_outside(rows)}{_to_best(rows)}{_places(rows)}"
     )
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from dovetail_study.claims.adam import floor
+from dovetail_study.claims.budgets import in_both
 from dovetail_study.claims.duration import all_solved, crowd, judged_time, said
 from dovetail_study.claims.quality import Quality
 from dovetail_study.ends import End, done, end, put_to_the_test, refusals, spent, tally
 from dovetail_study.experiment import Rows
-from dovetail_study.origin import order
+from dovetail_study.origin import in_order
 from dovetail_study.paper import (
     BEYOND,
     DD_VARIABLES,
@@ -25,6 +26,7 @@ from dovetail_study.run import Record
 from dovetail_study.statistics import (
     constant,
     converged,
+    converged_in,
     count_of,
     distinct,
     exponent,
@@ -54,16 +56,11 @@ def per_iteration(row: Record) -> float:
 
 
 def verdicts(rows: Rows) -> list[Verdict]:
-    """Robustness, scalability and efficiency of DD; then big-M."""
+    """Robustness, scalability and efficiency of DD in both readings of the budgets; then big-M."""
     mine = where(rows, n=E2_SAMPLES)
-    loop = where(mine, method="paper")
     scip = [row for row in where(mine, method="big-m") if row["init"] != OTHER]
-    near = floor(loop)
     return [
-        _success("E2 success of 2x16 within 50 iterations", where(loop, network="2x16"), 0.4, near),
-        _success("E2 success from 16x128 on", [row for row in loop if row["network"] in BEYOND], 1.0, near),
-        _deepest(where(loop, network=DEEPEST), mine),
-        _growth(loop),
+        *in_both(mine, _of),
         _beyond([row for row in scip if row["network"] in BEYOND]),
         _memory(scip),
         _introduction(where(rows, method="big-m", **INTRODUCTION)),
@@ -71,11 +68,22 @@ def verdicts(rows: Rows) -> list[Verdict]:
     ]
 
 
+def _of(rows: Rows) -> list[Verdict]:
+    loop = where(rows, method="paper")
+    near = floor(loop)
+    return [
+        _success("E2 success of 2x16 within 50 iterations", where(loop, network="2x16"), 0.4, near),
+        _success("E2 success from 16x128 on", [row for row in loop if row["network"] in BEYOND], 1.0, near),
+        _deepest(where(loop, network=DEEPEST), rows),
+        _growth(loop),
+    ]
+
+
 def _success(claim: str, rows: Rows, wanted: float, near: str) -> Verdict:
-    begun = {init: where(rows, init=init) for init in distinct(rows, "init")}
+    begun = {init: where(rows, init=init) for init in in_order(rows, "init")}
     listed = {
-        init: f"{BEGINS.get(init, init)} {count_of(mine, converged)} ({sum(map(constant, mine))} of these "
-        "networks constant)"
+        init: f"{BEGINS.get(init, init)} {converged_in(mine)} ({sum(map(constant, mine))} of the networks "
+        "constant)"
         for init, mine in begun.items()
     }
     beside = listed.pop(OTHER, None)
@@ -84,7 +92,7 @@ def _success(claim: str, rows: Rows, wanted: float, near: str) -> Verdict:
     return judged(
         claim,
         f"{100 * wanted:g} %",
-        "the paper's settings converge, by initialisation (which the paper does not name): "
+        "by initialisation (not named by the paper): "
         f"{', '.join(listed.values()) or '–'}; over networks that are not constant "
         f"{count_of(real, converged)}"
         + (f"; beside it, not judged: {beside}" if beside else "")
@@ -182,7 +190,7 @@ def _memory(rows: Rows) -> Verdict:
     reached = [w for w in BEYOND if any(put_to_the_test(row) for row in where(deep, network=w))]
     peaks = {
         w: max(known(where(rows, network=w), "memory_gb"), default=math.nan)
-        for w in sorted(distinct(rows, "network"), key=order)
+        for w in in_order(rows, "network")
     }
     listed = ", ".join(f"{w} {text(peak)}" for w, peak in peaks.items() if math.isfinite(peak))
     return judged(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import replace
 
 from dovetail_study.best_known import Reachable, pairs
+from dovetail_study.claims.budgets import in_both
 from dovetail_study.claims.duration import (
     all_solved,
     apart,
@@ -24,7 +24,6 @@ from dovetail_study.claims.quality import Quality
 from dovetail_study.ends import done, searched, tally
 from dovetail_study.experiment import Rows
 from dovetail_study.paper import (
-    BUDGETS,
     DD_ITERATIONS,
     DD_QUALITY,
     DD_SPEED,
@@ -40,7 +39,7 @@ from dovetail_study.paper import (
 from dovetail_study.statistics import (
     average,
     converged,
-    count_of,
+    converged_in,
     geometric_mean,
     known,
     mean,
@@ -58,19 +57,9 @@ ITERATIONS_ROOM = 10
 NO_REFERENCE = "not known which part"
 
 
-def read(rows: Rows, budgets: str) -> Rows:
-    """The rows in one reading of the budgets; a row that names none is of totals."""
-    return [row for row in rows if row.get("budgets", "total") == budgets]
-
-
 def verdicts(rows: Rows) -> list[Verdict]:
-    """Every claim in both readings."""
-    mine = [row for row in rows if row["n"] in E3_SIZES]
-    return [
-        replace(verdict, reading=f"budgets {budgets}")
-        for budgets in BUDGETS
-        for verdict in _of(read(mine, budgets))
-    ]
+    """Every claim in both readings of the budgets."""
+    return in_both([row for row in rows if row["n"] in E3_SIZES], _of)
 
 
 def _of(rows: Rows) -> list[Verdict]:
@@ -173,7 +162,7 @@ def _more_iterations(rows: Rows) -> Verdict:
     ssg, plain = ratios("ssg"), ratios("paper-no-dual")
     every = [*ssg.values(), *plain.values()]
     loops = ("ssg", "paper-no-dual", "paper")
-    ends = ", ".join(f"{m} {count_of(where(used, method=m), converged)}" for m in loops)
+    ends = "; ".join(f"{m} {converged_in(where(used, method=m))}" for m in loops)
     return judged(
         "E3 without dual updates iterations rise by two or three orders of magnitude",
         f"{MORE_ITERATIONS:g} times and more (its own figures: {_span(SSG_ITERATIONS)} against "
@@ -213,7 +202,7 @@ def _dd_iterations(rows: Rows) -> Verdict:
     return judged(
         "E3 iterations of DD",
         _numbers(DD_ITERATIONS),
-        f"converged in {len(done)} of {len(mine)} runs{f' after {_listed(loops)}' if loops else ''}; the "
+        f"converged in {converged_in(mine)}{f', after {_listed(loops)}' if loops else ''}; the "
         f"best point comes at {_listed(best)}{_never(mine)}",
         holds=len(done) == len(mine) and all(near) if mine else None,
         in_part=any(near),

@@ -11,6 +11,7 @@ from dovetail_study.contestants import CONTESTANTS, MARGIN
 from dovetail_study.ends import tally
 from dovetail_study.experiment import Rows
 from dovetail_study.figures import Drawing, HeatMap
+from dovetail_study.origin import in_order
 from dovetail_study.paper import BUDGETS
 from dovetail_study.run import SEEDS
 from dovetail_study.sections import big_m
@@ -35,7 +36,7 @@ def tables(rows: Rows) -> list[Table]:
         records=rows,
     )
     for budgets in distinct(rows, "budgets"):
-        for network in distinct(rows, "network"):
+        for network in in_order(rows, "network"):
             for n in sorted(distinct(where(rows, network=network, budgets=budgets), "n")):
                 for method in present(CONTESTANTS, rows):
                     cell = where(rows, network=network, n=n, method=method, budgets=budgets)
@@ -112,7 +113,7 @@ def draw(rows: Rows) -> Drawing | None:
 
 def _maps(rows: Rows, methods: Sequence[str], title: str, slowest: float) -> list[HeatMap]:
     """One row of maps for quality, and one for time."""
-    networks, sizes, reachable = distinct(rows, "network"), sorted(distinct(rows, "n")), Reachable(rows)
+    networks, sizes, reachable = in_order(rows, "network"), sorted(distinct(rows, "n")), Reachable(rows)
     if not networks:
         return []
 

@@ -6,21 +6,21 @@ import math
 from typing import Any
 
 from dovetail_study.best_known import Reachable
-from dovetail_study.claims.adam import span
+from dovetail_study.claims.budgets import read
 from dovetail_study.claims.e2 import BEGINS, per_iteration
 from dovetail_study.contestants import CONTESTANTS
 from dovetail_study.experiment import Rows
 from dovetail_study.figures import Drawing, Lines
-from dovetail_study.paper import STEP
+from dovetail_study.origin import in_order
+from dovetail_study.paper import BUDGETS
 from dovetail_study.sections import big_m
-from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, TOTALS, ending, reached
+from dovetail_study.sections.columns import COUNTS, ENDING, HOW_TO_READ, ending, reached
 from dovetail_study.statistics import (
     average,
     constant,
     converged,
     count_of,
     distinct,
-    known,
     mean,
     present,
     share,
@@ -33,8 +33,8 @@ from dovetail_study.table import Table
 
 LOOPS = ("paper", "dual-decomposition")
 HEADER = (
-    "network", "initialisation", "n", "parameters", "accuracy", "majority", "spread", "method", "runs",
-    *COUNTS, "iterations", "s / iteration", *ENDING, "device",
+    "network", "initialisation", "n", "budgets", "parameters", "accuracy", "majority", "spread", "method",
+    "runs", *COUNTS, "iterations", "s / iteration", *ENDING, "device",
 )  # fmt: skip
 
 
@@ -46,18 +46,19 @@ def tables(rows: Rows) -> list[Table]:
         "e2",
         "E2: networks of growing depth",
         HEADER,
-        reading=f"{HOW_TO_READ} {TOTALS} *Initialisation*: torch's own, He's, or He's in a residual network, "
+        reading=f"{HOW_TO_READ} *Initialisation*: torch's own, He's, or He's in a residual network, "
         "which is not the paper's; the paper does not say which it used. *Accuracy* is on held-out rows, "
         "*majority* that of always saying the more frequent class, *spread* the standard deviation of the "
         "logits over the data: at 0 the network is a constant.",
         records=solved,
     )
-    for network in distinct(solved, "network"):
+    for network in in_order(solved, "network"):
         for init in BEGINS:
             for method in present(CONTESTANTS, solved):
-                for n in distinct(where(solved, network=network, init=init, method=method), "n"):
-                    cell = where(solved, network=network, init=init, method=method, n=n)
-                    table.rows.append(_line(cell, reachable))
+                for budgets in BUDGETS:
+                    mine = where(read(solved, budgets), network=network, init=init, method=method)
+                    for n in distinct(mine, "n"):
+                        table.rows.append(_line(where(mine, n=n), reachable))
     ends = big_m.tables("e2", "E2", rows, "network", "init", "n")
     return [made for made in (table, *ends, _sizes(where(rows, method="size"))) if made.rows]
 
@@ -69,6 +70,7 @@ def _line(cell: Rows, reachable: Reachable) -> list[str]:
         first["network"],
         BEGINS[first["init"]],
         str(first["n"]),
+        first.get("budgets", "total"),
         f"{first['parameters']:,}" if first.get("parameters") else "–",
         text(average(cell, "accuracy")),
         text(average(cell, "majority")),
@@ -105,19 +107,18 @@ def reading(rows: Rows) -> str:
     )
     return (
         f"Networks that came out constant: {begun}. A constant network has no gradient: nothing that the "
-        "network step does makes a sample potable, and u could stay at x. With the paper's fixed Adam steps "
-        f"of {STEP:g} it does not (last residual {span(known(where(flat, method='paper'), 'residual'))}). On "
-        f"these the loops converged: {agreed}. That success rises with depth because deep networks trained "
-        "this way are constant is therefore a hypothesis about the paper's figure, not a finding: the paper "
-        "names neither its initialisation nor whether its networks were constant, and leaves open whether "
-        "rho stayed fixed in its experiments."
+        "network step does makes a sample potable, and u stays at x. On these the loops converged: "
+        f"{agreed}. That success rises with depth because deep networks trained this way are constant is a "
+        "hypothesis about the paper's figure, not a finding: the paper names neither its initialisation nor "
+        "whether its networks were constant."
     )
 
 
 def draw(rows: Rows) -> Drawing | None:
-    """Success and time over networks."""
-    solved = [row for row in rows if row["method"] in LOOPS]
-    networks = distinct(solved, "network")
+    """Success and time over networks, with the budgets by which the page judges."""
+    loops = [row for row in rows if row["method"] in LOOPS]
+    solved = read(loops, BUDGETS[-1]) or loops
+    networks = in_order(solved, "network")
     if not networks:
         return None
     place = {network: float(i) for i, network in enumerate(networks)}
@@ -140,11 +141,17 @@ def draw(rows: Rows) -> Drawing | None:
     return Drawing(
         "E2: networks of growing depth",
         [
-            Lines("converged within the iterations", y="share of runs", series=rate, **shared),
+            Lines(
+                f"converged within the iterations{_with(solved)}", y="share of runs", series=rate, **shared
+            ),
             Lines("time to the end of the run", y="seconds", log_y=True, series=total, **shared),
             Lines("time per iteration", y="seconds", log_y=True, series=each, **shared),
         ],
     )
+
+
+def _with(rows: Rows) -> str:
+    return "".join(f", budgets {budgets}" for budgets in distinct(rows, "budgets"))
 
 
 def _each(cell: Rows) -> list[float]:

@@ -10,6 +10,7 @@ from dovetail_study.contestants import BASELINES, CONTESTANTS
 from dovetail_study.ends import tally
 from dovetail_study.experiment import Rows
 from dovetail_study.figures import Bars, Drawing
+from dovetail_study.origin import in_order
 from dovetail_study.paper import E5_NETWORKS, E5_SECONDS
 from dovetail_study.sections import big_m
 from dovetail_study.sections.columns import ENDING, NO_REFERENCE, UNITS, best_known, ending, gap
@@ -53,7 +54,7 @@ def tables(rows: Rows) -> list[Table]:
         ),
         records=rows,
     )
-    for network in distinct(rows, "network"):
+    for network in in_order(rows, "network"):
         for method in present(CONTESTANTS, rows):
             cell = where(rows, network=network, method=method)
             if cell:
@@ -119,7 +120,7 @@ def _instances(rows: Rows) -> Rows:
 
 def draw(rows: Rows) -> Drawing | None:
     """Time, steps and objective."""
-    networks, methods = distinct(rows, "network"), present(CONTESTANTS, rows)
+    networks, methods = in_order(rows, "network"), present(CONTESTANTS, rows)
     if not networks:
         return None
 

@@ -90,8 +90,10 @@ def test_every_row_of_a_bench_is_in_a_table(name):
     rows = whole(name)
     tables = experiment_named(name).tables(rows)
     assert {each["key"] for table in tables for each in table.records} == {each["key"] for each in rows}
-    column = tables[0].header.index("runs")
-    counted = sum(int(cells[column]) for cells in tables[0].rows)
+    counted = 0
+    for table in tables if name == "readings" else tables[:1]:
+        column = table.header.index("runs")
+        counted += sum(int(cells[column]) for cells in table.rows)
     assert counted == sum(each["method"] != "size" for each in rows)
 
 
