@@ -347,3 +347,15 @@ def test_how_many_instances_are_two_networks_is_said(tmp_path):
     rows = [row("e4", "paper", spread=1.0, **cell), row("e4", "auto", spread=1.1, **cell)]
     assert "So it is with 1 of the instances here" in page_of(tmp_path / "two", rows)
     assert "So it is with" not in page_of(tmp_path / "one", [rows[0], {**rows[1], "spread": 1.0}])
+
+
+def test_the_readme_says_what_the_page_says():
+    counts = re.search(
+        r"(\d+) claims: (\d+) holds, (\d+) holds in part, (\d+) does not hold, (\d+) not testable",
+        (DOCS / "results.md").read_text(encoding="utf-8"),
+    )
+    said = re.search(
+        r"Of the paper's (\d+) claims (\d+) hold, (\d+) hold in part, (\d+) do not hold and (\d+) could not",
+        (DOCS.parent / "README.md").read_text(encoding="utf-8"),
+    )
+    assert said.groups() == counts.groups()
