@@ -280,7 +280,8 @@ def test_levels_and_temperatures_of_six_periods():
     """General integers beside reals in each network, and rows that tie the periods together."""
     problem, net, numbers = periods()
     truth = least_cost(net, *numbers)
-    for method, status in ((Auto(effort=4, exact=False), "feasible"), (Auto(effort=4), "optimal")):
+    searched, proved = (Auto(effort=4, exact=False), "feasible"), (Auto(effort=4), "optimal")
+    for method, status in (searched, proved) if FULL else (proved,):
         log = io.StringIO()
         result = dt.solve(problem, method, time_limit=600.0, log=log)
         assert result.status == status
