@@ -1,5 +1,6 @@
 """Writing a problem another way does not change what is found: the search takes the same steps."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -96,3 +97,62 @@ def test_an_equivalent_model_reaches_the_same_optimum():
     grid = torch.linspace(0, 1, 1001, dtype=torch.float64)[:, None]
     best = 3.0 * tanh_net(seed=4)(grid).max().item()
     assert found == pytest.approx([best, best], abs=1e-2)
+
+
+def l1_ball(form, seed, price):
+    """min f(x) + price |x - w|_1 over |x - w|_1 <= 1, with the distance written in several ways."""
+    d, rng = 24, np.random.default_rng(seed)
+    w, one, nothing = rng.uniform(0.2, 0.8, d), np.eye(d), np.zeros((d, d))
+    total, none = np.ones((1, d)), np.zeros((1, d))
+    endless, free = np.full(d, np.inf), np.zeros(d)
+    if form == "split":
+        A = np.block([[one, -one, one], [none, total, total]])
+        lower, upper = np.r_[w, -np.inf], np.r_[w, 1.0]
+        columns = [(free, 1 - w, price), (free, w, price)]
+    elif form == "epigraph":
+        A = np.block([[-one, one], [one, one], [none, total]])
+        lower, upper = np.r_[-w, w, -np.inf], np.r_[endless, endless, 1.0]
+        columns = [(free, endless, price)]
+    elif form == "other units":
+        A = np.block([[-2.5 * one, 2.5 * one], [-0.3 * one, -0.3 * one], [none, -4.0 * total]])
+        lower, upper = np.r_[-2.5 * w, -endless, -4.0], np.r_[endless, -0.3 * w, np.inf]
+        columns = [(free, np.full(d, 3.0), price)]
+    else:  # the difference in a column of its own
+        A = np.block([[one, nothing, -one], [nothing, one, -one], [nothing, one, one], [none, total, none]])
+        lower, upper = np.r_[w, free, free, -np.inf], np.r_[w, endless, endless, 1.0]
+        columns = [(free, endless, price), (-endless, endless, 0.0)]
+    mip = dt.Mip(
+        np.concatenate([free, *(np.full(d, cost) for _, _, cost in columns), [1.0]]),
+        np.c_[A, np.zeros(len(A))],
+        lower,
+        upper,
+        np.concatenate([free, *(low for low, _, _ in columns), [-np.inf]]),
+        np.concatenate([np.ones(d), *(high for _, high, _ in columns), [np.inf]]),
+    )
+    torch.manual_seed(seed)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(d, 16),
+        torch.nn.ReLU(),
+        torch.nn.Linear(16, 16),
+        torch.nn.ReLU(),
+        torch.nn.Linear(16, 1),
+    ).double()
+    with torch.no_grad():
+        net[0].weight *= 3
+        net[2].weight *= 3
+    problem = dt.Problem(mip)
+    problem.add_predictor(net, np.arange(d), [mip.n_columns - 1])
+    return problem
+
+
+@pytest.mark.parametrize("seed", range(6) if FULL else [1])
+@pytest.mark.parametrize("price", [0.0, 0.5])
+def test_an_l1_ball_is_proved_with_the_same_work_however_it_is_written(seed, price):
+    found, nodes = [], []
+    for form in ("split", "epigraph", "other units", "behind a column"):
+        result = dt.solve(l1_ball(form, seed, price), gap=1e-6, time_limit=600.0, log=False)
+        assert result.status == "optimal"
+        found.append(result.objective)
+        nodes.append(int(re.search(r"([\d,]+) nodes", result.message).group(1).replace(",", "")))
+    assert found == pytest.approx([found[0]] * 4, abs=1e-5)
+    assert max(nodes) <= 2 * min(nodes)

@@ -19,6 +19,7 @@ from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phase import Phase, share_in_words
 from dovetail.methods.phase_words import in_words
 from dovetail.methods.phases import MOST_CERTIFIED, planned
+from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
@@ -62,6 +63,8 @@ class Auto(AutoOptions):
             with expendable("reach of the predictors"):
                 if (ended := out_of_reach(context)) is not None:
                     return ended
+            with expendable("absolute values"):
+                context = _by_parts(context)
             with expendable("rows on logits"):
                 context = _by_logits(context)
         as_given, doubt = context, ""
@@ -90,6 +93,17 @@ def _say_what_is_not_read(context: SolveContext) -> None:
         reason = block.description.why_no_trees
         if reason:
             context.monitor.fact("no trees", f"{block.name}: {reason} They are searched without a bound.")
+
+
+def _by_parts(context: SolveContext) -> SolveContext:
+    """The solve with absolute values of inputs split into parts, where there are such."""
+    if context.problem.templates:
+        return context
+    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    rewritten = reformulate(given, (AbsoluteValues(),))
+    if rewritten.note:
+        context.monitor.fact("absolute values", rewritten.note)
+    return context_of(context, rewritten)
 
 
 def _by_logits(context: SolveContext) -> SolveContext:

@@ -1,0 +1,228 @@
+"""Absolute values of inputs, written as two rows, split into a part above and a part below.
+
+    a >= c + s (x - w),  a >= c + t (w - x)        s, t > 0: a is at least a V over the input x
+
+becomes
+
+    x = w + p - q,   a = c + s p + t q + r,        p, q, r >= 0
+
+with a and x replaced by their new parts in every other row, and a in the objective. Each point of one form is
+a point of the other. An L1 ball written as `a >= |x - w|, sum a <= B` is then the ball that
+`x = w + p - q, sum p + q <= B` is: methods that know a set of inputs by its moves know both.
+
+The input may stand behind a column of its own: d = x - w, a >= |d|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.box import UNIT
+from dovetail.core.amounts import several
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import Mip
+from dovetail.core.problem import Problem
+from dovetail.reformulations.reformulated import Reformulated
+
+ROUNDED = 64.0 * UNIT
+"""Relative: more than the operations that make up a number of a V are off by."""
+
+
+@dataclass(frozen=True)
+class AbsoluteValues:
+    """Every V over an input as a sum of two parts and a slack."""
+
+    name = "absolute values"
+
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """The problem with the parts in new columns; the rows of the Vs stay, and limit nothing."""
+        vs = _Vs.of(given.problem)
+        if vs is None:
+            return None
+        written = given.problem.derived(_split(given, vs), given.problem.blocks)
+        note = f"{several(vs.value.size, 'absolute value')} of inputs split into parts"
+        return Reformulated(written, given, (vs.parts,), note=note)
+
+
+@dataclass(frozen=True, eq=False)
+class _Vs:
+    """a >= corner + rising (x - at) and a >= corner + falling (at - x), one entry for each."""
+
+    value: IntArray
+    """a."""
+    input: IntArray
+    """x."""
+    at: FloatArray
+    corner: FloatArray
+    rising: FloatArray
+    falling: FloatArray
+    rows: IntArray
+    """All rows that say so."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Vs | None:
+        """Those of a problem, one at most for each input and each a; None where there is none."""
+        mip = problem.mip
+        read = np.zeros(mip.n_columns, dtype=bool)
+        read[problem.inputs] = True
+        own = read.copy()
+        own[problem.outputs] = True
+        pairs = list(_pairs(mip))
+        behind = _behind(mip, pairs, read, own)
+        sides: dict[tuple[int, int], list[_Side]] = {}
+        for side in _sides(mip, pairs, read, own, behind):
+            sides.setdefault((side.value, side.input), []).append(side)
+        inputs_of: dict[int, set[int]] = {}
+        for value, x in sides:
+            inputs_of.setdefault(value, set()).add(x)
+        found: list[tuple[_Side, _Side]] = []
+        taken: set[int] = set()
+        for (value, x), mine in sides.items():
+            rising = [side for side in mine if side.slope > 0.0]
+            falling = [side for side in mine if side.slope < 0.0]
+            # of several sides of one direction, or an a over several inputs (a maximum), nothing is split
+            if len(rising) == len(falling) == 1 and len(inputs_of[value]) == 1 and x not in taken:
+                taken.add(x)
+                found.append((rising[0], falling[0]))
+        if not found:
+            return None
+        slopes = np.array([[up.slope, down.slope] for up, down in found])
+        least = np.array([[up.least, down.least] for up, down in found])
+        at = (least[:, 1] - least[:, 0]) / (slopes[:, 0] - slopes[:, 1])
+        return cls(
+            np.array([up.value for up, _ in found]),
+            np.array([up.input for up, _ in found]),
+            at,
+            least[:, 0] + slopes[:, 0] * at,
+            slopes[:, 0],
+            -slopes[:, 1],
+            np.array([side.row for both in found for side in both]),
+        )
+
+    def parts(self, z: FloatArray) -> FloatArray:
+        """p, q and r of a point."""
+        beyond = z[self.input] - self.at
+        above, below = np.maximum(beyond, 0.0), np.maximum(-beyond, 0.0)
+        rest = z[self.value] - self.corner - self.rising * above - self.falling * below
+        return np.concatenate([above, below, rest])
+
+    @property
+    def rounding(self) -> FloatArray:
+        """How far the corner may be off, in units of a."""
+        slope = np.maximum(self.rising, self.falling)
+        return ROUNDED * (np.abs(self.corner) + slope * (1.0 + np.abs(self.at)))
+
+
+@dataclass(frozen=True)
+class _Side:
+    """a >= least + slope x."""
+
+    row: int
+    value: int
+    input: int
+    slope: float
+    least: float
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A column that is slope x + constant of an input x."""
+
+    input: int
+    slope: float
+    constant: float
+
+
+Pair = tuple[int, int, float, int, float, float, float]
+"""A row of two columns: its number, column and factor twice, its lower and its upper side."""
+
+
+def _pairs(mip: Mip) -> Iterator[Pair]:
+    """The rows with two columns."""
+    starts = mip.A.indptr[:-1][np.diff(mip.A.indptr) == 2]
+    rows = np.flatnonzero(np.diff(mip.A.indptr) == 2)
+    first, second = mip.A.indices[starts], mip.A.indices[starts + 1]
+    factors = mip.A.data[starts], mip.A.data[starts + 1]
+    kept = (factors[0] != 0.0) & (factors[1] != 0.0) & (first != second)
+    for i, j, u, k, v in zip(
+        rows[kept], first[kept], factors[0][kept], second[kept], factors[1][kept], strict=True
+    ):
+        yield int(i), int(j), float(u), int(k), float(v), float(mip.row_lower[i]), float(mip.row_upper[i])
+
+
+def _behind(mip: Mip, pairs: list[Pair], read: BoolArray, own: BoolArray) -> dict[int, _Line]:
+    """Columns of nobody that an equation with an input defines."""
+    found: dict[int, _Line] = {}
+    for _, j, u, k, v, low, high in pairs:
+        if low != high:
+            continue
+        for d, factor, x, by in ((j, u, k, v), (k, v, j, u)):
+            if read[x] and not own[d] and d not in found and not mip.integer[d]:
+                found[d] = _Line(x, -by / factor, low / factor)
+    return found
+
+
+def _sides(
+    mip: Mip, pairs: list[Pair], read: BoolArray, own: BoolArray, behind: dict[int, _Line]
+) -> Iterator[_Side]:
+    """Rows that keep a column of nobody above a line in an input."""
+    for i, j, u, k, v, low, high in pairs:
+        if np.isfinite(low) == np.isfinite(high):
+            continue
+        sign, side = (1.0, low) if np.isfinite(low) else (-1.0, -high)
+        for a, factor, x, by in ((j, sign * u, k, sign * v), (k, sign * v, j, sign * u)):
+            line = _Line(x, 1.0, 0.0) if read[x] else behind.get(x)
+            if line is None or own[a] or a in behind or factor <= 0.0 or mip.integer[a]:
+                continue
+            slope, least = -by / factor, side / factor
+            yield _Side(i, a, line.input, slope * line.slope, least + slope * line.constant)
+
+
+def _split(given: Reformulated, vs: _Vs) -> Mip:
+    """The host with p, q and r appended, and each a and x replaced by them."""
+    mip, box, count = given.problem.mip, given.box, vs.value.size
+    ones, zeros, n = np.ones(count), np.zeros(count), mip.n_columns
+    split = np.concatenate([vs.value, vs.input])
+    pick = sp.csr_array((np.ones(2 * count), (np.arange(2 * count), split)), shape=(2 * count, n))
+    by_parts = sp.block_array(
+        [
+            [sp.diags_array(vs.rising), sp.diags_array(vs.falling), sp.diags_array(ones)],
+            [sp.diags_array(ones), sp.diags_array(-ones), sp.csr_array((count, count))],
+        ],
+        format="csr",
+    )
+    constant = np.concatenate([vs.corner, vs.at])
+    elsewhere = np.ones(n)
+    elsewhere[split] = 0.0
+    free = np.zeros(mip.n_rows, dtype=bool)
+    free[vs.rows] = True
+    shift = np.where(free, 0.0, mip.A @ (pick.T @ constant))
+    kept = sp.diags_array(np.where(free, 0.0, 1.0)) @ mip.A  # rows that limit nothing have no entries
+    A = sp.block_array(
+        [[kept @ sp.diags_array(elsewhere), kept @ pick.T @ by_parts], [pick, -by_parts]], format="csr"
+    )
+    A.eliminate_zeros()
+    paid = np.concatenate([mip.cost[vs.value], zeros])  # what x costs stays with x
+    cost = mip.cost.copy()
+    cost[vs.value] = 0.0
+    room = vs.rounding
+    above = np.maximum(box.upper[vs.input] - vs.at, 0.0) + room
+    below = np.maximum(vs.at - box.lower[vs.input], 0.0) + room
+    rest = np.maximum(box.upper[vs.value] - vs.corner, 0.0) + room
+    return replace(
+        mip,
+        cost=np.concatenate([cost, paid @ by_parts]),
+        offset=mip.offset + float(paid @ constant),
+        A=A,
+        row_lower=np.concatenate([np.where(free, -np.inf, mip.row_lower - shift), constant]),
+        row_upper=np.concatenate([np.where(free, np.inf, mip.row_upper - shift), constant]),
+        lower=np.concatenate([mip.lower, zeros, zeros, -room]),
+        upper=np.concatenate([mip.upper, above, below, rest]),
+        integer=np.concatenate([mip.integer, np.zeros(3 * count, dtype=bool)]),
+        names=None,
+        row_names=None,
+    )
