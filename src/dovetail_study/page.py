@@ -5,12 +5,16 @@ Every number comes from the results file beside the page. The appendix has rules
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from dovetail_study.best_known import Reachable
 from dovetail_study.experiment import Experiment
 from dovetail_study.ledger import NAME, Ledger
 from dovetail_study.legend import LEGEND, earlier
-from dovetail_study.statistics import distinct, present
+from dovetail_study.paper import BUDGETS, ITERATIONS
+from dovetail_study.run import SEEDS
+from dovetail_study.statistics import agreed, distinct, mean, present, proved, where
 from dovetail_study.table import markdown_row
 from dovetail_study.verdict import Verdict, Word
 
@@ -30,7 +34,6 @@ TOP = (
     "Convergence depends on rho and step size",
 )
 """The ten lines on top: each experiment's first claims."""
-RANK = {word: rank for rank, word in enumerate((Word.HOLDS, Word.IN_PART, Word.NOT, Word.UNTESTABLE))}
 
 
 def document(experiments: Sequence[Experiment], ledger: Ledger) -> str:
@@ -57,24 +60,53 @@ def by_claim(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def word(claim: Sequence[Verdict]) -> str:
-    """The verdict in the page's reading; another reading is named where the claim does better there."""
+    """The verdict in the page's reading; another reading is named where its verdict is another one."""
     first, *others = claim
-    better = [other for other in others if RANK[other.word] < RANK[first.word]]
-    aside = "".join(f" ({other.word.value} with {other.reading})" for other in better)
-    return f"**{first.word.value}**{aside}"
+    own = f" ({first.reading})" if first.reading not in ("", READ) else ""
+    differ = [other for other in others if other.word is not first.word]
+    aside = "".join(f" ({other.word.value} with {other.reading})" for other in differ)
+    return f"**{first.word.value}**{own}{aside}"
 
 
 def _introduction(ledger: Ledger, claims: Sequence[Sequence[Verdict]]) -> list[str]:
     settings = ledger.header["settings"]
-    seeds = len(distinct(ledger.records, "seed"))
+    own = sorted(set(distinct(ledger.records, "seed")) & set(SEEDS))
+    others = sorted(set(distinct(ledger.records, "seed")) - set(SEEDS))
+    seeds = f"seeds {', '.join(map(str, own))}" + (
+        f", to choose a reading {', '.join(map(str, others))}" if others else ""
+    )
     kind = "a quick run on small instances" if settings["quick"] else "a full run"
     counts = ", ".join(f"{sum(claim[0].word is each for claim in claims)} {each.value}" for each in Word)
     return [
         "# The paper's claims, measured",
         "",
-        f"{len(claims)} claims: {counts}. {len(ledger.records):,} runs on {settings['data']} data, {seeds} "
-        f"seeds, {kind}; one line each in [{NAME}]({NAME}). `dovetail bench` writes this page, and its "
-        f"[appendix]({APPENDIX}) with the rules, what each verdict rests on, and every cell.",
+        f"{len(claims)} claims: {counts}. {len(ledger.records):,} runs, {_drawn(ledger)}{settings['data']} "
+        f"data; {seeds}; {kind}; one line each in [{NAME}]({NAME}). `dovetail bench` writes this page, and "
+        f"its [appendix]({APPENDIX}) with the rules, what each verdict rests on, and every cell.",
+        "",
+        *_in_short(ledger),
+    ]
+
+
+def _drawn(ledger: Ledger) -> str:
+    """How many runs are on drawn problems, which are nobody's data."""
+    drawn = sum(row.get("family") is not None for row in ledger.records)
+    return f"{drawn} of them on drawn problems, the others on " if drawn else "on "
+
+
+def _in_short(ledger: Ledger) -> list[str]:
+    """What the paper's loop finds of the best known, with both kinds of budgets: a sentence to begin with."""
+    rows = where(ledger.of("e1"), method="paper")
+    reachable = Reachable(ledger.of("e1"))
+    shares = {budgets: mean(reachable.shares(where(rows, budgets=budgets))) for budgets in BUDGETS}
+    if not all(map(math.isfinite, shares.values())):
+        return []
+    per_sample, total = (f"{100 * shares[budgets]:.0f} %" for budgets in reversed(BUDGETS))
+    return [
+        f"In short (E1): the paper's loop finds {per_sample} of the best known potable samples where every "
+        f"sample has budgets of its own, and {total} where all samples share them. Of its {len(rows)} runs "
+        f"{sum(map(agreed, rows))} ended because the blocks agreed, {sum(map(proved, rows))} because nothing "
+        f"better exists, and the others after {ITERATIONS} iterations.",
         "",
     ]
 
@@ -101,7 +133,8 @@ def _claims(claims: Sequence[Sequence[Verdict]]) -> list[str]:
         "",
         'The paper has two kinds of budgets on water: its experiments "per-feature budgets of ±2.0", its '
         "appendix limits on the sum over all samples. Where a claim was run with both, the verdict is that "
-        f"of {READ}, and the other kind is named where the claim does better with it.",
+        f"of {READ}, and that of the other kind is named where it differs. A claim that was run with totals "
+        "only says so.",
         "",
         *_table(claims),
         "",

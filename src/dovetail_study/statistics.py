@@ -66,6 +66,11 @@ def converged(row: Record) -> bool:
     return row.get("stop") in ("agreed", "proved")
 
 
+def agreed(row: Record) -> bool:
+    """Whether a run ended because the blocks agreed, which is the paper's own rule."""
+    return row.get("stop") == "agreed"
+
+
 def proved(row: Record) -> bool:
     """Whether a run ended because nothing better than its point exists."""
     return row.get("stop") == "proved"

@@ -112,7 +112,7 @@ def _worth(whole: Rows) -> Verdict:
     agreed = [row for row in whole if agrees(row)]
     best = sum(optimal(row, "last_objective") for row in agreed)
     return judged(
-        "Theorem 1: a KKT point is a good answer",
+        "Introduction: no loss of optimality, at a KKT point",
         "without loss of optimality",
         f"with integers {text(average(agreed, 'kkt'))} of {text(average(agreed, 'points'))} points shared by "
         f"X and C are KKT points; the agreed one was optimal in {best} of the {len(agreed)} runs, of "

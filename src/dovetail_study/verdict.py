@@ -76,13 +76,3 @@ def judged(
         return Verdict(claim, paper, ours, Word.UNTESTABLE, rule, rows)
     word = Word.HOLDS if holds else Word.IN_PART if in_part else Word.NOT
     return Verdict(claim, paper, ours, word, rule, rows)
-
-
-def share_held(
-    claim: str, paper: str, ours: str, held: list[bool], rule: str = "", rows: Sequence[Record] = ()
-) -> Verdict:
-    """A verdict over many comparisons: all of them, some, or none."""
-    if not held:
-        return judged(claim, paper, ours, holds=None, rule=rule, rows=rows)
-    ours = f"{ours}; {sum(held)} of {len(held)} comparisons as claimed"
-    return judged(claim, paper, ours, holds=all(held), in_part=any(held), rule=rule, rows=rows)

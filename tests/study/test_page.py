@@ -315,12 +315,14 @@ def test_the_published_page_is_read_in_a_minute():
 
 
 def test_a_claim_has_one_verdict_however_often_it_is_judged():
-    """That of the page's reading; another is named only where the claim does better there."""
+    """That of the page's reading; another is named where its verdict is another one."""
     ours = Verdict("a", "1", "2", Word.NOT, reading=READ)
     theirs = Verdict("a", "1", "3", Word.IN_PART, reading="budgets total")
     assert by_claim([theirs, ours]) == [[ours, theirs]]
     assert word([ours, theirs]) == "**does not hold** (holds in part with budgets total)"
-    assert word([replace(ours, word=Word.HOLDS), theirs]) == "**holds**"
+    assert word([replace(ours, word=Word.IN_PART), theirs]) == "**holds in part**"
+    assert word([replace(ours, word=Word.HOLDS), theirs]) == "**holds** (holds in part with budgets total)"
+    assert word([theirs]) == "**holds in part** (budgets total)"
 
 
 def test_the_outcome_is_the_first_clause_with_its_parentheses():

@@ -14,7 +14,7 @@ from dovetail_study.statistics import (
     spread_of,
     text,
 )
-from dovetail_study.verdict import Word, judged, share_held
+from dovetail_study.verdict import Word, judged
 
 
 def test_what_is_missing_is_left_out():
@@ -58,8 +58,6 @@ def test_verdicts():
     assert judged("c", "p", "o", holds=False, in_part=True).word is Word.IN_PART
     assert judged("c", "p", "o", holds=False, in_part=True, open_end=True).word is Word.UNTESTABLE
     assert judged("c", "p", "o", holds=True, open_end=True).word is Word.HOLDS
-    assert share_held("c", "p", "o", [True, False]).word is Word.IN_PART
-    assert share_held("c", "p", "o", []).word is Word.UNTESTABLE
     assert judged("c", "p", "o", holds=None).ours == "no rows for it"
     assert judged("c", "p", "o", holds=None, rows=[{}]).ours == "o"  # there are rows, they say nothing of it
     assert judged("c", "p", "o", holds=True, rows=[{"a": 1}]).rows == [{"a": 1}]

@@ -93,7 +93,7 @@ def test_every_family_has_a_line_and_a_curve():
 
 
 def test_a_kkt_point_is_held_against_the_enumerated_optimum_where_u_and_x_agreed():
-    claim = "Theorem 1: a KKT point"
+    claim = "Introduction: no loss of optimality"
     assert word(rows_with(), claim) is Word.HOLDS
     assert word(rows_with(limited, last_objective=2.0), claim) is Word.IN_PART
     assert word(rows_with(lambda family: True, last_objective=2.0), claim) is Word.NOT
@@ -106,6 +106,6 @@ def test_the_lines_of_that_verdict_are_named_by_family_not_by_a_drawn_rho():
         {**each, "experiment": "theory", "method": "exact"} for each in rows_with(limited, last_residual=0.5)
     ]
     rows = [{**each, "rho": 1.0 + place / 7} for place, each in enumerate(rows)]
-    (found,) = [v for v in verdicts(rows) if v.claim.startswith("Theorem 1: a KKT point")]
+    (found,) = [v for v in verdicts(rows) if v.claim.startswith("Introduction: no loss of optimality")]
     assert recipe(found.rows, rows).startswith("theory: 7 lines; family ")
     assert "rho " not in recipe(found.rows, rows).replace("rho 1.01 L", "")

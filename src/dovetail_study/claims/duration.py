@@ -133,6 +133,11 @@ def ratios_said(compared: Pairs) -> str:
     return ", ".join(parts) or NEVER_DONE
 
 
+def _served(solved: bool, quality: Quality) -> bool:
+    """Whether the seconds bought what was asked for: good points, or, where nobody knows, agreement."""
+    return solved if quality.good is None else quality.good
+
+
 def judged_time(
     claim: str,
     paper: str,
@@ -148,20 +153,21 @@ def judged_time(
 ) -> Verdict:
     """A verdict on seconds: to be fast to a worse point is not what was claimed.
 
-    It holds where runs converged and nothing is known to be lost. It holds in part where they only ended in
-    time, unless the baseline's own points are better: how far they are from the best known is a claim of its
-    own. `part` says whether something was fast where not everything was.
+    It holds where points are as good as the best known, or, where nobody knows that, runs converged. It holds
+    in part where they only ended in time, unless the baseline's own points are better: how far they are from
+    the best known is a claim of its own. `part` says whether something was fast where not everything was.
     """
     some = fast if part is None else part
     return judged(
         claim,
         paper,
         f"{ours}; {quality}",
-        holds=None if fast is None else fast and solved and quality.good is not False,
+        holds=None if fast is None else fast and _served(solved, quality),
         in_part=bool(some) and quality.fair,
         open_end=open_end,
-        rule=f"{rule}; to hold, points of at least {quality.ENOUGH:g} of the best known on average; to hold "
-        "in part, of at least that part of big-M's own, or, where it has none, better than the start in "
+        rule=f"{rule}; to hold, points of at least {quality.ENOUGH:g} of the best known on average, or, "
+        "where nothing is known, every run converges; to hold in part, of at least that part of big-M's own, "
+        "or, where it has none, better than the start in "
         f"{100 * (1 - quality.MOST_STUCK):g} % of the runs on networks that are not constant",
         rows=rows,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from dovetail_study.best_known import Reachable, pairs, worth
 from dovetail_study.claims.budgets import in_both
@@ -56,7 +57,7 @@ CELLS = len(E1_NETWORKS) * len(E1_SIZES)
 def verdicts(rows: Rows) -> list[Verdict]:
     """Four claims in two readings each, two of them with the paper's MIP solver as well, and the headline."""
     mine = [row for row in rows if row["network"] in E1_NETWORKS and row["n"] in E1_SIZES]
-    return [*in_both(mine, _of), _headline(where(rows, **HEADLINE))]
+    return [*in_both(mine, _of), replace(_headline(where(rows, **HEADLINE)), reading="budgets total")]
 
 
 def _of(rows: Rows) -> list[Verdict]:
@@ -157,8 +158,8 @@ def _seconds(rows: Rows, method: str, claim: str) -> Verdict:
         fast=near and slow if ours and (searches or not near) else None,
         solved=all_solved(ours),
         quality=Quality.of(ours, rows),
-        rule=f"every DD run converges within {NEAR:g} s, and every big-M run that searched took more than "
-        f"{E1_EXCEEDS:g} s; in part: DD's runs end within that time, converged or not",
+        rule=f"every DD run ends within {NEAR:g} s, and every big-M run that searched took more than "
+        f"{E1_EXCEEDS:g} s",
         rows=[*ours, *theirs],
     )
 
@@ -182,7 +183,7 @@ def _headline(rows: Rows) -> Verdict:
         part=near and (enough or slow),
         quality=Quality.of(ours, rows),
         open_end=not enough and not slow and any(end(row) is End.TIME for row in searches),
-        rule=f"at least {HEADLINE_RATIO:g}x, and DD converges; in part: DD's runs end within {NEAR:g} s, and "
+        rule=f"at least {HEADLINE_RATIO:g}x; in part: DD's runs end within {NEAR:g} s, and "
         f"that is at least {HEADLINE_RATIO:g}x, or SCIP is not done after {HEADLINE_BASELINE:g} s of search",
         rows=[*ours, *theirs],
     )

@@ -24,6 +24,7 @@ from dovetail_study.paper import (
 )
 from dovetail_study.run import Record
 from dovetail_study.statistics import (
+    agreed,
     constant,
     converged,
     converged_in,
@@ -32,6 +33,7 @@ from dovetail_study.statistics import (
     exponent,
     found,
     known,
+    mean,
     share,
     text,
     where,
@@ -87,7 +89,10 @@ def _success(claim: str, rows: Rows, wanted: float, near: str) -> Verdict:
         for init, mine in begun.items()
     }
     beside = listed.pop(OTHER, None)
-    hits = [abs(share(begun[init], converged) - wanted) <= SUCCESS_ROOM for init in listed]
+    hits = {
+        ended: [abs(share(begun[init], ended) - wanted) <= SUCCESS_ROOM for init in listed]
+        for ended in (agreed, converged)
+    }
     real = [row for row in rows if not constant(row)]
     return judged(
         claim,
@@ -97,27 +102,34 @@ def _success(claim: str, rows: Rows, wanted: float, near: str) -> Verdict:
         f"{count_of(real, converged)}"
         + (f"; beside it, not judged: {beside}" if beside else "")
         + f"; {near}",
-        holds=all(hits) if hits else None,
-        in_part=any(hits),
-        rule=f"that share of runs, give or take {SUCCESS_ROOM:g}, with every initialisation of the plain "
-        "network, which is the paper's; in part: with one",
+        holds=all(hits[agreed]) if listed else None,
+        in_part=any(hits[agreed]) or all(hits[converged]),
+        rule=f"in that share of runs, give or take {SUCCESS_ROOM:g}, the blocks agree, with every "
+        "initialisation of the plain network, which is the paper's; in part: with one, or counting runs that "
+        "ended at a proved optimum, which end before the blocks can agree",
         rows=rows,
     )
 
 
 def _deepest(rows: Rows, every: Rows) -> Verdict:
-    seconds = known(rows, "seconds")
+    plain = [row for row in rows if row["init"] != OTHER]
+    seconds, live = known(plain, "seconds"), [row for row in plain if not constant(row)]
     below = bool(seconds) and max(seconds) < DEEPEST_SECONDS
+    beside = mean(known([row for row in rows if row["init"] == OTHER], "seconds"))
     return judged_time(
         "E2 64x512: total time",
         f"< {DEEPEST_SECONDS:g} s",
-        f"{said(rows)}, on {', '.join(map(str, distinct(rows, 'device'))) or 'nothing'}; "
-        f"{count_of(rows, constant)} of the networks are constant",
-        fast=below if seconds else None,
+        f"{text(mean(seconds))} s on average, and {count_of(plain, constant)} of the networks are constant: "
+        f"nothing was optimised (a residual network of that size: {text(beside)} s); {said(plain)}, on "
+        f"{', '.join(map(str, distinct(plain, 'device'))) or 'nothing'}"
+        if not live
+        else f"{said(plain)}, on {', '.join(map(str, distinct(plain, 'device'))) or 'nothing'}; "
+        f"{count_of(plain, constant)} of the networks are constant",
+        fast=below if live else None,
         solved=all_solved(rows),
         quality=Quality.of(rows, every),
-        rule=f"every run of the paper's settings converges within {DEEPEST_SECONDS:g} s; in part: ends "
-        "within it",
+        rule=f"every run of the paper's settings ends within {DEEPEST_SECONDS:g} s, and not every network is "
+        "constant",
         rows=rows,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from dovetail_study.experiment import Rows
 from dovetail_study.paper import RHO, STEP
@@ -16,7 +17,8 @@ HALF = 0.5
 
 def verdicts(rows: Rows) -> list[Verdict]:
     """Whether it depends, and whether raising rho helps."""
-    return [_dependence(where(rows, method="paper")), _robustness(rows)]
+    judged_so = [_dependence(where(rows, method="paper")), _robustness(rows)]
+    return [replace(verdict, reading="budgets total") for verdict in judged_so]
 
 
 def _dependence(rows: Rows) -> Verdict:

@@ -40,7 +40,7 @@ def judged_speed_up(claim: str, rows: Rows, method: str, claimed: tuple[float, f
         solved=all_solved(ours),
         quality=Quality.of(ours, rows),
         open_end=bool(compared) and not fast and not all(done(scip) for _, scip in compared),
-        rule=f"geometric mean at least {least:g}x over at least {FEW} pairs, and every run converges; in "
-        f"part: at least {least:g}x to the end of its iterations",
+        rule=f"geometric mean at least {least:g}x over at least {FEW} pairs, to the end of the "
+        "loop's iterations",
         rows=[row for pair in every for row in pair],
     )

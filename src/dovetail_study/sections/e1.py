@@ -85,7 +85,7 @@ def _defaults(ours: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
         "of this shape, so the comparison favours them"
     )
     if not other:
-        return f"{said}; there are no runs on other seeds."
+        return f"{said}; E1 has no runs on other seeds."
     seeds = ", ".join(map(str, distinct([mine for mine, _ in other], "seed")))
     return (
         f"{said}; on seeds that are not the paper's ({seeds}, {len(other)} pairs) the paper's settings flip "

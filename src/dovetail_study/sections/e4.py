@@ -58,12 +58,12 @@ def tables(rows: Rows) -> list[Table]:
 def reading(rows: Rows) -> str:
     """Who flips how many; and networks whose rates mean little."""
     said = []
-    for method in present(LOOPS, rows):
-        flips = {
-            kind: average(where(rows, network=w, method=method), "flipped") for w, kind in E4_KINDS.items()
-        }
+    for budgets, method in product(BUDGETS, present(LOOPS, rows)):
+        mine = where(read(rows, budgets), method=method)
+        flips = {kind: average(where(mine, network=w), "flipped") for w, kind in E4_KINDS.items()}
         listed = ", ".join(f"{kind} {text(value)}" for kind, value in flips.items() if math.isfinite(value))
-        said.append(f"{method}: {listed or '–'}")
+        if listed:
+            said.append(f"{method}, budgets {budgets}: {listed}")
     if not said:
         return ""
     idle = [kind for w, kind in E4_KINDS.items() if _learnt_nothing(where(rows, network=w))]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from torch import nn
 
 import dovetail as dt
 from dovetail.bounds.box import Box
@@ -56,3 +57,14 @@ def test_no_proof_is_taken_from_scip_where_one_binary_decides():
     assert one.status == "feasible" and "proven bound" not in one.message
     two = dt.solve(hanging_on([0.0, 0.0], [1.0, 1.0], [True, True]), "big-m", log=False)
     assert two.status == "optimal" and two.written.end == "proved"
+
+
+@pytest.mark.parametrize("layer", [nn.Conv1d(1, 2, 3), nn.LSTM(4, 3)])
+def test_what_our_writer_refuses_pyscipopt_ml_refuses_itself(layer):
+    """The paper's claim is about that library, not about what we make of it."""
+    scip, theirs = pytest.importorskip("pyscipopt"), pytest.importorskip("pyscipopt_ml.add_predictor")
+    errors = pytest.importorskip("pyscipopt_ml.exceptions")
+    model = scip.Model()
+    inputs = np.array([[model.addVar(lb=0.0, ub=1.0) for _ in range(4)]], dtype=object)
+    with pytest.raises(errors.NoModel, match=type(layer).__name__):
+        theirs.add_predictor_constr(model, nn.Sequential(layer, nn.Linear(3, 1)), inputs)

@@ -37,7 +37,8 @@ CASES = [
     ("E4 convergence", NOT, on()),
     ("E4 convergence", UNTESTABLE, on(method="ssg")),
     ("E4 seconds", HOLDS, on(seconds=5.0, **AGREED)),
-    ("E4 seconds", IN_PART, on(seconds=5.0) + on(method="auto")),
+    ("E4 seconds", HOLDS, on(seconds=5.0) + on(method="auto")),
+    ("E4 seconds", IN_PART, on(seconds=5.0)),  # nobody knows what its points are worth
     ("E4 seconds", IN_PART, on(seconds=5.0, potable=6, **AGREED) + on(method="auto")),  # it lost some
     ("E4 seconds", NOT, on(seconds=5.0, best_at=None)),  # fast to where it began
     ("E4 seconds", NOT, on(seconds=100.0, **AGREED)),
@@ -45,14 +46,14 @@ CASES = [
     ("E4 big-M cannot write", HOLDS, [big_m("refused"), big_m("refused", "conv1d")]),
     ("E4 big-M cannot write", NOT, [big_m("time")]),
     ("E4 big-M cannot write", UNTESTABLE, [big_m("refused", "2x16")]),
-    ("Abstract: CNN and LSTM", HOLDS, on(seconds=40.0, **AGREED)),
+    ("Introduction: CNN and LSTM", HOLDS, on(seconds=40.0, **AGREED)),
     (
-        "Abstract: CNN and LSTM",
+        "Introduction: CNN and LSTM",
         IN_PART,
-        on(seconds=40.0) + on(method="auto"),
-    ),  # it completes, it does not converge
-    ("Abstract: CNN and LSTM", NOT, on(seconds=48.0, **AGREED)),
-    ("Abstract: CNN and LSTM", UNTESTABLE, on(("2x16",), seconds=1.0, **AGREED)),
+        on(seconds=40.0),
+    ),  # it completes, it does not converge, and nobody knows what its points are worth
+    ("Introduction: CNN and LSTM", NOT, on(seconds=48.0, **AGREED)),
+    ("Introduction: CNN and LSTM", UNTESTABLE, on(("2x16",), seconds=1.0, **AGREED)),
     ("CNN and LSTM reach the same", HOLDS, on()),
     ("CNN and LSTM reach the same", NOT, on(("2x16",)) + on(SWAPPED, potable=14)),
     (

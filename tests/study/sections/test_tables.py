@@ -53,7 +53,7 @@ def test_defaults_that_were_chosen_on_such_instances_are_compared_on_other_seeds
         return [row("e1", "paper", flipped=9, **cell), row("e1", "dual-decomposition", flipped=ours, **cell)]
 
     e1, baseline = experiment_named("e1"), [scip("e1", "time", network="2x16", n=25, budgets="total")]
-    assert "there are no runs on other seeds" in e1.reading([*both(42, 12), *baseline])
+    assert "E1 has no runs on other seeds" in e1.reading([*both(42, 12), *baseline])
     said = e1.reading([*both(42, 12), *both(7, 8), *baseline])
     assert "chosen on instances of this shape" in said
     assert "(7, 1 pairs) the paper's settings flip 9, our defaults 8" in said
