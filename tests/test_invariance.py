@@ -145,14 +145,29 @@ def l1_ball(form, seed, price):
     return problem
 
 
+def in_two_inequalities(problem):
+    """Each side of each row in a row of its own, the upper ones in other units and the other way round."""
+    mip, block = problem.mip, problem.blocks[0]
+    A, none = mip.A.toarray(), np.full(mip.n_rows, np.inf)
+    again = dt.Problem(
+        dt.Mip(
+            mip.cost, np.r_[A, -3.0 * A], np.r_[mip.row_lower, -3.0 * mip.row_upper], np.r_[none, none],
+            mip.lower, mip.upper,
+        )
+    )  # fmt: skip
+    again.add_predictor(block.predictor, block.inputs[0], block.outputs[0])
+    return again
+
+
 @pytest.mark.parametrize("seed", range(6) if FULL else [1])
 @pytest.mark.parametrize("price", [0.0, 0.5])
 def test_an_l1_ball_is_proved_with_the_same_work_however_it_is_written(seed, price):
     found, nodes = [], []
-    for form in ("split", "epigraph", "other units", "behind a column"):
-        result = dt.solve(l1_ball(form, seed, price), gap=1e-6, time_limit=600.0, log=False)
+    forms = [l1_ball(form, seed, price) for form in ("split", "epigraph", "other units", "behind a column")]
+    for problem in [*forms, in_two_inequalities(forms[0]), in_two_inequalities(forms[1])]:
+        result = dt.solve(problem, gap=1e-6, time_limit=600.0, log=False)
         assert result.status == "optimal"
         found.append(result.objective)
         nodes.append(int(re.search(r"([\d,]+) nodes", result.message).group(1).replace(",", "")))
-    assert found == pytest.approx([found[0]] * 4, abs=1e-5)
+    assert found == pytest.approx([found[0]] * len(found), abs=1e-5)
     assert max(nodes) <= 2 * min(nodes)

@@ -23,6 +23,7 @@ from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
+from dovetail.reformulations.parallel_rows import ParallelRows
 from dovetail.reformulations.reformulated import Reformulated, Reformulation, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
@@ -63,8 +64,8 @@ class Auto(AutoOptions):
             with expendable("reach of the predictors"):
                 if (ended := out_of_reach(context)) is not None:
                     return ended
-            with expendable("absolute values"):
-                context = _by_parts(context)
+            with expendable("one form"):
+                context = _in_one_form(context)
             with expendable("rows on logits"):
                 context = _by_logits(context)
         as_given, doubt = context, ""
@@ -95,15 +96,17 @@ def _say_what_is_not_read(context: SolveContext) -> None:
             context.monitor.fact("no trees", f"{block.name}: {reason} They are searched without a bound.")
 
 
-def _by_parts(context: SolveContext) -> SolveContext:
-    """The solve with absolute values of inputs split into parts, where there are such."""
+def _in_one_form(context: SolveContext) -> SolveContext:
+    """The solve with its rows in the form that methods look for, however they were written."""
     if context.problem.templates:
         return context
     given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
-    rewritten = reformulate(given, (AbsoluteValues(),))
-    if rewritten.note:
-        context.monitor.fact("absolute values", rewritten.note)
-    return context_of(context, rewritten)
+    for step in (ParallelRows(), AbsoluteValues()):
+        rewritten = reformulate(given, (step,))
+        if rewritten is not given:
+            context.monitor.fact(step.name, rewritten.note)
+        given = rewritten
+    return context_of(context, given)
 
 
 def _by_logits(context: SolveContext) -> SolveContext:
