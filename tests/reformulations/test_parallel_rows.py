@@ -61,7 +61,7 @@ def test_the_same_points_are_inside(seed):
     problem, joined = applied(A, -rng.exponential(4, 9), rng.exponential(4, 9))
     assert np.count_nonzero(np.diff(joined.problem.mip.A.indptr)) == 3
     judged = []
-    for x in rng.uniform(-1, 1, (200, 5)):
+    for x in rng.uniform(-1, 1, (200, 5)) * rng.uniform(0, 0.5, (200, 1)):
         x = problem.predict(x)
         judged.append(check(problem, x).within(1e-9))
         assert check(joined.problem, x).within(1e-9) == judged[-1]
