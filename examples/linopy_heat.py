@@ -58,7 +58,7 @@ model.add_objective((run * price).sum() + 0.002 * warm.sum())
 features = [[run.at[h], warm.at[h], temperature[h]] for h in hours]
 constr = dt.add_predictor_constr(model, pump, features, made, data=seen.numpy())
 
-result = dt.solve(model, time_limit=5)
+result = dt.solve(model, time_limit=10)
 
 print("level ", run.solution.values.astype(int))  # the model has the values
 print("stored", stored.solution.values.round(1))

@@ -16,7 +16,7 @@ from tests.differential.judging import Tally, judge
 
 PARTS = 40 if FULL else 2
 DUAL = dt.DualDecomposition() if FULL else dt.DualDecomposition(iterations=12)
-METHODS = [(DUAL, 1000 if FULL else 2, 0.0), (dt.Auto(), 2400 if FULL else 6, 0.95)]
+METHODS = [(DUAL, 1000 if FULL else 2, 0.0), (dt.Auto(), 2400 if FULL else 4, 0.95)]
 """Instances, and the share of optima demanded. Of the 2,400 more than a thousand count: feasible, and not
 solved by a hundred random points."""
 

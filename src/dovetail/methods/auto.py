@@ -19,11 +19,11 @@ from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phase import Phase, share_in_words
 from dovetail.methods.phase_words import in_words
 from dovetail.methods.phases import MOST_CERTIFIED, planned
-from dovetail.reformulations.absolute_values import AbsoluteValues
+from dovetail.reformulations.absolute_values import AbsoluteValues, may_have_absolute_values
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
-from dovetail.reformulations.parallel_rows import ParallelRows
+from dovetail.reformulations.parallel_rows import ParallelRows, may_have_parallel_rows
 from dovetail.reformulations.reformulated import Reformulated, Reformulation, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
@@ -98,9 +98,10 @@ def _say_what_is_not_read(context: SolveContext) -> None:
 
 def _in_one_form(context: SolveContext) -> SolveContext:
     """The solve with its rows in the form that methods look for, however they were written."""
-    if context.problem.templates:
+    problem = context.problem
+    if problem.templates or not (may_have_parallel_rows(problem) or may_have_absolute_values(problem)):
         return context
-    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    given = Reformulated.start(problem, context.once(tight_box), context.relaxed)
     for step in (ParallelRows(), AbsoluteValues()):
         rewritten = reformulate(given, (step,))
         if rewritten is not given:

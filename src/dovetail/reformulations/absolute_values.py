@@ -32,6 +32,11 @@ ROUNDED = 64.0 * UNIT
 """Relative: more than the operations that make up a number of a V are off by."""
 
 
+def may_have_absolute_values(problem: Problem) -> bool:
+    """Whether there is a V to split: what is seen without a box."""
+    return _Vs.of(problem) is not None
+
+
 @dataclass(frozen=True)
 class AbsoluteValues:
     """Every V over an input as a sum of two parts and a slack."""
