@@ -19,11 +19,10 @@ from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phase import Phase, share_in_words
 from dovetail.methods.phase_words import in_words
 from dovetail.methods.phases import MOST_CERTIFIED, planned
-from dovetail.reformulations.absolute_values import AbsoluteValues, may_have_absolute_values
 from dovetail.reformulations.context import context_of
+from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
-from dovetail.reformulations.parallel_rows import ParallelRows, may_have_parallel_rows
 from dovetail.reformulations.reformulated import Reformulated, Reformulation, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
@@ -64,8 +63,6 @@ class Auto(AutoOptions):
             with expendable("reach of the predictors"):
                 if (ended := out_of_reach(context)) is not None:
                     return ended
-            with expendable("one form"):
-                context = _in_one_form(context)
             with expendable("rows on logits"):
                 context = _by_logits(context)
         as_given, doubt = context, ""
@@ -94,20 +91,6 @@ def _say_what_is_not_read(context: SolveContext) -> None:
         reason = block.description.why_no_trees
         if reason:
             context.monitor.fact("no trees", f"{block.name}: {reason} They are searched without a bound.")
-
-
-def _in_one_form(context: SolveContext) -> SolveContext:
-    """The solve with its rows in the form that methods look for, however they were written."""
-    problem = context.problem
-    if problem.templates or not (may_have_parallel_rows(problem) or may_have_absolute_values(problem)):
-        return context
-    given = Reformulated.start(problem, context.once(tight_box), context.relaxed)
-    for step in (ParallelRows(), AbsoluteValues()):
-        rewritten = reformulate(given, (step,))
-        if rewritten is not given:
-            context.monitor.fact(step.name, rewritten.note)
-        given = rewritten
-    return context_of(context, given)
 
 
 def _by_logits(context: SolveContext) -> SolveContext:
@@ -174,7 +157,8 @@ class _Plan:
         self._measure(self._context)
         self._facts = Facts.of(self._context, options)
         self._phases = planned(self._facts)
-        self._enumerated: SolveContext | None = None
+        self._contexts: dict[tuple[Reformulation, ...], SolveContext] = {(): self._context}
+        """Those of rewritten problems, by what they were rewritten by."""
         self._infeasible = False
         """Whether it is proved that there is no point."""
 
@@ -260,21 +244,29 @@ class _Plan:
         return method
 
     def _context_for(self, phase: Phase) -> SolveContext:
-        """The context of a phase: of the rewritten problem where it has one, the same for all of them."""
-        if not phase.rewritten or not self._options.enumeration:
-            return self._context
-        if self._enumerated is None:
-            self._enumerated = self._context  # where it cannot be rewritten
-            with expendable("enumerated inputs"):
-                self._enumerated = self._rewritten(phase.rewritten)
-        return self._enumerated
+        """The context of a phase: of the rewritten problem where it has one, the same for all such phases."""
+        chain = tuple(
+            step
+            for step in phase.rewritten
+            if self._options.enumeration or not isinstance(step, EnumeratedInputs)
+        )
+        if chain not in self._contexts:
+            self._contexts[chain] = self._context  # where it cannot be rewritten
+            with expendable(" and ".join(step.name for step in chain)):
+                self._contexts[chain] = self._rewritten(chain)
+        return self._contexts[chain]
 
     def _rewritten(self, chain: tuple[Reformulation, ...]) -> SolveContext:
         context = self._context
         given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
-        rewritten = reformulate(given, chain)
-        if rewritten.note:
-            context.monitor.say(f"   {rewritten.note}")
+        rewritten = given
+        for step in chain:
+            further = reformulate(rewritten, (step,))
+            if further is not rewritten:
+                context.monitor.say(f"   {further.note}")
+            rewritten = further
+        if rewritten is given:
+            return context
         inner = context_of(context, rewritten)
         self._measure(inner)
         return inner

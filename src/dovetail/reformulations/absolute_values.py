@@ -24,17 +24,12 @@ import scipy.sparse as sp
 from dovetail.bounds.box import UNIT
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.mip import Mip
+from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.reformulations.reformulated import Reformulated
 
 ROUNDED = 64.0 * UNIT
 """Relative: more than the operations that make up a number of a V are off by."""
-
-
-def may_have_absolute_values(problem: Problem) -> bool:
-    """Whether there is a V to split: what is seen without a box."""
-    return _Vs.of(problem) is not None
 
 
 @dataclass(frozen=True)
@@ -65,6 +60,8 @@ class _Vs:
     corner: FloatArray
     rising: FloatArray
     falling: FloatArray
+    give: FloatArray
+    """How far below its V the check accepts a."""
     rows: IntArray
     """All rows that say so."""
 
@@ -105,6 +102,7 @@ class _Vs:
             least[:, 0] + slopes[:, 0] * at,
             slopes[:, 0],
             -slopes[:, 1],
+            np.array([max(up.give, down.give) for up, down in found]),
             np.array([side.row for both in found for side in both]),
         )
 
@@ -113,7 +111,12 @@ class _Vs:
         beyond = z[self.input] - self.at
         above, below = np.maximum(beyond, 0.0), np.maximum(-beyond, 0.0)
         rest = z[self.value] - self.corner - self.rising * above - self.falling * below
-        return np.concatenate([above, below, rest])
+        return np.concatenate([above, below, rest * self.unit])
+
+    @property
+    def unit(self) -> FloatArray:
+        """Of r: what the check accepts of the rows of a V is the tolerance on r."""
+        return TOLERANCE / np.maximum(self.give, TOLERANCE)
 
     @property
     def rounding(self) -> FloatArray:
@@ -131,6 +134,8 @@ class _Side:
     input: int
     slope: float
     least: float
+    give: float
+    """How far below that line the check accepts a."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,8 @@ class _Line:
     input: int
     slope: float
     constant: float
+    give: float
+    """How far off that line the check accepts the column."""
 
 
 Pair = tuple[int, int, float, int, float, float, float]
@@ -167,7 +174,7 @@ def _behind(mip: Mip, pairs: list[Pair], read: BoolArray, own: BoolArray) -> dic
             continue
         for d, factor, x, by in ((j, u, k, v), (k, v, j, u)):
             if read[x] and not own[d] and d not in found and not mip.integer[d]:
-                found[d] = _Line(x, -by / factor, low / factor)
+                found[d] = _Line(x, -by / factor, low / factor, TOLERANCE / abs(factor))
     return found
 
 
@@ -180,11 +187,12 @@ def _sides(
             continue
         sign, side = (1.0, low) if np.isfinite(low) else (-1.0, -high)
         for a, factor, x, by in ((j, sign * u, k, sign * v), (k, sign * v, j, sign * u)):
-            line = _Line(x, 1.0, 0.0) if read[x] else behind.get(x)
+            line = _Line(x, 1.0, 0.0, 0.0) if read[x] else behind.get(x)
             if line is None or own[a] or a in behind or factor <= 0.0 or mip.integer[a]:
                 continue
             slope, least = -by / factor, side / factor
-            yield _Side(i, a, line.input, slope * line.slope, least + slope * line.constant)
+            give = TOLERANCE / factor + abs(slope) * line.give
+            yield _Side(i, a, line.input, slope * line.slope, least + slope * line.constant, give)
 
 
 def _split(given: Reformulated, vs: _Vs) -> Mip:
@@ -195,7 +203,7 @@ def _split(given: Reformulated, vs: _Vs) -> Mip:
     pick = sp.csr_array((np.ones(2 * count), (np.arange(2 * count), split)), shape=(2 * count, n))
     by_parts = sp.block_array(
         [
-            [sp.diags_array(vs.rising), sp.diags_array(vs.falling), sp.diags_array(ones)],
+            [sp.diags_array(vs.rising), sp.diags_array(vs.falling), sp.diags_array(1.0 / vs.unit)],
             [sp.diags_array(ones), sp.diags_array(-ones), sp.csr_array((count, count))],
         ],
         format="csr",
@@ -208,7 +216,8 @@ def _split(given: Reformulated, vs: _Vs) -> Mip:
     shift = np.where(free, 0.0, mip.A @ (pick.T @ constant))
     kept = sp.diags_array(np.where(free, 0.0, 1.0)) @ mip.A  # rows that limit nothing have no entries
     A = sp.block_array(
-        [[kept @ sp.diags_array(elsewhere), kept @ pick.T @ by_parts], [pick, -by_parts]], format="csr"
+        [[kept @ sp.diags_array(elsewhere), kept @ pick.T @ by_parts], [pick, -by_parts]],
+        format="csr",
     )
     A.eliminate_zeros()
     paid = np.concatenate([mip.cost[vs.value], zeros])  # what x costs stays with x
@@ -217,7 +226,7 @@ def _split(given: Reformulated, vs: _Vs) -> Mip:
     room = vs.rounding
     above = np.maximum(box.upper[vs.input] - vs.at, 0.0) + room
     below = np.maximum(vs.at - box.lower[vs.input], 0.0) + room
-    rest = np.maximum(box.upper[vs.value] - vs.corner, 0.0) + room
+    rest = (np.maximum(box.upper[vs.value] - vs.corner, 0.0) + room) * vs.unit
     return replace(
         mip,
         cost=np.concatenate([cost, paid @ by_parts]),
@@ -225,7 +234,7 @@ def _split(given: Reformulated, vs: _Vs) -> Mip:
         A=A,
         row_lower=np.concatenate([np.where(free, -np.inf, mip.row_lower - shift), constant]),
         row_upper=np.concatenate([np.where(free, np.inf, mip.row_upper - shift), constant]),
-        lower=np.concatenate([mip.lower, zeros, zeros, -room]),
+        lower=np.concatenate([mip.lower, zeros, zeros, -room * vs.unit]),
         upper=np.concatenate([mip.upper, above, below, rest]),
         integer=np.concatenate([mip.integer, np.zeros(3 * count, dtype=bool)]),
         names=None,

@@ -17,17 +17,11 @@ from dovetail.bounds.box import UNIT
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
-from dovetail.core.problem import Problem
 from dovetail.core.sparse import row_of_entries
 from dovetail.reformulations.reformulated import Reformulated
 
 ROUNDED = 8.0 * UNIT
 """Relative: sides that differ by less are the same number, divided by a factor of its row."""
-
-
-def may_have_parallel_rows(problem: Problem) -> bool:
-    """Whether two rows limit the same sum."""
-    return bool(np.any(_first_of_group(problem.mip.A) != np.arange(problem.mip.n_rows)))
 
 
 @dataclass(frozen=True)
