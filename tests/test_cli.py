@@ -11,7 +11,7 @@ import pytest
 import dovetail as dt
 from dovetail.cli import main
 from dovetail_study import EXPERIMENTS
-from tests.conftest import FULL
+from tests.conftest import FULL, volume
 from tests.core.test_table import TABLES
 from tests.processes import hear_ctrl_c
 
@@ -83,6 +83,7 @@ def test_shells_complete_names_from_the_tables(typed, offered):
 
 
 @pytest.mark.long
+@volume("the water problem is solved by many other tests")
 def test_the_demo_ends_with_a_verified_solution(tmp_path, capsys):
     page = tmp_path / "demo.html"
     assert ended("demo", "--samples", "6", "--time-limit", "60", "--report", str(page)) == 0

@@ -16,6 +16,7 @@ import dovetail as dt
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.methods.input_branching.method import InputBranching
 from dovetail.methods.input_branching.pool import Pool
+from tests.conftest import volume
 from tests.differential.claims import ACCEPTED, Count, judge
 from tests.differential.proof_case import Case, Tied, state
 from tests.differential.proof_cases import make
@@ -33,6 +34,7 @@ def heard():
     return count
 
 
+@volume("the differential runs are the same without faults")
 def test_nothing_is_wrong_without_them():
     count = heard()
     assert count.wrong == []

@@ -11,7 +11,7 @@ from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.integer_search import IntegerLocalSearch, local_search
 from dovetail.methods.integer_search.local_search import LocalSearch, settled
 from dovetail.run.budget import StopReason
-from tests.conftest import FULL
+from tests.conftest import FULL, volume
 from tests.contexts import context_of
 from tests.small import random_mlp
 
@@ -76,6 +76,7 @@ def test_it_finds_the_best_configuration(seed):
     assert result.objective == pytest.approx(enumerated(problem, groups, per), abs=1e-6)
 
 
+@volume("trades of places within one sum are enumerated above")
 def test_an_assignment_trades_places_and_keeps_both_sums():
     """Jobs on machines: a binary is in a job's choice and in a machine's; only fourfold moves keep both."""
     jobs, machines = 6, 3

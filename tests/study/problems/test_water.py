@@ -9,7 +9,7 @@ from dovetail_study.problems import water as module
 from dovetail_study.problems.data import complete_rows
 from dovetail_study.problems.training import Training
 from dovetail_study.problems.water import FEATURES, formulate, look_alike, water
-from tests.conftest import sample
+from tests.conftest import sample, volume
 from tests.small import random_mlp
 
 TRAINED = Training(1.0, 0.5, 1.0, 1)
@@ -124,6 +124,7 @@ def test_sub_solvers_are_swapped_by_one_argument(instance, solver):
     assert instance.counts(result).flipped > 0
 
 
+@volume("the study solves instances with budgets per sample")
 def test_budgets_per_sample_tie_no_two_samples_together():
     instance = water(4, shared=False, epochs=1, allow_constant=True)
     mip = instance.problem.mip
