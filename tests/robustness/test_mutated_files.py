@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,18 +17,16 @@ PER_FILE = 5.0
 """Seconds after which a file, on the average, counts as hanging."""
 
 
-def judge(suffix, ends):
-    """Each is read or refused, and both happen."""
-    assert [end for end in ends if end not in ("read", "refused")] == []
-    tally = Counter(ends)
-    assert tally["refused"] > 0
-    assert tally["read"] > 0 or suffix == ".mps.gz"  # its sum of all bytes tells every damage
+def seen(suffix, ends):
+    """How files ended; no damaged .mps.gz has to be read: its sum of all bytes tells every damage."""
+    return set(ends) | ({"read"} if suffix == ".mps.gz" else set())
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("suffix", COUNTS)
 def test_damaged_files_are_read_or_refused(suffix, tmp_path):
-    judge(suffix, [tried(suffix, seed, str(tmp_path))[1] for seed in range(int(FEW * COUNTS[suffix]))])
+    ends = [tried(suffix, seed, str(tmp_path))[1] for seed in range(int(FEW * COUNTS[suffix]))]
+    assert seen(suffix, ends) == {"read", "refused"}
 
 
 @volume("thousands of files, under a limit of memory")
@@ -48,4 +45,4 @@ def test_damaged_files_take_no_process_and_no_memory(suffix):
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert done.returncode == 0, f"the reader ended after {lines[-1:]}: {done.stderr[-2000:]}"
     assert len(lines) == total
-    judge(suffix, [line[3] for line in lines])
+    assert seen(suffix, [line[3] for line in lines]) == {"read", "refused"}
