@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import dovetail as dt
+from dovetail.core.amounts import several
 from dovetail_study.best_known import DIGITS as SPREAD_DIGITS
 from dovetail_study.best_known import divided
 from dovetail_study.claims.adam import converging
@@ -104,12 +105,27 @@ def _limits(ledger: Ledger) -> str:
         if row["limit"] > usual:
             more.setdefault(row["limit"], []).append(_place(row))
     longer = "; ".join(f"{s:g} s in all for {', '.join(dict.fromkeys(more[s]))}" for s in sorted(more))
-    memory = ", ".join(f"{gb:.3g}" for gb in sorted(set(known(baselines, "memory_limit"))))
     more_said = f" ({longer})" if longer else ""
     return (
         f"big-M had {settings['writing_limit']:g} s to be written and {settings['baseline_limit']:g} s of "
-        f"SCIP{more_said}, and {memory or 'any number of'} GB a run. "
+        f"SCIP{more_said}. {_memory(baselines)}"
     )
+
+
+def _memory(baselines: Sequence[Record]) -> str:
+    """The memory limit of big-M, and which runs a lower one has ended."""
+    most = max(known(baselines, "memory_limit"), default=None)
+    if most is None:
+        return "Its memory had no limit. "
+    lower = [row for row in baselines if (row.get("memory_limit") or most) < most]
+    ended = [f"{_place(row)} at {row['memory_limit']:g} GB" for row in lower if row.get("end") == "memory"]
+    fewer = len(lower) - len(ended)
+    said = f"Its memory limit was {most:g} GB"
+    if fewer:
+        said += f"; {several(fewer, 'run')} had a lower limit and never reached it, so it decided nothing"
+    if ended:
+        said += f"; a lower limit ended {', '.join(ended)}"
+    return f"{said}. "
 
 
 def _place(row: Record) -> str:

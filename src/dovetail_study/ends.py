@@ -41,7 +41,8 @@ WORDS = {
 DONE = ("optimal", "gaplimit")
 """SCIP's last words when it has come to its end."""
 
-
+NO_MEMORY = "insufficient memory"
+"""SCIP's words where it asked for memory and got none."""
 ALL_OF_IT = 0.99
 """SCIP looks at the clock now and then: this part of its limit is all of it."""
 
@@ -53,6 +54,8 @@ def end(row: Record) -> End:
         return End.PROVED
     if said == End.OTHER and row.get("scip") in DONE:
         return End.CLAIMED
+    if said == End.OTHER and NO_MEMORY in (row.get("message") or ""):
+        return End.MEMORY
     return End(said) if said in set(End) else End.UNKNOWN
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import dovetail as dt
 from dovetail_study.paper import RHO
-from dovetail_study.run import Record
-from dovetail_study.statistics import distinct
 
 OURS = dt.DualDecomposition()
 
@@ -37,22 +33,3 @@ LEGEND = {
     "size": "nothing is solved: what big-M would have to build is counted",
     "exact": "Algorithm 1 with both steps solved to the end",
 }
-
-FIRST_READING = "1c1ff2c4a17bd07c290c1b916084aee2242f347d"
-"""The commit whose runs of *paper* and its variants read the open places otherwise."""
-
-
-def earlier(rows: Sequence[Record]) -> str:
-    """Names the runs of the paper's loop that are of the first reading."""
-    old = [row for row in rows if row.get("commit") == FIRST_READING and row["method"].startswith("paper")]
-    if not old:
-        return ""
-    listed = "; ".join(
-        f"{name.upper()}: {', '.join(distinct([row for row in old if row['experiment'] == name], 'method'))}"
-        for name in distinct(old, "experiment")
-    )
-    return (
-        f"Runs of commit {FIRST_READING[:10]} are of an earlier reading, a scaled sigmoid for a class and "
-        f"the last of Adam's steps: {listed}. E5 has no class, and there the last and the best step found "
-        "the same points (the table of readings)."
-    )

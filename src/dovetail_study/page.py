@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dovetail_study.best_known import Reachable
 from dovetail_study.experiment import Experiment
 from dovetail_study.ledger import NAME, Ledger
-from dovetail_study.legend import LEGEND, earlier
+from dovetail_study.legend import LEGEND
 from dovetail_study.paper import BUDGETS, ITERATIONS
 from dovetail_study.run import SEEDS
 from dovetail_study.statistics import agreed, distinct, mean, present, proved, where
@@ -154,6 +154,4 @@ def _row(claim: Sequence[Verdict]) -> str:
 
 def _methods(ledger: Ledger) -> list[str]:
     there = present(LEGEND, ledger.records)
-    older = earlier(ledger.records)
-    said = [f"- *{name}*: {LEGEND[name]}." for name in there] + ([f"- {older}"] if older else [])
-    return ["## The methods", "", *said, ""]
+    return ["## The methods", "", *(f"- *{name}*: {LEGEND[name]}." for name in there), ""]

@@ -241,7 +241,12 @@ def test_it_says_what_big_m_was_given(tmp_path):
     ]
     page = page_of(tmp_path, rows)
     assert "big-M had 300 s to be written and 300 s of SCIP (1800 s in all for e1 6x128 n=500)" in page
-    assert "and 7.25 GB a run." in page
+    assert "Its memory limit was 7.25 GB. " in page
+    rows[0] |= {"memory_limit": 3.0}
+    rows.append({**rows[0], "seed": 123, "key": "another", "end": "memory"})
+    page = page_of(tmp_path / "again", rows)
+    assert "1 run had a lower limit and never reached it" in page
+    assert "a lower limit ended e1 2x16 n=25 at 3 GB. " in page
 
 
 def test_what_cannot_fail_is_shown_apart_and_not_counted(tmp_path):

@@ -227,7 +227,7 @@ def _hurried(rows: Rows) -> str:
 
 def _unwritten(out: Rows) -> str:
     """How many of the runs that ran out of memory had not even written the model."""
-    count = sum(not known([row], "solving_seconds") for row in out)
+    count = sum("while the model was written" in (row.get("message") or "") for row in out)
     return f", {count} of these while the model was still being written" if count else ""
 
 

@@ -180,7 +180,11 @@ def test_beyond_6x128_a_residual_network_is_not_the_papers_and_a_refusal_has_its
 
 
 def test_a_model_that_was_never_written_is_said_to_be():
-    rows = [big_m("memory", network="64x512", n=n, solving_seconds=None) for n in (100, 500)]
+    unwritten = {
+        "solving_seconds": None,
+        "message": "9 GB of 9 GB while the model was written",
+    }
+    rows = [big_m("memory", network="64x512", n=n, **unwritten) for n in (100, 500)]
     rows += [big_m("memory"), big_m("proved", network="8x64")]
     said = judged(E2, rows, "Memory of big-M").ours
     assert said.startswith(
@@ -188,6 +192,12 @@ def test_a_model_that_was_never_written_is_said_to_be():
     )
     assert "8x64 3.5, 16x128 3.5, 64x512 3.5" in said
     assert "1 s of writing, SCIP never began" in judged(E2, rows, "Introduction: SCIP times out").ours
+
+
+def test_a_run_to_which_scip_says_that_memory_is_short_is_out_of_memory():
+    words = "EngineError: SCIP gave up (SCIP: insufficient memory error!)"
+    gave_up = big_m("time") | {"end": "other", "scip": None, "message": words}
+    assert judged(E2, [gave_up], "Memory of big-M").ours.startswith("out of memory in 1 of 1 runs")
 
 
 def test_writing_that_was_not_finished_on_a_crowded_machine_is_said_to_be_so():
