@@ -104,7 +104,7 @@ OPTIONAL = {
     "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},
-    "pyomo": {"models/pyomo_block.py", "models/pyomo_solvers.py"}
+    "pyomo": {"models/pyomo_block.py"}
     | {f"dovetail_peers/compat/omlt/{name}.py" for name in ("block", "ways")},
     "linopy": {"models/linopy_model.py"},
     "xarray": {"models/linopy_model.py"},

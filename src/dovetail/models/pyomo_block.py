@@ -17,6 +17,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.common.modeling import unique_component_name
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
+from pyomo.core.base.block import BlockData
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from pyomo.core.base.param import ParamData
 from pyomo.core.base.var import VarData
@@ -33,7 +34,7 @@ from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.identity import Identity
-from dovetail.models.pyomo_solvers import watch_solvers
+from dovetail.models.own_solves import ask_first, tell_copies
 
 _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
@@ -111,8 +112,23 @@ class PyomoModel:
         return blocks
 
     def watch(self, ties: Ties) -> None:
-        """Pyomo's solvers."""
-        watch_solvers(ties)
+        """Every solver that Pyomo knows by name: a class with a `solve`, its own or that of a class above it.
+
+        The classes of the solvers that are called without a name (`appsi`, `contrib.solver`) are among them.
+        """
+
+        def ask(solver: Any, *args: Any, **options: Any) -> None:
+            held = getattr(
+                solver, "_pyomo_model", None
+            )  # of a persistent solver, whose solve() names no model
+            for model in (held, *args, *options.values()):
+                if isinstance(model, BlockData):
+                    ties.refuse(model.block_data_objects(active=True))
+
+        for name in pyo.SolverFactory:
+            for owner in pyo.SolverFactory.get_class(name).__mro__:
+                ask_first(owner, ["solve"], ask)
+        tell_copies(BlockData, ["clone"], lambda model, copy: ties.copied(model.block_data_objects(), copy))
 
     def moved(self, reading: Reading) -> bool:
         """Never: variables are known by what they are."""
