@@ -105,7 +105,7 @@ def test_options_and_files_named_in_backticks_exist():
 
 def imported_folders(folder):
     """What the files of a folder import: of dovetail by the name of the folder."""
-    place = ROOT / "src" / ("" if folder == "dovetail_study" else "dovetail") / folder
+    place = ROOT / "src" / ("" if folder.startswith("dovetail_") else "dovetail") / folder
     text = "\n".join(file.read_text() for file in place.rglob("*.py"))
     return set(re.findall(r"(?:from|import) (?:dovetail\.)?(\w+)", text))
 

@@ -10,7 +10,7 @@ FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(ROOT.rglob("*.py"))
 }
-"""Every file of the library and of the study by the name of its module."""
+"""Every file of the library and of what stands beside it, by the name of its module."""
 
 MOST_LINES_OF_A_FUNCTION = 60
 

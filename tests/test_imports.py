@@ -40,22 +40,34 @@ ALLOWED = {
         "predictors",
         "certificates",
     },
-    "compat": {"core", "modelling", "models", "predictors"},
-    "migration": {"core", "compat"},
     "linearised": {"core", "run", "mip", "bounds", "analysis"},
     "methods": METHODS_KNOW,
     "testing": {"core", "run", "mip", "nn"},
     "problems": {"study", "study.problems"},
+    "compat": {"peers", "peers.compat"},
     "study": {"core", "run", "study.problems"},
     "study.problems": {"core", "run", "testing"},
     "study.big_m": METHODS_KNOW,
     "study.single_step_gradient": METHODS_KNOW,
+    "peers": set(),
+    "peers.compat": {"core", "modelling", "models", "predictors"},
+    "peers.migration": {"core"},
+    "peers.migrate_command": {"core", "cli", "peers.migration"},
 }
 """Which rooms a room may import; "study" is the experiments. `solving`, `sharding`, `sweeping`,
 `problem_file` and `cli` may import all of the library, `commands` and `demo` of the study everything."""
 
 STUDY_ROOMS = {"problems", "big_m", "single_step_gradient", "commands", "demo"}
 """Files and folders of the study that are no experiments."""
+
+BESIDE = {
+    "dovetail_study": ("study", STUDY_ROOMS),
+    "dovetail_peers": ("peers", {"compat", "migration", "migrate_command"}),
+}
+"""The packages beside the library: how the rooms of each are called here, and which there are."""
+
+PUBLIC_NAMES = {"dovetail.problems": "dovetail_study", "dovetail.compat": "dovetail_peers"}
+"""What of them has a public name in the library, a file that no other file imports."""
 
 HOUSE_LP = {
     "mip/highs.py",
@@ -92,8 +104,8 @@ OPTIONAL = {
     "highspy": {"mip/highs_threads.py", "mip/loaded_highs.py", "models/highs.py"},
     "piqp": {"mip/loaded_piqp.py"},
     "gurobipy": {"models/gurobi.py"},
-    "pyomo": {"models/pyomo_block.py", "models/pyomo_solvers.py"}
-    | {f"compat/omlt/{name}.py" for name in ("block", "ways", "written_layers", "written_tree")},
+    "pyomo": {"models/pyomo_block.py"}
+    | {f"dovetail_peers/compat/omlt/{name}.py" for name in ("block", "ways")},
     "linopy": {"models/linopy_model.py"},
     "xarray": {"models/linopy_model.py"},
     "matplotlib": {"dovetail_study/figures.py", "report/matplotlib_plot.py"},
@@ -112,13 +124,14 @@ OPTIONAL = {
 def room(module):
     """The room that a module is in; None where the module stands above all rooms, or is not ours."""
     package, name = [*module.split("."), ""][:2]
-    if package == "dovetail_study":
-        return f"study.{name}" if name in STUDY_ROOMS else "study"
+    if package in BESIDE:
+        whole, rooms = BESIDE[package]
+        return f"{whole}.{name}" if name in rooms else whole
     return name if package == "dovetail" and (ROOT / name).is_dir() and name else None
 
 
 def place(path):
-    """How the lists above name a file: from the library's folder, or with the study's name before it."""
+    """How the lists above name a file: from the library's folder, or with its package's name before it."""
     return str(path.relative_to(SRC)).removeprefix("dovetail/")
 
 
@@ -149,12 +162,25 @@ def test_the_star(name):
             assert target in {None, name} | ALLOWED[name], f"{place(path)} imports {module}"
 
 
-def test_the_library_never_imports_the_study():
-    """The public name of the problems does, and `__init__.py` in a block that only type checkers read."""
-    users = {path for path in ROOT.rglob("*.py") if "dovetail_study" in " ".join(imported(path))}
-    assert {place(path) for path in users} == {"problems/__init__.py", "__init__.py"}
-    public = {place(path) for path in FILES if "dovetail.problems" in imported(path)}
-    assert not public, "in this repository the problems are imported from the study"
+@pytest.mark.parametrize(
+    ("package", "users"),
+    [
+        ("dovetail_study", {"problems/__init__.py", "__init__.py"}),
+        ("dovetail_peers", {"compat/__init__.py"}),
+    ],
+)
+def test_the_library_never_imports_what_stands_beside_it(package, users):
+    """Its public name does, and `__init__.py` in a block that only type checkers read."""
+    found = {path for path in ROOT.rglob("*.py") if package in " ".join(imported(path))}
+    assert {place(path) for path in found} == users
+
+
+@pytest.mark.parametrize("public", PUBLIC_NAMES)
+def test_public_names_are_for_users(public):
+    users = {
+        place(path) for path in FILES if any(f"{name}.".startswith(f"{public}.") for name in imported(path))
+    }
+    assert not users, f"in this repository it is imported from {PUBLIC_NAMES[public]}"
 
 
 @pytest.mark.parametrize(("module", "files"), [("loaded_highs", HOUSE_LP), ("highs", HOUSE_MIP)])
@@ -192,7 +218,7 @@ def test_solving_imports_no_optional_library():
     """Predictors taken, all of our own names loaded, a problem solved: nothing that a user might not have.
 
     The very first solve has a limit shorter than its imports take: the search has it all the same. Its clock
-    counts modules, a hundred to the second. Nor is anything of the study loaded where nobody asks for it.
+    counts modules, a hundred to the second. Nor is anything loaded that stands beside the library.
     """
     optional = {"pyscipopt", "pyscipopt_ml", "gurobipy", "gurobi_ml", "pyomo", "linopy", "xarray", "pandas"}
     optional |= {"onnx", "onnxruntime", "sklearn", "skorch", "keras", "joblib", "matplotlib", "ray"}
@@ -202,9 +228,10 @@ def test_solving_imports_no_optional_library():
         "first = dt.Problem(dt.Mip([1.0, 1.0], [[2.0, 3.0]], [4.0], [9.0], 0.0, 9.0, True)); "
         "began = len(sys.modules); first = dt.solve(first, time_limit=2.0, log=False); "
         "assert first.status == 'optimal' and first.seconds < 2.0 < (len(sys.modules) - began) / 100.0; "
-        "assert not any(name.startswith('dovetail_study') for name in sys.modules); "
+        "beside = ('dovetail_study', 'dovetail_peers'); "
+        "assert not any(name.startswith(beside) for name in sys.modules); "
         "import dovetail.cli.solve_command, dovetail.testing.networks, dovetail.sweeping.sweep; "
-        "assert not any(name.startswith('dovetail_study') for name in sys.modules); "
+        "assert not any(name.startswith(beside) for name in sys.modules); "
         "[getattr(dt, name) for name in dt.__all__]; import dovetail.predictors.onnx.model, torch; "
         "from dovetail.core.predictor import as_predictor; as_predictor(torch.nn.Linear(1, 1)); "
         "p = dt.Problem(dt.Mip([1.0, 1.0], lower=-1.0, upper=1.0)); "

@@ -1,4 +1,4 @@
-"""Options of gurobi-machinelearning: activations by name, splits moved away from 0, boosters for classes."""
+"""Options of gurobi-machinelearning: splits moved away from 0, boosters for classes, what is refused."""
 
 import gurobipy as gp
 import lightgbm as lgb
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 import xgboost as xgb
-from dovetail.compat.gurobi_ml.modeling.neuralnet.activations import Identity, ReLUBigM, SmoothReLU, SoftReLU
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -15,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.compat import gurobi_ml
-from dovetail.compat.gurobi_ml.safety_floor import with_safety_floor
+from dovetail_peers.compat.gurobi_ml.safety_floor import with_safety_floor
 from tests.modelling.tiny import in_gurobi, solve
 
 SPLIT = 0.002
@@ -93,17 +92,12 @@ def test_a_floor_is_for_trees():
     assert with_safety_floor(line, 0.0) is line
 
 
-def test_activations_that_mean_the_networks_own_are_taken():
+def test_what_would_change_the_network_is_refused():
     model = in_gurobi()
     x = model.addMVar((1, 2), lb=-1.0, ub=1.0)
     net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
-    for activation in (ReLUBigM(bigm=10.0), SmoothReLU(), SoftReLU(beta=5.0)):
-        gurobi_ml.add_predictor_constr(model, net, x, activation_models={"relu": activation})
-    for other in (Identity(), object()):
-        with pytest.raises(dt.OptionError, match="another network"):
-            gurobi_ml.add_predictor_constr(model, net, x, activation_models={"relu": other})
-    with pytest.raises(dt.OptionError, match="beta must be strictly positive"):
-        SoftReLU(beta=0.0)
+    with pytest.raises(dt.OptionError, match="activation_models= is not taken.*Leave it out"):
+        gurobi_ml.add_predictor_constr(model, net, x, activation_models={"relu": object()})
     with pytest.raises(ValueError, match="formulation must be one of bigm"):
         gurobi_ml.add_predictor_constr(model, net, x, formulation="big-m")
 
@@ -121,3 +115,14 @@ def test_an_xgboost_booster_for_two_classes_gives_its_probability():
     said = booster.predict(xgb.DMatrix(X[:3]))
     assert constr.output_values[:, 0] == pytest.approx(said, abs=1e-6) and 0.0 < said.min() < said.max() < 1.0
     assert constr.output.VType.tolist() == [[gp.GRB.CONTINUOUS]] * 3
+
+
+def test_a_big_m_needs_bounds():
+    """As the peer says of who asks for one: an input without bounds was mostly forgotten."""
+    model = in_gurobi()
+    x = model.addVar(lb=-1.0, name="free")
+    with pytest.raises(ValueError, match=r"free goes from -1 to .*give them, or bigm="):
+        gurobi_ml.add_predictor_constr(model, lambda X: X**2, [[x]], formulation="bigm")
+    gurobi_ml.add_predictor_constr(model, lambda X: X**2, [[x]], formulation="bigm", bigm=100.0)
+    x.UB = 2.0
+    gurobi_ml.add_predictor_constr(model, lambda X: X**2, [[x]], formulation="bigm")

@@ -3,10 +3,16 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
+from dovetail.compat.omlt import OmltBlock
+from dovetail.compat.omlt.linear_tree import (
+    LinearTreeDefinition,
+    LinearTreeGDPFormulation,
+    LinearTreeHybridBigMFormulation,
+)
 
 import dovetail as dt
-from dovetail.compat.omlt.definition import LinearTreeDefinition
 
 
 def leaf(slope, intercept):
@@ -55,3 +61,17 @@ def test_a_tree_without_a_summary_has_no_list():
     tree = SimpleNamespace(predict=lambda X: X[:, 0], n_features_in_=1)
     with pytest.raises(dt.UnsupportedError, match="no summary"):
         _ = LinearTreeDefinition(tree).splits
+
+
+@pytest.mark.parametrize("formulation", [LinearTreeGDPFormulation, LinearTreeHybridBigMFormulation])
+def test_a_summary_in_a_block(summary, formulation):
+    tree = LinearTreeDefinition(summary, unscaled_input_bounds={0: (0.0, 3.0), 1: (-1.0, 1.0)})
+    m = pyo.ConcreteModel()
+    m.tree = OmltBlock()
+    m.tree.build_formulation(formulation(tree))
+    m.obj = pyo.Objective(expr=m.tree.outputs[0])
+    for x, wanted in (((0.5, 0.25), 1.0), ((1.0, 1.0), 1.5), ((2.5, 0.75), -1.75)):
+        for k in range(2):
+            m.tree.inputs[k].fix(x[k])
+        dt.solve(m, log=False)
+        assert pyo.value(m.tree.outputs[0]) == pytest.approx(wanted)

@@ -1,7 +1,9 @@
 """OMLT's programs: a block, a definition of the network, a formulation, and the block's own variables."""
 
+import gc
 import itertools
 import os
+import weakref
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
@@ -10,6 +12,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import torch
+from dovetail.compat.omlt import OffsetScaling, OmltBlock
 from dovetail.compat.omlt.gbt import GBTBigMFormulation, GradientBoostedTreeModel
 from dovetail.compat.omlt.io import (
     load_keras_sequential,
@@ -29,7 +32,6 @@ from dovetail.compat.omlt.neuralnet.layer import DenseLayer, InputLayer
 from onnx import helper, numpy_helper
 
 import dovetail as dt
-from dovetail.compat.omlt import OffsetScaling, OmltBlock
 
 FLOATS = helper.make_tensor_value_info
 
@@ -213,3 +215,45 @@ def test_libraries_as_omlt_has_them():
 
     assert dependencies.keras_available and dependencies.keras is keras
     assert dependencies.torch is torch and not hasattr(dependencies, "numpy")
+
+
+def built():
+    m = pyo.ConcreteModel()
+    m.nn = OmltBlock()
+    m.nn.build_formulation(ReluBigMFormulation(bowl()))
+    m.obj = pyo.Objective(expr=m.nn.outputs[0])
+    return m
+
+
+@pytest.mark.parametrize("rows", ["layer", "layers", "input_assignment", "output_assignment"])
+def test_who_asks_a_block_for_its_rows_is_told_what_to_read(rows):
+    m = built()
+    with pytest.raises(dt.UnsupportedError, match=f"no {rows}: .*eval_single_layer"):
+        getattr(m.nn, rows)
+    assert not hasattr(m.nn, rows)  # as Pyomo asks before it adds a component
+    setattr(m.nn, rows, pyo.Var())
+    assert getattr(m.nn, rows).ctype is pyo.Var
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = m.nn.nonsense
+
+
+def test_a_block_has_the_variables_of_inputs_and_outputs_alone():
+    m = built()
+    assert (m.nvariables(), m.nconstraints()) == (4, 2)  # own and scaled
+
+
+def test_other_solvers_refuse_a_network_that_they_do_not_see():
+    m = built()
+    with pytest.raises(dt.ModelError, match=r"dovetail\.solve\(model\)"):
+        pyo.SolverFactory("appsi_highs").solve(m)
+    with pytest.raises(dt.ModelError, match="a copy"):
+        solve(m.clone())
+
+
+def test_a_model_that_its_owner_lets_go_is_forgotten():
+    m = built()
+    solve(m)
+    seen = weakref.ref(m)
+    del m
+    gc.collect()
+    assert seen() is None

@@ -6,6 +6,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import torch
+from dovetail.compat.omlt import OmltBlock
 from dovetail.compat.omlt.io.torch_geometric import (
     gnn_with_fixed_graph,
     gnn_with_non_fixed_graph,
@@ -13,7 +14,6 @@ from dovetail.compat.omlt.io.torch_geometric import (
 )
 
 import dovetail as dt
-from dovetail.compat.omlt import OmltBlock
 
 LINE = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import torch
+from dovetail.compat.omlt import OmltBlock
 from dovetail.compat.omlt.io import load_keras_sequential, load_onnx_neural_network
 from dovetail.compat.omlt.linear_tree import LinearTreeDefinition
 from dovetail.compat.omlt.neuralnet import FullSpaceNNFormulation, NetworkDefinition
@@ -23,7 +24,6 @@ from dovetail.compat.omlt.neuralnet.layer import (
 from onnx import helper, numpy_helper
 
 import dovetail as dt
-from dovetail.compat.omlt import OmltBlock
 from tests.compat import trained
 
 rng = np.random.default_rng(0)

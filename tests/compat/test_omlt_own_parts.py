@@ -5,20 +5,20 @@ import itertools
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from dovetail.compat.omlt import OffsetScaling, OmltBlock
 from dovetail.compat.omlt.formulation import _PyomoFormulation, _setup_scaled_inputs_outputs
 from dovetail.compat.omlt.gbt.gbt_formulation import add_formulation_to_block
 from dovetail.compat.omlt.io import load_onnx_neural_network
 from dovetail.compat.omlt.linear_tree import LinearTreeDefinition, LinearTreeGDPFormulation
 from dovetail.compat.omlt.neuralnet import FullSpaceNNFormulation, NetworkDefinition, ReluPartitionFormulation
 from dovetail.compat.omlt.neuralnet.activations import ACTIVATION_FUNCTION_MAP, tanh_activation_function
-from dovetail.compat.omlt.neuralnet.layer import ConvLayer2D, DenseLayer, InputLayer, PoolingLayer2D
+from dovetail.compat.omlt.neuralnet.layer import DenseLayer, InputLayer
 from dovetail.compat.omlt.neuralnet.layers.full_space import full_space_dense_layer
 from dovetail.compat.omlt.neuralnet.layers.partition_based import default_partition_split_func
 from dovetail.compat.omlt.scaling import ScalingInterface
 from onnx import helper
 
 import dovetail as dt
-from dovetail.compat.omlt import OffsetScaling, OmltBlock
 from tests.compat import trained
 
 rng = np.random.default_rng(1)
@@ -136,26 +136,6 @@ def test_layers_are_listed_while_a_network_is_put_together():
         _ = [*net.layers]
 
 
-@pytest.mark.parametrize("strides", [(1, 1), (2, 1)])
-def test_what_is_under_a_kernel(strides):
-    """The sum of the products, and the largest, as the layers themselves compute them."""
-    picture, kernel = rng.normal(size=(2, 5, 4)), rng.normal(size=(3, 2, 2, 3))
-    rows = (5 - 2) // strides[0] + 1
-    layer = ConvLayer2D([2, 5, 4], [3, rows, 2], strides, kernel)
-    values = layer.eval_single_layer(picture)
-    for index in layer.output_indexes:
-        under = layer.kernel_with_input_indexes(*index)
-        assert sum(weight * picture[place] for weight, place in under) == pytest.approx(values[index])
-    pool = PoolingLayer2D([1, 5, 4], [1, 2, 2], [2, 2], "max", [3, 3], 1)  # the last column has two of three
-    values = pool.eval_single_layer(picture[:1])
-    for index in pool.output_indexes:
-        under = dict(pool.kernel_index_with_input_indexes(*index))
-        assert max(picture[place] for place in under.values()) == pytest.approx(values[index])
-        assert all(pool.get_input_index(index, place) == found for place, found in under.items())
-    with pytest.raises(ValueError, match="nothing is under"):
-        pool.get_input_index((0, 1, 1), (0, 0, 2))
-
-
 def test_pooling_of_a_file_that_names_the_depth():
     """OMLT's own test file is one; samples are an axis of size 1 in it."""
     floats = helper.make_tensor_value_info
@@ -189,18 +169,8 @@ def test_functions_that_write_a_network_out():
     net = load_onnx_neural_network(trained.onnx_network())
     FullSpaceNNFormulation(net, layer_constraints={DenseLayer: full_space_dense_layer})
     ReluPartitionFormulation(net, split_func=default_partition_split_func)
-    with pytest.raises(dt.UnsupportedError, match="rows of one layer are not written"):
+    with pytest.raises(dt.UnsupportedError, match="writes no rows of layers: build the network"):
         full_space_dense_layer(m, net, m, None)
-
-
-def test_what_is_inside_of_the_peer_is_refused_with_what_does_it_here():
-    from dovetail.compat.omlt.io.onnx_parser import NetworkParser
-    from dovetail.compat.omlt.neuralnet.layers.full_space import _input_layer_and_block
-
-    with pytest.raises(ValueError, match="load_onnx_neural_network, and look at the layers"):
-        NetworkParser()
-    with pytest.raises(ValueError, match=r"block\.layer has them"):
-        _input_layer_and_block(None, None, None)
 
 
 def test_a_transformation_that_is_none():

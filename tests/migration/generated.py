@@ -324,7 +324,6 @@ BOUNDS = {
     "bounded": "NETWORK, input_bounds={0: (0.0, 3.0), 1: (0.0, 3.0)}",
     "unbounded": "NETWORK",
 }
-"""A network with bounds on its inputs is written out, and Pyomo's solvers know it; one without is not."""
 TYING = {
     "directly": ("", "{model}.nn.build_formulation({formulation})"),
     "alias": ("", "build_it = {model}.nn.build_formulation\nbuild_it({formulation})"),

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from dovetail.migration.migrate import migrate
+from dovetail_peers.migration.migrate import migrate
 from tests.conftest import FULL
 from tests.migration import generated
 

@@ -17,7 +17,7 @@ PLACES = {
     "report": "dovetail.cli.report_command:report",
     "list": "dovetail.cli.list_command:list_parts",
     "bench": "dovetail_study.commands.bench_command:bench",
-    "migrate": "dovetail.cli.migrate_command:migrate",
+    "migrate": "dovetail_peers.migrate_command:migrate",
 }
 """The function of each command, in the order in which `dovetail --help` shows them."""
 

@@ -1,6 +1,9 @@
-"""The peers' own names, so that programs written for them run with their imports changed.
+"""The peers' names by their public name: `dovetail.compat.omlt` is `dovetail_peers.compat.omlt`.
 
-`dovetail.compat.gurobi_ml`, `dovetail.compat.pyscipopt_ml` and `dovetail.compat.omlt` have the modules and
-names of gurobi-machinelearning, PySCIPOpt-ML and OMLT; what is behind each of them is dovetail's own
-`add_predictor_constr`. None of the peers need be installed. docs/migration.md has what differs.
+Programs that `dovetail migrate` has rewritten import it. No other file of the library imports this one.
 """
+
+from dovetail.public_names import give_public_name
+from dovetail_peers import compat
+
+give_public_name(__name__, compat)

@@ -29,8 +29,6 @@ class Attachment:
     data: Any
     categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     """Of features that hold names, the names; a name among the inputs stands for its place there."""
-    written: bool = False
-    """Whether rows of the model itself say the same, so that its own solver needs no dovetail."""
     block: Block | None = None
     """As it was accepted, over columns of that moment."""
     places: tuple[Places, Places] | None = None

@@ -13,10 +13,10 @@ class OwnSolves:
     """What the tools ask (`dovetail.core.foreign.Ties`)."""
 
     def refuse(self, parts: Iterable[Any]) -> None:
-        """A `ModelError` where a part has predictors that its own solver does not know, or has lost them."""
+        """A `ModelError` where a part has predictors, or is a copy that has lost them."""
         for part in parts:
             require_not_lost((part,))
-            names = _unknown_to_its_solver(part)
+            names = [attached.name for attached in attached_to(part)]
             if names:
                 raise ModelError(
                     f"predictors are attached to this model ({', '.join(names)}), and its own solver would "
@@ -26,7 +26,7 @@ class OwnSolves:
 
     def copied(self, parts: Iterable[Any], copy: Any) -> None:
         """Note that the copy of a model with predictors has none of them."""
-        if any(is_lost(part) or _unknown_to_its_solver(part) for part in parts):
+        if any(is_lost(part) or attached_to(part) for part in parts):
             registry_of(copy).lost = True
 
 
@@ -38,7 +38,3 @@ def require_not_lost(parts: Iterable[Any]) -> None:
             "Attach them to the copy (add_predictor_constr), or solve the original with dovetail.solve; for "
             "a copy without predictors, call their remove() first."
         )
-
-
-def _unknown_to_its_solver(part: Any) -> list[str]:
-    return [attached.name for attached in attached_to(part) if not attached.written]

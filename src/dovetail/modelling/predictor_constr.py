@@ -129,10 +129,6 @@ class PredictorConstr:
         """Whether it has not been removed."""
         return self._attached in registry_of(self._model).attachments
 
-    def note_written(self) -> None:
-        """Say that rows of the model mean the same: its own solver may solve it."""
-        self._attached.written = True
-
     def remove(self) -> None:
         """Detach it: later solves do not see it. Outputs made for it are removed from the model."""
         attachments = registry_of(self._model).attachments

@@ -17,6 +17,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.common.modeling import unique_component_name
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
+from pyomo.core.base.block import BlockData
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from pyomo.core.base.param import ParamData
 from pyomo.core.base.var import VarData
@@ -33,8 +34,7 @@ from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.identity import Identity
-from dovetail.models.pyomo_solvers import watch_solvers
-from dovetail.models.pyomo_written import fill, predictor_of, reveal, variables_in
+from dovetail.models.own_solves import ask_first, tell_copies
 
 _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
@@ -66,18 +66,14 @@ class PyomoModel:
     def read(self, *, rows: bool = True) -> Reading:
         """The program; without rows, also without costs. Columns are known by their variable objects."""
         _require_taken(self._model)
-        blocks = list(self._model.block_data_objects(active=True, descend_into=True))
-        columns = _Columns(variables_in(blocks, pyo.Var))
-        known = len(columns.variables)
+        columns = _Columns(self._model.component_data_objects(pyo.Var, active=True, descend_into=True))
         lines = _Lines(columns)
         objective = lines.add_objective(self._model) if rows else None
         if rows:
-            lines.add_constraints(blocks)
+            lines.add_constraints(self._model)
         if not columns.variables:
             raise ModelError("the Pyomo model has no variables; add them first.")
         ordered = _ordered_sets(self._model, columns) if rows else []
-        if reveal(columns.variables[known:]):  # rows use what is inside of a predictor: now it is tied
-            return self.read()
         special = SpecialConstraints(_mip(columns, lines, objective))
         for size, inside in lines.sizes:
             special.absolute(lines.shown[size], size, inside)
@@ -116,8 +112,23 @@ class PyomoModel:
         return blocks
 
     def watch(self, ties: Ties) -> None:
-        """Pyomo's solvers."""
-        watch_solvers(ties)
+        """Every solver that Pyomo knows by name: a class with a `solve`, its own or that of a class above it.
+
+        The classes of the solvers that are called without a name (`appsi`, `contrib.solver`) are among them.
+        """
+
+        def ask(solver: Any, *args: Any, **options: Any) -> None:
+            held = getattr(
+                solver, "_pyomo_model", None
+            )  # of a persistent solver, whose solve() names no model
+            for model in (held, *args, *options.values()):
+                if isinstance(model, BlockData):
+                    ties.refuse(model.block_data_objects(active=True))
+
+        for name in pyo.SolverFactory:
+            for owner in pyo.SolverFactory.get_class(name).__mro__:
+                ask_first(owner, ["solve"], ask)
+        tell_copies(BlockData, ["clone"], lambda model, copy: ties.copied(model.block_data_objects(), copy))
 
     def moved(self, reading: Reading) -> bool:
         """Never: variables are known by what they are."""
@@ -152,8 +163,6 @@ class PyomoModel:
                 variable.stale = True
             else:
                 variable.set_value(float(answer.x[j]), skip_validation=True)
-        if answer.x is not None:
-            fill(self._model.block_data_objects(active=True, descend_into=True), pyo.Var)
 
 
 def _unfold(item: Any) -> Any:
@@ -170,7 +179,7 @@ def _require_taken(model: Any) -> None:
         raise UnsupportedError(
             f"{model.name} is an abstract Pyomo model without data; pass model.create_instance(...)."
         )
-    kinds = model.collect_ctypes(active=True, descend_into=True)  # those of a predictor written out are taken
+    kinds = model.collect_ctypes(active=True, descend_into=True)
     for kind in sorted(kinds, key=lambda kind: str(kind.__name__)):
         if kind.__name__ not in _TAKEN:
             found = next(model.component_objects(kind, active=True, descend_into=True))
@@ -212,9 +221,9 @@ class _Lines:
     shown: dict[int, str] = field(default_factory=dict)
     """Names of these columns: the expressions that they are."""
 
-    def add_constraints(self, blocks: list[Any]) -> None:
-        """All active ones but those that write a predictor out; fixed variables are numbers in them."""
-        for constraint in _constraints(blocks):
+    def add_constraints(self, model: Any) -> None:
+        """All active ones; fixed variables are numbers in them."""
+        for constraint in model.component_data_objects(pyo.Constraint, active=True, descend_into=True):
             name = constraint.name
             try:
                 low, body, high = constraint.lb, constraint.body, constraint.ub
@@ -280,13 +289,6 @@ class _Lines:
         )
         coefficients = np.array(line.quadratic_coefs, dtype=np.float64)
         self.quadratics.append(QuadraticTerms(row, left, right, coefficients))
-
-
-def _constraints(blocks: list[Any]) -> Iterator[Any]:
-    for block in blocks:
-        for component in block.component_objects(pyo.Constraint, active=True, descend_into=False):
-            if predictor_of(component) is None:
-                yield from (row for row in component.values() if row.active)
 
 
 def _ordered_sets(model: Any, columns: _Columns) -> list[tuple[str, int, list[int]]]:

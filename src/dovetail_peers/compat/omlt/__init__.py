@@ -1,0 +1,88 @@
+"""OMLT's names: `from dovetail.compat.omlt import OmltBlock`.
+
+>>> from dovetail.compat.omlt.neuralnet import ReluBigMFormulation
+>>> from dovetail.compat.omlt.io import load_onnx_neural_network
+>>> ReluBigMFormulation.__name__, load_onnx_neural_network.__name__
+('ReluBigMFormulation', 'load_onnx_neural_network')
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+from dovetail.version import __version__
+from dovetail_peers.compat.modules import publish
+from dovetail_peers.compat.omlt import block, definition, readers, ways
+from dovetail_peers.compat.omlt.block import OmltBlock
+from dovetail_peers.compat.omlt.by_index import by_index
+from dovetail_peers.compat.omlt.formulations import FORMULATIONS, PyomoFormulation
+from dovetail_peers.compat.omlt.graph_layer import GNNLayer
+from dovetail_peers.compat.omlt.graph_reader import load_torch_geometric_sequential
+from dovetail_peers.compat.omlt.layers import DenseLayer, IndexMapper, InputLayer, Layer
+from dovetail_peers.compat.omlt.layers_2d import ConvLayer2D, Layer2D, PoolingLayer2D
+from dovetail_peers.compat.omlt.network import NetworkDefinition
+from dovetail_peers.compat.omlt.offset_scaling import OffsetScaling, ScalingInterface
+
+_ONNX = {
+    "load_onnx_neural_network": readers.load_onnx_neural_network,
+    "load_onnx_neural_network_with_bounds": readers.load_onnx_neural_network_with_bounds,
+    "write_onnx_model_with_bounds": readers.write_onnx_model_with_bounds,
+}
+
+_LIBRARIES = ("onnx", "keras", "torch", "torch_geometric", "lineartree")
+
+
+def _library(name: str) -> ModuleType:
+    """A library as a name of `dependencies`, imported when it is asked for."""
+    if name not in _LIBRARIES:
+        raise AttributeError(name)
+    return import_module(name)
+
+
+_LAYERS = (ConvLayer2D, DenseLayer, GNNLayer, IndexMapper, InputLayer, Layer, Layer2D, PoolingLayer2D)
+_FOR_OWN_FORMULATIONS = {
+    "_PyomoFormulation": PyomoFormulation,
+    "_setup_scaled_inputs_outputs": block.set_up_scaled,
+    "scalar_or_tuple": block.number_or_tuple,
+}
+
+publish(
+    __name__,
+    {
+        "dependencies": {"__getattr__": _library}
+        | {f"{name}_available": find_spec(name) is not None for name in _LIBRARIES},
+        "scaling": {
+            "OffsetScaling": OffsetScaling,
+            "ScalingInterface": ScalingInterface,
+            "convert_to_dict": by_index,
+        },
+        "formulation": _FOR_OWN_FORMULATIONS,
+        "io.onnx": _ONNX,
+        "io.keras.keras_reader": {"load_keras_sequential": readers.load_keras_sequential},
+        "io.torch_geometric.build_gnn_formulation": {
+            "gnn_with_fixed_graph": block.gnn_with_fixed_graph,
+            "gnn_with_non_fixed_graph": block.gnn_with_non_fixed_graph,
+        },
+        "io.torch_geometric.torch_geometric_reader": {
+            "load_torch_geometric_sequential": load_torch_geometric_sequential
+        },
+        "io.input_bounds": {
+            "load_input_bounds": readers.load_input_bounds,
+            "write_input_bounds": readers.write_input_bounds,
+        },
+        "neuralnet.nn_formulation": FORMULATIONS["neuralnet"],
+        "neuralnet.network_definition": {"NetworkDefinition": NetworkDefinition},
+        "neuralnet.layer": {layer.__name__: layer for layer in _LAYERS},
+        "neuralnet.activations": ways.ACTIVATIONS,
+        **{f"neuralnet.layers.{module}": names for module, names in ways.LAYERS.items()},
+        "gbt.gbt_formulation": FORMULATIONS["gbt"]
+        | {"add_formulation_to_block": block.add_formulation_to_block},
+        "gbt.model": {"GradientBoostedTreeModel": definition.GradientBoostedTreeModel},
+        "linear_tree.lt_formulation": FORMULATIONS["linear_tree"],
+        "linear_tree.lt_definition": {"LinearTreeDefinition": definition.LinearTreeDefinition},
+    },
+)
+
+__all__ = ["OffsetScaling", "OmltBlock", "__version__"]

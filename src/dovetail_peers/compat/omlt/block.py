@@ -1,0 +1,161 @@
+"""OMLT's block of Pyomo's, with the network tied to its variables instead of written out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.core.base.block import BlockData, declare_custom_block
+
+from dovetail.core.errors import OptionError, UnsupportedError
+from dovetail.modelling.add_predictor_constr import add_predictor_constr
+from dovetail_peers.compat.omlt.definition import Bounds, Definition
+from dovetail_peers.compat.omlt.formulations import Formulation
+from dovetail_peers.compat.omlt.graph_reader import load_torch_geometric_sequential
+
+
+@declare_custom_block(name="OmltBlock")
+class OmltBlockData(BlockData):  # type: ignore[misc]
+    """`inputs` and `outputs` of a network, and what is between them and its own where it is scaled."""
+
+    def __init__(self, component: Any) -> None:
+        super().__init__(component)
+        self.__formulation: Any = None
+
+    def build_formulation(self, formulation: Any) -> None:
+        """Make the variables, and let the formulation fill the block.
+
+        It may be one of your own: whatever has `input_indexes`, `output_indexes`, `_set_block` and
+        `_build_formulation`.
+        """
+        for what in ("input", "output"):
+            if not [*getattr(formulation, f"{what}_indexes")]:
+                raise OptionError(f"{formulation} has no {what}s; a block needs one or more.")
+        self._setup_inputs_outputs(
+            input_indexes=formulation.input_indexes, output_indexes=formulation.output_indexes
+        )
+        self.__formulation = formulation  # which knows the block but does not keep it
+        formulation._set_block(self)
+        formulation._build_formulation()
+
+    def _setup_inputs_outputs(self, *, input_indexes: Iterable[Any], output_indexes: Iterable[Any]) -> None:
+        self.inputs_set = pyo.Set(initialize=[*input_indexes])
+        self.outputs_set = pyo.Set(initialize=[*output_indexes])
+        self.inputs = pyo.Var(self.inputs_set, initialize=0)
+        self.outputs = pyo.Var(self.outputs_set, initialize=0)
+
+    def tie(self, definition: Definition) -> None:
+        """Tie the predictor to the block's variables: its own where nothing is scaled."""
+        set_up_scaled(self, definition.scaling_object, definition.scaled_input_bounds)
+        scaled = definition.scaling_object is not None
+        inputs, outputs = (self.scaled_inputs, self.scaled_outputs) if scaled else (self.inputs, self.outputs)
+        seen = [*(inputs[k] for k in self.inputs_set), *_edges(self, definition.nodes)]
+        given = [outputs[k] for k in self.outputs_set]
+        add_predictor_constr(
+            self, definition.predictor, [seen], [given], unique_naming_prefix=self.local_name
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """A component of the block; an error with the fix for the rows that OMLT writes."""
+        if name in ROWS:
+            raise NotWrittenError(
+                f"this block has no {name}: dovetail evaluates the network itself, and writes no variables "
+                "and rows for its layers. Read block.inputs and block.outputs; for values between layers "
+                "call layer.eval_single_layer(x) for each of the definition's layers in turn."
+            )
+        return super().__getattr__(name)
+
+
+ROWS = frozenset({"layer", "layers", "input_assignment", "output_assignment"})
+"""Components of OMLT's blocks that hold the rows of a network."""
+
+
+class NotWrittenError(UnsupportedError, AttributeError):
+    """`hasattr` and Pyomo itself, which asks before it adds a component, take it as what is not there."""
+
+
+OmltBlock: Any = getattr(sys.modules[__name__], "OmltBlock")  # noqa: B009  made by the decorator
+
+
+def set_up_scaled(block: Any, scaler: Any = None, scaled_input_bounds: Bounds | None = None) -> None:
+    """The network's own inputs and outputs, tied to the block's by rows; the same where nothing is scaled."""
+    _add_scaled(block, scaler)
+    bounds = dict(scaled_input_bounds or {})
+    inputs = [*block.inputs_set]
+    if bounds and not set(bounds) <= set(inputs):  # in a row, of inputs that have several axes
+        bounds = dict(zip(inputs, bounds.values(), strict=True))
+    for k, (low, high) in bounds.items():
+        block.scaled_inputs[k].setlb(low)
+        block.scaled_inputs[k].setub(high)
+    undo = dict if scaler is None else getattr(scaler, "get_unscaled_input_expressions", None)
+    for side, place in enumerate(("setlb", "setub")):
+        limits = undo({k: pair[side] for k, pair in bounds.items()}) if undo and bounds else {}
+        for k, limit in limits.items():
+            getattr(block.inputs[k], place)(limit)
+
+
+def add_formulation_to_block(
+    block: Any, model_definition: Definition, input_vars: Any, output_vars: Any
+) -> None:
+    """Tie trees to variables that are there already, anywhere in the model that the block is in."""
+    pairs = ([variables[k] for k in variables] for variables in (input_vars, output_vars))
+    inputs, outputs = ([row] for row in pairs)
+    add_predictor_constr(block.model(), model_definition.predictor, inputs, outputs)
+
+
+def _add_scaled(block: Any, scaler: Any) -> None:
+    block.scaled_inputs = pyo.Var(block.inputs_set, initialize=0)
+    block.scaled_outputs = pyo.Var(block.outputs_set, initialize=0)
+    seen, given = dict(block.inputs.items()), dict(block.scaled_outputs.items())
+    if scaler is not None:
+        seen, given = scaler.get_scaled_input_expressions(seen), scaler.get_unscaled_output_expressions(given)
+    block.scale_inputs = pyo.Constraint(
+        block.inputs_set, rule=lambda b, *k: b.scaled_inputs[k] == seen[number_or_tuple(k)]
+    )
+    block.scale_outputs = pyo.Constraint(
+        block.outputs_set, rule=lambda b, *k: b.outputs[k] == given[number_or_tuple(k)]
+    )
+
+
+def gnn_with_fixed_graph(block: Any, nn: Any, N: int, A: Any, *args: Any, **options: Any) -> Any:
+    """Build a network of torch_geometric's over a graph that is known; `A` of the block is fixed to it."""
+    net = load_torch_geometric_sequential(nn, N, A, *args, **options)
+    _add_edges(block, N)
+    for (u, v), edge in block.A.items():
+        edge.fix(1 if u == v else int(bool(A[u][v])))
+    block.build_formulation(Formulation(net))
+    return block
+
+
+def gnn_with_non_fixed_graph(block: Any, nn: Any, N: int, *args: Any, **options: Any) -> Any:
+    """The same over a graph that is chosen: `A` of the block, the same both ways."""
+    net = load_torch_geometric_sequential(nn, N, None, *args, **options)
+    _add_edges(block, N)
+    for u in range(N):
+        block.A[u, u].fix(1)
+    pairs = [(u, v) for u in range(N) for v in range(u)]
+    block.same_both_ways = pyo.Constraint(pairs, rule=lambda b, u, v: b.A[u, v] == b.A[v, u])
+    block.build_formulation(Formulation(net))
+    return block
+
+
+def _add_edges(block: Any, N: int) -> None:
+    block.A = pyo.Var(range(N), range(N), domain=pyo.Binary, initialize=0)
+
+
+def _edges(block: Any, nodes: int) -> list[Any]:
+    """The variables that say which nodes of a graph are joined, which the block's owner has put into it."""
+    if nodes and block.component("A") is None:
+        raise OptionError(
+            f"the network reads a graph of {nodes} nodes; give the block a variable A, indexed by two nodes, "
+            "before build_formulation: 1 where they are joined."
+        )
+    return [block.A[u, v] for u, v in np.ndindex(nodes, nodes)]
+
+
+def number_or_tuple(index: tuple[Any, ...]) -> Any:
+    """An index of one axis by itself."""
+    return index[0] if len(index) == 1 else index

@@ -1,0 +1,43 @@
+"""`dovetail migrate`: a program written for a peer, rewritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dovetail.cli.exit_code import ExitCode
+from dovetail.cli.one_line import one_line
+
+
+def migrate(
+    program: Annotated[Path, typer.Argument(help="Written for gurobi_ml, pyscipopt_ml or omlt.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where to write it; it may be the program itself.", show_default="printed"),
+    ] = None,
+) -> None:
+    """Rewrite the imports and solve calls of a program, and list what is left to do by hand.
+
+    The program is read, not run. The exit code is 0 where nothing is left and 1 where something is.
+    """
+    from dovetail.core.amounts import several
+    from dovetail.core.errors import OptionError
+    from dovetail.core.file_writing import write_file
+    from dovetail_peers.migration.migrate import migrate as rewritten
+
+    try:
+        text = program.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as reason:
+        raise OptionError(f"{program} cannot be read: {reason}.") from reason
+    done = rewritten(text, str(program))
+    if out is None:
+        typer.echo(done.text, nl=False)
+    else:
+        write_file(out, done.text)
+    imports, solves = several(done.imports, "import"), several(done.solves, "solve call")
+    typer.echo(f"{program}: {imports} and {solves} rewritten", err=True)
+    for each in done.left:
+        typer.echo(f"  by hand: {one_line(each)}", err=True)
+    raise typer.Exit(ExitCode.NOTHING_FOUND if done.left else ExitCode.FINE)

@@ -1,0 +1,39 @@
+"""`dovetail.compat` and `dovetail_peers.compat` are two names of the same modules."""
+
+import pickle
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import dovetail.compat
+import dovetail_peers.compat
+from dovetail_peers.compat.omlt.offset_scaling import OffsetScaling
+
+FILE, MADE = "omlt.block", "gurobi_ml.sklearn.pipeline"
+"""A module that is a file, and one that is made from a table."""
+
+
+@pytest.mark.parametrize("name", ["gurobi_ml", "pyscipopt_ml", "omlt", FILE, MADE])
+def test_a_module_is_the_same_by_either_name(name):
+    assert dovetail.compat is dovetail_peers.compat
+    assert import_module(f"dovetail.compat.{name}") is import_module(f"dovetail_peers.compat.{name}")
+
+
+@pytest.mark.parametrize("name", [FILE, MADE])
+def test_the_public_name_may_come_first(name):
+    code = (
+        f"import dovetail.compat.{name} as public, dovetail_peers.compat.{name} as own; assert public is own"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_file_that_was_pickled_by_the_public_name_is_read():
+    assert pickle.loads(b"cdovetail.compat.omlt\nOffsetScaling\n.") is OffsetScaling
+
+
+@pytest.mark.parametrize("name", ["nonsense", "omlt.nonsense", "gurobi_ml.sklearn.nonsense"])
+def test_a_module_that_is_not_there(name):
+    with pytest.raises(ModuleNotFoundError, match=f"dovetail.compat.{name}"):
+        import_module(f"dovetail.compat.{name}")
