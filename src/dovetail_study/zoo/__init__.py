@@ -4,7 +4,7 @@ A kind is a generator. It draws measurements from a law that is plausible for it
 predictors on them (networks, or tree ensembles of scikit-learn), and states the decision as its owner would:
 his variables, his constraints, his predictors. Nothing is shaped for a solver. Every problem is feasible by
 construction, and the docstring of its family says how; every variable that a predictor reads has finite
-bounds. The same size and seed give the same problem.
+bounds (in water, the study's own, they are rows). The same size and seed give the same problem.
 
 A third of the kinds is held out: they are solved and reported, and nothing in dovetail is ever tuned on
 them. They were chosen when the zoo was built, with their hosts, over all that it has: blocks that share a

@@ -22,8 +22,8 @@ from dovetail_study.zoo.sizes import by_size
 Learner = Callable[[FloatArray, FloatArray, int, int], Any]
 """(rows, targets, size, seed) -> a trained predictor."""
 
-STEPS = 60
-"""Of L-BFGS over all rows at once: the loss of networks of this size hardly falls any more."""
+STEPS = 40
+"""Of L-BFGS over all rows at once: a tenth of a second, after which R2 is 0.95 or so."""
 DECAY = 1e-4
 """Of the weights, so that noise is not learnt by heart."""
 
