@@ -29,6 +29,7 @@ from benchmarks import (
     stated_families,
     swaps,
     timers,
+    zoo,
 )
 from dovetail_study.table import Table
 
@@ -83,6 +84,7 @@ def main() -> None:
             options.data, options.device, set(options.networks), options.out
         ),
         "reference": lambda: reference.run(options.data),
+        "zoo": lambda: zoo.run(1, 1, 10.0),
     }
     parser.add_argument(
         "names", nargs="*", metavar="name", help=f"all of them, or some of {', '.join(known)}"

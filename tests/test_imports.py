@@ -47,6 +47,7 @@ ALLOWED = {
     "compat": {"peers", "peers.compat"},
     "study": {"core", "run", "study.problems"},
     "study.problems": {"core", "run", "testing"},
+    "study.zoo": {"core", "testing", "study.problems"},
     "study.big_m": METHODS_KNOW,
     "study.single_step_gradient": METHODS_KNOW,
     "peers": set(),
@@ -57,7 +58,7 @@ ALLOWED = {
 """Which rooms a room may import; "study" is the experiments. `solving`, `sharding`, `sweeping`,
 `problem_file` and `cli` may import all of the library, `commands` and `demo` of the study everything."""
 
-STUDY_ROOMS = {"problems", "big_m", "single_step_gradient", "commands", "demo"}
+STUDY_ROOMS = {"problems", "zoo", "big_m", "single_step_gradient", "commands", "demo"}
 """Files and folders of the study that are no experiments."""
 
 BESIDE = {
@@ -111,7 +112,11 @@ OPTIONAL = {
     "matplotlib": {"dovetail_study/figures.py", "report/matplotlib_plot.py"},
     "jinja2": {"report/page/templates.py"},
     "onnx": {"predictors/onnx/file.py"},
-    "sklearn": {"predictors/scikit_learn/network.py", "predictors/scikit_learn/predictor.py"},
+    "sklearn": {
+        "predictors/scikit_learn/network.py",
+        "predictors/scikit_learn/predictor.py",
+        "dovetail_study/zoo/trees.py",
+    },
     "keras": {"predictors/keras_model.py"},
     "ray": {"run/ray_cluster.py"},
     "triton": {f"methods/template_pricing/triton_{what}.py" for what in ("descent", "step")}
