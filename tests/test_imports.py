@@ -111,13 +111,14 @@ OPTIONAL = {
     "xarray": {"models/linopy_model.py"},
     "matplotlib": {"dovetail_study/figures.py", "report/matplotlib_plot.py"},
     "jinja2": {"report/page/templates.py"},
-    "onnx": {"predictors/onnx/file.py"},
+    "onnx": {"predictors/onnx/file.py", "dovetail_study/zoo/rewriting.py"},
     "sklearn": {
         "predictors/scikit_learn/network.py",
         "predictors/scikit_learn/predictor.py",
+        "dovetail_study/zoo/rewriting.py",
         "dovetail_study/zoo/trees.py",
     },
-    "keras": {"predictors/keras_model.py"},
+    "keras": {"predictors/keras_model.py", "dovetail_study/zoo/rewriting.py"},
     "ray": {"run/ray_cluster.py"},
     "triton": {f"methods/template_pricing/triton_{what}.py" for what in ("descent", "step")}
     | {f"bounds/planes/triton_{what}.py" for what in ("lines", "prices")},

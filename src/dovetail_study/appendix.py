@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import dovetail as dt
-from dovetail.core.amounts import several
 from dovetail_study.best_known import DIGITS as SPREAD_DIGITS
 from dovetail_study.best_known import divided
 from dovetail_study.claims.adam import converging
@@ -122,7 +121,8 @@ def _memory(baselines: Sequence[Record]) -> str:
     fewer = len(lower) - len(ended)
     said = f"Its memory limit was {most:g} GB"
     if fewer:
-        said += f"; {several(fewer, 'run')} had a lower limit and never reached it, so it decided nothing"
+        runs = "1 run" if fewer == 1 else f"{fewer} runs"
+        said += f"; {runs} had a lower limit and never reached it, so it decided nothing"
     if ended:
         said += f"; a lower limit ended {', '.join(ended)}"
     return f"{said}. "

@@ -65,7 +65,7 @@ def networks(n):
         np.repeat([0.1, 1.0], n),
         [[*np.ones(n), *np.zeros(n)]],
         [-np.inf],
-        [99.0],
+        [0.6 * n],
         lower=np.repeat([-1.0, -9.0], n),
         upper=np.repeat([1.0, 9.0], n),
     )

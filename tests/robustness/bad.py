@@ -532,10 +532,11 @@ def of_json() -> Iterator[Case]:
         "iterations": (10**400,), "message": ("nonsense",), "profile": ({},), "outside": ({},),
         "written": (None,), "engine": ("nonsense",), "source": ("nonsense",), "bound_source": ("nonsense",),
         "evaluations": (10**400,), "facts": (None,), "settings": (None,), "allowed_gap": (None,),
+        "work": (None,),
     }  # fmt: skip
     younger = (
         "outside", "written", "engine", "source", "bound_source", "evaluations", "hints", "failures",
-        "incumbents", "bounds", "facts", "settings", "allowed_gap",
+        "incumbents", "bounds", "facts", "settings", "allowed_gap", "work",
     )  # fmt: skip
     for key in whole:
         for bad in wrong:

@@ -19,10 +19,12 @@ from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phase import Phase, share_in_words
 from dovetail.methods.phase_words import in_words
 from dovetail.methods.phases import MOST_CERTIFIED, planned
+from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.context import context_of
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
+from dovetail.reformulations.presolve import Presolve
 from dovetail.reformulations.reformulated import Reformulated, Reformulation, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
@@ -59,6 +61,16 @@ class Auto(AutoOptions):
         _say_what_is_not_read(context)
         if context.cluster is not None:
             return _Plan(self, context).run()
+        given = context
+        with expendable("presolve"):
+            context = _presolved(context)
+        outcome = self._solved(context)
+        if outcome.infeasible and context is not given:
+            return self._solved(given)  # what the check forgives may be more in the rows as they are written
+        return outcome
+
+    def _solved(self, context: SolveContext) -> MethodOutcome:
+        """The problem in the form that it has now."""
         if self.exact:
             with expendable("reach of the predictors"):
                 if (ended := out_of_reach(context)) is not None:
@@ -91,6 +103,15 @@ def _say_what_is_not_read(context: SolveContext) -> None:
         reason = block.description.why_no_trees
         if reason:
             context.monitor.fact("no trees", f"{block.name}: {reason} They are searched without a bound.")
+
+
+def _presolved(context: SolveContext) -> SolveContext:
+    """The solve with the problem in its simplest form, where it is written in another one."""
+    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    rewritten = reformulate(given, (Presolve(), AbsoluteValues()))
+    if rewritten.note:
+        context.monitor.fact("presolve", rewritten.note)
+    return context_of(context, rewritten)
 
 
 def _by_logits(context: SolveContext) -> SolveContext:

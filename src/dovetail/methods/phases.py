@@ -37,9 +37,7 @@ from dovetail.methods.sequential_linear import SequentialLinear
 from dovetail.methods.split_mip import SplitMip
 from dovetail.methods.template_pricing import TemplatePricing
 from dovetail.methods.template_pricing.method import template_prices
-from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
-from dovetail.reformulations.parallel_rows import ParallelRows
 from dovetail.reformulations.tree_splits import MOST_CUTS
 from dovetail.run.context import Method
 
@@ -278,7 +276,6 @@ PHASES = (
         BRANCHING_SHARE,
         lambda options: ReluBranching(),
         "one network over a closed-form set: branch and bound over the signs of its neurons",
-        rewritten=(ParallelRows(), AbsoluteValues()),
     ),
     Phase(
         "early exact MIP",

@@ -26,6 +26,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import EngineError
 from dovetail.mip import highs_threads
 from dovetail.mip.program import Program
+from dovetail.run import work
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
@@ -233,12 +234,19 @@ class LoadedHighs:
         self._ending.budget = budget
         highs_threads.use(self._threads)
         self._demand(self._highs.run(), "the solve")
+        self._count()
         found = self._highs.getModelStatus()
         if found == _Status.kUnboundedOrInfeasible:
             return None
         if found not in STATUS:
             raise EngineError(f"HiGHS ended with {found.name}; no answer was taken from it.")
         return STATUS[found]
+
+    def _count(self) -> None:
+        if self.is_mip:
+            work.count(nodes=max(1, int(self._highs.getInfo().mip_node_count)))
+        else:
+            work.count(lps=1)
 
     def _point(self, status: MipStatus) -> FloatArray | None:
         solution = self._highs.getSolution()

@@ -19,6 +19,7 @@ from dovetail.core.mip import Mip
 from dovetail.mip.expansion import Expansion
 from dovetail.mip.own_thread import OwnThread
 from dovetail.mip.program import Program
+from dovetail.run import work
 from dovetail.run.budget import Budget, OutOfTime
 from dovetail.run.engine import Bounds, MipAnswer, MipSession, MipStatus, Quadratic, certified, within_cutoff
 
@@ -113,6 +114,7 @@ def last_word(model: Any) -> str:
         if not str(reason).startswith("SCIP:"):
             raise
         raise EngineError(f"SCIP gave up ({reason}); no answer was taken from it.") from reason
+    work.count(nodes=max(1, int(model.getNTotalNodes())))
     return str(model.getStatus())
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from dovetail.analysis.boxes import tight_box
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
@@ -138,5 +136,4 @@ class LiftedIncumbent:
     def rounding(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Of the original's columns; those that were appended are exact."""
         change, lead = self._original.rounding(self._reformulated.restrict(x))
-        appended = np.zeros(x.size - change.size)
-        return np.concatenate([change, appended]), np.concatenate([lead, appended])
+        return self._reformulated.carried(change), self._reformulated.carried(lead)

@@ -2,46 +2,48 @@
 
     a'x >= 1,  2 a'x <= 2,  -a'x >= -3      becomes      a'x = 1
 
-The first row of each group keeps its place and its units and takes the tightest sides of all. The others stay
-in their places without entries, and limit nothing.
+Of each group the row with the largest entries stays, since a tolerance forgives least in its units. It takes
+the tightest sides of all.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
 from dovetail.bounds.box import UNIT
-from dovetail.core.amounts import several
-from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.mip import Mip
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.sparse import row_of_entries
-from dovetail.reformulations.reformulated import Reformulated
 
 ROUNDED = 8.0 * UNIT
-"""Relative: sides that differ by less are the same number, divided by a factor of its row."""
+"""Relative: numbers that differ by less are the same number, multiplied and divided by a factor."""
 
 
-@dataclass(frozen=True)
-class ParallelRows:
-    """Every group of rows with proportional entries as one row."""
+@dataclass(frozen=True, eq=False)
+class JoinedRows:
+    """The sides of all rows after joining, and which rows are part of another one now."""
 
-    name = "parallel rows"
+    lower: FloatArray
+    upper: FloatArray
+    joined: BoolArray
 
-    def apply(self, given: Reformulated) -> Reformulated | None:
-        """The problem with one row for each group; None where no two rows are parallel."""
-        mip = given.problem.mip
-        first = _first_of_group(mip.A)
-        lower, upper = _sides(mip, first)
-        first = np.where(lower[first] > upper[first], np.arange(mip.n_rows), first)  # rows that contradict
-        more = np.flatnonzero(first != np.arange(mip.n_rows))
-        if more.size == 0:
-            return None
-        host = _joined(mip, more, *_sides(mip, first))
-        written = given.problem.derived(host, given.problem.blocks)
-        return Reformulated(written, given, note=f"{several(more.size, 'row')} joined with parallel ones")
+
+def parallel_rows(A: sp.csr_array, lower: FloatArray, upper: FloatArray) -> JoinedRows | None:
+    """Join rows of proportional entries; None where no two rows are parallel.
+
+    Rows that contradict each other are left as they are: a solve says so of the rows themselves.
+    """
+    A = A if A.has_sorted_indices else A.sorted_indices()
+    own = np.arange(A.shape[0])
+    first = _staying(A)
+    low, high = _sides(A, lower, upper, first)
+    first = np.where(low[first] > high[first], own, first)
+    if np.array_equal(first, own):
+        return None
+    low, high = _sides(A, lower, upper, first)
+    return JoinedRows(low, high, first != own)
 
 
 def _heads(A: sp.csr_array) -> FloatArray:
@@ -52,35 +54,42 @@ def _heads(A: sp.csr_array) -> FloatArray:
     return heads
 
 
-def _first_of_group(A: sp.csr_array) -> IntArray:
-    """(rows,) for each row the first that is parallel to it, which may be itself."""
-    A = A if A.has_sorted_indices else A.sorted_indices()
+def _staying(A: sp.csr_array) -> IntArray:
+    """(rows,) for each row the one of its group that stays, which may be itself."""
     sizes, rows = np.diff(A.indptr), row_of_entries(A)
     first = np.arange(A.shape[0])
     heads = _heads(A)
     if np.any(heads == 0.0):
         return first
     scaled = A.data / heads[rows]
-    # one number for each row: parallel rows have the same; rows with the same are compared entry by entry
+    # one number for each row: parallel rows have nearly the same; neighbours are compared entry by entry
     mark = np.random.default_rng(0).standard_normal(A.shape[1])
     key = np.bincount(rows, scaled * mark[A.indices], minlength=A.shape[0])
+    size = np.bincount(rows, np.abs(scaled * mark[A.indices]), minlength=A.shape[0])
     order = np.lexsort((np.arange(key.size), key, sizes))
-    order = order[sizes[order] > 1]  # a row of one entry is a bound, which every method reads as one
-    same = (key[order[1:]] == key[order[:-1]]) & (sizes[order[1:]] == sizes[order[:-1]])
-    for here, there in zip(order[1:][same], order[:-1][same], strict=True):
+    order = order[sizes[order] > 1]
+    near = np.abs(key[order[1:]] - key[order[:-1]]) <= ROUNDED * sizes[order[1:]] * size[order[1:]]
+    near &= sizes[order[1:]] == sizes[order[:-1]]
+    for here, there in zip(order[1:][near], order[:-1][near], strict=True):
         one, other = (slice(A.indptr[i], A.indptr[i + 1]) for i in (here, first[there]))
-        if np.array_equal(A.indices[one], A.indices[other]) and np.array_equal(scaled[one], scaled[other]):
+        if np.array_equal(A.indices[one], A.indices[other]) and np.all(
+            np.abs(scaled[one] - scaled[other]) <= ROUNDED * np.abs(scaled[other])
+        ):
             first[here] = first[there]
-    return first
+    largest = np.lexsort((-np.abs(heads), first))
+    _, start = np.unique(first[largest], return_index=True)
+    return largest[start][np.unique(first, return_inverse=True)[1]]
 
 
-def _sides(mip: Mip, first: IntArray) -> tuple[FloatArray, FloatArray]:
-    """(rows,) lower and upper: of the first row of a group the tightest of all."""
-    more = np.flatnonzero(first != np.arange(mip.n_rows))
-    heads = _heads(mip.A if mip.A.has_sorted_indices else mip.A.sorted_indices())
+def _sides(
+    A: sp.csr_array, lower: FloatArray, upper: FloatArray, first: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """(rows,) lower and upper: of the row that stays the tightest of its group."""
+    more = np.flatnonzero(first != np.arange(A.shape[0]))
+    heads = _heads(A)
     ratio = heads[more] / heads[first[more]]
-    ends = np.sort([mip.row_lower[more] / ratio, mip.row_upper[more] / ratio], axis=0)
-    lower, upper = mip.row_lower.copy(), mip.row_upper.copy()
+    ends = np.sort([lower[more] / ratio, upper[more] / ratio], axis=0)
+    lower, upper = lower.copy(), upper.copy()
     np.maximum.at(lower, first[more], ends[0])
     np.minimum.at(upper, first[more], ends[1])
     meet = np.isfinite(lower) & np.isfinite(upper)
@@ -89,13 +98,3 @@ def _sides(mip: Mip, first: IntArray) -> tuple[FloatArray, FloatArray]:
     )
     upper[meet] = lower[meet]
     return lower, upper
-
-
-def _joined(mip: Mip, more: IntArray, lower: FloatArray, upper: FloatArray) -> Mip:
-    """The host with these sides, and nothing left in the rows that were joined with others."""
-    lower[more], upper[more] = -np.inf, np.inf
-    kept = np.ones(mip.n_rows)
-    kept[more] = 0.0
-    A = sp.csr_array(sp.diags_array(kept) @ mip.A)
-    A.eliminate_zeros()
-    return replace(mip, A=A, row_lower=lower, row_upper=upper)

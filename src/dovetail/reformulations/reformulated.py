@@ -1,7 +1,7 @@
 """Problems rewritten as others that are easier, and the way back: one protocol for every rewriting.
 
-A reformulation appends columns and rows and may turn block samples into them. The first columns stay the
-original's, so that a point is restricted by cutting it off and lifted by filling the new columns in.
+A reformulation appends columns and rows and may turn block samples into them: a point is restricted by
+cutting it off and lifted by filling the new columns in. A presolve takes columns away, and has a way back.
 Reformulations are composed: each is applied to what the one before it made.
 
 What a reformulation proves it says with it. Points are looked for in `problem`. Bounds are proved of
@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from dovetail.bounds.box import Box, narrow, propagate
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.problem import Problem
 
 Fill = Callable[[FloatArray], FloatArray]
@@ -45,6 +45,10 @@ class Reformulated:
     note: str = ""
     """What was rewritten, for the log."""
     known_box: Box | None = None
+    kept: IntArray | None = None
+    """Of the columns before, those that are the first ones here; None: all of them."""
+    back: Fill | None = None
+    """All columns before, given the kept ones; None where all are kept."""
 
     @classmethod
     def start(cls, problem: Problem, box: Box, relaxed: Problem | None = None) -> Reformulated:
@@ -71,23 +75,37 @@ class Reformulated:
             return self.relaxed.box
         assert self.previous is not None
         before, mip = self.previous.box, self.problem.mip
-        slack = 0.0 if self.slack is None else self.slack
+        slack = np.zeros(before.lower.size) if self.slack is None else self.slack
+        least, most = self._first(before.lower - slack), self._first(before.upper + slack)
         lower, upper = mip.lower.copy(), mip.upper.copy()
-        narrow(lower, upper, np.arange(before.lower.size), before.lower - slack, before.upper + slack)
+        narrow(lower, upper, np.arange(least.size), least, most)
         return propagate(replace(mip.minimised(), lower=lower, upper=upper))  # rows bound what they write
 
     def lift(self, x: FloatArray) -> FloatArray:
         """A point of the original as one of this problem."""
         if self.previous is None:
             return x
-        z = self.previous.lift(x)
+        z = self._first(self.previous.lift(x))
         return np.concatenate([z, *(fill(z) for fill in self.fills)])
+
+    def _first(self, values: FloatArray) -> FloatArray:
+        """Of values for all columns before, those of the first columns here."""
+        return values if self.kept is None else values[self.kept]
+
+    def carried(self, values: FloatArray) -> FloatArray:
+        """Values for the original's columns, for the columns here; 0 for those that were appended."""
+        if self.previous is None:
+            return values
+        first = self._first(self.previous.carried(values))
+        return np.concatenate([first, np.zeros(self.problem.mip.n_columns - first.size)])
 
     def restrict(self, z: FloatArray) -> FloatArray:
         """A point of this problem as one of the original."""
         if self.previous is None:
             return z
         meant = z if self.settled is None else self.settled(z)
+        if self.back is not None and self.kept is not None:
+            return self.previous.restrict(self.back(meant[: self.kept.size]))
         return self.previous.restrict(meant[: self.previous.problem.mip.n_columns])
 
 

@@ -17,6 +17,7 @@ from dovetail.core.check import Violation, Worst
 from dovetail.core.extrapolation import Extrapolation
 from dovetail.report.gains import Gain
 from dovetail.run.trace import Residual, Row
+from dovetail.run.work import Work
 from dovetail.run.written_model import ModelEnd, WrittenModel
 
 LONGEST_REASON = 200
@@ -140,6 +141,13 @@ def trace_row(record: Any) -> Row:
     require("evaluations", record.get("evaluations", 0), int)
     bound = number("bound", record["bound"], optional=True)
     return Row(**{**record, **numbers, "bound": bound, "residuals": residuals})
+
+
+def counted(record: Any) -> Work:
+    """The counts of a solve; None in a file of an earlier version."""
+    if record is None:
+        return Work()
+    return Work(*(require(f"work.{name}", record[name], int) for name in ("nodes", "lps")))
 
 
 def gain(record: Any) -> Gain:

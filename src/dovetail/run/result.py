@@ -29,6 +29,7 @@ from dovetail.run.failures import Failure
 from dovetail.run.problem_facts import ProblemFacts
 from dovetail.run.record import (
     array_of,
+    counted,
     extrapolation,
     gain,
     number,
@@ -44,6 +45,7 @@ from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Profile
 from dovetail.run.trace import Trace
 from dovetail.run.values import Values
+from dovetail.run.work import Work
 from dovetail.run.written_model import WrittenModel
 
 IN_ONE_LINE, IN_A_TABLE = 3, 20
@@ -147,6 +149,8 @@ class Result:
     what rounding of the predictors explains beyond it."""
     evaluations: int = 0
     """Samples that predictors and their copies were asked about; other processes' are not counted."""
+    work: Work = field(default_factory=Work)
+    """Nodes of search trees and linear programs; those of other processes are not counted."""
     hints: tuple[str, ...] = ()
     """What to try next, as far as the run shows it; the most promising first."""
     failures: tuple[Failure, ...] = ()
@@ -289,6 +293,7 @@ class Result:
             "bound_source": self.bound_source,
             "allowed_gap": self.allowed_gap,
             "evaluations": self.evaluations,
+            "work": asdict(self.work),
             "hints": list(self.hints),
             "failures": [asdict(failure) for failure in self.failures],
             "written": None if self.written is None else asdict(self.written),
@@ -377,6 +382,7 @@ def _read(record: Any) -> Result:
         bound_source=require("bound_source", record.get("bound_source", ""), str),
         allowed_gap=_allowed_gap(record.get("allowed_gap")),
         evaluations=require("evaluations", record.get("evaluations", 0), int),
+        work=counted(record.get("work")),
         hints=tuple(texts("hints", record.get("hints", []))),
         failures=tuple(map(Failure.from_record, require("failures", record.get("failures", []), list))),
         written=written_model(record.get("written")),

@@ -1,4 +1,4 @@
-"""Where the time goes: named timers that are cheap enough to stay on."""
+"""Where the time goes: named timers that are cheap enough to stay on, and what was counted meanwhile."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
+from dovetail.run import work
+
 
 class Stopwatch:
     """Adds up seconds under names."""
 
     def __init__(self) -> None:
         self.totals: dict[str, float] = {}
+        self._before = work.total()
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
@@ -26,6 +29,11 @@ class Stopwatch:
     def deduct(self, name: str, seconds: float) -> None:
         """Take off `name` what was measured under another name meanwhile."""
         self.totals[name] -= seconds
+
+    @property
+    def work(self) -> work.Work:
+        """Nodes and linear programs since this stopwatch was made."""
+        return work.total().since(self._before)
 
     def read(self, name: str) -> float:
         """Seconds under `name` so far."""

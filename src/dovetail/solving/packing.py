@@ -65,6 +65,7 @@ def pack(
         bound_source="" if conclusion.bound is None else context.incumbent.proof.source,
         allowed_gap=conclusion.allowed_gap,
         evaluations=context.monitor.evaluations,
+        work=context.stopwatch.work,
         hints=_advice(found),
         written=outcome.written,
         origin=snapshot.origin,

@@ -30,6 +30,7 @@ from dovetail.methods.cell_branching.ranges import OutputRanges
 from dovetail.methods.cell_branching.reduced_costs import Prices, tighten
 from dovetail.methods.cell_branching.splitting import split_of, widest
 from dovetail.methods.cell_descent.method import NONE, CellSearch, cell_search
+from dovetail.run import work
 from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -162,6 +163,7 @@ class _Tree:
     def _look(self, node: Node) -> None:
         """Its LP: a bound, a point, a split."""
         self.boxes += 1
+        work.count(nodes=1)
         with self._context.stopwatch.measure("engine"):
             answer = self._solved(node)
         node.bound = max(node.bound, answer.bound)

@@ -33,6 +33,7 @@ from dovetail.methods.input_branching.relaxation import Relaxation, Relaxed
 from dovetail.methods.input_branching.splitting import exact, is_open, relaxation_error, scores, split
 from dovetail.methods.input_branching.stages import Stages
 from dovetail.methods.out_of_reach import out_of_reach
+from dovetail.run import work
 from dovetail.run.bound import Bound
 from dovetail.run.budget import StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
@@ -180,6 +181,7 @@ class _Tree:
     def _process(self, lower: Tensor, upper: Tensor, bound: Tensor) -> None:
         relaxation, target, taken = self._relaxation, self._target, len(lower)
         self.boxes += taken
+        work.count(nodes=taken)
         self._closed = min(self._closed, target)
         batch = self._bounded(lower, upper, bound)
         if not len(batch):

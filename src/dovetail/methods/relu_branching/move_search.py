@@ -18,6 +18,7 @@ from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import Ranges
 from dovetail.methods.relu_branching.best_first import BestFirst
 from dovetail.methods.relu_branching.targets import Neurons, Targets
+from dovetail.run import work
 from dovetail.run.budget import Budget
 
 TINY = 1e-9
@@ -160,6 +161,7 @@ class MoveSearch(BestFirst[Cells]):
     def _bounded(self, cells: Cells) -> Cells:
         """With bounds, cut, and the next split; points are tried as well."""
         self.nodes += len(cells)
+        work.count(nodes=len(cells))
         if not len(cells):
             return cells
         root = self.targets.take(cells.target)

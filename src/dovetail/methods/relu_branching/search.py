@@ -16,6 +16,7 @@ from dovetail.methods.relu_branching.known_neurons import KnownNeurons
 from dovetail.methods.relu_branching.leaf import LeafProof, leaf_proof
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Targets
+from dovetail.run import work
 from dovetail.run.budget import Budget
 
 BYTES = 33
@@ -71,6 +72,7 @@ class ReluSearch(BestFirst[Nodes]):
             return nodes
         found = self._bounding.bounded(nodes, self.limit[nodes.target], settled=settled)
         self.nodes += len(nodes)
+        work.count(nodes=len(nodes))
         self._try(found.nodes.target, found.moves)
         return found.nodes
 

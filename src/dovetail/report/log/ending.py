@@ -111,6 +111,7 @@ def _effort(result: Result, width: int) -> Iterator[str]:
     yield from fact("time", f"{result.seconds:.2f} s: {told}" if told else f"{result.seconds:.2f} s", width)
     yield from fact(
         "work",
-        f"{several(result.iterations, 'iteration')}, {several(result.evaluations, 'network evaluation')}",
+        f"{several(result.iterations, 'iteration')}, {several(result.work.nodes, 'node')}, "
+        f"{several(result.work.lps, 'LP')}, {several(result.evaluations, 'network evaluation')}",
         width,
     )

@@ -1,0 +1,119 @@
+"""The same problem written in other ways: the same status, the same optimum, and how much more work.
+
+    python -m benchmarks.invariance --kinds diet,heat --size 1 --seeds 2 --combined 3 --seconds 60
+
+Each problem of the zoo is solved as its kind writes it, once by every rule of `dovetail_study.zoo.rewriting`
+that changes it, and by random combinations of three rules. Work is nodes plus LPs to the end of the proof;
+`ratio` is the work of a form over the least work of all forms of that problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.core.problem import Problem
+from dovetail_study.zoo.rewriting import RULES, rewritten
+
+SAME = 2e-4
+"""Relative: objectives that differ by less are the same, at a gap of 1e-4."""
+TWICE, FEW = 2.0, 100
+"""Work beyond twice the least counts as more, where it is more than a few nodes and LPs at all."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One form of one problem."""
+
+    form: str
+    status: str
+    value: float
+    """In minimisation form, so that a negated objective compares."""
+    bound: float
+    work: int
+    seconds: float
+    part: str
+
+
+def solved(form: str, problem: Problem, seconds: float) -> Solved:
+    """Solve one form."""
+    began = time.perf_counter()
+    result = dt.solve(problem, time_limit=seconds, log=False)
+    sign = problem.mip.sign
+    value = np.nan if result.objective is None else sign * result.objective
+    bound = np.nan if result.bound is None else sign * result.bound
+    done = result.work.nodes + result.work.lps
+    return Solved(
+        form, str(result.status), value, bound, done, time.perf_counter() - began, result.bound_source
+    )
+
+
+def forms(problem: Problem, combined: int, seed: int) -> Iterator[tuple[str, Problem]]:
+    """The problem as given, by every rule, and by random combinations."""
+    yield "as given", problem
+    names, rng = list(RULES), np.random.default_rng(seed)
+    for name in names:
+        other = rewritten(problem, [name], seed)
+        if other is not None:
+            yield name, other
+    for turn in range(combined):
+        some = [str(name) for name in rng.choice(names, 3, replace=False)]
+        other = rewritten(problem, some, seed + turn)
+        if other is not None:
+            yield " + ".join(some), other
+
+
+def compare(label: str, problem: Problem, *, seconds: float, combined: int, seed: int) -> tuple[int, int]:
+    """Print one line for each form; how many forms there are, and how many miss."""
+    made = [solved(form, other, seconds) for form, other in forms(problem, combined, seed)]
+    least = min(one.work for one in made)
+    best = min((one.value for one in made if not np.isnan(one.value)), default=np.nan)
+    statuses = {one.status for one in made}
+    missed = 0
+    for one in made:
+        ratio = one.work / max(1, least)
+        apart = abs(one.value - best) > SAME * max(1.0, abs(best))
+        more = ratio > TWICE and one.work > FEW
+        wrong = one.status != made[0].status or apart or more
+        missed += wrong
+        flags = (
+            ("status " if len(statuses) > 1 else "") + ("value " if apart else "") + ("work" if more else "")
+        )
+        print(
+            f"{label:28} {one.form:44} {one.status:11} {one.value:14.7g} {one.bound:14.7g} {one.work:8} "
+            f"{ratio:7.1f} {one.seconds:6.1f}s {one.part:16} {flags if wrong else ''}",
+            flush=True,
+        )
+    return len(made), missed
+
+
+def main() -> None:
+    """Read the options and compare."""
+    from dovetail_study import zoo
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kinds", default="", help="names, with commas; all of them without it")
+    parser.add_argument("--size", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--combined", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args()
+    pairs = misses = 0
+    for name in options.kinds.split(",") if options.kinds else zoo.KINDS:
+        for seed in range(options.seeds):
+            problem = zoo.build(name, options.size, seed)
+            label = f"{name} {seed}" + (" (held out)" if zoo.KINDS[name].held_out else "")
+            count, missed = compare(
+                label, problem, seconds=options.seconds, combined=options.combined, seed=seed
+            )
+            pairs, misses = pairs + count, misses + missed
+    print(f"{misses} of {pairs} forms miss")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,441 @@
+"""One form for problems that are written in different ways: the presolve that the default method begins with.
+
+A modeller may write bounds as rows, an equation as two inequalities, an output through a column of its own,
+an integer as one binary for each value. The presolve takes all of that back:
+
+    a x <= b                            a bound of x
+    a'x >= 1 and 2 a'x <= 2             a'x = 1                               (`parallel_rows`)
+    l <= a'x <= u that bounds imply     no row
+    u x + v d = c                       d is replaced by x, and its bounds become bounds of x
+    z = a'x + b, nothing limits z       z is replaced, in the objective too
+    a'x + s = b, s a slack              a row with two sides
+    x = sum k b_k, sum b_k = 1          x is an integer, and the binaries go where nothing else uses them
+
+A column that a predictor reads or writes is never replaced, but for one that copies another: the predictor
+then reads the original. The rules are applied until none changes anything. The removed columns are affine in
+those that are left (`_Form.back`), so every point has a way back.
+
+Bounds that are proved of the presolved problem hold for points that meet the rows exactly (`Scope.WRITTEN`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.core.amounts import several
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import HAIR, TOLERANCE, Mip
+from dovetail.core.problem import Problem
+from dovetail.core.sparse import row_of_entries
+from dovetail.reformulations.parallel_rows import parallel_rows
+from dovetail.reformulations.reformulated import Reformulated
+
+PIVOT = 0.01
+"""Of the largest entry in an equation: a column with a smaller one is not replaced by the others, whose
+rounding it would multiply. HiGHS and SCIP have the same threshold in their presolves."""
+
+
+@dataclass(frozen=True)
+class Presolve:
+    """The problem in its simplest form."""
+
+    name = "presolve"
+
+    def apply(self, given: Reformulated) -> Reformulated | None:
+        """The simpler problem; None where no rule applies, where the rows contradict each other, and for
+        templates, which say themselves what is the same in all blocks."""
+        problem = given.problem
+        if problem.templates or not problem.blocks:
+            return None
+        form = _Form.of(problem)
+        try:
+            form.simplify()
+        except _ContradictionError:  # a solve will prove it of the rows as they are written
+            return None
+        if not form.changed or not form.cost.size:
+            return None
+        mip = problem.mip
+        rows, columns = mip.n_rows - form.A.shape[0], mip.n_columns - form.cost.size
+        note = f"presolve removed {several(rows, 'row')} and {several(columns, 'column')}"
+        return Reformulated(form.problem(problem), given, kept=form.kept, back=form.back, note=note)
+
+
+class _ContradictionError(Exception):
+    """Two rows or bounds leave no value."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """Binaries that said which value a column has; places among the columns as given."""
+
+    column: int
+    binaries: IntArray
+    levels: FloatArray
+
+
+@dataclass(eq=False)
+class _Form:
+    """A problem on its way to the simplest form."""
+
+    cost: FloatArray
+    offset: float
+    A: sp.csr_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    integer: BoolArray
+    inputs: list[IntArray]
+    outputs: list[IntArray]
+    kept: IntArray
+    """(columns,) their places among the columns as given."""
+    rows: IntArray
+    """(rows,) their places among the rows as given."""
+    onto: sp.csr_array
+    """The columns as given are onto @ z + constant, but for the binaries of `choices`."""
+    constant: FloatArray
+    choices: list[_Choice] = field(default_factory=list)
+    changed: bool = False
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Form:
+        """A problem as it is."""
+        mip, n = problem.mip, problem.mip.n_columns
+        return cls(
+            mip.cost.copy(), mip.offset, mip.A.copy(), mip.row_lower.copy(), mip.row_upper.copy(),
+            mip.lower.copy(), mip.upper.copy(), mip.integer.copy(),
+            [block.inputs for block in problem.blocks], [block.outputs for block in problem.blocks],
+            np.arange(n), np.arange(mip.n_rows), sp.eye_array(n, format="csr"), np.zeros(n),
+        )  # fmt: skip
+
+    def simplify(self) -> None:
+        """Apply all rules until none changes anything."""
+        rules = (self._single_entries, self._implied_sides, self._parallel, self._replaced, self._chosen)
+        goes_on = True
+        while goes_on:
+            goes_on = sum(rule() for rule in rules) > 0
+            self.changed |= goes_on
+
+    def back(self, z: FloatArray) -> FloatArray:
+        """A point of the simple form as one of the problem as given."""
+        x = np.asarray(self.onto @ z + self.constant)
+        for choice in self.choices:
+            x[choice.binaries] = np.abs(choice.levels - x[choice.column]) < 0.5
+        return x
+
+    def problem(self, given: Problem) -> Problem:
+        """The simple form with the predictors of the problem as given."""
+        mip = given.mip
+        names = None if mip.names is None else [mip.names[j] for j in self.kept]
+        row_names = None if mip.row_names is None else [mip.row_names[i] for i in self.rows]
+        host = Mip(
+            self.cost, self.A, self.row_lower, self.row_upper, self.lower, self.upper, self.integer,
+            mip.sense, self.offset, names, row_names,
+        )  # fmt: skip
+        blocks = tuple(
+            replace(block, inputs=inputs, outputs=outputs)
+            for block, inputs, outputs in zip(given.blocks, self.inputs, self.outputs, strict=True)
+        )
+        return given.derived(host, blocks)
+
+    # ---- rows
+
+    def _single_entries(self) -> bool:
+        """Rows with one entry become bounds; rows without any are left out."""
+        sizes = np.diff(self.A.indptr)
+        short = sizes <= 1
+        if not short.any():
+            return False
+        if np.any((sizes == 0) & ((self.row_lower > HAIR) | (self.row_upper < -HAIR))):
+            raise _ContradictionError
+        one = np.flatnonzero(sizes == 1)
+        entries = self.A.indptr[one]
+        column, a = self.A.indices[entries], self.A.data[entries]
+        room = np.where(self.integer[column], TOLERANCE, 0.0)  # the check forgives it
+        ends = np.sort([(self.row_lower[one] - room) / a, (self.row_upper[one] + room) / a], axis=0)
+        whole = self.integer[column]
+        ends[0, whole], ends[1, whole] = np.ceil(ends[0, whole] - HAIR), np.floor(ends[1, whole] + HAIR)
+        np.maximum.at(self.lower, column, ends[0])
+        np.minimum.at(self.upper, column, ends[1])
+        self._meet()
+        self._take_rows(~short)
+        return True
+
+    def _meet(self) -> None:
+        """Bounds that cross by rounding alone are one number; others contradict each other."""
+        crossed = self.lower > self.upper
+        if np.any(crossed & (self.lower - self.upper > HAIR * np.maximum(1.0, np.abs(self.lower)))):
+            raise _ContradictionError
+        self.upper[crossed] = self.lower[crossed]
+
+    def _implied_sides(self) -> bool:
+        """Sides of rows that the bounds of the columns imply are left out; an equation stays one."""
+        least, most = self._activity()
+        low = np.isfinite(self.row_lower) & (least >= self.row_lower)
+        high = np.isfinite(self.row_upper) & (most <= self.row_upper)
+        equal = self.row_lower == self.row_upper
+        low, high = low & (~equal | high), high & (~equal | low)
+        self.row_lower[low], self.row_upper[high] = -np.inf, np.inf
+        free = np.isneginf(self.row_lower) & np.isposinf(self.row_upper)
+        if free.any():
+            self._take_rows(~free)
+        return bool(low.any() or high.any() or free.any())
+
+    def _activity(self) -> tuple[FloatArray, FloatArray]:
+        """(rows,) the least and the most of each row between the bounds."""
+        rows, a, count = row_of_entries(self.A), self.A.data, self.A.shape[0]
+        ends = np.sort([a * self.lower[self.A.indices], a * self.upper[self.A.indices]], axis=0)
+        with np.errstate(invalid="ignore"):
+            least, most = (np.bincount(rows, end, count).astype(float) for end in ends)
+        return least, most
+
+    def _parallel(self) -> bool:
+        """Rows that limit the same sum become one row."""
+        found = parallel_rows(self.A, self.row_lower, self.row_upper)
+        if found is None:
+            return False
+        self.row_lower, self.row_upper = found.lower, found.upper
+        self._take_rows(~found.joined)
+        return True
+
+    def _take_rows(self, kept: BoolArray) -> None:
+        self.A = sp.csr_array(self.A[kept])
+        self.row_lower, self.row_upper = self.row_lower[kept], self.row_upper[kept]
+        self.rows = self.rows[kept]
+
+    # ---- columns
+
+    def _known(self) -> tuple[BoolArray, BoolArray]:
+        """(columns,) which some predictor reads, and which some predictor writes."""
+        read, written = np.zeros((2, self.cost.size), dtype=bool)
+        for inputs, outputs in zip(self.inputs, self.outputs, strict=True):
+            read[inputs], written[outputs] = True, True
+        return read, written
+
+    def _replaced(self) -> bool:
+        """Columns that an equation defines are replaced in all rows, and so are those with one value."""
+        found = list(_Definitions(self).found())
+        if not found:
+            return False
+        for one in found:
+            if one.alias is not None:
+                self._read_instead(one.column, one.alias)
+        n, gone = self.cost.size, np.zeros(self.cost.size, dtype=bool)
+        gone[[one.column for one in found]] = True
+        place = np.cumsum(~gone) - 1
+        rows = [np.flatnonzero(~gone), *(np.full(one.others.size, one.column) for one in found)]
+        columns = [place[~gone], *(place[one.others] for one in found)]
+        values = [np.ones(n - len(found)), *(one.factors for one in found)]
+        shape = (n, n - len(found))
+        step = sp.csr_array(
+            (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=shape
+        )
+        constant = np.zeros(n)
+        constant[[one.column for one in found]] = [one.constant for one in found]
+        self._substitute(step, constant, ~gone)
+        used = [one.row for one in found if one.row >= 0]
+        self._take_rows(~np.isin(np.arange(self.A.shape[0]), used))
+        self._meet()
+        return True
+
+    def _read_instead(self, copy: int, original: int) -> None:
+        """Let predictors read the original of a copy."""
+        self.inputs = [np.where(columns == copy, original, columns) for columns in self.inputs]
+
+    def _substitute(self, step: sp.csr_array, constant: FloatArray, kept: BoolArray) -> None:
+        """Let the columns be step @ z + constant of those that are kept."""
+        self.offset += float(self.cost @ constant)
+        self.cost = np.asarray(step.T @ self.cost)
+        shift = self.A @ constant
+        self.row_lower, self.row_upper = self.row_lower - shift, self.row_upper - shift
+        self.A = sp.csr_array(self.A @ step)
+        self.A.data[np.abs(self.A.data) < HAIR] = 0.0
+        self.A.eliminate_zeros()
+        self.A.sort_indices()
+        self.constant = self.constant + self.onto @ constant
+        self.onto = sp.csr_array(self.onto @ step)
+        self.lower, self.upper, self.integer = self.lower[kept], self.upper[kept], self.integer[kept]
+        self.kept = self.kept[kept]
+        place = np.cumsum(kept) - 1
+        self.inputs = [place[columns] for columns in self.inputs]
+        self.outputs = [place[columns] for columns in self.outputs]
+
+    def _chosen(self) -> bool:
+        """A column that binaries give one of several whole values is an integer; the binaries go."""
+        whole = self._implied_integers()
+        read, written = self._known()
+        rows_of = np.bincount(self.A.indices, minlength=self.cost.size)
+        binary = self.integer & (self.lower == 0.0) & (self.upper == 1.0)
+        idle = binary & ~read & ~written & (rows_of == 2) & (self.cost == 0.0)
+        if not idle.any():
+            return whole
+        one_of = self._one_of(idle)
+        gone, dropped = np.zeros(self.cost.size, dtype=bool), np.zeros(self.A.shape[0], dtype=bool)
+        for i in np.flatnonzero((self.row_lower == self.row_upper) & (np.diff(self.A.indptr) > 2)):
+            entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
+            columns, a = self.A.indices[entries], self.A.data[entries]
+            other = np.flatnonzero(~idle[columns])
+            if other.size != 1:
+                continue
+            x, binaries = int(columns[other[0]]), np.delete(columns, other[0])
+            partner = one_of.get(frozenset(binaries.tolist()), -1)
+            levels = (self.row_lower[i] - np.delete(a, other[0])) / a[other[0]]
+            ordered = np.sort(levels)
+            steps = np.all(np.diff(ordered) == 1.0) and np.all(ordered == np.round(ordered))
+            if partner < 0 or dropped[partner] or not steps or written[x]:
+                continue
+            self.integer[x] = True
+            self.lower[x], self.upper[x] = max(self.lower[x], ordered[0]), min(self.upper[x], ordered[-1])
+            self.choices.append(_Choice(int(self.kept[x]), self.kept[binaries], levels))
+            gone[binaries] = dropped[i] = dropped[partner] = True
+        if not gone.any():
+            return whole
+        n = self.cost.size
+        step = sp.csr_array(sp.eye_array(n, format="csr")[:, np.flatnonzero(~gone)])
+        self._take_rows(~dropped)
+        self._substitute(step, np.zeros(n), ~gone)
+        self._meet()
+        return True
+
+    def _one_of(self, idle: BoolArray) -> dict[frozenset[int], int]:
+        """The rows sum b_k = 1 over such binaries alone, by their columns."""
+        found: dict[frozenset[int], int] = {}
+        for i in np.flatnonzero((self.row_lower == self.row_upper) & (np.diff(self.A.indptr) > 1)):
+            entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
+            columns, a = self.A.indices[entries], self.A.data[entries]
+            if idle[columns].all() and np.all(a == a[0]) and self.row_lower[i] == a[0]:
+                found[frozenset(columns.tolist())] = int(i)
+        return found
+
+    def _implied_integers(self) -> bool:
+        """Continuous columns that an equation makes whole, given that all others in it are, are integers."""
+        _, written = self._known()
+        rows = row_of_entries(self.A)
+        broken = np.bincount(rows, ~self.integer[self.A.indices], self.A.shape[0])
+        found = False
+        for i in np.flatnonzero((broken == 1) & (self.row_lower == self.row_upper)):
+            entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
+            columns, a = self.A.indices[entries], self.A.data[entries]
+            place = int(np.flatnonzero(~self.integer[columns])[0])
+            ratios = np.append(a, self.row_lower[i]) / a[place]
+            if not written[columns[place]] and np.all(ratios == np.round(ratios)):
+                self.integer[columns[place]] = found = True
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Definition:
+    """column = factors @ others + constant, by one row."""
+
+    column: int
+    others: IntArray
+    factors: FloatArray
+    constant: float
+    row: int
+    """-1 where the row stays: it says something of the others."""
+    alias: int | None = None
+    """What predictors that read the column read instead."""
+
+
+class _Definitions:
+    """Columns that can be replaced at the same time: none is in the definition of another."""
+
+    def __init__(self, form: _Form) -> None:
+        self._form = form
+        self._read, self._written = form._known()
+        self._rows_of = np.bincount(form.A.indices, minlength=form.cost.size)
+        self._busy = np.zeros(form.cost.size, dtype=bool)
+
+    def found(self) -> Iterator[_Definition]:
+        """All of them; bounds of what stays are tightened on the way."""
+        form = self._form
+        nobody = ~(self._read | self._written)
+        for j in np.flatnonzero(nobody & (form.lower == form.upper) & (form.cost.size > 1)):
+            self._busy[j] = True
+            none = np.zeros(0, dtype=np.intp)
+            yield _Definition(int(j), none, np.zeros(0), float(form.lower[j]), -1)
+        sizes = np.diff(form.A.indptr)
+        for i in np.flatnonzero((form.row_lower == form.row_upper) & (sizes >= 2)).tolist():
+            entries = slice(form.A.indptr[i], form.A.indptr[i + 1])
+            columns, a = form.A.indices[entries], form.A.data[entries]
+            if self._busy[columns].any():
+                continue
+            made = self._of_two(i, columns, a) if columns.size == 2 else None
+            made = made or self._free(i, columns, a) or self._slack(i, columns, a)
+            if made is not None:
+                self._busy[columns] = True
+                yield made
+
+    def _of_two(self, i: int, columns: IntArray, a: FloatArray) -> _Definition | None:
+        """u x + v d = c: one of them, with its bounds passed on to the other."""
+        form = self._form
+        order = sorted((0, 1), key=lambda k: (form.integer[columns[k]], self._rows_of[columns[k]]))
+        for k in order:
+            d, x = int(columns[k]), int(columns[1 - k])
+            factor, constant = -a[1 - k] / a[k], form.row_lower[i] / a[k]
+            whole = abs(factor) == 1.0 and constant == np.round(constant)
+            if (form.integer[d] and not whole) or not self._replaceable(d, x, factor, constant):
+                continue
+            ends = np.sort([(form.lower[d] - constant) / factor, (form.upper[d] - constant) / factor])
+            form.lower[x], form.upper[x] = max(form.lower[x], ends[0]), min(form.upper[x], ends[1])
+            form.integer[x] |= form.integer[d]
+            alias = x if self._read[d] else None
+            return _Definition(d, np.array([x]), np.array([factor]), float(constant), int(i), alias)
+        return None
+
+    def _replaceable(self, d: int, x: int, factor: float, constant: float) -> bool:
+        """Whether no predictor knows d, or d copies x and predictors can read x as well."""
+        if self._written[d]:
+            return False
+        if not self._read[d]:
+            return True
+        if factor != 1.0 or constant != 0.0 or self._written[x]:
+            return False
+        return not any(
+            np.any((inputs == d).any(axis=1) & (inputs == x).any(axis=1)) for inputs in self._form.inputs
+        )
+
+    def _free(self, i: int, columns: IntArray, a: FloatArray) -> _Definition | None:
+        """A column that nothing limits but the row, which all other rows then do without."""
+        form = self._form
+        least, most = np.sort([a * form.lower[columns], a * form.upper[columns]], axis=0)
+        for k in np.flatnonzero(np.abs(a) >= PIVOT * np.abs(a).max()):
+            d = int(columns[k])
+            if form.integer[d] or self._read[d] or self._written[d]:
+                continue
+            more = self._rows_of[d] - 1
+            if (columns.size - 1) * more > more + columns.size:
+                continue
+            rest = np.delete(np.arange(columns.size), k)
+            ends = np.sort((form.row_lower[i] - np.array([least[rest].sum(), most[rest].sum()])) / a[k])
+            if ends[0] >= form.lower[d] and ends[1] <= form.upper[d]:
+                return self._by_row(i, columns, a, int(k), int(i))
+        return None
+
+    def _slack(self, i: int, columns: IntArray, a: FloatArray) -> _Definition | None:
+        """A column of this row alone that costs nothing: its bounds become the sides of the row."""
+        form = self._form
+        for k in np.flatnonzero((self._rows_of[columns] == 1) & (form.cost[columns] == 0.0)):
+            d = int(columns[k])
+            if form.integer[d] or self._read[d] or self._written[d]:
+                continue
+            made = self._by_row(i, columns, a, int(k), -1)
+            # in units of the slack: what is forgiven in the row is forgiven in the slack
+            unit, ends = 1.0 / abs(a[k]), np.sort(-np.sign(a[k]) * np.array([form.lower[d], form.upper[d]]))
+            entries = slice(form.A.indptr[i], form.A.indptr[i + 1])
+            form.A.data[entries] *= unit
+            form.A.data[entries.start + int(k)] = 0.0
+            form.row_lower[i] = form.row_upper[i] = form.row_lower[i] * unit
+            form.row_lower[i] += ends[0]
+            form.row_upper[i] += ends[1]
+            return made
+        return None
+
+    def _by_row(self, i: int, columns: IntArray, a: FloatArray, k: int, row: int) -> _Definition:
+        others = np.delete(columns, k)
+        factors = -np.delete(a, k) / a[k]
+        return _Definition(int(columns[k]), others, factors, float(self._form.row_lower[i] / a[k]), row)

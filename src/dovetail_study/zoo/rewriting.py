@@ -1,0 +1,574 @@
+"""The same problem written in other ways: the rules by which modellers differ.
+
+A rule takes a `Draft` (the problem as arrays, free to be changed) and writes the draft another way. Each rule
+keeps the feasible decisions and their objective, up to the sign of the objective where the rule is `negated`.
+A rule answers False where the draft has nothing that the rule could change.
+
+The rules share no code with the solvers: they say what "the same problem" means, and solvers are judged by
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+import dovetail as dt
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.problem import Problem
+
+Rng = np.random.Generator
+MOST_LEVELS = 12
+"""Integers with more values are not written as binaries, one for each value."""
+
+
+@dataclass
+class Tie:
+    """A predictor with the columns that it reads and writes, one row for each sample."""
+
+    predictor: Any
+    inputs: IntArray
+    outputs: IntArray
+    classifies: bool
+    threshold: float | None
+    epsilon: float
+
+    @classmethod
+    def of(cls, block: Block) -> Tie:
+        """The tie that a block stands for, with the owner's torch module where there is one."""
+        own = getattr(block.predictor, "module", block.predictor)
+        threshold = block.threshold if block.classifies and block.outputs.shape[1] == 1 else None
+        return cls(own, block.inputs.copy(), block.outputs.copy(), block.classifies, threshold, block.epsilon)
+
+
+@dataclass
+class Draft:
+    """A problem as arrays that may be changed."""
+
+    cost: FloatArray
+    A: sp.csr_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    integer: BoolArray
+    maximises: bool
+    offset: float
+    ties: list[Tie]
+    template: bool = False
+    """Whether the samples of the last tie are stated as blocks of a template."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> Draft:
+        """A copy of a problem."""
+        mip = problem.mip
+        return cls(
+            mip.cost.copy(), mip.A.copy(), mip.row_lower.copy(), mip.row_upper.copy(),
+            mip.lower.copy(), mip.upper.copy(), mip.integer.copy(), mip.sense == "max", mip.offset,
+            [Tie.of(block) for block in problem.blocks],
+        )  # fmt: skip
+
+    def problem(self) -> Problem:
+        """The draft as a problem of the library."""
+        mip = dt.Mip(
+            self.cost, self.A, self.row_lower, self.row_upper, self.lower, self.upper, self.integer,
+            "max" if self.maximises else "min", self.offset,
+        )  # fmt: skip
+        made = dt.Problem(mip)
+        for tie in self.ties:
+            made.add_predictor(
+                tie.predictor,
+                tie.inputs,
+                tie.outputs,
+                output_type="classification" if tie.classifies else "regression",
+                threshold=tie.threshold,
+                epsilon=tie.epsilon,
+            )
+        return made
+
+    def add_columns(
+        self, lower: FloatArray, upper: FloatArray, cost: FloatArray | float = 0.0, integer: bool = False
+    ) -> IntArray:
+        """Append columns; their places."""
+        more, first = len(lower), self.cost.size
+        self.cost = np.append(self.cost, np.broadcast_to(cost, more))
+        self.lower, self.upper = np.append(self.lower, lower), np.append(self.upper, upper)
+        self.integer = np.append(self.integer, np.full(more, integer))
+        self.A = sp.csr_array(sp.hstack([self.A, sp.csr_array((self.A.shape[0], more))]))
+        return np.arange(first, first + more)
+
+    def add_rows(self, A: sp.sparray, lower: FloatArray, upper: FloatArray) -> None:
+        """Append rows."""
+        self.A = sp.csr_array(sp.vstack([self.A, A]))
+        self.row_lower, self.row_upper = np.append(self.row_lower, lower), np.append(self.row_upper, upper)
+
+    def entries(self, columns: IntArray, values: FloatArray | float = 1.0) -> sp.csr_array:
+        """One row for each of these columns, with one entry."""
+        count = len(columns)
+        data = np.broadcast_to(np.asarray(values, dtype=float), count)
+        return sp.csr_array((data, (np.arange(count), columns)), shape=(count, self.cost.size))
+
+    def drop_rows(self, dropped: BoolArray) -> None:
+        """Take rows away."""
+        self.A = sp.csr_array(self.A[~dropped])
+        self.row_lower, self.row_upper = self.row_lower[~dropped], self.row_upper[~dropped]
+
+    @property
+    def read(self) -> BoolArray:
+        """(columns,) whether some predictor reads it."""
+        return self._marked([tie.inputs for tie in self.ties])
+
+    @property
+    def written(self) -> BoolArray:
+        """(columns,) whether some predictor writes it."""
+        return self._marked([tie.outputs for tie in self.ties])
+
+    def _marked(self, columns: list[IntArray]) -> BoolArray:
+        found = np.zeros(self.cost.size, dtype=bool)
+        for some in columns:
+            found[some] = True
+        return found
+
+
+Rule = Callable[[Draft, Rng], bool]
+
+# ---- the host
+
+
+def negated(draft: Draft, rng: Rng) -> bool:
+    """Maximise the negative instead of minimising, or the other way round."""
+    draft.cost, draft.offset, draft.maximises = -draft.cost, -draft.offset, not draft.maximises
+    return True
+
+
+def permuted(draft: Draft, rng: Rng) -> bool:
+    """Columns and rows in another order."""
+    columns, rows = rng.permutation(draft.cost.size), rng.permutation(draft.A.shape[0])
+    place = np.argsort(columns)
+    draft.A = sp.csr_array(sp.csr_array(draft.A[rows])[:, columns])
+    draft.row_lower, draft.row_upper = draft.row_lower[rows], draft.row_upper[rows]
+    draft.cost, draft.integer = draft.cost[columns], draft.integer[columns]
+    draft.lower, draft.upper = draft.lower[columns], draft.upper[columns]
+    for tie in draft.ties:
+        tie.inputs, tie.outputs = place[tie.inputs], place[tie.outputs]
+    return True
+
+
+def bounds_as_rows(draft: Draft, rng: Rng) -> bool:
+    """Bounds of some columns as rows with one entry, in other units; the columns themselves are free."""
+    binary = draft.integer & (draft.lower >= 0.0) & (draft.upper <= 1.0)
+    chosen = np.flatnonzero(
+        (rng.random(draft.cost.size) < 0.6) & ~binary & (np.isfinite(draft.lower) | np.isfinite(draft.upper))
+    )
+    if not chosen.size:
+        return False
+    units = rng.choice([-2.5, -1.0, 0.4, 1.0, 3.0], chosen.size)
+    sides = np.sort([draft.lower[chosen] * units, draft.upper[chosen] * units], axis=0)
+    draft.add_rows(draft.entries(chosen, units), sides[0], sides[1])
+    draft.lower[chosen], draft.upper[chosen] = -np.inf, np.inf
+    return True
+
+
+def equations_as_inequalities(draft: Draft, rng: Rng) -> bool:
+    """Each equation, and each row with two sides, as two rows; the second in other units and turned."""
+    both = np.isfinite(draft.row_lower) & np.isfinite(draft.row_upper)
+    if not both.any():
+        return False
+    units = sp.diags_array(rng.choice([-3.0, -0.5, -1.0], int(both.sum())))
+    upper = draft.row_upper[both]
+    draft.add_rows(sp.csr_array(units @ draft.A[both]), units @ upper, np.full(upper.size, np.inf))
+    draft.row_upper[: both.size][both] = np.inf
+    return True
+
+
+def rows_in_other_units(draft: Draft, rng: Rng) -> bool:
+    """Rows multiplied by factors, some of them negative."""
+    if not draft.A.shape[0]:
+        return False
+    units = rng.choice([-4.0, -0.25, 0.1, 2.0, 7.0], draft.A.shape[0])
+    draft.A = sp.csr_array(sp.diags_array(units) @ draft.A)
+    sides = np.sort([draft.row_lower * units, draft.row_upper * units], axis=0)
+    draft.row_lower, draft.row_upper = sides
+    return True
+
+
+def columns_in_other_units(draft: Draft, rng: Rng) -> bool:
+    """Continuous columns that no predictor knows, in other units."""
+    own = ~(draft.integer | draft.read | draft.written)
+    if not own.any():
+        return False
+    units = np.where(own, rng.choice([0.1, 0.5, 4.0, 10.0], draft.cost.size), 1.0)
+    draft.A = sp.csr_array(draft.A @ sp.diags_array(units))
+    draft.cost = draft.cost * units
+    draft.lower, draft.upper = draft.lower / units, draft.upper / units
+    return True
+
+
+def integers_as_binaries(draft: Draft, rng: Rng) -> bool:
+    """Integers with few values as one binary for each value: x = sum k b_k, sum b_k = 1."""
+    wide = draft.upper - draft.lower
+    chosen = np.flatnonzero(draft.integer & ~draft.written & (wide >= 2.0) & (wide < MOST_LEVELS))
+    for x in chosen:
+        levels = np.arange(draft.lower[x], draft.upper[x] + 1.0)
+        binaries = draft.add_columns(np.zeros(levels.size), np.ones(levels.size), integer=True)
+        one = sp.csr_array(np.ones((1, levels.size)) @ draft.entries(binaries))
+        value = sp.csr_array(draft.entries(np.array([x])) - levels[None] @ draft.entries(binaries))
+        draft.add_rows(sp.vstack([one, value]), np.array([1.0, 0.0]), np.array([1.0, 0.0]))
+        draft.integer[x] = False
+    return bool(chosen.size)
+
+
+def outputs_through_columns(draft: Draft, rng: Rng) -> bool:
+    """Outputs copied into columns of their own, which rows, costs and bounds then use."""
+    outputs = np.unique(np.concatenate([tie.outputs.ravel() for tie in draft.ties]))
+    outputs = outputs[~draft.integer[outputs] & ~draft.read[outputs]]
+    classes = np.zeros(draft.cost.size, dtype=bool)
+    for tie in draft.ties:
+        classes[tie.outputs] = tie.classifies
+    return _through(draft, outputs[~classes[outputs]], rng)
+
+
+def inputs_through_columns(draft: Draft, rng: Rng) -> bool:
+    """Inputs copied into columns of their own, which the predictors then read; bounds on either."""
+    inputs = np.unique(np.concatenate([tie.inputs.ravel() for tie in draft.ties]))
+    inputs = inputs[~draft.written[inputs]]
+    lower, upper = draft.lower[inputs], draft.upper[inputs]
+    copies = draft.add_columns(lower, upper)
+    same = sp.csr_array(draft.entries(inputs) - draft.entries(copies))
+    draft.add_rows(same, np.zeros(inputs.size), np.zeros(inputs.size))
+    place = np.arange(draft.cost.size)
+    place[inputs] = copies
+    for tie in draft.ties:
+        tie.inputs = place[tie.inputs]
+    bare = inputs if rng.random() < 0.5 else copies
+    bare = bare[~draft.integer[bare]]  # the bounds of an integer are part of what it is
+    draft.lower[bare], draft.upper[bare] = -np.inf, np.inf
+    return bool(inputs.size)
+
+
+def _through(draft: Draft, columns: IntArray, rng: Rng) -> bool:
+    """Give columns copies that take their places in rows and costs."""
+    if not columns.size:
+        return False
+    at_copy = rng.random(columns.size) < 0.5
+    copies = draft.add_columns(
+        np.where(at_copy, draft.lower[columns], -np.inf),
+        np.where(at_copy, draft.upper[columns], np.inf),
+        draft.cost[columns],
+    )
+    place = np.arange(draft.cost.size)
+    place[columns] = copies
+    moved = sp.coo_array(draft.A)
+    draft.A = sp.csr_array((moved.data, (moved.coords[0], place[moved.coords[1]])), shape=draft.A.shape)
+    same = sp.csr_array(draft.entries(columns) - draft.entries(copies))
+    draft.add_rows(same, np.zeros(columns.size), np.zeros(columns.size))
+    draft.cost[columns] = 0.0
+    bare = columns[at_copy]
+    draft.lower[bare], draft.upper[bare] = -np.inf, np.inf
+    return True
+
+
+def absolute_values_split(draft: Draft, rng: Rng) -> bool:
+    """a >= x - w and a >= w - x as x = w + p - q and a >= p + q, for every such pair of rows."""
+    found = _epigraphs(draft)
+    if not found:
+        return False
+    dropped = np.zeros(draft.A.shape[0], dtype=bool)
+    for a, x, w, rows in found:
+        dropped[list(rows)] = True
+        p, q = draft.add_columns(np.zeros(2), np.full(2, np.inf))
+        n = draft.cost.size
+        split = sp.csr_array(([1.0, -1.0, 1.0], ([0, 0, 0], [x, p, q])), shape=(1, n))
+        size = sp.csr_array(([1.0, -1.0, -1.0], ([0, 0, 0], [a, p, q])), shape=(1, n))
+        draft.add_rows(sp.vstack([split, size]), np.array([w, 0.0]), np.array([w, np.inf]))
+        dropped = np.append(dropped, [False, False])
+    draft.drop_rows(dropped)
+    return True
+
+
+def _epigraphs(draft: Draft) -> list[tuple[int, int, float, tuple[int, int]]]:
+    """a, x, w and the two rows of every a >= |x - w| with unit entries, a being nobody's own column."""
+    sides: dict[tuple[int, int], dict[float, tuple[int, float]]] = {}
+    known = draft.read | draft.written | draft.integer
+    for i in range(draft.A.shape[0]):
+        row = slice(draft.A.indptr[i], draft.A.indptr[i + 1])
+        columns, values = draft.A.indices[row], draft.A.data[row]
+        low, high = draft.row_lower[i], draft.row_upper[i]
+        if len(columns) != 2 or np.isfinite(low) == np.isfinite(high):
+            continue
+        sign, least = (1.0, low) if np.isfinite(low) else (-1.0, -high)
+        for k in (0, 1):
+            a, x = int(columns[k]), int(columns[1 - k])
+            if sign * values[k] == 1.0 and abs(values[1 - k]) == 1.0 and not known[a]:
+                sides.setdefault((a, x), {})[float(sign * values[1 - k])] = i, float(least)
+    found, taken = [], set[int]()
+    for (a, x), both in sides.items():
+        if len(both) == 2 and np.isclose(both[1.0][1], -both[-1.0][1]) and a not in taken and x not in taken:
+            found.append((a, x, both[1.0][1], (both[1.0][0], both[-1.0][0])))
+            taken |= {a, x}
+    return found
+
+
+# ---- the predictors
+
+
+def samples_apart(draft: Draft, rng: Rng) -> bool:
+    """A predictor of n samples as n predictors."""
+    if all(len(tie.inputs) == 1 for tie in draft.ties):
+        return False
+    draft.ties = [
+        replace(tie, inputs=tie.inputs[[i]], outputs=tie.outputs[[i]])
+        for tie in draft.ties
+        for i in range(len(tie.inputs))
+    ]
+    return True
+
+
+def samples_together(draft: Draft, rng: Rng) -> bool:
+    """The same predictor added several times as one predictor of several samples."""
+    groups: dict[int, list[Tie]] = {}
+    for tie in draft.ties:
+        groups.setdefault(id(tie.predictor), []).append(tie)
+    if len(groups) == len(draft.ties) or draft.read[np.flatnonzero(draft.written)].any():
+        return False
+    draft.ties = [
+        replace(
+            some[0],
+            inputs=np.concatenate([tie.inputs for tie in some]),
+            outputs=np.concatenate([tie.outputs for tie in some]),
+        )
+        for some in groups.values()
+    ]
+    return True
+
+
+def layers_of(tie: Tie) -> list[tuple[FloatArray, FloatArray]] | None:
+    """Weights and biases of a plain ReLU network, last layer included; None for any other predictor."""
+    net = tie.predictor
+    if not isinstance(net, nn.Sequential):
+        return None
+    parts = list(net)
+    plain = all(isinstance(part, nn.Linear) for part in parts[::2]) and len(parts) % 2 == 1
+    if not plain or not all(isinstance(part, nn.ReLU) for part in parts[1::2]):
+        return None
+    return [
+        (part.weight.detach().double().numpy().copy(), part.bias.detach().double().numpy().copy())
+        for part in parts[::2]
+        if isinstance(part, nn.Linear) and part.bias is not None
+    ]
+
+
+def sequential(layers: list[tuple[FloatArray, FloatArray]], *, last_relu: bool = False) -> nn.Sequential:
+    """The float64 torch network with these weights."""
+    parts: list[nn.Module] = []
+    for weight, bias in layers:
+        linear = nn.Linear(weight.shape[1], weight.shape[0]).double()
+        with torch.no_grad():
+            linear.weight.copy_(torch.as_tensor(weight))
+            linear.bias.copy_(torch.as_tensor(bias))
+        parts += [linear, nn.ReLU()]
+    return nn.Sequential(*(parts if last_relu else parts[:-1]))
+
+
+def _in_double(tie: Tie) -> bool:
+    return isinstance(tie.predictor, nn.Module) and all(
+        part.dtype == torch.float64 for part in tie.predictor.parameters()
+    )
+
+
+def _rewritten(draft: Draft, change: Callable[[list[tuple[FloatArray, FloatArray]]], Any]) -> bool:
+    """Replace every plain ReLU network in double precision; each network once."""
+    made: dict[int, Any] = {}
+    for tie in draft.ties:
+        layers = layers_of(tie) if _in_double(tie) else None
+        if layers is not None and id(tie.predictor) not in made:
+            made[id(tie.predictor)] = change(layers)
+    for tie in draft.ties:
+        tie.predictor = made.get(id(tie.predictor), tie.predictor)
+    return bool(made)
+
+
+def inputs_in_other_units(draft: Draft, rng: Rng) -> bool:
+    """Continuous inputs of plain ReLU networks in other units, which the first layer takes back."""
+    plain = [tie for tie in draft.ties if _in_double(tie) and layers_of(tie) is not None]
+    other = [tie for tie in draft.ties if not any(tie is one for one in plain)]
+    free = ~(draft.integer | draft.written)
+    for tie in other:
+        free[tie.inputs] = False
+    for tie in plain:  # samples of one network have the same units
+        if len(tie.inputs) > 1:
+            free[tie.inputs] = False
+    shared = [tie for tie in plain if sum(one.predictor is tie.predictor for one in plain) > 1]
+    for tie in shared:
+        free[tie.inputs] = False
+    if not (free & draft.read).any():
+        return False
+    units = np.where(free & draft.read, rng.choice([0.1, 0.5, 4.0], draft.cost.size), 1.0)
+    draft.A = sp.csr_array(draft.A @ sp.diags_array(units))
+    draft.cost = draft.cost * units
+    draft.lower, draft.upper = draft.lower / units, draft.upper / units
+    for tie in plain:
+        layers = layers_of(tie)
+        if layers is not None and len(tie.inputs) == 1 and not any(tie is one for one in shared):
+            layers[0] = layers[0][0] * units[tie.inputs[0]], layers[0][1]
+            tie.predictor = sequential(layers)
+    return True
+
+
+def networks_cut(draft: Draft, rng: Rng) -> bool:
+    """A network of several layers as two networks, one behind the other, with columns between them."""
+    ties: list[Tie] = []
+    halves: dict[int, tuple[nn.Sequential, nn.Sequential]] = {}
+    for tie in draft.ties:
+        layers = layers_of(tie) if _in_double(tie) else None
+        if layers is None or len(layers) < 3:
+            ties.append(tie)
+            continue
+        if id(tie.predictor) not in halves:
+            middle = len(layers) // 2
+            halves[id(tie.predictor)] = (
+                sequential(layers[:middle], last_relu=True),
+                sequential(layers[middle:]),
+            )
+        first, second = halves[id(tie.predictor)]
+        last = first[-2]
+        assert isinstance(last, nn.Linear)
+        width, samples = last.out_features, len(tie.inputs)
+        between = draft.add_columns(np.zeros(samples * width), np.full(samples * width, np.inf))
+        between = between.reshape(samples, width)
+        ties.append(Tie(first, tie.inputs, between, False, None, tie.epsilon))
+        ties.append(replace(tie, predictor=second, inputs=between))
+    draft.ties = ties
+    return bool(halves)
+
+
+def networks_joined(draft: Draft, rng: Rng) -> bool:
+    """Two networks of the same depth, side by side, as one network with both inputs and both outputs."""
+    plain = []
+    for place, tie in enumerate(draft.ties):
+        layers = layers_of(tie) if _in_double(tie) else None
+        if layers is not None and len(tie.inputs) == 1 and not tie.classifies:
+            plain.append((place, layers))
+    for k, (one, mine) in enumerate(plain):
+        for two, others in plain[k + 1 :]:
+            first, second = draft.ties[one], draft.ties[two]
+            ends = np.concatenate([first.outputs.ravel(), second.outputs.ravel()])
+            starts = np.concatenate([first.inputs[0], second.inputs[0]])
+            if len(mine) != len(others) or np.isin(ends, starts).any():
+                continue
+            reads = np.unique(starts)
+            layers = [
+                (sp.block_diag([w, v]).toarray(), np.concatenate([b, c]))
+                for (w, b), (v, c) in zip(mine, others, strict=True)
+            ]
+            onto = (starts[:, None] == reads[None, :]).astype(float)
+            layers[0] = layers[0][0] @ onto, layers[0][1]
+            joined = Tie(sequential(layers), reads[None], ends[None], False, None, first.epsilon)
+            # it stands where the later one stood: an input may be written by a predictor before it
+            draft.ties = [tie for place, tie in enumerate(draft.ties) if place not in (one, two)]
+            draft.ties.append(joined)
+            return True
+    return False
+
+
+def as_onnx(draft: Draft, rng: Rng) -> bool:
+    """Plain ReLU networks as models of ONNX, in double precision."""
+    return _rewritten(draft, _onnx)
+
+
+def _onnx(layers: list[tuple[FloatArray, FloatArray]]) -> Any:
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes, numbers, at = [], [], "x"
+    for k, (weight, bias) in enumerate(layers):
+        numbers += [numpy_helper.from_array(weight, f"w{k}"), numpy_helper.from_array(bias, f"b{k}")]
+        nodes.append(helper.make_node("Gemm", [at, f"w{k}", f"b{k}"], [f"z{k}"], transB=1))
+        at = f"z{k}"
+        if k + 1 < len(layers):
+            nodes.append(helper.make_node("Relu", [at], [f"a{k}"]))
+            at = f"a{k}"
+    widths = layers[0][0].shape[1], layers[-1][0].shape[0]
+    graph = helper.make_graph(
+        nodes,
+        "network",
+        [helper.make_tensor_value_info("x", TensorProto.DOUBLE, ["n", widths[0]])],
+        [helper.make_tensor_value_info(at, TensorProto.DOUBLE, ["n", widths[1]])],
+        numbers,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.checker.check_model(model)
+    return model
+
+
+def as_scikit_learn(draft: Draft, rng: Rng) -> bool:
+    """Plain ReLU networks as scikit-learn's multi-layer perceptrons."""
+    if any(tie.classifies for tie in draft.ties):
+        return False
+    return _rewritten(draft, _scikit_learn)
+
+
+def _scikit_learn(layers: list[tuple[FloatArray, FloatArray]]) -> Any:
+    from sklearn.neural_network import MLPRegressor
+
+    sizes = tuple(len(bias) for _, bias in layers[:-1])
+    width, outputs = layers[0][0].shape[1], len(layers[-1][1])
+    net = MLPRegressor(hidden_layer_sizes=sizes, max_iter=1)
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=(8, outputs)) if outputs > 1 else rng.normal(size=8)
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        net.fit(rng.normal(size=(8, width)), target)
+    net.coefs_ = [weight.T.copy() for weight, _ in layers]
+    net.intercepts_ = [bias.copy() for _, bias in layers]
+    return net
+
+
+def as_keras(draft: Draft, rng: Rng) -> bool:
+    """Plain ReLU networks as models of Keras, in double precision."""
+    return _rewritten(draft, _keras)
+
+
+def _keras(layers: list[tuple[FloatArray, FloatArray]]) -> Any:
+    import os
+
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    import keras
+
+    parts = [keras.Input((layers[0][0].shape[1],), dtype="float64")]
+    for k, (_, bias) in enumerate(layers):
+        kind = "relu" if k + 1 < len(layers) else "linear"
+        parts.append(keras.layers.Dense(len(bias), activation=kind, dtype="float64"))
+    model = keras.Sequential(parts)
+    model.set_weights([part for weight, bias in layers for part in (weight.T, bias)])
+    return model
+
+
+RULES: dict[str, Rule] = {
+    rule.__name__.replace("_", " "): rule
+    for rule in (
+        negated, permuted, bounds_as_rows, equations_as_inequalities, rows_in_other_units,
+        columns_in_other_units, integers_as_binaries, outputs_through_columns, inputs_through_columns,
+        absolute_values_split, samples_apart, samples_together, inputs_in_other_units, networks_cut,
+        networks_joined, as_onnx, as_scikit_learn, as_keras,
+    )
+}  # fmt: skip
+"""All rules by name."""
+
+
+def rewritten(problem: Problem, names: list[str], seed: int = 0) -> Problem | None:
+    """The problem after these rules, one after the other; None where one of them changes nothing."""
+    draft, rng = Draft.of(problem), np.random.default_rng(seed)
+    for name in names:
+        if not RULES[name](draft, rng):
+            return None
+    return draft.problem()
