@@ -10,13 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dovetail as dt
+from dovetail_study.zoo.rewriting import RULES, Draft
 from tests.conftest import FULL
 from tests.differential.instances import make
 from tests.differential.judging import as_problem
+from tests.differential.truth import truth
 from tests.tanh import problem_of, tanh_net
 
 few = settings(max_examples=60 if FULL else 2, deadline=None, derandomize=True)
 METHOD = dt.DualDecomposition(iterations=4)
+HOST_RULES = [name for name in RULES if not name.startswith(("as ", "networks"))]
+"""Rules that change the host; the others have a test of their own."""
 
 
 def solve(instance, **changes):
@@ -171,3 +175,26 @@ def test_an_l1_ball_is_proved_with_the_same_work_however_it_is_written(seed, pri
         nodes.append(int(re.search(r"([\d,]+) nodes", result.message).group(1).replace(",", "")))
     assert found == pytest.approx([found[0]] * len(found), abs=1e-5)
     assert max(nodes) <= 2 * min(nodes)
+
+
+@pytest.mark.parametrize("seed", range(400 if FULL else 16))
+def test_random_problems_have_their_enumerated_optimum_however_they_are_written(seed):
+    instance, rng = make(seed), np.random.default_rng(seed)
+    facts, draft = truth(instance), Draft.of(as_problem(instance))
+    used = 0
+    for name in rng.permutation(HOST_RULES):
+        used += RULES[name](draft, rng) if used < 4 else 0
+    problem = draft.problem()
+    result = dt.solve(problem, dt.Auto(effort=3), gap=1e-6, log=False)
+    sign = 1.0 if instance.sense == "min" else -1.0
+    if facts.unbeatable is None:
+        assert result.x is None and result.status in ("infeasible", "no_solution")
+        return
+    assert result.status != "infeasible"
+    least = sign * facts.unbeatable
+    if result.bound is not None and facts.attained is not None:
+        assert problem.mip.sign * result.bound <= sign * facts.attained + 1e-5 * max(1.0, abs(least))
+    if result.x is not None:
+        assert problem.mip.sign * result.objective >= least - 1e-5 * max(1.0, abs(least))
+    if result.status == "optimal" and facts.attained is not None:
+        assert problem.mip.sign * result.objective <= sign * facts.attained + 1e-5 * max(1.0, abs(least))

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from dovetail.core.layers import FUNCTIONS, Activation, Dense, dropped, evaluate, propagated, thresholded
+from dovetail.core.layers import ACTIVATIONS, Activation, Dense, dropped, evaluate, propagated, thresholded
 
 RNG = np.random.default_rng(0)
 HIDDEN = Dense(RNG.normal(size=(4, 3)), RNG.normal(size=4))
 OUT = Dense(RNG.normal(size=(2, 4)), RNG.normal(size=2))
 
 
-@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize("kind", ACTIVATIONS)
 def test_activations_are_torch_s(kind):
     X = RNG.normal(size=(5, 3)) * 4.0
     own = getattr(torch.nn.functional, kind, None) or getattr(torch, kind)
@@ -19,7 +19,7 @@ def test_activations_are_torch_s(kind):
     assert Activation(kind).values(X) == pytest.approx(there.numpy(), abs=1e-8)
 
 
-@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize("kind", ACTIVATIONS)
 def test_ranges_hold_every_value(kind):
     layers = (HIDDEN, Activation(kind), OUT)
     lower, upper = np.full(3, -1.0), np.array([0.0, 2.0, 1.0])

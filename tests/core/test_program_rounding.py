@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dovetail.core.graph import VALUES
+from dovetail.core.functions import FUNCTIONS
 from dovetail.core.program import Recording
 from dovetail.core.program_rounding import program_errors
 from dovetail.core.rounding import FLOAT32, FORMATS
@@ -14,19 +14,19 @@ def single(kind):
     return recording.program(recording.functions(kind, np.array([0])))
 
 
-@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("kind", FUNCTIONS)
 def test_bounds_and_errors_of_functions(kind):
     """In float32, of inputs that are themselves rounded."""
     rng = np.random.default_rng(0)
     z = rng.normal(size=(3000, 1)) * 4.0
     z = np.abs(z) + 0.01 if kind in ("log", "sqrt", "rsqrt", "reciprocal") else z
     low, high, error = program_errors(single(kind), FLOAT32, z, z)
-    own = VALUES[kind](z.astype(np.float32)).astype(np.float64)
-    assert np.all(np.abs(own - VALUES[kind](z)) <= error)
+    own = FUNCTIONS[kind].value(z.astype(np.float32)).astype(np.float64)
+    assert np.all(np.abs(own - FUNCTIONS[kind].value(z)) <= error)
     middle, reach = z, rng.uniform(size=z.shape) * np.minimum(1.0, 0.5 * np.abs(z))
     low, high, _ = program_errors(single(kind), FLOAT32, middle - reach, middle + reach)
     for share in np.linspace(-1.0, 1.0, 21):
-        value = VALUES[kind](middle + share * reach)
+        value = FUNCTIONS[kind].value(middle + share * reach)
         assert np.all((value >= low - 1e-12) & (value <= high + 1e-12))
 
 

@@ -56,7 +56,7 @@ def test_the_same_points_are_inside(seed):
     found = joined(A, lower, upper)
     assert np.count_nonzero(~found.joined) == 3
     X = rng.uniform(-1, 1, (200, 4)) * rng.uniform(0, 0.5, (200, 1))
-    before = np.all((X @ A.T >= lower) & (X @ A.T <= upper), axis=1)
+    before = np.all((lower <= X @ A.T) & (upper >= X @ A.T), axis=1)
     left = ~found.joined
-    after = (X @ A[left].T >= found.lower[left]) & (X @ A[left].T <= found.upper[left])
+    after = (found.lower[left] <= X @ A[left].T) & (found.upper[left] >= X @ A[left].T)
     assert np.array_equal(before, np.all(after, axis=1)) and before.any()

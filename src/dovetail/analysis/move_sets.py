@@ -3,13 +3,13 @@
     x = origin + directions t,   0 <= t <= limit,   least <= weights't <= most
 
 Inputs with a row of their own (x = w + a - b) are made of the columns in it; others are moves themselves. Of
-the component's other rows the longest over moves is kept, the rest is left out: the set only grows, which is
-sound for a bound.
+the component's other rows the longest over moves is kept. The rest is left out, and so are bounds of inputs
+that are made of moves: the set only grows, which is sound for a bound, and the set says what it leaves out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,9 @@ from dovetail.core.sparse import entries_of
 
 NOISE = 16.0 * UNIT
 """Relative: what the few operations that make up a number here may be off by."""
+
+MOST_NAMED = 3
+"""Rows and bounds that a message names."""
 
 Entries = dict[int, float]
 """A row, by column: components are small and many, so that dictionaries are quicker than matrices."""
@@ -77,6 +80,16 @@ class MoveSet:
     most: float
     give: FloatArray
     """(d,) how far an input may be off, as far as its row may be missed."""
+    rows_left_out: tuple[int, ...] = ()
+    """Rows of the component that the set may violate."""
+    bounds_left_out: tuple[int, ...] = ()
+    """Inputs whose bounds the set may violate."""
+
+    def left_out(self, mip: Mip) -> str:
+        """What the set may violate, by name; "" where the set is all that the rows and bounds say."""
+        names = [mip.row_name(i) for i in self.rows_left_out]
+        names += [f"the bounds of {mip.column_name(j)}" for j in self.bounds_left_out]
+        return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
 
     def costs(self, cost: FloatArray) -> tuple[FloatArray, float]:
         """(m,) of the moves, and a constant: what the component's columns but the outputs cost at least."""
@@ -119,7 +132,16 @@ def move_set(problem: Problem, part: Part, box: Box, room: float) -> MoveSet | N
         return None
     frame = _Frame.of(mip, local, part.rows, inputs, columns, definition, lower, room)
     limit = (upper - lower) * (1.0 + NOISE)
-    return _with_row(frame, lower, upper, limit, frame.longest_row(mip, local, part.rows, limit))
+    longest = frame.longest_row(local)
+    row = None if longest is None else frame.row(mip, local[longest], int(part.rows[longest]), limit)
+    left = [int(i) for k, i in enumerate(part.rows) if k != longest and k not in frame.spent and local[k]]
+    ends = frame.origin[:, None] + np.stack(
+        [np.minimum(frame.directions, 0.0) @ limit, np.maximum(frame.directions, 0.0) @ limit], axis=1
+    )
+    beyond = (ends[:, 0] < mip.lower[inputs] - frame.give) | (ends[:, 1] > mip.upper[inputs] + frame.give)
+    made = _with_row(frame, lower, upper, limit, row)
+    open_inputs = tuple(inputs[beyond & frame.defined].tolist())
+    return replace(made, rows_left_out=tuple(left), bounds_left_out=open_inputs)
 
 
 def _with_row(
@@ -230,24 +252,24 @@ class _Frame:
         spent = frozenset(definition.values())
         return cls(inputs, columns, defined, spent, directions, origin, give, lower, room)
 
-    def longest_row(self, mip: Mip, local: list[Entries], rows: IntArray, limit: FloatArray) -> _Row | None:
-        """Of those that define no input and touch nothing but moves and inputs."""
+    def longest_row(self, local: list[Entries]) -> int | None:
+        """The place of the longest row that defines no input and touches nothing but moves and inputs."""
         known = {*self.columns.tolist(), *self.inputs.tolist()}
-        for k in sorted(range(len(local)), key=lambda k: -len(local[k])):
-            entries = local[k]
-            if k in self.spent or not known.issuperset(entries):
-                continue
-            on_moves = np.array([entries.get(j, 0.0) for j in self.columns.tolist()])
-            on_inputs = np.array([entries.get(j, 0.0) for j in self.inputs.tolist()]) * self.defined
-            weights = on_moves + on_inputs @ self.directions
-            constant = float(on_moves @ self.lower + on_inputs @ self.origin)
-            size = float(np.abs(on_moves) @ np.abs(self.lower) + np.abs(on_inputs) @ np.abs(self.origin))
-            size += float((np.abs(on_moves) + np.abs(on_inputs) @ np.abs(self.directions)) @ limit)
-            room = self.room * (1.0 + NOISE) + float(np.abs(on_inputs) @ self.give) * (1.0 + NOISE)
-            room += NOISE * (limit.size + self.inputs.size) * size
-            low, high = mip.row_lower[rows[k]] - constant, mip.row_upper[rows[k]] - constant
-            return _Row(weights, low - room - NOISE * abs(low), high + room + NOISE * abs(high))
-        return None
+        fit = [k for k, entries in enumerate(local) if k not in self.spent and known.issuperset(entries)]
+        return max(fit, key=lambda k: len(local[k]), default=None)
+
+    def row(self, mip: Mip, entries: Entries, number: int, limit: FloatArray) -> _Row:
+        """A row of the host over moves."""
+        on_moves = np.array([entries.get(j, 0.0) for j in self.columns.tolist()])
+        on_inputs = np.array([entries.get(j, 0.0) for j in self.inputs.tolist()]) * self.defined
+        weights = on_moves + on_inputs @ self.directions
+        constant = float(on_moves @ self.lower + on_inputs @ self.origin)
+        size = float(np.abs(on_moves) @ np.abs(self.lower) + np.abs(on_inputs) @ np.abs(self.origin))
+        size += float((np.abs(on_moves) + np.abs(on_inputs) @ np.abs(self.directions)) @ limit)
+        room = self.room * (1.0 + NOISE) + float(np.abs(on_inputs) @ self.give) * (1.0 + NOISE)
+        room += NOISE * (limit.size + self.inputs.size) * size
+        low, high = mip.row_lower[number] - constant, mip.row_upper[number] - constant
+        return _Row(weights, low - room - NOISE * abs(low), high + room + NOISE * abs(high))
 
 
 def _entries(A: sp.csr_array, i: int) -> Entries:

@@ -20,6 +20,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
+from dovetail.core.functions import FUNCTIONS
 from dovetail.core.layers import Activation, Dense, Layer, dropped, propagated
 from dovetail.core.program import Program
 from dovetail.core.program_rounding import program_errors
@@ -168,18 +169,11 @@ def _order_slack(kind: str, arithmetic: Arithmetic, low: FloatArray, high: Float
         rounded = 2.0 if kind == "softmax" else 4.0  # the logarithm is taken off of each, and rounded
         return np.broadcast_to((4.0 * ULPS * unit + rounded * unit * width)[:, None, None], pairs)
     off = 2.0 * activation_error(kind, arithmetic, low, high)
-    slope = _least_slope(kind, low, high)
+    rising = FUNCTIONS[kind].least_slope
+    assert rising is not None, "only what rises strictly is left out"
+    with np.errstate(over="ignore"):
+        slope = rising(low, high)
     with np.errstate(divide="ignore"):
         return np.asarray(
             np.maximum(off[:, :, None], off[:, None, :]) / np.minimum(slope[:, :, None], slope[:, None, :])
         )
-
-
-def _least_slope(kind: str, low: FloatArray, high: FloatArray) -> FloatArray:
-    """The least slope between two bounds, of functions that are steepest in the middle (or on the right)."""
-    far = low if kind == "softplus" else np.maximum(np.abs(low), np.abs(high))
-    with np.errstate(over="ignore"):
-        if kind == "tanh":
-            return np.asarray(1.0 / np.cosh(far) ** 2)
-        rising = 1.0 / (1.0 + np.exp(-far))
-        return np.asarray(rising if kind == "softplus" else rising / (1.0 + np.exp(far)))

@@ -7,32 +7,15 @@ made of it, of functions of single values, and of products.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.layers import FUNCTIONS, Dense, Layer
-
-VALUES: dict[str, Callable[[FloatArray], FloatArray]] = {
-    **{kind: FUNCTIONS[kind] for kind in ("relu", "tanh", "softplus")},
-    "sigmoid": special.expit,
-    "erf": special.erf,
-    "gelu": lambda z: z * special.ndtr(z),
-    "gelu_tanh": lambda z: z * special.expit(np.sqrt(8.0 / np.pi) * (z + 0.044715 * z**3)),
-    "silu": lambda z: z * special.expit(z),
-    "elu": lambda z: np.where(z > 0.0, z, np.expm1(np.minimum(z, 0.0))),
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda z: 1.0 / np.sqrt(z),
-    "reciprocal": lambda z: 1.0 / z,
-    "square": np.square,
-}
-"""Functions of single values; log, sqrt and rsqrt of positive ones only."""
+from dovetail.core.functions import FUNCTIONS
+from dovetail.core.layers import Dense, Layer
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +29,7 @@ class Affine:
 
 @dataclass(frozen=True)
 class Elementwise:
-    """One of `VALUES`, on each single value.
-
-    What is made of straight pieces (leaky ReLU, clamp, a maximum) is written with ReLUs.
-    """
+    """One of `functions.FUNCTIONS`, on each single value."""
 
     kind: str
 
@@ -99,7 +79,7 @@ class Graph:
                 parts = [v @ weight.T for v, weight in zip(read, operation.weights, strict=True)]
                 found.append(np.broadcast_to(sum(parts) + operation.bias, (len(X), step.size)))
             elif isinstance(operation, Elementwise):
-                found.append(np.asarray(VALUES[operation.kind](read[0])))
+                found.append(np.asarray(FUNCTIONS[operation.kind].value(read[0])))
             else:
                 found.append(read[0] * read[1])
         return found
@@ -117,7 +97,7 @@ class Graph:
             if isinstance(layer, Dense):
                 size = len(layer.bias)
                 steps.append(Step(Affine((layer.weight,), layer.bias), (number,), size))
-            elif layer.kind not in VALUES:
+            elif layer.kind not in FUNCTIONS:
                 raise UnsupportedError(f"{layer.kind} is no function of single values")
             else:
                 steps.append(Step(Elementwise(layer.kind), (number,), size))

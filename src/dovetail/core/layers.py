@@ -6,12 +6,17 @@ what it is made of through `Description.layers`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
+from dovetail.core.functions import LAYERS
+
+SOFTMAX = "softmax"
+ACTIVATIONS = (*LAYERS, SOFTMAX)
+"""What stands between dense layers, by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +39,17 @@ class Dense:
 
 @dataclass(frozen=True)
 class Activation:
-    """One of `FUNCTIONS`, on each value; "softmax" on each row."""
+    """One of `functions.LAYERS`, on each value; "softmax" on each row."""
 
     kind: str
 
     def values(self, X: FloatArray) -> FloatArray:
         """Row by row."""
-        return np.asarray(FUNCTIONS[self.kind](X))
+        return _softmax(X) if self.kind == SOFTMAX else np.asarray(LAYERS[self.kind].value(X))
 
     def range(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """All of them rise with their input; a softmax lies between 0 and 1."""
-        if self.kind == "softmax":
+        if self.kind == SOFTMAX:
             return np.zeros_like(lower), np.ones_like(upper)
         return self.values(lower), self.values(upper)
 
@@ -53,14 +58,6 @@ def _softmax(X: FloatArray) -> FloatArray:
     powers = np.exp(X - X.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
-
-FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "relu": lambda X: np.maximum(X, 0.0),
-    "sigmoid": lambda X: 0.5 * (1.0 + np.tanh(0.5 * X)),
-    "tanh": np.tanh,
-    "softplus": lambda X: np.logaddexp(0.0, X),
-    "softmax": _softmax,
-}
 
 Layer = Dense | Activation
 

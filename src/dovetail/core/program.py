@@ -14,7 +14,7 @@ from scipy import sparse
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import VALUES
+from dovetail.core.functions import FUNCTIONS
 from dovetail.core.rounding import Arithmetic
 
 NOTHING = -1
@@ -43,7 +43,7 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Functions:
-    """One of `core/graph.VALUES`, of single numbers."""
+    """One of `core/functions.FUNCTIONS`, of single numbers."""
 
     kind: str
     read: IntArray
@@ -110,9 +110,6 @@ class Normalised:
 
 Operation = Sums | Functions | Products | Maxima | Shares | Normalised
 
-RISING = frozenset(("sigmoid", "tanh", "softplus"))
-"""Functions that rise strictly, so that they change no order."""
-
 
 @dataclass(frozen=True, eq=False)
 class Program:
@@ -138,7 +135,7 @@ class Program:
         if last is None or not np.array_equal(self.outputs, np.arange(start, start + last.size)):
             return self, ""
         single = last.size == 1
-        if isinstance(last, Functions) and last.kind in RISING:
+        if isinstance(last, Functions) and FUNCTIONS[last.kind].rises:
             if not single or (last.kind == "sigmoid" and 0.0 < threshold < 1.0):
                 return replace(self, operations=self.operations[:-1], outputs=last.read), last.kind
         elif isinstance(last, Shares) and not single and len(last.read) == 1:
@@ -161,7 +158,7 @@ def _computed(one: Operation, v: FloatArray) -> FloatArray:
     if isinstance(one, Sums):
         return np.asarray((one.matrix @ v.T).T + one.bias)
     if isinstance(one, Functions):
-        return np.asarray(VALUES[one.kind](v[:, one.read]))
+        return np.asarray(FUNCTIONS[one.kind].value(v[:, one.read]))
     if isinstance(one, Products):
         return np.asarray(v[:, one.left] * v[:, one.right])
     if isinstance(one, Maxima):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.graph import VALUES
+from dovetail.core.functions import FUNCTIONS
 from dovetail.core.program import (
     Functions,
     Maxima,
@@ -20,19 +20,12 @@ from dovetail.core.program import (
     Shares,
     Sums,
 )
-from dovetail.core.rounding import MORE, OURS, SHORT_OF_SOFTPLUS, ULPS, Arithmetic, gamma
+from dovetail.core.rounding import MORE, OURS, ULPS, Arithmetic, gamma
 
-LOWEST = {"gelu": (-0.752, -0.17), "gelu_tanh": (-0.7525, -0.1701), "silu": (-1.2785, -0.2785)}
-LOWEST |= {"square": (0.0, 0.0)}
-"""About where functions are least that fall before they rise, and a little below that value."""
 NEAR = 1e-3
 """So near is where they are least."""
 MOMENTS = 4.0
 """Sums that a mean and a variance pass through, and one more to be safe."""
-POSITIVE = frozenset(("log", "sqrt", "rsqrt", "reciprocal"))
-STEEPEST = {"sigmoid": 0.25, "tanh": 1.0, "softplus": 1.0, "elu": 1.0, "relu": 1.0}
-STEEPEST |= {"erf": 1.13, "gelu": 1.13, "gelu_tanh": 1.13, "silu": 1.1}
-"""Largest slopes anywhere, rounded up."""
 
 
 def program_errors(
@@ -135,41 +128,22 @@ def _function(
     if kind == "relu":  # exact, and 0 whatever the error where it is off for sure
         off = np.where(high + error <= 0.0, 0.0, error)
         return np.maximum(low, 0.0), np.maximum(high, 0.0), off
-    known = low - error > 0.0 if kind in POSITIVE else np.ones(low.shape, dtype=bool)
+    function = FUNCTIONS[kind]
+    known = low - error > 0.0 if function.positive else np.ones(low.shape, dtype=bool)
     a, b = np.where(known, low, 1.0), np.where(known, high, 1.0)
     e = np.where(known, error, 0.0)
-    f = VALUES[kind]
+    f = function.value
     ends = f(a), f(b)
     least, most = np.minimum(*ends), np.maximum(*ends)
-    if kind in LOWEST:
-        where, lowest = LOWEST[kind]
+    if function.lowest is not None:
+        where, lowest = function.lowest
         least = np.where((a <= where + NEAR) & (b >= where - NEAR), np.minimum(least, lowest), least)
     size = 1.0 + np.maximum(np.abs(a), np.abs(b)) + e
     values = np.maximum(np.abs(f(a - e)), np.abs(f(b + e)))
-    own = ULPS * (arithmetic.roundoff + OURS) * (size + values) + arithmetic.smallest
-    if kind == "softplus":
-        own = own + SHORT_OF_SOFTPLUS
-    off = np.where(values <= 0.5 * arithmetic.largest, _steepest(kind, a, b, e) * e + own, np.inf)
+    own = ULPS * (arithmetic.roundoff + OURS) * (size + values) + arithmetic.smallest + function.off
+    off = np.where(values <= 0.5 * arithmetic.largest, function.slope(a - e, b + e) * e + own, np.inf)
     endless = np.full(low.shape, np.inf)
     return np.where(known, least, -endless), np.where(known, most, endless), np.where(known, off, endless)
-
-
-def _steepest(kind: str, low: FloatArray, high: FloatArray, error: FloatArray) -> FloatArray | float:
-    """The largest slope between bounds, an error wider."""
-    if kind in STEEPEST:
-        return STEEPEST[kind]
-    if kind == "exp":
-        return np.exp(high + error)
-    if kind == "square":
-        return 2.0 * (np.maximum(np.abs(low), np.abs(high)) + error)
-    left = low - error
-    factor, power = {
-        "log": (1.0, -1.0),
-        "sqrt": (0.5, -0.5),
-        "rsqrt": (0.5, -1.5),
-        "reciprocal": (1.0, -2.0),
-    }[kind]
-    return np.asarray(factor * left**power)
 
 
 def _shares(

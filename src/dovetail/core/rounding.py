@@ -23,6 +23,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
+from dovetail.core.functions import LAYERS
 from dovetail.core.layers import Activation, Layer
 
 MORE = 3
@@ -32,8 +33,6 @@ OURS = 2.0**-52
 ULPS = 8.0
 """Units of roundoff that an implementation of exp, tanh or a sigmoid may be off by; the libraries in use
 promise 1 to 4."""
-SHORT_OF_SOFTPLUS = float(np.exp(-20.0))
-"""torch takes softplus(x) for x from 20 on."""
 
 
 @dataclass(frozen=True)
@@ -128,16 +127,18 @@ def _activated(
         return np.where(upper + error <= 0.0, 0.0, error)
     if kind == "softmax":  # each share moves by at most half of the largest change before it
         return np.broadcast_to(0.5 * error.max(axis=-1, keepdims=True), error.shape) + own
-    return np.asarray((0.25 if kind == "sigmoid" else 1.0) * error + own)
+    return np.asarray(LAYERS[kind].slope(lower - error, upper + error) * error + own)
 
 
 def activation_error(kind: str, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """By how much a computed activation may be off, for inputs that are exact."""
     unit = arithmetic.roundoff + OURS
     own = np.full_like(lower, ULPS * unit + arithmetic.smallest)
-    if kind == "softplus":  # grows with its input
-        return np.asarray(own * (1.0 + np.maximum(upper, 0.0)) + SHORT_OF_SOFTPLUS)
     if kind == "softmax":  # differences to the largest are rounded before they become exponents
         width = upper.max(axis=-1, keepdims=True) - lower.min(axis=-1, keepdims=True)
         return np.asarray(own + (lower.shape[-1] + width) * unit)
-    return own if kind != "relu" else np.zeros_like(lower)
+    if kind == "relu":
+        return np.zeros_like(lower)
+    function = LAYERS[kind]
+    size = 1.0 if function.bounded else 1.0 + np.abs(function.value(upper))
+    return np.asarray(own * size + function.off)

@@ -13,7 +13,7 @@ from dovetail.bounds.box import propagate
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.methods.column_generation import ColumnGeneration
 from dovetail.methods.exact_mip import ExactMip
-from dovetail.methods.facts import AutoOptions, Facts
+from dovetail.methods.facts import MANY_BLOCKS, AutoOptions, Facts
 from dovetail.methods.integer_search import IntegerLocalSearch
 from dovetail.methods.out_of_reach import out_of_reach
 from dovetail.methods.phase import Phase, share_in_words
@@ -106,7 +106,12 @@ def _say_what_is_not_read(context: SolveContext) -> None:
 
 
 def _presolved(context: SolveContext) -> SolveContext:
-    """The solve with the problem in its simplest form, where it is written in another one."""
+    """The solve with the problem in its simplest form, where it is written in another one.
+
+    Very many blocks are left as they are stated: a template says itself what is the same in all of them.
+    """
+    if sum(block.samples for block in context.problem.blocks) > MANY_BLOCKS:
+        return context
     given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
     rewritten = reformulate(given, (Presolve(), AbsoluteValues()))
     if rewritten.note:

@@ -18,16 +18,14 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
+from dovetail.core.functions import LAYERS
 from dovetail.core.linear import as_linear
 from dovetail.core.predictor import Predictor
 from dovetail.predictors.plain_callable import CallablePredictor
 from dovetail.predictors.torch.module import TorchPredictor
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "relu": nn.ReLU,
-    "sigmoid": nn.Sigmoid,
-    "tanh": nn.Tanh,
-    "softplus": nn.Softplus,
+    **{name: getattr(nn, function.layer) for name, function in LAYERS.items()},
     "softmax": lambda: nn.Softmax(dim=1),
 }
 """Keras's own functions, by their names."""

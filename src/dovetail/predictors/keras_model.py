@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.core.layers import FUNCTIONS
+from dovetail.core.layers import ACTIVATIONS
 from dovetail.predictors.torch.dtype_modes import CastsToFloat64
 from dovetail.predictors.torch.evaluation_mode import MODE
 from dovetail.predictors.torch.layers import changed
@@ -162,11 +162,11 @@ def _activation(layer: Any) -> Iterator[Part]:
     """Keras's own function, not one of the same name."""
     if layer.activation is None or layer.activation is keras.activations.linear:
         return
-    name = next((name for name in FUNCTIONS if layer.activation is getattr(keras.activations, name)), None)
+    name = next((name for name in ACTIVATIONS if layer.activation is getattr(keras.activations, name)), None)
     if name is None:
         shown = getattr(layer.activation, "__name__", type(layer.activation).__name__)
         raise UnsupportedError(
             f"the activation {shown!r} of Keras layer {layer.name!r} cannot be written out; Keras's own "
-            f'{", ".join(FUNCTIONS)} can. method="auto" takes any model.'
+            f'{", ".join(ACTIVATIONS)} can. method="auto" takes any model.'
         )
     yield Part(name)

@@ -25,6 +25,7 @@ from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
+from dovetail.core.functions import LAYERS
 from dovetail.core.layers import Activation, Dense, Layer, evaluate
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.probe import computes
@@ -228,15 +229,12 @@ def _without_limits(mip: Mip, free: BoolArray) -> Mip:
     return replace(mip, lower=lower, upper=upper, row_lower=row_lower, row_upper=row_upper)
 
 
-_MODULES = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "softplus": nn.Softplus}
-
-
 def _network(layers: Sequence[Layer]) -> nn.Sequential:
     """Layers as a float64 network."""
     modules: list[nn.Module] = []
     for layer in layers:
         if isinstance(layer, Activation):
-            modules.append(_MODULES[layer.kind]())
+            modules.append(getattr(nn, LAYERS[layer.kind].layer)())
             continue
         outputs, inputs = layer.weight.shape
         linear = nn.Linear(inputs, outputs, dtype=torch.float64)

@@ -46,10 +46,9 @@ class Presolve:
     name = "presolve"
 
     def apply(self, given: Reformulated) -> Reformulated | None:
-        """The simpler problem; None where no rule applies, where the rows contradict each other, and for
-        templates, which say themselves what is the same in all blocks."""
+        """The simpler problem; None where no rule applies, or where the rows contradict each other."""
         problem = given.problem
-        if problem.templates or not problem.blocks:
+        if not problem.blocks:
             return None
         form = _Form.of(problem)
         try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -47,6 +47,17 @@ class Tie:
         threshold = block.threshold if block.classifies and block.outputs.shape[1] == 1 else None
         return cls(own, block.inputs.copy(), block.outputs.copy(), block.classifies, threshold, block.epsilon)
 
+    def add_to(self, problem: Problem, inputs: Any, outputs: Any) -> None:
+        """Tie these columns of a problem by the predictor."""
+        problem.add_predictor(
+            self.predictor,
+            inputs,
+            outputs,
+            output_type="classification" if self.classifies else "regression",
+            threshold=self.threshold,
+            epsilon=self.epsilon,
+        )
+
 
 @dataclass
 class Draft:
@@ -77,20 +88,15 @@ class Draft:
 
     def problem(self) -> Problem:
         """The draft as a problem of the library."""
+        if self.template:
+            return _as_template(self)
         mip = dt.Mip(
             self.cost, self.A, self.row_lower, self.row_upper, self.lower, self.upper, self.integer,
             "max" if self.maximises else "min", self.offset,
         )  # fmt: skip
         made = dt.Problem(mip)
         for tie in self.ties:
-            made.add_predictor(
-                tie.predictor,
-                tie.inputs,
-                tie.outputs,
-                output_type="classification" if tie.classifies else "regression",
-                threshold=tie.threshold,
-                epsilon=tie.epsilon,
-            )
+            tie.add_to(made, tie.inputs, tie.outputs)
         return made
 
     def add_columns(
@@ -316,7 +322,191 @@ def _epigraphs(draft: Draft) -> list[tuple[int, int, float, tuple[int, int]]]:
     return found
 
 
+def absolute_values_joined(draft: Draft, rng: Rng) -> bool:
+    """x = w + p - q with p and q alike in all other rows as a >= x - w and a >= w - x."""
+    found = False
+    columns = draft.A.tocsc()
+    for i in np.flatnonzero((draft.row_lower == draft.row_upper) & (np.diff(draft.A.indptr) == 3)):
+        split = _split_of(draft, columns, int(i))
+        if split is None:
+            continue
+        x, p, q, w = split
+        found = True
+        # p takes the part of a = p + q; the row of the split becomes one of the two sides
+        n = draft.cost.size
+        above = sp.csr_array(([1.0, -1.0], ([0, 0], [p, x])), shape=(1, n))
+        below = sp.csr_array(([1.0, 1.0], ([0, 0], [p, x])), shape=(1, n))
+        keep = sp.diags_array(np.where(np.arange(draft.A.shape[0]) == i, 0.0, 1.0))
+        without = sp.diags_array(np.where(np.arange(n) == q, 0.0, 1.0))
+        draft.A = sp.csr_array(keep @ draft.A @ without)
+        draft.A.eliminate_zeros()
+        draft.row_lower[i], draft.row_upper[i] = -np.inf, np.inf
+        draft.add_rows(sp.vstack([above, below]), np.array([-w, w]), np.full(2, np.inf))
+        draft.cost[q], draft.lower[q], draft.upper[q], draft.upper[p] = 0.0, 0.0, 0.0, np.inf
+        columns = draft.A.tocsc()
+    if found:
+        draft.drop_rows(np.isneginf(draft.row_lower) & np.isposinf(draft.row_upper))
+    return found
+
+
+def _split_of(draft: Draft, columns: sp.csc_array, i: int) -> tuple[int, int, int, float] | None:
+    """x, p, q, w of a row x = w + p - q in some unit, where the size of p + q is limited from above only."""
+    entries = slice(draft.A.indptr[i], draft.A.indptr[i + 1])
+    three, a = draft.A.indices[entries], draft.A.data[entries]
+    known = draft.read | draft.written | draft.integer
+    reads = [k for k in range(3) if draft.read[three[k]] and not draft.written[three[k]]]
+    if len(reads) != 1 or np.abs(a).max() != np.abs(a).min():
+        return None
+    x, unit = int(three[reads[0]]), float(a[reads[0]])
+    rest = [k for k in range(3) if k != reads[0]]
+    if a[rest[0]] + a[rest[1]] != 0.0 or known[three[rest]].any() or draft.lower[three[rest]].any():
+        return None
+    p, q = (int(three[k]) for k in sorted(rest, key=lambda k: a[k] * unit))
+    w = float(draft.row_lower[i]) / unit
+    others = []
+    for column in (p, q):
+        mine = slice(columns.indptr[column], columns.indptr[column + 1])
+        others.append(
+            {r: v for r, v in zip(columns.indices[mine], columns.data[mine], strict=True) if r != i}
+        )
+    sign = -1.0 if draft.maximises else 1.0
+    paid = sign * draft.cost[p] >= 0.0 and draft.cost[p] == draft.cost[q]
+    limited = all(
+        (v > 0.0 and np.isneginf(draft.row_lower[r])) or (v < 0.0 and np.isposinf(draft.row_upper[r]))
+        for r, v in others[0].items()
+    )
+    wide = draft.upper[p] >= draft.upper[x] - w and draft.upper[q] >= w - draft.lower[x]
+    return (x, p, q, w) if others[0] == others[1] and paid and limited and wide else None
+
+
+def objective_through_a_column(draft: Draft, rng: Rng) -> bool:
+    """Minimise z with z = the objective."""
+    if not draft.cost.any():
+        return False
+    row = sp.csr_array(np.append(-draft.cost, 1.0)[None])
+    draft.add_columns(np.array([-np.inf]), np.array([np.inf]))
+    draft.add_rows(row, np.zeros(1), np.zeros(1))
+    draft.cost = np.append(np.zeros(draft.cost.size - 1), 1.0)
+    return True
+
+
+def slacks(draft: Draft, rng: Rng) -> bool:
+    """Inequalities as equations with a slack."""
+    unequal = np.flatnonzero(draft.row_lower != draft.row_upper)
+    if not unequal.size:
+        return False
+    columns = draft.add_columns(draft.row_lower[unequal], draft.row_upper[unequal])
+    shape = (draft.A.shape[0], draft.cost.size)
+    draft.A = sp.csr_array(draft.A - sp.csr_array((np.ones(unequal.size), (unequal, columns)), shape=shape))
+    draft.row_lower[unequal] = draft.row_upper[unequal] = 0.0
+    return True
+
+
 # ---- the predictors
+
+
+def as_template(draft: Draft, rng: Rng) -> bool:
+    """The samples of one predictor, with their own columns and rows, as a template."""
+    if len(draft.ties) != 1 or len(draft.ties[0].inputs) < 2 or _members(draft) is None:
+        return False
+    draft.template = True
+    return True
+
+
+def _members(draft: Draft) -> tuple[IntArray, list[list[int]]] | None:
+    """(n, k) the columns of each sample, and for each kind of private row its row in every sample.
+
+    None where samples share a column, or differ in their rows.
+    """
+    tie, columns = draft.ties[0], draft.A.tocsc()
+    owner = np.full(draft.cost.size, -1)
+    for i, own in enumerate(np.hstack([tie.inputs, tie.outputs])):
+        if (owner[own] >= 0).any():
+            return None
+        owner[own] = i
+    rows = [draft.A.indices[draft.A.indptr[r] : draft.A.indptr[r + 1]] for r in range(draft.A.shape[0])]
+    changed = True
+    while changed:  # a column whose rows all touch one sample alone is that sample's
+        changed = False
+        for j in np.flatnonzero(owner < 0):
+            touching = columns.indices[columns.indptr[j] : columns.indptr[j + 1]]
+            owners = [{int(o) for o in owner[rows[r]] if o >= 0} for r in touching]
+            alone = set().union(*(some for some in owners if len(some) == 1))
+            if len(alone) == 1:
+                owner[j] = alone.pop()
+                changed = True
+    count = len(tie.inputs)
+    known = np.hstack([tie.inputs, tie.outputs])
+    extra = [[j for j in np.flatnonzero(owner == i) if j not in set(known[i])] for i in range(count)]
+    if len({len(some) for some in extra}) != 1:
+        return None
+    members = np.hstack([known, np.array(extra, dtype=int).reshape(count, -1)])
+    private = [[r for r in range(len(rows)) if set(owner[rows[r]]) == {i}] for i in range(count)]
+    if len({len(some) for some in private}) != 1:
+        return None
+    local = np.full(draft.cost.size, -1)
+    for own in members:
+        local[own] = np.arange(own.size)
+    kinds = [list(kind) for kind in zip(*private, strict=True)]
+    same = all(len({tuple(sorted(local[rows[r]])) for r in kind}) == 1 for kind in kinds)
+    whole = all(np.all(draft.integer[column] == draft.integer[column[0]]) for column in members.T)
+    return (members, kinds) if same and whole else None
+
+
+def _as_template(draft: Draft) -> Problem:
+    """The draft with its samples stated as a template; columns and rows of nobody stay with the host."""
+    found, tie = _members(draft), draft.ties[0]
+    assert found is not None
+    members, kinds = found
+    inside = np.zeros(draft.cost.size, dtype=bool)
+    inside[members] = True
+    outside = np.flatnonzero(~inside)
+    place = {int(j): k for k, j in enumerate(outside)}
+    family = {int(j): f"c{k}" for own in members for k, j in enumerate(own)}
+    sample = {int(j): i for i, own in enumerate(members) for j in own}
+    taken = {r for kind in kinds for r in kind}
+    A = draft.A.toarray()
+    touches = (A[:, inside] != 0.0).any(axis=1)
+    own_rows = [r for r in range(len(A)) if r not in taken and not touches[r]]
+    sense: Literal["min", "max"] = "max" if draft.maximises else "min"
+    host = np.array(own_rows, dtype=np.intp)
+    if outside.size:
+        made = dt.Problem(
+            dt.Mip(
+                draft.cost[outside], A[np.ix_(host, outside)], draft.row_lower[host],
+                draft.row_upper[host], draft.lower[outside], draft.upper[outside],
+                draft.integer[outside], sense, draft.offset,
+            )
+        )  # fmt: skip
+    else:
+        made = dt.Problem(sense=sense)
+    families = {
+        f"c{k}": dt.Family(draft.lower[own], draft.upper[own], draft.cost[own], bool(draft.integer[own[0]]))
+        for k, own in enumerate(members.T)
+    }
+    rows = [
+        dt.FamilyRow(
+            {f"c{k}": A[kind, own] for k, own in enumerate(members.T) if A[kind[0], own[0]] != 0.0},
+            draft.row_lower[kind],
+            draft.row_upper[kind],
+        )
+        for kind in kinds
+    ]
+    shared = [r for r in range(len(A)) if r not in taken and touches[r]]
+    coupling = []
+    for r in shared:
+        used: dict[Any, Any] = {}
+        for j in np.flatnonzero(A[r]):
+            if int(j) in family:
+                used.setdefault(family[int(j)], np.zeros(len(members)))[sample[int(j)]] = A[r, j]
+            else:
+                used[place[int(j)]] = A[r, j]
+        coupling.append(dt.FamilyRow(used, float(draft.row_lower[r]), float(draft.row_upper[r])))
+    template = made.add_template(len(members), families, rows=rows, coupling=coupling)
+    width = tie.inputs.shape[1]
+    names = [f"c{k}" for k in range(width + tie.outputs.shape[1])]
+    tie.add_to(made, template[tuple(names[:width])], template[tuple(names[width:])])
+    return made
 
 
 def samples_apart(draft: Draft, rng: Rng) -> bool:
@@ -558,7 +748,8 @@ RULES: dict[str, Rule] = {
     for rule in (
         negated, permuted, bounds_as_rows, equations_as_inequalities, rows_in_other_units,
         columns_in_other_units, integers_as_binaries, outputs_through_columns, inputs_through_columns,
-        absolute_values_split, samples_apart, samples_together, inputs_in_other_units, networks_cut,
+        absolute_values_split, absolute_values_joined, objective_through_a_column, slacks, as_template,
+        samples_apart, samples_together, inputs_in_other_units, networks_cut,
         networks_joined, as_onnx, as_scikit_learn, as_keras,
     )
 }  # fmt: skip

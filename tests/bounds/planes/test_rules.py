@@ -7,7 +7,7 @@ import torch
 from dovetail.bounds.planes.relaxation import multiplied, product_range
 from dovetail.bounds.planes.rules import RULES, rule_of
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import VALUES
+from dovetail.core.functions import FUNCTIONS
 
 POINTS = 400
 POSITIVE = {"log", "sqrt", "rsqrt", "reciprocal"}
@@ -49,7 +49,7 @@ def test_lines_and_ranges_hold(kind):
     low, high = intervals(kind, rng)
     lines = RULES[kind].lines(low, high)
     z = inside(low, high, rng)
-    f = VALUES[kind](z)
+    f = FUNCTIONS[kind].value(z)
     assert excess(lines, z, f) <= 0.0
     least, most = (bound.numpy() for bound in RULES[kind].range(low, high))
     assert np.all((f >= least) & (f <= most))
@@ -76,7 +76,7 @@ def test_a_line_off_by_a_little_is_seen(kind):
     lines = RULES[kind].lines(low, high)
     z = inside(low, high, rng)
     off = type(lines)(lines.below_slopes, lines.below_offset + 1e-5, lines.above_slopes, lines.above_offset)
-    assert excess(off, z, VALUES[kind](z)) > 0.0
+    assert excess(off, z, FUNCTIONS[kind].value(z)) > 0.0
 
 
 @pytest.mark.parametrize("kind", sorted(POSITIVE))
@@ -99,7 +99,7 @@ def test_endless_bounds(kind):
     )
     lines = RULES[kind].lines(low, high)
     z = np.array([[-50.0, 50.0], [-3.0, 3.0], [1.0, 1.0]])
-    f = VALUES[kind](np.maximum(z, 1e-3) if kind in POSITIVE else z)
+    f = FUNCTIONS[kind].value(np.maximum(z, 1e-3) if kind in POSITIVE else z)
     below = np.where(np.isfinite(lines.below_offset.numpy()), excess(lines, z, f), -np.inf)
     assert np.all(below <= 0.0) or np.all(np.isnan(below))
 

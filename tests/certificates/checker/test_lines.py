@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.certificates.checker.lines import BENDS, lines
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import VALUES
+from dovetail.core.functions import FUNCTIONS
 
 POSITIVE = ("log", "sqrt", "rsqrt", "reciprocal")
 
@@ -25,7 +25,7 @@ def intervals(kind):
 
 def worst(kind, lower, upper, found):
     grid = lower[..., None] + (upper - lower)[..., None] * np.linspace(0, 1, 2001)
-    values = VALUES[kind](grid)
+    values = FUNCTIONS[kind].value(grid)
     below = found.below_slope[..., None] * grid + found.below_offset[..., None]
     above = found.above_slope[..., None] * grid + found.above_offset[..., None]
     beyond = np.maximum(below - values, values - above).max()
@@ -61,7 +61,7 @@ def test_bends_are_never_exceeded():
         if kind in POSITIVE:
             continue
         h = z[1] - z[0]
-        seen = np.abs(np.diff(VALUES[kind](z), 2)).max() / h**2
+        seen = np.abs(np.diff(FUNCTIONS[kind].value(z), 2)).max() / h**2
         assert seen <= bend(z[:1], z[-1:])[0] * (1 + 1e-4) + 1e-5, kind
 
 

@@ -40,6 +40,10 @@ def _where_erf(slope: Tensor, piece: int) -> Tensor:
     return _right_or_left(torch.sqrt(-torch.log(slope * (math.sqrt(math.pi) / 2.0)).clamp(max=0.0)), piece)
 
 
+def _where_atan(slope: Tensor, piece: int) -> Tensor:
+    return _right_or_left(torch.sqrt((1.0 / slope - 1.0).clamp(min=0.0)), piece)
+
+
 def _normal(z: Tensor) -> Tensor:
     """The share of the normal distribution left of z; small ones as exactly as large ones."""
     share: Tensor = torch.special.erfc(-z / math.sqrt(2.0))
@@ -87,6 +91,10 @@ CURVES: dict[str, Curve] = {
         torch.tanh, lambda z: 1.0 / torch.cosh(z) ** 2, (0.0,), stationary=_where_tanh, least=-1.0, most=1.0
     ),
     "erf": Curve(torch.erf, _erf_slope, (0.0,), stationary=_where_erf, least=-1.0, most=1.0),
+    "atan": Curve(
+        torch.atan, lambda z: 1.0 / (1.0 + z * z), (0.0,), stationary=_where_atan, least=-0.5 * math.pi,
+        most=0.5 * math.pi,
+    ),
     "gelu": Curve(
         _gelu, _gelu_slope, (-math.sqrt(2.0), math.sqrt(2.0)), convex_first=False,
         lowest_at=-0.7517915246935645,

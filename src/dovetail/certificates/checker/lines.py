@@ -15,7 +15,7 @@ import numpy as np
 from dovetail.certificates.checker.rounding import UNIT, up
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import VALUES
+from dovetail.core.functions import FUNCTIONS
 
 CELLS = 24
 """Of the grid; what it loses is a 24th squared of the distance of a parabola from its chord."""
@@ -51,6 +51,7 @@ BENDS: dict[str, Bend] = {
     "gelu": lambda low, high: np.full_like(low, 0.7980),
     "gelu_tanh": lambda low, high: np.full_like(low, 0.81),
     "erf": lambda low, high: np.full_like(low, 0.9681),
+    "atan": lambda low, high: np.full_like(low, 0.6496),
     "elu": lambda low, high: np.ones_like(low),
     "square": lambda low, high: np.full_like(low, 2.0),
     "exp": lambda low, high: np.exp(high),
@@ -74,7 +75,7 @@ def lines(kind: str, lower: FloatArray, upper: FloatArray) -> Lines:
     if kind not in BENDS:
         raise UnsupportedError(f"the checker has no lines for {kind}")
     with np.errstate(all="ignore"):
-        return _curved(VALUES[kind], BENDS[kind](lower, upper) * (1.0 + ULPS), lower, upper)
+        return _curved(FUNCTIONS[kind].value, BENDS[kind](lower, upper) * (1.0 + ULPS), lower, upper)
 
 
 def _rectified(lower: FloatArray, upper: FloatArray) -> Lines:

@@ -2,7 +2,9 @@
 
 Idea: over a box, a simplex or a ball a node's bound is one pass through the network and one sort, without an
 LP; with hundreds of inputs and a few dozen neurons that may change sign a proof takes hundreds of nodes.
-Weakness: rows beyond one are left out, and deep networks have too many such neurons.
+Weakness: rows beyond one are left out, and deep networks have too many such neurons. Where the best point of
+the set violates a row that is left out, no bound beyond that point can be proved: the search names the row
+and ends.
 
 Rows and bounds are taken as they are written, as by any exact MIP: a point that misses them by the check's
 tolerance may be better than the bound, by as much as their prices times that.
@@ -86,6 +88,9 @@ class _Tree:
         self._part = self._at.parts[0]
         self._reported = time.perf_counter()
         self._offered = np.inf
+        self._left_out = self._part.group.sets[0].left_out(whole.mip)
+        self._refused = False
+        """Whether the best point of the set violates what the set leaves out."""
         targets, self._search = self._part.targets, None
         if targets is not None:
             options = SearchOptions(batch=BATCH, steps=STEPS, tolerance=CLOSED * self._gap)
@@ -110,9 +115,12 @@ class _Tree:
         ended = search.run(context.budget, self._look)
         self._offer()
         self._raise()
+        closed = ended == "closed" and not self._refused
+        if self._refused:
+            ended = f"given up: the set leaves out {self._left_out}, which its best point violates"
         message = f"relu branching: {search.nodes:,} nodes, {search.leaves:,} leaves, {ended}"
         reason = context.over or StopReason.STALLED
-        return MethodOutcome(reason, self._progress.done, message, closed=ended == "closed")
+        return MethodOutcome(reason, self._progress.done, message, closed=closed)
 
     def _look(self, search: ReluSearch) -> bool:
         """After every round: what is known goes to the incumbent and back."""
@@ -125,7 +133,7 @@ class _Tree:
             search.tolerance = CLOSED * self._gap
         if time.perf_counter() - self._reported > REPORT:
             self._raise()
-        return self._context.over is not None
+        return self._refused or self._context.over is not None
 
     def _offer(self) -> None:
         """The best point met, if it is new."""
@@ -140,7 +148,16 @@ class _Tree:
         z = np.clip(np.zeros(mip.n_columns), mip.lower, mip.upper) if z is None else z.copy()
         one = self._part.group.sets[0]
         z[one.inputs], z[one.columns] = one.values(search.best_moves[0].cpu().numpy(), mip)
-        context.incumbent.offer(z, "branching")
+        worth = context.incumbent.offer(z, "branching")
+        self._refused = bool(self._left_out) and np.isnan(worth) and self._beats_incumbent(best)
+
+    def _beats_incumbent(self, value: float) -> bool:
+        """Whether a point of this value would be better than the incumbent by more than the gap."""
+        incumbent, mip = self._context.incumbent, self._context.problem.mip
+        if incumbent.x is None:
+            return True
+        objective = value + self._at.constant + float(self._part.base[0])
+        return mip.sign * incumbent.objective - objective > self._gap
 
     def _raise(self) -> None:
         """What is proved so far; the best point itself is no proof of more than its own objective."""

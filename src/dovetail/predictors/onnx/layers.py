@@ -8,19 +8,14 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.layers import ACTIVATIONS as KINDS
 from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.graph_traits import RESHAPING
 from dovetail.predictors.onnx.module import OnnxModule
 from dovetail.predictors.onnx.node import Node
 
-ACTIVATIONS = {
-    "Relu": "relu",
-    "Sigmoid": "sigmoid",
-    "Tanh": "tanh",
-    "Softplus": "softplus",
-    "Softmax": "softmax",
-}
+ACTIVATIONS = {kind.capitalize(): kind for kind in KINDS}
 """Operators that are an activation of `core.layers`, and its name there."""
 ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 """Operators that, with a constant, scale and shift."""

@@ -22,15 +22,13 @@ from torch.nn.modules import module as all_modules
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.functions import LAYERS
 from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.predictors.torch.recorder import Part, recorded
 
 PLAIN: dict[type[nn.Module], str] = {
     nn.Linear: "dense",
-    nn.ReLU: "relu",
-    nn.Sigmoid: "sigmoid",
-    nn.Tanh: "tanh",
-    nn.Softplus: "softplus",
+    **{getattr(nn, function.layer): name for name, function in LAYERS.items()},
     nn.Softmax: "softmax",
     nn.Identity: "",
     nn.Dropout: "",
@@ -87,8 +85,8 @@ def parts_of(module: nn.Module, path: str = "") -> Iterator[Part]:
     if kind is None or not _is_usual(module):
         raise UnsupportedError(
             f"layer {type(module).__name__}{where} cannot be written out; only nn.Sequential of Linear, "
-            "ReLU, Sigmoid, Tanh, Softplus and Softmax can, of torch's own classes and with their usual "
-            'options. method="auto" takes any module.'
+            f"{', '.join(function.layer for function in LAYERS.values())} and Softmax can, of torch's own "
+            'classes and with their usual options. method="auto" takes any module.'
         )
     if isinstance(module, nn.Linear):
         yield Part(kind, module.weight, module.bias)

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from dovetail.core.functions import LAYERS
 from dovetail.predictors.torch.dispatch import DispatchMode
 
 OPERATIONS = {
-    "addmm": "dense", "mm": "dense", "linear": "dense", "add": "bias", "relu": "relu", "relu_": "relu",
-    "sigmoid": "sigmoid", "tanh": "tanh", "softplus": "softplus", "_softmax": "softmax",
+    "addmm": "dense", "mm": "dense", "linear": "dense", "add": "bias", "relu_": "relu", "_softmax": "softmax",
+    **{function.operation: name for name, function in LAYERS.items()},
 }  # fmt: skip
 """torch's own operations, by what they compute."""
 VIEWS = ("t", "detach", "alias", "view", "transpose", "permute")

@@ -7,23 +7,23 @@ from typing import Any
 import torch
 
 from dovetail.core.errors import UnsupportedError
+from dovetail.core.functions import FUNCTIONS
 from dovetail.predictors.torch.traced import Traced, handles, numbers
 from dovetail.predictors.torch.traced_affine import weighted
 
 
 def function(kind: str, tensor: Traced) -> Traced:
-    """One of `core/graph.VALUES`."""
+    """One of `core/functions.FUNCTIONS`."""
     return tensor.new(tensor.recording.functions(kind, tensor.flat.copy()), tensor.shape)
 
 
-@handles("relu", "sigmoid", "tanh", "silu", "exp", "log", "sqrt", "rsqrt", "square", "erf")
+_NAMES = {known.operation: name for name, known in FUNCTIONS.items()}
+
+
+@handles(*_NAMES)
 def _plain(func: Any, tensor: Traced) -> Traced:
-    return function(func.overloadpacket.__name__.rstrip("_"), tensor)
-
-
-@handles("reciprocal")
-def _reciprocal(func: Any, tensor: Traced) -> Traced:
-    return function("reciprocal", tensor)
+    """torch's operations of one tensor and nothing else; those with options of their own follow below."""
+    return function(_NAMES[func.overloadpacket.__name__.rstrip("_")], tensor)
 
 
 @handles("gelu")

@@ -1,0 +1,45 @@
+"""A proof over a set that leaves rows out notices when its best point violates one of them."""
+
+import numpy as np
+import torch
+
+import dovetail as dt
+from dovetail.methods.relu_branching.method import ReluBranching
+
+INPUTS = 20
+
+
+def one_network(A, row_lower, row_upper, names):
+    """The least of a ReLU network over [0, 1]^20 and some rows."""
+    torch.manual_seed(3)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(INPUTS, 10), torch.nn.ReLU(), torch.nn.Linear(10, 1)
+    ).double()  # fmt: skip
+    with torch.no_grad():
+        net[0].weight *= 4
+    A = np.c_[np.array(A), np.zeros(len(A))]
+    cost, box = [*np.zeros(INPUTS), 1.0], [*np.zeros(INPUTS), -np.inf]
+    top = [*np.ones(INPUTS), np.inf]
+    problem = dt.Problem(dt.Mip(cost, A, row_lower, row_upper, box, top, row_names=names))
+    problem.add_predictor(net, np.arange(INPUTS), [INPUTS])
+    return problem
+
+
+def test_one_row_is_part_of_the_set_and_the_proof_closes():
+    rng = np.random.default_rng(0)
+    problem = one_network([rng.uniform(0.5, 1.5, INPUTS)], [4.0], [6.0], ["weight"])
+    result = dt.solve(problem, ReluBranching(), time_limit=600.0, log=False)
+    assert result.status == "optimal" and "closed" in result.message
+
+
+def test_a_row_that_is_left_out_and_violated_is_named():
+    """The second row asks for what the first point that is found does not have."""
+    halves = np.repeat([1.0, 0.0], INPUTS // 2), np.repeat([0.0, 1.0], INPUTS // 2)
+    problem = one_network([np.ones(INPUTS), halves[0]], [4.0, 4.0], [6.0, 4.0], ["total", "first half"])
+    alone = dt.solve(problem, ReluBranching(), time_limit=600.0, log=False)
+    assert "given up: the set leaves out first half" in alone.message
+    assert "closed" not in alone.message
+    whole = dt.solve(problem, time_limit=600.0, gap=1e-6, log=False)
+    exact = dt.solve(problem, "big-m", gap=1e-6, time_limit=600.0, log=False)
+    assert whole.status == "optimal" and abs(whole.objective - exact.objective) < 1e-5
+    assert alone.bound is None or alone.bound <= exact.objective + 1e-6
