@@ -21,6 +21,7 @@ from dovetail.methods.phase_words import in_words
 from dovetail.methods.phases import MOST_CERTIFIED, planned
 from dovetail.reformulations.absolute_values import AbsoluteValues
 from dovetail.reformulations.context import context_of
+from dovetail.reformulations.derived_outputs import TakenApart
 from dovetail.reformulations.enumerated_inputs import EnumeratedInputs
 from dovetail.reformulations.indicator_products import IndicatorProducts
 from dovetail.reformulations.logit_rows import LogitRows, may_have_logits
@@ -113,7 +114,7 @@ def _presolved(context: SolveContext) -> SolveContext:
     if sum(block.samples for block in context.problem.blocks) > MANY_BLOCKS:
         return context
     given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
-    rewritten = reformulate(given, (Presolve(), AbsoluteValues()))
+    rewritten = reformulate(given, (TakenApart(), Presolve(), AbsoluteValues()))
     if rewritten.note:
         context.monitor.fact("presolve", rewritten.note)
     return context_of(context, rewritten)

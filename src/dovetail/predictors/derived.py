@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.core.apart import Apart, Outer
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
@@ -57,6 +58,14 @@ class DerivedOutputs(ABC):
     @abstractmethod
     def _settle(self, known: Description, features: int, outputs: int) -> None:
         """Read what can only be read once the predictor inside is known, or refuse it."""
+
+    @abstractmethod
+    def _outer(self) -> Outer:
+        """The new columns as a predictor of their own."""
+
+    def apart(self) -> Apart | None:
+        """The predictor inside and what is made of its answers, as two; None where nothing is inside."""
+        return None if self.inner is None else Apart(self.inner, self._extra, self._keep, self._outer())
 
     def predict(self, X: FloatArray) -> FloatArray:
         """What the predictor says, and what is made of it, in float64."""

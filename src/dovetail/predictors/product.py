@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.core.apart import Outer
 from dovetail.core.arrays import IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
@@ -56,6 +57,10 @@ class Product(DerivedOutputs):
         if not self._left.size:  # it is asked before it was described: by its owner
             self.describe(np.zeros((1, X.shape[1])))
         return Y[:, self._left] * X[:, self._right]
+
+    def _outer(self) -> Outer:
+        count = self._left.size
+        return Outer(Product(None, range(count), range(count, 2 * count)), self._left, self._right)
 
     def _recorded(self, recording: Recording, outputs: IntArray) -> IntArray:
         return recording.products(outputs[self._left], self._right)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.core.apart import Outer
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
@@ -49,6 +50,9 @@ class Square(DerivedOutputs):
             self.describe(np.zeros((1, X.shape[1])))
         centre = self._centre if isinstance(Y, np.ndarray) else Y.new_tensor(self._centre)
         return (Y[:, self._read] - centre) ** 2
+
+    def _outer(self) -> Outer:
+        return Outer(Square(None, centre=self._centre), self._read, np.zeros(0, dtype=np.int64))
 
     def _recorded(self, recording: Recording, outputs: IntArray) -> IntArray:
         size = self._read.size
