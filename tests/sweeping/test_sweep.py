@@ -13,7 +13,7 @@ import pytest
 import dovetail as dt
 from dovetail.sweeping.results_file import ResultsFile
 from dovetail.sweeping.row import SweepRow
-from dovetail.sweeping.worker import solved
+from dovetail.sweeping.solved_cases import solved
 from tests.conftest import FULL
 from tests.processes import hear_ctrl_c, surviving
 from tests.robustness.interrupted import left_over
@@ -22,8 +22,8 @@ from tests.sweeping.builds import plant
 ROOT = Path(__file__).parent.parent.parent
 
 
-def solved_here(runner, cases):
-    return (solved(runner.function.name, plant, case, runner.keep_results) for case in cases)
+def solved_here(name, build, cases, jobs, keep):
+    return (solved(name, build, case, keep) for case in cases)
 
 
 @pytest.mark.long
@@ -47,7 +47,7 @@ def test_failures_are_rows_and_are_tried_again(tmp_path, monkeypatch):
     with out.open("a") as file:
         file.write('{"case": {"trou')
     if not FULL:  # a process takes seconds to begin, and there were two
-        monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", solved_here)
+        monkeypatch.setattr("dovetail.sweeping.sweep.solved_cases", solved_here)
     log = io.StringIO()
     second = dt.sweep(plant, grid, out=out, log=log)
     assert second.column("objective") == [-4.0] * len(grid)
@@ -61,7 +61,7 @@ def test_failures_are_rows_and_are_tried_again(tmp_path, monkeypatch):
 def test_what_is_done_starts_no_process(tmp_path, monkeypatch):
     out, log = tmp_path / "rows.jsonl", io.StringIO()
     ResultsFile.open(out, "plant").add(SweepRow({"sense": "min"}, "plant", status="optimal"))
-    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", None)
+    monkeypatch.setattr("dovetail.sweeping.sweep.solved_cases", None)
     table = dt.sweep(plant, {"sense": ["min"]}, out=out, n_jobs=10**6, log=log)
     assert table.column("status") == ["optimal"]
     assert f"{10**6} processes were asked for" in log.getvalue()
@@ -82,30 +82,30 @@ def test_what_is_done_starts_no_process(tmp_path, monkeypatch):
     ],
 )
 def test_refuses_before_anything_starts(options, culprit, monkeypatch):
-    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", None)
+    monkeypatch.setattr("dovetail.sweeping.sweep.solved_cases", None)
     given = {"build": plant, "grid": {"sense": ["min"]}, "log": False, **options}
     with pytest.raises(dt.OptionError, match=culprit):
         dt.sweep(given.pop("build"), given.pop("grid"), **given)
 
 
 def test_a_runner_that_fails_gives_the_rows_it_had(monkeypatch):
-    def rows(_, cases):
+    def rows(name, build, cases, jobs, keep):
         yield SweepRow(cases[0], "plant")
         raise MemoryError("none left")
 
-    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", rows)
+    monkeypatch.setattr("dovetail.sweeping.sweep.solved_cases", rows)
     with pytest.raises(MemoryError) as raised:
         dt.sweep(plant, {"sense": ["min", "max"]}, log=False)
     assert raised.value.result.column("sense") == ["min"]
 
 
 def test_sigterm_returns_what_there_is(monkeypatch):
-    def rows(_, cases):
+    def rows(name, build, cases, jobs, keep):
         yield SweepRow(cases[0], "plant")
         os.kill(os.getpid(), signal.SIGTERM)
         pytest.fail("went on")
 
-    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", rows)
+    monkeypatch.setattr("dovetail.sweeping.sweep.solved_cases", rows)
     with surviving():
         assert dt.sweep(plant, {"sense": ["min", "max"]}, log=False).column("sense") == ["min"]
         with pytest.raises(SystemExit, match="143"):
