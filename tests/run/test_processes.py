@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial, partialmethod
 
 import pytest
@@ -13,6 +12,7 @@ import torch
 from dovetail.run.budget import Budget
 from dovetail.run.processes import CannotTravel, Process, pooled
 from dovetail.run.remote_workers import process_workers
+from tests.processes import gone
 
 
 def test_processes_answer_and_one_that_is_killed_comes_back():
@@ -28,17 +28,7 @@ def test_processes_answer_and_one_that_is_killed_comes_back():
     finally:
         crew.close()
     for pid in crew.pids:
-        assert not _alive(pid)
-
-
-def _alive(pid):
-    for _ in range(600):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        time.sleep(0.1)
-    return True
+        assert gone(pid)
 
 
 PARENT = """
@@ -59,7 +49,7 @@ def test_a_busy_process_ends_with_the_one_who_started_it():
         child = int(parent.stdout.readline())
         assert parent.stdout.readline() == "asleep\n"
         parent.kill()
-    assert not _alive(child)
+    assert gone(child)
 
 
 def test_what_cannot_be_pickled_is_said():

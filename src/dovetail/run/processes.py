@@ -108,7 +108,7 @@ def made_there(reply: bytes) -> tuple[int, str]:
 
 
 class Process:
-    """See `Line`."""
+    """A `Line` to a process that is started here."""
 
     def __init__(self, recipes: Sequence[Recipe], *, program: bool = False) -> None:
         if not sys.executable:
@@ -127,9 +127,7 @@ class Process:
             pass_fds=() if sys.platform == "win32" else (there.fileno(),),
             close_fds=sys.platform != "win32",
             start_new_session=True,
-            creationflags=getattr(
-                subprocess, "CREATE_NEW_PROCESS_GROUP", 0
-            ),  # Windows' own word for a session
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # a session, on Windows
         )
         there.close()  # else the end of the process would not be heard
 
@@ -292,7 +290,8 @@ def serve(descriptor: int) -> None:
         del recipes
         while True:
             reply = desk.answer(pipe.recv_bytes())
-            sys.stdout.flush()  # the end comes without a warning
+            with suppress(Exception):  # the end comes without a warning, and nobody may read any more
+                sys.stdout.flush()
             pipe.send_bytes(reply)
 
 

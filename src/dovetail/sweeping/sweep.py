@@ -70,7 +70,7 @@ def sweep(
         monitor.say(f"  n_jobs: {n_jobs} processes were asked for; {jobs} are used, one per core there is")
     file = None if out is None else ResultsFile.open(_path(out), name)
     begun = _Sweep(name, cases, file, monitor)
-    return begun.run(lambda due: solved_cases(name, build, due, jobs, bool(keep_results)))
+    return begun.run(solved_cases(name, build, begun.due, jobs, bool(keep_results)))
 
 
 def _path(out: Any) -> Path:
@@ -87,8 +87,8 @@ class _Sweep:
         self._file, self._monitor = file, monitor
         kept = {} if file is None else file.rows
         self._done = {key: kept[key] for key in self._keys if key in kept and not kept[key].error}
-        self._due = [case for case, key in zip(cases, self._keys, strict=True) if key not in self._done]
-        monitor.say(f"sweep of {name}: {several(len(cases), 'case')}, {len(self._due):,} to solve")
+        self.due = [case for case, key in zip(cases, self._keys, strict=True) if key not in self._done]
+        monitor.say(f"sweep of {name}: {several(len(cases), 'case')}, {len(self.due):,} to solve")
         if file is not None and self._done:
             monitor.say(f"  {len(self._done)} are in {file.path} already")
         if file is not None and file.cut_off:
@@ -96,14 +96,14 @@ class _Sweep:
                 f"  the last line of {file.path} was cut off: it is left out, its case is solved again"
             )
 
-    def run(self, rows_of: Callable[[list[Case]], Generator[SweepRow, None, None]]) -> SweepResult:
+    def run(self, coming: Generator[SweepRow, None, None]) -> SweepResult:
         """Take rows as they come; what is raised carries them. Ctrl-C and SIGTERM return the rows so far."""
         try:
-            if self._due:
-                with Interrupts(at_once=True), closing(rows_of(self._due)) as rows:
+            if self.due:
+                with Interrupts(at_once=True), closing(coming) as rows:
                     for count, row in enumerate(rows, start=1):
                         self._take(row)
-                        self._monitor.say(f"  {count}/{len(self._due)}  {row}")
+                        self._monitor.say(f"  {count}/{len(self.due)}  {row}")
         except KeyboardInterrupt:
             self._monitor.say("  interrupted: the rows so far are returned")
         except BaseException as failure:
