@@ -5,7 +5,7 @@ from functools import wraps
 import pytest
 
 import dovetail as dt
-from dovetail.sweeping.worker import solved
+from dovetail.sweeping.solved_cases import solved
 
 LEAST = 1.0
 """Seconds: a program with a shorter limit shows what a limit does."""
@@ -28,8 +28,7 @@ def make_patient(patch: pytest.MonkeyPatch, **always: object) -> None:
 def sweep_here(patch: pytest.MonkeyPatch) -> None:
     """Cases of a sweep in this process: others import torch for seconds (tests/sweeping starts some)."""
 
-    def rows(runner, cases):
-        build = runner.function.load()
-        return (solved(runner.function.name, build, case, runner.keep_results) for case in cases)
+    def rows(name, build, cases, jobs, keep):
+        return (solved(name, build, case, keep) for case in cases)
 
-    patch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", rows)
+    patch.setattr("dovetail.sweeping.sweep.solved_cases", rows)

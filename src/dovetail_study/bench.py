@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import torch
@@ -53,9 +52,6 @@ def bench(
     finished = True
     try:
         _make(planned, settings, ledger, console, jobs)
-    except BrokenProcessPool:
-        finished = False
-        console.print("\nA worker was killed, perhaps for want of memory; try --resume with fewer --jobs.")
     except KeyboardInterrupt:
         finished = False
         console.print("\nInterrupted; what is done is kept. Go on with the same command and --resume.")

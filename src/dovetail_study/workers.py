@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from functools import partial
 from typing import Any
 
-import torch
-
 import dovetail as dt
+from dovetail.run.processes import Lost, pooled
 from dovetail_study import EXPERIMENTS
 from dovetail_study.contestants import AUTO, BASELINES, seconds
 from dovetail_study.experiment import Experiment
-from dovetail_study.run import INIT, THREADS, Record, Run, Settings
+from dovetail_study.run import INIT, Record, Run, Settings
 
 LONG = (*BASELINES, AUTO, "paper-scip", "paper-outputs", "paper-barrier")
 """Methods that tend to use all the time they have; the others are done in seconds."""
 
+KILLED = "{run}: its process {end}; try --resume with a smaller --memory-limit, or fewer --jobs"
 Outcome = Record | str
 """A row, or why there is none."""
 
@@ -61,21 +59,21 @@ def results(
         return
     if not settings.quick:  # the longest first: at the end no core is left alone with one of them
         waiting.sort(key=lambda run: -seconds(run, settings) if run.method in LONG else 0.0)
-    with _pool(jobs) as pool:
-        working: set[Future[Outcome]] = set()
-        try:
-            while True:
-                while len(working) < jobs and (run := _next(waiting, due)):
-                    begins(run)
-                    working.add(_submitted(run, settings, pool))
-                if not working:
-                    return
-                done, working = wait(working, return_when=FIRST_COMPLETED)
-                yield from [future.result() for future in done]
-        except BaseException:
-            for process in multiprocessing.active_children():
-                process.terminate()
-            raise
+
+    def take() -> Run | None:
+        run = _next(waiting, due)
+        if run is not None:
+            begins(run)
+        return run
+
+    def alone(run: Run) -> bool:
+        """A baseline, unless it is a small one: the memory it is limited to is that of its process, where
+        what an earlier run left behind would count."""
+        return run.method in BASELINES and not settings.quick
+
+    with closing(pooled(partial(execute, settings=settings), take, jobs, alone=alone)) as outcomes:
+        for run, outcome in outcomes:
+            yield KILLED.format(run=run.key, end=outcome) if isinstance(outcome, Lost) else outcome
 
 
 def _together(planned: Sequence[Run]) -> list[Run]:
@@ -96,43 +94,3 @@ def _next(waiting: list[Run], due: Callable[[Run], bool]) -> Run | None:
         if due(run):
             return waiting.pop(place)
     return None
-
-
-def _submitted(run: Run, settings: Settings, pool: ProcessPoolExecutor) -> Future[Outcome]:
-    """Begin a run; a baseline, unless it is a small one, in a process of its own.
-
-    The memory it is limited to is that of its process: what an earlier run left behind would count, and a
-    process that is killed for its memory takes nobody else's run with it.
-    """
-    if run.method not in BASELINES or settings.quick:
-        return pool.submit(execute, run, settings)
-    own = _pool(1)
-    future = own.submit(execute, run, settings)
-    own.shutdown(wait=False)  # as soon as it is done
-    outcome: Future[Outcome] = Future()
-    future.add_done_callback(lambda ended: _pass_on(run, ended, outcome))
-    return outcome
-
-
-def _pass_on(run: Run, ended: Future[Outcome], outcome: Future[Outcome]) -> None:
-    trouble = ended.exception()
-    if isinstance(trouble, BrokenProcessPool):
-        outcome.set_result(
-            f"{run.key}: its process was killed, perhaps for want of memory; try --resume with a smaller "
-            "--memory-limit, or fewer --jobs"
-        )
-    elif trouble is not None:
-        outcome.set_exception(trouble)
-    else:
-        outcome.set_result(ended.result())
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_quiet)
-
-
-def _quiet() -> None:
-    """A worker leaves Ctrl-C to the one who hired it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(THREADS)

@@ -4,8 +4,7 @@ import pickle
 from functools import partial
 
 from dovetail.run.desk import Desk
-from dovetail.run.process_workers import process_workers
-from dovetail.run.remote_workers import RemoteWorkers
+from dovetail.run.remote_workers import RemoteWorkers, process_workers
 from dovetail.run.workers import Here
 
 

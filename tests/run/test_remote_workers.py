@@ -9,7 +9,8 @@ import torch
 from dovetail.core.errors import EngineError
 from dovetail.run import remote_workers
 from dovetail.run.budget import Budget, OutOfTime
-from dovetail.run.remote_workers import CannotTravel, Lost, RemoteWorkers
+from dovetail.run.processes import CannotTravel, Lost
+from dovetail.run.remote_workers import RemoteWorkers
 
 from .clusters import DeskLine
 
@@ -96,7 +97,7 @@ def test_without_anybody_to_replace_it_the_loss_is_said():
         raise Lost("no machine is left")
 
     crew._open = [nobody, nobody]
-    with pytest.raises(EngineError, match=r"worker 2 of 2 was lost by signal 9, .*no machine is left"):
+    with pytest.raises(EngineError, match=r"worker 2 of 2 was lost \(signal 9\), .*no machine is left"):
         crew.ask("clear", [()] * 3, Budget())
 
 

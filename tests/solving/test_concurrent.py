@@ -16,7 +16,7 @@ from dovetail.run.budget import StopReason
 from dovetail.run.completion import Completion
 from dovetail.run.context import MethodOutcome
 from dovetail.solving import concurrent
-from dovetail.solving.concurrent_solve import ConcurrentSolve
+from dovetail.solving.concurrent import ConcurrentSolve
 from dovetail.solving.job import solved_apart
 from dovetail.testing.problems import busy
 from tests.conftest import FULL

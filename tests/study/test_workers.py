@@ -1,6 +1,7 @@
 """The order in which runs are made: the longest first, each once what it waits for is known."""
 
 import os
+import signal
 
 import pytest
 
@@ -56,31 +57,14 @@ def test_without_the_run_it_is_given_for_it_is_not_made(nothing_is_solved):
     assert made([run("big-m", 2, run("big-m").key)]) == []
 
 
-class Immediately:
-    """A pool in which everything is done at once."""
-
-    def __init__(self, workers):
-        self.shut = False
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *trouble):
-        pass
-
-    def submit(self, work, *arguments):
-        from concurrent.futures import Future
-
-        future = Future()
-        future.set_result({"key": arguments[0].key})
-        return future
-
-    def shutdown(self, wait):
-        pass
+def at_once(work, take, jobs, alone):
+    """A pool in which everything is done as soon as it is taken."""
+    while taken := [run for run in (take() for _ in range(jobs)) if run is not None]:
+        yield from ((run, {"key": run.key}) for run in taken)
 
 
 def test_several_at_a_time_the_longest_begin(monkeypatch):
-    monkeypatch.setattr(workers, "_pool", Immediately)
+    monkeypatch.setattr(workers, "pooled", at_once)
     first = run("big-m")
     planned = [run("paper"), run("auto"), first, run("ssg"), run("big-m", 2, first.key)]
     order = [begun.method for begun in made(planned, jobs=2)]
@@ -88,7 +72,7 @@ def test_several_at_a_time_the_longest_begin(monkeypatch):
 
 
 def killed(run, settings):
-    os._exit(9)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(not FULL, reason="volume: a process and its imports")

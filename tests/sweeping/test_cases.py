@@ -1,5 +1,7 @@
 """Cases: products of a grid, as JSON has them; what is none is refused by name."""
 
+from enum import StrEnum
+
 import numpy as np
 import pytest
 
@@ -22,9 +24,11 @@ def test_a_sequence_is_taken_as_it_is():
 
 
 def test_numpy_and_tuples_become_what_a_file_would_give_back():
-    (case,) = cases_of([{"a": np.float64(0.5), "b": np.arange(2), "c": (1, (True, "x"))}], ())
-    assert case == {"a": 0.5, "b": [0, 1], "c": [1, [True, "x"]]}
+    level = StrEnum("level", ["high"]).high
+    (case,) = cases_of([{"a": np.float64(0.5), "b": np.arange(2), "c": (1, (True, "x")), "d": level}], ())
+    assert case == {"a": 0.5, "b": [0, 1], "c": [1, [True, "x"]], "d": "high"}
     assert type(case["a"]) is float
+    assert type(case["d"]) is str
     assert type(case["b"][0]) is int
 
 

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,17 +12,17 @@ import pytest
 import dovetail as dt
 from dovetail.sweeping.results_file import ResultsFile
 from dovetail.sweeping.row import SweepRow
-from dovetail.sweeping.worker import solved
+from dovetail.sweeping.solved_cases import solved
 from tests.conftest import FULL
-from tests.processes import hear_ctrl_c, surviving
+from tests.processes import gone, hear_ctrl_c, surviving
 from tests.robustness.interrupted import left_over
 from tests.sweeping.builds import plant
 
 ROOT = Path(__file__).parent.parent.parent
 
 
-def solved_here(runner, cases):
-    return (solved(runner.function.name, plant, case, runner.keep_results) for case in cases)
+def solved_here(name, build, cases, jobs, keep):
+    return (solved(name, build, case, keep) for case in cases)
 
 
 @pytest.mark.long
@@ -47,7 +46,7 @@ def test_failures_are_rows_and_are_tried_again(tmp_path, monkeypatch):
     with out.open("a") as file:
         file.write('{"case": {"trou')
     if not FULL:  # a process takes seconds to begin, and there were two
-        monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", solved_here)
+        monkeypatch.setattr("dovetail.sweeping.sweep.solved_cases", solved_here)
     log = io.StringIO()
     second = dt.sweep(plant, grid, out=out, log=log)
     assert second.column("objective") == [-4.0] * len(grid)
@@ -61,7 +60,7 @@ def test_failures_are_rows_and_are_tried_again(tmp_path, monkeypatch):
 def test_what_is_done_starts_no_process(tmp_path, monkeypatch):
     out, log = tmp_path / "rows.jsonl", io.StringIO()
     ResultsFile.open(out, "plant").add(SweepRow({"sense": "min"}, "plant", status="optimal"))
-    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", None)
+    monkeypatch.setattr("dovetail.sweeping.solved_cases.pooled", None)
     table = dt.sweep(plant, {"sense": ["min"]}, out=out, n_jobs=10**6, log=log)
     assert table.column("status") == ["optimal"]
     assert f"{10**6} processes were asked for" in log.getvalue()
@@ -82,30 +81,30 @@ def test_what_is_done_starts_no_process(tmp_path, monkeypatch):
     ],
 )
 def test_refuses_before_anything_starts(options, culprit, monkeypatch):
-    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", None)
+    monkeypatch.setattr("dovetail.sweeping.solved_cases.pooled", None)
     given = {"build": plant, "grid": {"sense": ["min"]}, "log": False, **options}
     with pytest.raises(dt.OptionError, match=culprit):
         dt.sweep(given.pop("build"), given.pop("grid"), **given)
 
 
 def test_a_runner_that_fails_gives_the_rows_it_had(monkeypatch):
-    def rows(_, cases):
+    def rows(name, build, cases, jobs, keep):
         yield SweepRow(cases[0], "plant")
         raise MemoryError("none left")
 
-    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", rows)
+    monkeypatch.setattr("dovetail.sweeping.sweep.solved_cases", rows)
     with pytest.raises(MemoryError) as raised:
         dt.sweep(plant, {"sense": ["min", "max"]}, log=False)
     assert raised.value.result.column("sense") == ["min"]
 
 
 def test_sigterm_returns_what_there_is(monkeypatch):
-    def rows(_, cases):
+    def rows(name, build, cases, jobs, keep):
         yield SweepRow(cases[0], "plant")
         os.kill(os.getpid(), signal.SIGTERM)
         pytest.fail("went on")
 
-    monkeypatch.setattr("dovetail.sweeping.sweep.LocalProcesses.rows", rows)
+    monkeypatch.setattr("dovetail.sweeping.sweep.solved_cases", rows)
     with surviving():
         assert dt.sweep(plant, {"sense": ["min", "max"]}, log=False).column("sense") == ["min"]
         with pytest.raises(SystemExit, match="143"):
@@ -113,12 +112,12 @@ def test_sigterm_returns_what_there_is(monkeypatch):
 
 
 PROGRAM = """
-import time
+import os, time
 import dovetail as dt
 
 def build(nap):
     if nap:
-        print("asleep", flush=True)
+        print("asleep", os.getpid(), flush=True)
         time.sleep(nap)
     from tests.small import knapsack
     return knapsack()
@@ -150,16 +149,15 @@ def test_a_signal_returns_what_there_is(tmp_path, number):
             line = process.stdout.readline()
             assert line, process.stderr.read()
             said += line
+        pid = int(said.rsplit("asleep", 1)[1])
         os.killpg(process.pid, number)
         rest, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert "1/2  nap 0: optimal" in said
     assert "<SweepResult: 1 of 2 cases, 0 failed>" in rest
     assert "Traceback" not in errors
-    ends = time.monotonic() + 20.0  # Python's own resource tracker ends a little after its owner
-    while (left := left_over(process.pid)) and time.monotonic() < ends:
-        time.sleep(0.1)
-    assert left == []
+    assert left_over(process.pid) == []
+    assert gone(pid)
 
 
 @pytest.mark.long

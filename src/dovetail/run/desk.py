@@ -20,7 +20,6 @@ class Desk:
     """Where one worker answers."""
 
     def __init__(self) -> None:
-        torch.set_num_threads(1)  # there is a worker for every core
         self._objects: list[Any] = []
 
     def make(self, recipes: bytes) -> bytes:
@@ -32,7 +31,9 @@ class Desk:
         return self._reply(self._asked, letter)
 
     def _made(self, recipes: bytes) -> tuple[int, str]:
-        self._objects = [make() for make in pickle.loads(recipes)]
+        read = pickle.loads(recipes)
+        torch.set_num_threads(1)  # whatever was imported for them: there is a worker for every core
+        self._objects = [make() for make in read]
         return os.getpid(), __version__
 
     def _asked(self, letter: bytes) -> list[Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from dovetail.core.errors import EngineError
 from dovetail.run.budget import Budget, OutOfTime
+from dovetail.run.processes import Line, Lost, Process, answer_of, begin, made_there
 from dovetail.run.workers import Arguments, Recipe, Traffic
 from dovetail.version import __version__
 
@@ -18,49 +19,6 @@ GRACE_SECONDS = 1.0
 """After the end of the time: an answer that is on its way is waited for."""
 MOST_LOSSES = 3
 """Of one worker: what kills it so often is its own work, memory for instance."""
-
-
-class Lost(Exception):
-    """The worker is gone."""
-
-
-class CannotTravel(Exception):
-    """Recipes that cannot be pickled here, or read there."""
-
-
-def pickled(recipes: Sequence[Recipe], dumps: Callable[[Any], bytes]) -> bytes:
-    """The letter that makes objects elsewhere."""
-    try:
-        return dumps(recipes)
-    except Exception as reason:
-        raise CannotTravel(f"{type(reason).__name__}: {reason}") from None
-
-
-def read_reply(reply: bytes) -> tuple[bool, Any]:
-    """Whether it is an answer, and it; else what was raised there. A pickle of a process that we started."""
-    answered, answer = pickle.loads(reply)
-    return answered, answer
-
-
-class Line(Protocol):
-    """To one worker, one letter at a time; all but `end` raise `Lost` where the worker is gone, and opening a
-    line does where there can be none."""
-
-    def begin(self) -> None:
-        """Send the recipes; the reply is that of `Desk.make`."""
-        ...
-
-    def send(self, letter: bytes) -> None:
-        """To `Desk.answer`."""
-        ...
-
-    def receive(self, seconds: float) -> bytes | None:
-        """The reply, or None where there is none after so many seconds."""
-        ...
-
-    def end(self) -> None:
-        """End the worker."""
-        ...
 
 
 class RemoteWorkers:
@@ -77,7 +35,7 @@ class RemoteWorkers:
         try:
             self._lines.extend(opened() for opened in lines)  # all start while the first is told its recipe
             for line in self._lines:
-                _begin(line)
+                begin(line)
             for number in range(len(lines)):
                 self._ready(number, budget)
         except BaseException:
@@ -174,18 +132,18 @@ class RemoteWorkers:
         self._lost[number] += 1
         if self._lost[number] > MOST_LOSSES:
             raise EngineError(
-                f"worker {number + 1} of {self.count} was lost {self._lost[number]} times, the last time "
-                f"by {why}; perhaps its machine has too little memory for its share: use more workers."
+                f"worker {number + 1} of {self.count} was lost {self._lost[number]} times (the last "
+                f"time: {why}); perhaps its machine has too little memory for its share: use more workers."
             )
         self._lines[number].end()
         try:
             self._lines[number] = self._open[number]()
         except Lost as nobody:
             raise EngineError(
-                f"worker {number + 1} of {self.count} was lost by {why}, and there is nobody to replace it "
+                f"worker {number + 1} of {self.count} was lost ({why}), and there is nobody to replace it "
                 f"({nobody})."
             ) from None
-        _begin(self._lines[number])
+        begin(self._lines[number])
 
     def _wait(self, number: int, budget: Budget) -> bytes:
         while True:
@@ -197,12 +155,7 @@ class RemoteWorkers:
 
     def _settle(self, number: int, reply: bytes) -> None:
         """The worker has its objects, or says why not."""
-        made, answer = read_reply(reply)
-        if not made:
-            if isinstance(answer, MemoryError):
-                raise answer
-            raise CannotTravel(f"{type(answer).__name__}: {answer}")
-        self.pids[number], version = answer
+        self.pids[number], version = made_there(reply)
         if version != __version__:
             raise EngineError(
                 f"worker {number + 1} has dovetail {version}, and this process {__version__}; "
@@ -210,14 +163,15 @@ class RemoteWorkers:
             )
 
     def _read(self, number: int, reply: bytes) -> Any:
-        answered, answer = read_reply(reply)
-        if answered:
-            return answer
-        answer.add_note(f"raised by worker {number + 1} of {self.count}")
-        raise answer
+        try:
+            return answer_of(reply)
+        except Exception as trouble:
+            trouble.add_note(f"raised by worker {number + 1} of {self.count}")
+            raise
 
 
-def _begin(line: Line) -> None:
-    """A worker that is gone by now is missed when its reply is waited for."""
-    with suppress(Lost):
-        line.begin()
+def process_workers(recipes: Sequence[Sequence[Recipe]], budget: Budget) -> RemoteWorkers:
+    """A process of this machine for each list of recipes: the same work without any cluster."""
+    return RemoteWorkers(
+        [partial(Process, list(mine)) for mine in recipes], [len(mine) for mine in recipes], budget
+    )

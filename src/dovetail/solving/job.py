@@ -23,7 +23,6 @@ from dovetail.modelling.snapshot import ModelSnapshot, take_snapshot
 from dovetail.report.log.ending import ending
 from dovetail.report.log.heading import heading
 from dovetail.run.budget import Budget, OutOfTime, StopReason
-from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.context import Method, MethodOutcome, SolveContext
 from dovetail.run.environment import Interrupts, cores, gradients, threads
 from dovetail.run.failures import Failures, counted, expendable, in_words
@@ -36,7 +35,7 @@ from dovetail.run.settings import Settings
 from dovetail.run.stopwatch import Stopwatch
 from dovetail.run.workers import Cluster
 from dovetail.solving.cluster import opened, require_blocks_for
-from dovetail.solving.concurrent import concurrent_solves
+from dovetail.solving.concurrent import ConcurrentSolves, concurrent_solves
 from dovetail.solving.hints import warning
 from dovetail.solving.loading import loaded
 from dovetail.solving.options import SolveOptions, open_log_file

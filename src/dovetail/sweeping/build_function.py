@@ -6,7 +6,6 @@ import inspect
 import pickle
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,34 +20,19 @@ FIX = (
 )
 
 
-@dataclass(frozen=True)
-class BuildFunction:
-    """A function that travels: its name, and how another process finds it."""
-
-    name: str
-    pickled: bytes
-
-    @classmethod
-    def checked(cls, build: Any, cases: Sequence[Case]) -> BuildFunction:
-        """The function, if other processes can find it and it takes every case."""
-        if not callable(build):
-            raise OptionError(f"build is {build!r}; give a function that returns a problem for each case.")
-        name = _name(build)
-        try:
-            pickled = pickle.dumps(build)
-        except Exception as reason:
-            raise OptionError(
-                f"build {name!r} cannot be sent to another process ({reason}): {FIX}."
-            ) from None
-        if b"__main__" in pickled and not _main_is_a_file():
-            raise OptionError(f"build {name!r} is not in a file: {FIX}.")
-        _require_accepted(name, build, cases)
-        return cls(name, pickled)
-
-    def load(self) -> Callable[..., Any]:
-        """The function, imported in this process."""
-        build: Callable[..., Any] = pickle.loads(self.pickled)  # made by the process that started us
-        return build
+def name_of(build: Any, cases: Sequence[Case]) -> str:
+    """The function's name, if other processes can find the function and it takes every case."""
+    if not callable(build):
+        raise OptionError(f"build is {build!r}; give a function that returns a problem for each case.")
+    name = _name(build)
+    try:
+        pickled = pickle.dumps(build)
+    except Exception as reason:
+        raise OptionError(f"build {name!r} cannot be sent to another process ({reason}): {FIX}.") from None
+    if b"__main__" in pickled and not _main_is_a_file():
+        raise OptionError(f"build {name!r} is not in a file: {FIX}.")
+    _require_accepted(name, build, cases)
+    return name
 
 
 def _name(build: Any) -> str:

@@ -58,7 +58,9 @@ def _product(grid: Mapping[Any, Any]) -> list[Case]:
 def _case(what: str, case: Any) -> Case:
     if not isinstance(case, Mapping):
         raise OptionError(f"{what} is {case!r}; {GRID}.")
-    return {_name(what, name): _plain(f"{what}: {name}", value) for name, value in case.items()}
+    plain = {_name(what, name): _plain(f"{what}: {name}", value) for name, value in case.items()}
+    read: Case = json.loads(json.dumps(plain))  # an enum is a string or a number from here on
+    return read
 
 
 def _name(what: str, name: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 from math import inf
 from pathlib import Path
@@ -18,12 +18,11 @@ from dovetail.run.budget import Budget
 from dovetail.run.environment import Interrupts, cores
 from dovetail.run.monitor import Monitor
 from dovetail.solving.options import log_stream
-from dovetail.sweeping.build_function import BuildFunction
+from dovetail.sweeping.build_function import name_of
 from dovetail.sweeping.cases import Case, cases_of, key_of
-from dovetail.sweeping.local_processes import LocalProcesses
 from dovetail.sweeping.results_file import ResultsFile
 from dovetail.sweeping.row import COLUMNS, SweepRow
-from dovetail.sweeping.runner import CaseRunner
+from dovetail.sweeping.solved_cases import solved_cases
 from dovetail.sweeping.sweep_result import SweepResult
 
 
@@ -59,7 +58,7 @@ def sweep(
     [1.0, 1.0]
     """
     cases = cases_of(grid, COLUMNS)
-    function = BuildFunction.checked(build, cases)
+    name = name_of(build, cases)
     require_count("n_jobs", n_jobs, at_least=1)
     if not isinstance(keep_results, (bool, np.bool_)):
         raise OptionError(f"keep_results is {keep_results!r}; give True or False.")
@@ -69,9 +68,9 @@ def sweep(
     jobs = min(int(n_jobs), cores())
     if n_jobs > jobs:
         monitor.say(f"  n_jobs: {n_jobs} processes were asked for; {jobs} are used, one per core there is")
-    file = None if out is None else ResultsFile.open(_path(out), function.name)
-    runner = LocalProcesses(function, jobs, bool(keep_results))
-    return _Sweep(function.name, cases, file, monitor).run(runner)
+    file = None if out is None else ResultsFile.open(_path(out), name)
+    begun = _Sweep(name, cases, file, monitor)
+    return begun.run(solved_cases(name, build, begun.due, jobs, bool(keep_results)))
 
 
 def _path(out: Any) -> Path:
@@ -88,8 +87,8 @@ class _Sweep:
         self._file, self._monitor = file, monitor
         kept = {} if file is None else file.rows
         self._done = {key: kept[key] for key in self._keys if key in kept and not kept[key].error}
-        self._due = [case for case, key in zip(cases, self._keys, strict=True) if key not in self._done]
-        monitor.say(f"sweep of {name}: {several(len(cases), 'case')}, {len(self._due):,} to solve")
+        self.due = [case for case, key in zip(cases, self._keys, strict=True) if key not in self._done]
+        monitor.say(f"sweep of {name}: {several(len(cases), 'case')}, {len(self.due):,} to solve")
         if file is not None and self._done:
             monitor.say(f"  {len(self._done)} are in {file.path} already")
         if file is not None and file.cut_off:
@@ -97,14 +96,14 @@ class _Sweep:
                 f"  the last line of {file.path} was cut off: it is left out, its case is solved again"
             )
 
-    def run(self, runner: CaseRunner) -> SweepResult:
+    def run(self, coming: Generator[SweepRow, None, None]) -> SweepResult:
         """Take rows as they come; what is raised carries them. Ctrl-C and SIGTERM return the rows so far."""
         try:
-            if self._due:
-                with Interrupts(at_once=True), closing(runner.rows(self._due)) as rows:
+            if self.due:
+                with Interrupts(at_once=True), closing(coming) as rows:
                     for count, row in enumerate(rows, start=1):
                         self._take(row)
-                        self._monitor.say(f"  {count}/{len(self._due)}  {row}")
+                        self._monitor.say(f"  {count}/{len(self.due)}  {row}")
         except KeyboardInterrupt:
             self._monitor.say("  interrupted: the rows so far are returned")
         except BaseException as failure:

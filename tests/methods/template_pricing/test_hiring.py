@@ -18,7 +18,7 @@ def two_cores(monkeypatch):
     monkeypatch.setattr(hiring, "WORTH_SPREADING", 50)
 
 
-@pytest.mark.skipif(not FULL, reason="volume: two processes; run/test_process_workers.py starts some always")
+@pytest.mark.skipif(not FULL, reason="volume: two processes; run/test_processes.py starts some always")
 @pytest.mark.usefixtures("two_cores")
 def test_many_blocks_are_spread_over_the_cores():
     log = io.StringIO()

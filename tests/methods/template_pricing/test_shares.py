@@ -59,7 +59,7 @@ def test_five_shares_have_the_answer_of_one(family, on):
     assert apart.objective == pytest.approx(alone.objective, rel=5e-3)  # descents begin at other chances
 
 
-@pytest.mark.skipif(not FULL, reason="volume: five processes; run/test_process_workers.py kills one always")
+@pytest.mark.skipif(not FULL, reason="volume: five processes; run/test_processes.py kills one always")
 def test_processes_have_the_answer_of_one_and_a_killed_one_costs_no_answer(on):
     problem = PROBLEMS["classes"]()
     alone = solved(problem)

@@ -14,8 +14,8 @@ from dovetail.methods.template_pricing.shares import ranges, recipes
 from dovetail.methods.template_pricing.travelling_block import travelling
 from dovetail.run.context import SolveContext
 from dovetail.run.failures import users_code
-from dovetail.run.process_workers import process_workers
-from dovetail.run.remote_workers import CannotTravel
+from dovetail.run.processes import CannotTravel
+from dovetail.run.remote_workers import process_workers
 from dovetail.run.workers import Here, Workers
 
 WORTH_SPREADING = 20_000

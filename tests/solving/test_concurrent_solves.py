@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from dovetail.run.concurrent_solves import ConcurrentSolves
 from dovetail.run.failures import Failure, counted, mark
-from dovetail.run.remote_workers import Lost
+from dovetail.run.processes import Lost
+from dovetail.solving.concurrent import ConcurrentSolves
 
 READY = pickle.dumps((True, (17, "0.1.0")))
 POINT = np.array([1.0, 2.0])

@@ -1,48 +1,48 @@
-"""A process that solves one case after the other, as long as it is given any."""
+"""Cases on their way to rows: solved by processes, each of which solves one case after the other."""
 
 from __future__ import annotations
 
-import json
-import signal
 import traceback
-from collections.abc import Callable, Mapping
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from dovetail.core.errors import OptionError
-from dovetail.run.process_workers import end_with
-from dovetail.sweeping.build_function import BuildFunction
+from dovetail.run.processes import CannotTravel, Lost, pooled
 from dovetail.sweeping.cases import Case
 from dovetail.sweeping.row import SweepRow
 
+NOT_BEGUN = (
+    "a process for build {name!r} {end} before it began: the program that is run is imported by every "
+    'process, so put what it does, dovetail.sweep included, under `if __name__ == "__main__":`.'
+)
 LONGEST_ERROR = 2000
 """Characters of an error's text: enough for a message with names, too few for a whole array."""
 
 
-def serve(channel: Connection, function: BuildFunction, keep: bool) -> None:
-    """Say "" when ready, or why not; then take cases and give rows, until nobody is there to give any."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # they are for the one who started us
-        signal.signal(number, signal.SIG_IGN)
-    end_with(channel.fileno())
+def solved_cases(
+    name: str, build: Callable[..., Any], cases: Sequence[Case], jobs: int, keep: bool
+) -> Generator[SweepRow, None, None]:
+    """Rows as they come, in any order, one for each case; closing the generator ends what still runs.
+
+    A case that fails, or takes its process with it, is a row with an error; only what no case could survive
+    is raised.
+    """
+    work, take = partial(solved, name, build, keep=keep), partial(next, iter(cases), None)
     try:
-        build = function.load()
-        _use_one_thread()
-    except Exception as reason:
-        channel.send_bytes(_said(reason).encode())
-        return
-    channel.send_bytes(b"")
-    while True:
-        try:
-            case: Case = json.loads(channel.recv_bytes())
-        except (EOFError, OSError):
-            return
-        row = solved(function.name, build, case, keep)
-        try:
-            channel.send_bytes(row.to_line().encode())
-        except OSError:  # nobody wants it any more
-            return
+        with closing(pooled(work, take, jobs, program=True)) as answers:
+            for case, row in answers:
+                if not isinstance(row, Lost):
+                    yield row
+                elif row.begun:
+                    yield SweepRow(case, name, error=f"its process {row}")
+                else:
+                    raise OptionError(NOT_BEGUN.format(name=name, end=row))
+    except CannotTravel as reason:
+        raise OptionError(f"build {name!r} cannot be imported by another process: {reason}") from None
 
 
 def solved(name: str, build: Callable[..., Any], case: Case, keep: bool) -> SweepRow:
@@ -70,15 +70,6 @@ def _model_and_options(built: Any) -> tuple[Any, Mapping[str, Any]]:
             "build returned a tuple; give a problem, or a problem and a mapping of keywords for solve."
         )
     return built
-
-
-def _use_one_thread() -> None:
-    """Of torch and numpy: as many processes as cores run beside this one."""
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    torch.set_num_threads(1)
-    threadpool_limits(limits=1)
 
 
 def _said(reason: BaseException) -> str:

@@ -1,0 +1,305 @@
+"""Processes of this machine, each behind a pipe, and a pool of them for tasks that do not know each other.
+
+Processes are started afresh, never forked: torch and HiGHS have threads, and a fork copies their locks in
+whatever state these are. A process has one thread and a session of its own: Ctrl-C and SIGTERM belong to the
+one who started the process. The process makes objects of recipes and answers letters (`Desk`) until nobody
+holds the other end of its pipe.
+
+A process imports the caller's program only where `program` says so. Without the program nothing that the
+program itself defines can travel, and `CannotTravel` says so; with the program everything that the program
+does must be under `if __name__ == "__main__":`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from functools import partial
+from multiprocessing import connection, spawn
+from typing import Any, Protocol, TypeVar
+
+from dovetail.run.environment import gradients
+from dovetail.run.workers import Recipe
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+PROGRAM = "import sys; from dovetail.run.processes import serve; serve(int(sys.argv[1]))"
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""There is a process for every core."""
+PATIENCE = 5.0
+"""Seconds for a process that has closed its pipe to end."""
+LOOK_SECONDS = 1.0
+"""Between two looks at processes; answers and ends are heard at once, unless a process leaves a child that
+holds its pipe."""
+
+
+class Lost(Exception):
+    """The worker is gone; the text says how it ended."""
+
+    begun = True
+    """Whether the worker had made its objects before."""
+
+
+class CannotTravel(Exception):
+    """Recipes that cannot be pickled here, or read there."""
+
+
+class Line(Protocol):
+    """To one worker, one letter at a time; all but `end` raise `Lost` where the worker is gone, and opening a
+    line does where there can be none."""
+
+    def begin(self) -> None:
+        """Send the recipes; the reply is that of `Desk.make`."""
+        ...
+
+    def send(self, letter: bytes) -> None:
+        """To `Desk.answer`."""
+        ...
+
+    def receive(self, seconds: float) -> bytes | None:
+        """The reply, or None where there is none after so many seconds."""
+        ...
+
+    def end(self) -> None:
+        """End the worker."""
+        ...
+
+
+def pickled(recipes: Sequence[Recipe], dumps: Callable[[Any], bytes]) -> bytes:
+    """The letter that makes objects elsewhere."""
+    try:
+        return dumps(recipes)
+    except Exception as reason:
+        raise CannotTravel(f"{type(reason).__name__}: {reason}") from None
+
+
+def read_reply(reply: bytes) -> tuple[bool, Any]:
+    """Whether it is an answer, and it; else what was raised there. A pickle of a process that we started."""
+    answered, answer = pickle.loads(reply)
+    return answered, answer
+
+
+def answer_of(reply: bytes) -> Any:
+    """What was answered; what was raised there is raised here."""
+    answered, answer = read_reply(reply)
+    if not answered:
+        raise answer
+    return answer
+
+
+def made_there(reply: bytes) -> tuple[int, str]:
+    """The process that has made its objects, and its version of dovetail; or why it has not."""
+    made, answer = read_reply(reply)
+    if made:
+        pid, version = answer
+        return pid, version
+    if isinstance(answer, MemoryError):
+        raise answer
+    raise CannotTravel(f"{type(answer).__name__}: {answer}")
+
+
+class Process:
+    """A `Line` to a process that is started here."""
+
+    def __init__(self, recipes: Sequence[Recipe], *, program: bool = False) -> None:
+        if not sys.executable:
+            raise CannotTravel("nobody knows where Python is")
+        self._recipes, self.begun = recipes, False
+        self._program = spawn.get_preparation_data("dovetail") if program else {}
+        self._program.pop("authkey", None)  # of multiprocessing's own: it does not travel by pickle
+        self.pipe, there = multiprocessing.Pipe()
+        if sys.platform == "win32":
+            os.set_handle_inheritable(there.fileno(), True)
+        places = [place for place in sys.path if place]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(there.fileno())],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(places), **dict.fromkeys(ONE_THREAD, "1")},
+            pass_fds=() if sys.platform == "win32" else (there.fileno(),),
+            close_fds=sys.platform != "win32",
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # a session, on Windows
+        )
+        there.close()  # else the end of the process would not be heard
+
+    def begin(self) -> None:
+        """The recipes are as large as the data: the letter is not kept."""
+        self.send(pickle.dumps(self._program))
+        self.send(pickled(self._recipes, pickle.dumps))
+
+    def send(self, letter: bytes) -> None:
+        """Through the pipe."""
+        try:
+            self.pipe.send_bytes(letter)
+        except OSError:
+            raise self._lost() from None
+
+    def receive(self, seconds: float) -> bytes | None:
+        """A closed pipe is a process that has ended; a child of the process may hold the pipe open."""
+        ended = self._process.poll() is not None
+        try:
+            if self.pipe.poll(0.0 if ended else seconds):
+                reply = self.pipe.recv_bytes()
+                self.begun = True
+                return reply
+        except (EOFError, OSError):
+            ended = True
+        if ended:
+            raise self._lost()
+        return None
+
+    def end(self) -> None:
+        """Now, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        self.pipe.close()
+
+    def _lost(self) -> Lost:
+        lost = Lost(self._last_word())
+        lost.begun = self.begun
+        return lost
+
+    def _last_word(self) -> str:
+        try:
+            code = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            return "stopped answering"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        return f"was killed by {signal.Signals(-code).name}, perhaps for want of memory"
+
+
+def pooled(
+    work: Callable[[Task], Answer],
+    take: Callable[[], Task | None],
+    jobs: int,
+    *,
+    alone: Callable[[Task], bool] = lambda task: False,
+    program: bool = False,
+) -> Generator[tuple[Task, Answer | Lost], None, None]:
+    """Tasks with the answers of `work` as these come, `jobs` at a time, each in some other process.
+
+    `take` gives the next task; None: none for now, and `take` is asked again after the next answer. A process
+    that ends over its task costs that task, whose answer is then how the process ended, and is replaced. A
+    task that is `alone` has a process that did nothing before and does nothing after it. What `work` raises
+    is raised here. Every process ends with the generator.
+    """
+    working, idle = dict[Process, Task](), list[Process]()
+    try:
+        while True:
+            while len(working) < jobs and (task := take()) is not None:
+                if idle and not alone(task):
+                    process = idle.pop()
+                    working[process] = task
+                    _give(process, task)
+                else:
+                    process = Process([partial(_differentiable, work)], program=program)
+                    working[process] = task
+                    begin(process)
+            if len(working) < jobs:  # nothing to do for now: memory is for those who work
+                while idle:
+                    idle.pop().end()
+            if not working:
+                return
+            connection.wait([process.pipe for process in working], LOOK_SECONDS)
+            for process, task in list(working.items()):
+                is_ready = process.begun
+                try:
+                    reply = process.receive(0.0)
+                except Lost as lost:
+                    del working[process]
+                    process.end()
+                    yield task, lost
+                    continue
+                if reply is not None and is_ready:
+                    del working[process]
+                    if alone(task):
+                        process.end()
+                    else:
+                        idle.append(process)
+                    yield task, answer_of(reply)[0]  # of the one object
+                elif reply is not None:
+                    made_there(reply)
+                    _give(process, task)
+    finally:
+        for process in (*working, *idle):
+            process.end()
+
+
+def begin(line: Line) -> None:
+    """A worker that is gone by now is missed when its reply is waited for."""
+    with suppress(Lost):
+        line.begin()
+
+
+def _give(process: Process, task: object) -> None:
+    with suppress(Lost):  # missed when its answer is waited for
+        process.send(pickle.dumps(("__call__", [(task,)])))
+
+
+def _differentiable(work: Callable[[Task], Answer]) -> Callable[[Task], Answer]:
+    """Desks are without gradients; tasks may train networks."""
+    return gradients()(work)
+
+
+def end_with(descriptor: int) -> None:
+    """End this process as soon as nobody holds the other end of a pipe, whatever it computes.
+
+    The one who started it may have been killed, and a process that computes does not read.
+    """
+    if not hasattr(select, "poll"):  # Windows: the process ends when it next reads
+        return
+
+    def watch() -> None:
+        closed = select.poll()
+        closed.register(descriptor, 0)  # no event asked for: only that the other end is gone
+        closed.poll()
+        os._exit(0)
+
+    threading.Thread(target=watch, name="dovetail-parent", daemon=True).start()
+
+
+def serve(descriptor: int) -> None:
+    """What a process does, until its pipe is closed."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # they are for the one who started us
+        signal.signal(number, signal.SIG_IGN)
+    if sys.platform == "win32":
+        pipe = connection.PipeConnection(descriptor)
+    else:
+        pipe = connection.Connection(descriptor)
+    end_with(descriptor)
+    try:
+        program, recipes = pipe.recv_bytes(), pipe.recv_bytes()  # first of all: the sender has others to tell
+    except (EOFError, OSError):
+        return
+    _import_program(pickle.loads(program))
+    from dovetail.run.desk import Desk
+
+    desk = Desk()
+    with suppress(EOFError, OSError):
+        pipe.send_bytes(desk.make(recipes))
+        del recipes
+        while True:
+            reply = desk.answer(pipe.recv_bytes())
+            with suppress(Exception):  # the end comes without a warning, and nobody may read any more
+                sys.stdout.flush()
+            pipe.send_bytes(reply)
+
+
+def _import_program(data: dict[str, Any]) -> None:
+    """As `multiprocessing` does: a program that starts processes while it is imported is refused."""
+    process: Any = multiprocessing.current_process()
+    process._inheriting = True
+    try:
+        spawn.prepare(data)
+    finally:
+        del process._inheriting
