@@ -68,28 +68,35 @@ def forms(problem: Problem, combined: int, seed: int) -> Iterator[tuple[str, Pro
             yield " + ".join(some), other
 
 
-def compare(label: str, problem: Problem, *, seconds: float, combined: int, seed: int) -> tuple[int, int]:
-    """Print one line for each form; how many forms there are, and how many miss."""
+@dataclass(frozen=True)
+class Missed:
+    """A form that is not as good as the best one."""
+
+    form: str
+    why: str
+
+
+def compare(label: str, problem: Problem, *, seconds: float, combined: int, seed: int) -> str:
+    """Print one line for each form; a row of the table: how many forms there are, and which of them miss."""
     made = [solved(form, other, seconds) for form, other in forms(problem, combined, seed)]
     least = min(one.work for one in made)
     best = min((one.value for one in made if not np.isnan(one.value)), default=np.nan)
-    statuses = {one.status for one in made}
-    missed = 0
+    best_status = "optimal" if any(one.status == "optimal" for one in made) else made[0].status
+    missed: list[Missed] = []
     for one in made:
         ratio = one.work / max(1, least)
-        apart = abs(one.value - best) > SAME * max(1.0, abs(best))
-        more = ratio > TWICE and one.work > FEW
-        wrong = one.status != made[0].status or apart or more
-        missed += wrong
-        flags = (
-            ("status " if len(statuses) > 1 else "") + ("value " if apart else "") + ("work" if more else "")
-        )
+        why = [f"status {one.status}"] if one.status != best_status else []
+        why += [f"objective {one.value:.7g}"] if abs(one.value - best) > SAME * max(1.0, abs(best)) else []
+        why += [f"{ratio:.1f} times the work"] if ratio > TWICE and one.work > FEW else []
+        if why:
+            missed.append(Missed(one.form, ", ".join(why)))
         print(
             f"{label:28} {one.form:44} {one.status:11} {one.value:14.7g} {one.bound:14.7g} {one.work:8} "
-            f"{ratio:7.1f} {one.seconds:6.1f}s {one.part:16} {flags if wrong else ''}",
+            f"{ratio:7.1f} {one.seconds:6.1f}s {one.part:16} {', '.join(why)}",
             flush=True,
         )
-    return len(made), missed
+    listed = "; ".join(f"{one.form}: {one.why}" for one in missed)
+    return f"| {label} | {len(made)} | {len(missed)} | {least:,} | {listed} |"
 
 
 def main() -> None:
@@ -103,16 +110,16 @@ def main() -> None:
     parser.add_argument("--combined", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
-    pairs = misses = 0
+    rows = []
     for name in options.kinds.split(",") if options.kinds else zoo.KINDS:
         for seed in range(options.seeds):
             problem = zoo.build(name, options.size, seed)
             label = f"{name} {seed}" + (" (held out)" if zoo.KINDS[name].held_out else "")
-            count, missed = compare(
-                label, problem, seconds=options.seconds, combined=options.combined, seed=seed
+            rows.append(
+                compare(label, problem, seconds=options.seconds, combined=options.combined, seed=seed)
             )
-            pairs, misses = pairs + count, misses + missed
-    print(f"{misses} of {pairs} forms miss")
+    print("| problem | forms | missed | least work | missed by |\n| --- | ---: | ---: | ---: | --- |")
+    print("\n".join(rows))
 
 
 if __name__ == "__main__":

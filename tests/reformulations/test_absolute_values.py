@@ -7,7 +7,8 @@ import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.core.check import check
 from dovetail.reformulations.absolute_values import AbsoluteValues
-from dovetail.reformulations.reformulated import Reformulated
+from dovetail.reformulations.presolve import Presolve
+from dovetail.reformulations.reformulated import Reformulated, reformulate
 from tests.tanh import tanh_net
 
 X, Y, A, D = 0, 1, 2, 3
@@ -35,9 +36,6 @@ def applied(given):
 WRITTEN = {
     "two rows": [({A: 1.0, X: -1.0}, -0.3, INF), ({A: 1.0, X: 1.0}, 0.3, INF)],
     "other sides and units": [({X: 2.0, A: -2.0}, -INF, 0.6), ({A: 0.25, X: 0.25}, 0.075, INF)],
-    "behind a column": [
-        ({X: 1.0, D: -1.0}, 0.3, 0.3), ({A: 1.0, D: -1.0}, 0.0, INF), ({A: 1.0, D: 1.0}, 0.0, INF),
-    ],
     "two slopes and a corner": [({A: 1.0, X: -3.0}, -0.5, INF), ({A: 2.0, X: 1.0}, 1.0, INF)],
     "the corner outside the box": [({A: 1.0, X: -1.0}, -2.5, INF), ({A: 1.0, X: 1.0}, 2.5, INF)],
 }  # fmt: skip
@@ -79,13 +77,24 @@ def test_a_point_of_the_parts_keeps_the_rows_that_were_split():
 
 def test_what_the_check_accepts_is_a_point_of_the_parts():
     """A bound of the split problem must hold for points that miss their rows by the tolerance."""
-    given = problem([*WRITTEN["behind a column"], LIMIT])
+    given = problem([*WRITTEN["two rows"], LIMIT])
     split = applied(given)
     for x, off in ((0.7, 0.9e-6), (0.1, -0.9e-6), (-1.0, -0.9e-6)):
-        point = np.array([x + off * (x == -1.0), 0.0, abs(x - 0.3 + off) - 0.9e-6, x - 0.3 + off])
+        moved = x + off * (x == -1.0)
+        point = np.array([moved, 0.0, abs(moved - 0.3) - 0.9e-6, 0.0])
         point = given.predict(point)
         assert check(given, point).within()
         assert check(split.problem, split.lift(point)).within()
+
+
+def test_the_difference_may_stand_in_a_column_of_its_own():
+    """d = x - 0.3, a >= |d|: the presolve replaces d first."""
+    rows = [({X: 1.0, D: -1.0}, 0.3, 0.3), ({A: 1.0, D: -1.0}, 0.0, INF), ({A: 1.0, D: 1.0}, 0.0, INF)]
+    given = problem([*rows, LIMIT])
+    start = Reformulated.start(given, propagate(given.mip.minimised()))
+    made = reformulate(start, (Presolve(), AbsoluteValues()))
+    assert made.note == "1 absolute value of inputs split into parts"
+    assert made.problem.mip.n_columns == 3 + 3
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ import torch
 from dovetail.run.budget import Budget
 from dovetail.run.processes import CannotTravel, Process, pooled
 from dovetail.run.remote_workers import process_workers
+from tests.conftest import volume
 from tests.processes import gone
 
 
+@volume("tests of the workers kill processes, too")
 def test_processes_answer_and_one_that_is_killed_comes_back():
     crew = process_workers([[list, list], [partial(list, (1,))]], Budget(60.0))
     try:

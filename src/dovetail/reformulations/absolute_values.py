@@ -9,8 +9,6 @@ becomes
 with a and x replaced by their new parts in every other row, and a in the objective. Each point of one form is
 a point of the other. An L1 ball written as `a >= |x - w|, sum a <= B` is then the ball that
 `x = w + p - q, sum p + q <= B` is: methods that know a set of inputs by its moves know both.
-
-The input may stand behind a column of its own: d = x - w, a >= |d|.
 """
 
 from __future__ import annotations
@@ -74,9 +72,8 @@ class _Vs:
         own = read.copy()
         own[problem.outputs] = True
         pairs = list(_pairs(mip))
-        behind = _behind(mip, pairs, read, own)
         sides: dict[tuple[int, int], list[_Side]] = {}
-        for side in _sides(mip, pairs, read, own, behind):
+        for side in _sides(mip, pairs, read, own):
             sides.setdefault((side.value, side.input), []).append(side)
         inputs_of: dict[int, set[int]] = {}
         for value, x in sides:
@@ -138,17 +135,6 @@ class _Side:
     """How far below that line the check accepts a."""
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A column that is slope x + constant of an input x."""
-
-    input: int
-    slope: float
-    constant: float
-    give: float
-    """How far off that line the check accepts the column."""
-
-
 Pair = tuple[int, int, float, int, float, float, float]
 """A row of two columns: its number, column and factor twice, its lower and its upper side."""
 
@@ -166,33 +152,15 @@ def _pairs(mip: Mip) -> Iterator[Pair]:
         yield int(i), int(j), float(u), int(k), float(v), float(mip.row_lower[i]), float(mip.row_upper[i])
 
 
-def _behind(mip: Mip, pairs: list[Pair], read: BoolArray, own: BoolArray) -> dict[int, _Line]:
-    """Columns of nobody that an equation with an input defines."""
-    found: dict[int, _Line] = {}
-    for _, j, u, k, v, low, high in pairs:
-        if low != high:
-            continue
-        for d, factor, x, by in ((j, u, k, v), (k, v, j, u)):
-            if read[x] and not own[d] and d not in found and not mip.integer[d]:
-                found[d] = _Line(x, -by / factor, low / factor, TOLERANCE / abs(factor))
-    return found
-
-
-def _sides(
-    mip: Mip, pairs: list[Pair], read: BoolArray, own: BoolArray, behind: dict[int, _Line]
-) -> Iterator[_Side]:
+def _sides(mip: Mip, pairs: list[Pair], read: BoolArray, own: BoolArray) -> Iterator[_Side]:
     """Rows that keep a column of nobody above a line in an input."""
     for i, j, u, k, v, low, high in pairs:
         if np.isfinite(low) == np.isfinite(high):
             continue
         sign, side = (1.0, low) if np.isfinite(low) else (-1.0, -high)
         for a, factor, x, by in ((j, sign * u, k, sign * v), (k, sign * v, j, sign * u)):
-            line = _Line(x, 1.0, 0.0, 0.0) if read[x] else behind.get(x)
-            if line is None or own[a] or a in behind or factor <= 0.0 or mip.integer[a]:
-                continue
-            slope, least = -by / factor, side / factor
-            give = TOLERANCE / factor + abs(slope) * line.give
-            yield _Side(i, a, line.input, slope * line.slope, least + slope * line.constant, give)
+            if read[x] and not own[a] and factor > 0.0 and not mip.integer[a]:
+                yield _Side(i, a, x, -by / factor, side / factor, TOLERANCE / factor)
 
 
 def _split(given: Reformulated, vs: _Vs) -> Mip:
