@@ -12,7 +12,7 @@ from dovetail.certificates.certificate import Certificate
 from dovetail.certificates.checker.leaf_values import PartValues
 from dovetail.certificates.checker.root_box import root_box
 from dovetail.certificates.fingerprint import fingerprint
-from dovetail.certificates.proof import CertificateKind, Leaves, Part, Tree
+from dovetail.certificates.proof import CertificateKind, Leaves, ProofPart, ProofTree
 
 
 def network(seed, d=2, width=4, outputs=1, dtype=torch.float64):
@@ -81,12 +81,12 @@ def halvings(values, depth, width):
         np.array(at),
         np.array(children, dtype=np.int64).reshape(-1, 2),
     )
-    return Tree(*kinds, leaves)
+    return ProofTree(*kinds, leaves)
 
 
 def certificate_of(problem, tree, value, **options):
     mip = problem.mip
-    part = Part(np.arange(mip.n_columns), np.arange(mip.n_rows), tree, value, **options)
+    part = ProofPart(np.arange(mip.n_columns), np.arange(mip.n_rows), tree, value, **options)
     print_ = fingerprint(problem)
     return Certificate(
         CertificateKind.CHECKED,

@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.functions import FUNCTIONS
-from dovetail.core.graph import Affine, Elementwise, Graph, Product, Step
+from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep, Product
 from dovetail.core.layers import Activation, Dense, evaluate
 
 
@@ -32,10 +32,10 @@ def test_several_sources():
     """x -> (x + relu(x)) exp(x)."""
     eye, zero = np.eye(2), np.zeros(2)
     steps = (
-        Step(Elementwise("relu"), (0,), 2),
-        Step(Elementwise("exp"), (0,), 2),
-        Step(Affine((eye, eye), zero), (0, 1), 2),
-        Step(Product(), (3, 2), 2),
+        GraphStep(Elementwise("relu"), (0,), 2),
+        GraphStep(Elementwise("exp"), (0,), 2),
+        GraphStep(Affine((eye, eye), zero), (0, 1), 2),
+        GraphStep(Product(), (3, 2), 2),
     )
     X = np.array([[-1.0, 2.0]])
     np.testing.assert_allclose(Graph(2, steps).values(X), (X + np.maximum(X, 0.0)) * np.exp(X))

@@ -17,7 +17,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Graph, Step
+from dovetail.core.graph import Affine, Graph, GraphStep
 from dovetail.core.problem import Problem
 
 
@@ -56,7 +56,7 @@ class _Builder:
     problem: Problem
     lower: FloatArray
     upper: FloatArray
-    steps: list[Step] = field(default_factory=list)
+    steps: list[GraphStep] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     given: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Values that are handed on, by column: the vector they are in, and where."""
@@ -126,7 +126,7 @@ class _Builder:
                     operation, weights=tuple(self._spread(w, columns) if s == 0 else w for s, w in weights)
                 )
             sources = tuple(place[source] for source in step.sources)
-            self.steps.append(Step(operation, sources, step.size))
+            self.steps.append(GraphStep(operation, sources, step.size))
             place[number] = len(self.steps)
         return len(self.steps)
 
@@ -157,7 +157,7 @@ class _Builder:
         return self.inputs.size if vector == 0 else self.steps[vector - 1].size
 
     def _affine(self, weights: dict[int, FloatArray], size: int) -> int:
-        self.steps.append(Step(Affine(tuple(weights.values()), np.zeros(size)), tuple(weights), size))
+        self.steps.append(GraphStep(Affine(tuple(weights.values()), np.zeros(size)), tuple(weights), size))
         return len(self.steps)
 
     def _gather(self) -> None:

@@ -34,7 +34,7 @@ Entries = dict[int, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SampleComponent:
     """A component with one block sample in it."""
 
     number: int
@@ -46,7 +46,7 @@ class Part:
     """The rows that touch nothing else."""
 
 
-def parts_of_one_sample(problem: Problem, parts: Components) -> list[Part] | None:
+def parts_of_one_sample(problem: Problem, parts: Components) -> list[SampleComponent] | None:
     """All components, where each has just one sample of one block; else None."""
     samples = [(block, i) for block in problem.blocks for i in range(block.samples)]
     owners = [int(parts.owner[block.outputs[i][0]]) for block, i in samples]
@@ -56,7 +56,7 @@ def parts_of_one_sample(problem: Problem, parts: Components) -> list[Part] | Non
     ends = np.searchsorted(parts.row_owner[order], np.arange(parts.count + 1))
     members = parts.members
     return [
-        Part(number, block, i, members[number], order[ends[number] : ends[number + 1]])
+        SampleComponent(number, block, i, members[number], order[ends[number] : ends[number + 1]])
         for (block, i), number in zip(samples, owners, strict=True)
     ]
 
@@ -111,7 +111,7 @@ class MoveSet:
         return self.origin + self.directions @ (self.sign * (columns - self.start)), columns
 
 
-def move_set(problem: Problem, part: Part, box: Box, room: float) -> MoveSet | None:
+def move_set(problem: Problem, part: SampleComponent, box: Box, room: float) -> MoveSet | None:
     """Of a component's one sample; None where it is no such set.
 
     Its points miss rows by at most `room`, and lie in the box.

@@ -13,7 +13,7 @@ import numpy as np
 
 from dovetail.analysis.joint_network import Group, JointNetwork
 from dovetail.core.arrays import FloatArray
-from dovetail.core.graph import Affine, Graph, Step
+from dovetail.core.graph import Affine, Graph, GraphStep
 
 
 def network_parts(network: JointNetwork, cost: FloatArray) -> tuple[JointNetwork, ...]:
@@ -69,7 +69,7 @@ def _part(network: JointNetwork, groups: list[Group], needed: set[int]) -> Joint
         for source, weight in zip(graph.steps[-1].sources, last.weights, strict=True)
         if np.any(weight[rows])
     }
-    steps.append(Step(Affine(tuple(weights.values()), last.bias[rows]), tuple(weights), len(rows)))
+    steps.append(GraphStep(Affine(tuple(weights.values()), last.bias[rows]), tuple(weights), len(rows)))
     sizes = np.cumsum([0, *(group.outputs.size for group in groups)])
     own = [
         replace(group, outputs=np.arange(begin, begin + group.outputs.size))

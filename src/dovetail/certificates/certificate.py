@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dovetail.certificates.files import Contents, read_contents, write_contents
-from dovetail.certificates.proof import CertificateKind, Part, arrays_of
+from dovetail.certificates.proof import CertificateKind, ProofPart, arrays_of
 from dovetail.core.arrays import FloatArray
 
 SHORT = 1e-5
@@ -36,7 +36,7 @@ class Certificate:
     """What proved it; of an engine's tree its name and version."""
     prices: FloatArray = field(default_factory=lambda: np.zeros(0))
     """(rows,) of the rows that no part has."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ProofPart, ...] = ()
 
     @property
     def size(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dovetail.certificates.proof import CertificateKind, Leaves, Part, Tree
+from dovetail.certificates.proof import CertificateKind, Leaves, ProofPart, ProofTree
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import OptionError
 from dovetail.core.file_writing import write_file
@@ -29,7 +29,7 @@ class Contents(NamedTuple):
     bound: float
     source: str
     prices: FloatArray
-    parts: tuple[Part, ...]
+    parts: tuple[ProofPart, ...]
 
 
 def write_contents(certificate: Contents, path: Path) -> Path:
@@ -50,7 +50,7 @@ def write_contents(certificate: Contents, path: Path) -> Path:
     return write_file(path, text.getvalue())
 
 
-def _arrays(part: Part) -> dict[str, np.ndarray]:
+def _arrays(part: ProofPart) -> dict[str, np.ndarray]:
     tree = part.tree
     named: dict[str, np.ndarray] = {"columns": part.columns, "rows": part.rows, "defined": part.defined}
     named["variable"], named["at"], named["children"] = tree.variable, tree.at, tree.children
@@ -86,7 +86,7 @@ def _read(arrays: Any) -> Contents:
     )
 
 
-def _part(arrays: Any, header: dict[str, Any], k: int) -> Part:
+def _part(arrays: Any, header: dict[str, Any], k: int) -> ProofPart:
     def numbers(name: str) -> np.ndarray:
         return _numbers(arrays[f"{k}.{name}"])
 
@@ -94,9 +94,9 @@ def _part(arrays: Any, header: dict[str, Any], k: int) -> Part:
         return _places(arrays[f"{k}.{name}"])
 
     leaves = Leaves(**{place.name: numbers(f"leaves.{place.name}") for place in fields(Leaves)})
-    tree = Tree(places("variable"), numbers("at"), places("children"), leaves)
+    tree = ProofTree(places("variable"), numbers("at"), places("children"), leaves)
     value, row = float.fromhex(header["values"][k]), int(header["row"][k])
-    return Part(places("columns"), places("rows"), tree, value, places("defined"), row)
+    return ProofPart(places("columns"), places("rows"), tree, value, places("defined"), row)
 
 
 def _numbers(array: np.ndarray) -> np.ndarray:

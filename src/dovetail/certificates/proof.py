@@ -62,7 +62,7 @@ class Leaves:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class ProofTree:
     """Splits, each of one variable at one value, and the leaves that are left; split 0 is the root.
 
     A variable is a column (by its index) or, from the number of columns on, a neuron of the part, which is
@@ -77,12 +77,12 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ProofPart:
     """Some columns, the rows and samples among them, and what they cost at least."""
 
     columns: IntArray
     rows: IntArray
-    tree: Tree
+    tree: ProofTree
     value: float
     """What the objective of these columns, less the rows' prices, never falls below."""
     defined: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
@@ -92,7 +92,7 @@ class Part:
     `COST_ROW`: that the part costs no more than its value, since other points need no proof."""
 
 
-def arrays_of(part: Part) -> Iterator[np.ndarray]:
+def arrays_of(part: ProofPart) -> Iterator[np.ndarray]:
     """Every array of a part."""
     tree = part.tree
     yield from (part.columns, part.rows, part.defined, tree.variable, tree.at, tree.children)

@@ -20,7 +20,7 @@ from dovetail.certificates.checker.leaf_values import PartValues
 from dovetail.certificates.checker.root_box import root_box
 from dovetail.certificates.checker.verification import Looking, verify
 from dovetail.certificates.fingerprint import fingerprint
-from dovetail.certificates.proof import LARGEST_BYTES, CertificateKind, Part
+from dovetail.certificates.proof import LARGEST_BYTES, CertificateKind, ProofPart
 from dovetail.certifying.growing import grow
 from dovetail.certifying.price_parts import price_parts
 from dovetail.certifying.sign_tree import sign_tree
@@ -123,7 +123,7 @@ class _Making:
         if found is None:
             return None
         columns, rows = np.arange(mip.n_columns), np.arange(mip.n_rows)
-        part = Part(columns, rows, found.tree, aim - mip.offset, found.defined, found.row)
+        part = ProofPart(columns, rows, found.tree, aim - mip.offset, found.defined, found.row)
         tried = self._certificate(self.target, np.zeros(mip.n_rows), (part,))
         return None if tried.size > LARGEST_BYTES else self._claiming_what_holds(tried)
 
@@ -150,7 +150,7 @@ class _Making:
         tree, value = grow(values, aim, self._over, most)
         if not np.isfinite(value):
             return None
-        part = Part(columns, rows, tree, min(value, aim))
+        part = ProofPart(columns, rows, tree, min(value, aim))
         bound = min(self.target, part.value + mip.offset - HAIR * (1.0 + abs(part.value) + abs(mip.offset)))
         tried = self._certificate(bound, np.zeros(mip.n_rows), (part,))
         return None if tried.size > LARGEST_BYTES else self._claiming_what_holds(tried)
@@ -162,12 +162,12 @@ class _Making:
             return None
         return replace(tried, bound=min(self.target, tried.bound, self._problem.mip.sign * proved))
 
-    def _certificate(self, bound: float, prices: np.ndarray, parts: tuple[Part, ...]) -> Certificate:
+    def _certificate(self, bound: float, prices: np.ndarray, parts: tuple[ProofPart, ...]) -> Certificate:
         print_ = fingerprint(self._problem)
         return Certificate(CertificateKind.CHECKED, print_, float(bound), self._source, prices, parts)
 
 
-def _within_reach(part: Part, proved: FloatArray) -> Part:
+def _within_reach(part: ProofPart, proved: FloatArray) -> ProofPart:
     """With a value that its leaves prove by themselves, or all but a few of them, which are halved."""
     ordered = np.sort(proved)
     alone = min(part.value, float(ordered[0]))

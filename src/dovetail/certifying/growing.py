@@ -16,7 +16,7 @@ import numpy as np
 from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.leaf_values import PartValues, Prepared, Values, take
 from dovetail.certificates.checker.verification import what_is_proved
-from dovetail.certificates.proof import Leaves, Tree
+from dovetail.certificates.proof import Leaves, ProofTree
 from dovetail.certifying.leaf_multipliers import leaf_multipliers, leaf_programs
 from dovetail.certifying.open_boxes import GrownTree, OpenBoxes, joined_leaves
 from dovetail.certifying.trimming import Cut, Pieces, cuts_by_multipliers, cuts_by_rows
@@ -37,7 +37,7 @@ GAP_WEIGHT = 0.5
 
 def grow(
     values: PartValues, target: float, over: Callable[[], object], most_leaves: int
-) -> tuple[Tree, float]:
+) -> tuple[ProofTree, float]:
     """A tree whose leaves all reach the target, and what they reach; less where it is `over` before."""
     growth = _Growth(values, target)
     pool = OpenBoxes(values.root, _plain(values), [(-1, 0)], np.full(1, -np.inf), np.ones(1, dtype=bool))

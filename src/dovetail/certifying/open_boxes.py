@@ -8,7 +8,7 @@ import numpy as np
 
 from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.leaf_values import take
-from dovetail.certificates.proof import Leaves, Tree
+from dovetail.certificates.proof import Leaves, ProofTree
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 Hook = tuple[int, int]
@@ -73,10 +73,10 @@ class GrownTree:
         self.children.append([0, 0])
         return number
 
-    def tree(self) -> Tree:
+    def tree(self) -> ProofTree:
         """As a certificate has it."""
         children = np.array(self.children, dtype=np.int64).reshape(-1, 2)
-        return Tree(
+        return ProofTree(
             np.array(self.variable, np.int64), np.array(self.at, float), children, joined_leaves(self.leaves)
         )
 

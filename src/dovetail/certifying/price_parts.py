@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 import torch
 
-from dovetail.certificates.proof import COST_ROW, Leaves, Part, Tree
+from dovetail.certificates.proof import COST_ROW, Leaves, ProofPart, ProofTree
 from dovetail.certifying.sign_leaves import SignLeaves, searched
 from dovetail.certifying.sign_tree import region_of, tree_of
 from dovetail.core.arrays import FloatArray
@@ -31,7 +31,7 @@ MOST_COMPONENTS = 1000
 BATCH = 1024
 
 
-def price_parts(problem: Problem, row_prices: FloatArray, seconds: float) -> tuple[Part, ...] | None:
+def price_parts(problem: Problem, row_prices: FloatArray, seconds: float) -> tuple[ProofPart, ...] | None:
     """At (rows,) multipliers of the rows that couple; None where components are not of this kind."""
     coupled = CoupledProblem.of(problem, "cpu")
     if coupled is None or not 2 <= coupled.parts.count <= MOST_COMPONENTS:
@@ -45,7 +45,7 @@ def price_parts(problem: Problem, row_prices: FloatArray, seconds: float) -> tup
     return tuple(chain.from_iterable(found)) if len(found) == len(made) else None
 
 
-def _parts(problem: Problem, group: Priced, budget: Budget) -> list[Part] | None:
+def _parts(problem: Problem, group: Priced, budget: Budget) -> list[ProofPart] | None:
     """Of the components of a group, in their order."""
     alone = [_by_moves(problem, group, k) for k in range(len(group.other))]
     if group.targets is None:
@@ -62,17 +62,17 @@ def _parts(problem: Problem, group: Priced, budget: Budget) -> list[Part] | None
     return alone
 
 
-def _by_moves(problem: Problem, group: Priced, k: int) -> Part:
+def _by_moves(problem: Problem, group: Priced, k: int) -> ProofPart:
     """Component k without a look at its network."""
     one, block = group.group.parts[k], group.group.block
     columns, rows = np.union1d(one.members, block.inputs[one.sample]), np.sort(one.rows)
     leaf = Leaves(np.ones(1), np.zeros((1, rows.size)))
     none = np.zeros(0, dtype=np.int64)
-    tree = Tree(none, np.zeros(0), none.reshape(0, 2), leaf)
-    return Part(columns, rows, tree, float(group.bounds()[k]), *region_of(problem, rows))
+    tree = ProofTree(none, np.zeros(0), none.reshape(0, 2), leaf)
+    return ProofPart(columns, rows, tree, float(group.bounds()[k]), *region_of(problem, rows))
 
 
-def _by_signs(problem: Problem, group: Priced, k: int, alone: Part, leaves: SignLeaves) -> Part:
+def _by_signs(problem: Problem, group: Priced, k: int, alone: ProofPart, leaves: SignLeaves) -> ProofPart:
     """The same with leaves of signs; what they do not make up a tree of stays as it was."""
     tree = tree_of(leaves, problem.mip.n_columns, alone.rows.size)
     if tree is None:
@@ -85,13 +85,13 @@ def _by_signs(problem: Problem, group: Priced, k: int, alone: Part, leaves: Sign
     return replace(alone, tree=tree, value=value, row=row)
 
 
-def _with_class(tree: Tree, column: int, price: FloatArray, of_class: int) -> Tree:
+def _with_class(tree: ProofTree, column: int, price: FloatArray, of_class: int) -> ProofTree:
     """A tree of one class's points, beside a single leaf of the other's."""
     leaves, count = tree.leaves, len(tree.leaves)
     first = np.where(tree.children >= 0, tree.children + 1, tree.children)
     sides = [-1 - count, -1 - count]
     sides[of_class] = 1 if len(tree.variable) else -1
-    return Tree(
+    return ProofTree(
         np.concatenate([[column], tree.variable]),
         np.concatenate([[0.5], tree.at]),
         np.concatenate([np.array([sides], dtype=np.int64), first]),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dovetail.certificates.proof import Leaves, Tree
+from dovetail.certificates.proof import Leaves, ProofTree
 from dovetail.certifying.sign_leaves import SignLeaves, searched
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.mip import Mip
@@ -25,7 +25,7 @@ from dovetail.run.budget import Budget
 class SignTree:
     """The tree, and what of the part a checker has to know."""
 
-    tree: Tree
+    tree: ProofTree
     defined: IntArray
     row: int
 
@@ -48,7 +48,7 @@ def sign_tree(problem: Problem, target: float, seconds: float) -> SignTree | Non
     return None if tree is None else SignTree(tree, *region_of(problem, np.arange(problem.mip.n_rows)))
 
 
-def tree_of(found: SignLeaves, columns: int, rows: int) -> Tree | None:
+def tree_of(found: SignLeaves, columns: int, rows: int) -> ProofTree | None:
     """From the signs of all leaves of one target; None where they do not make up a tree."""
     signs = found.sign
     variable: list[int] = []
@@ -72,7 +72,7 @@ def tree_of(found: SignLeaves, columns: int, rows: int) -> Tree | None:
         waiting.append((which[here[:, neuron] > 0.0], number, 1))
     leaves = Leaves(found.objective, np.zeros((len(signs), rows)), slopes=found.slope, signs=found.multiplier)
     made = np.array(children, dtype=np.int64).reshape(-1, 2)
-    return Tree(np.array(variable, dtype=np.int64), np.zeros(len(variable)), made, leaves)
+    return ProofTree(np.array(variable, dtype=np.int64), np.zeros(len(variable)), made, leaves)
 
 
 def region_of(problem: Problem, rows: IntArray) -> tuple[IntArray, int]:

@@ -43,7 +43,7 @@ Operation = Affine | Elementwise | Product
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class GraphStep:
     """One operation; its sources are the inputs (0) and earlier steps (1, 2, ... in their order)."""
 
     operation: Operation
@@ -57,7 +57,7 @@ class Graph:
     """Steps in the order they are computed; the last one gives the outputs."""
 
     inputs: int
-    steps: tuple[Step, ...]
+    steps: tuple[GraphStep, ...]
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -91,16 +91,16 @@ class Graph:
     @classmethod
     def of_layers(cls, layers: Sequence[Layer], inputs: int) -> Graph:
         """Dense layers and activations, one after the other."""
-        steps: list[Step] = []
+        steps: list[GraphStep] = []
         size = inputs
         for number, layer in enumerate(layers):
             if isinstance(layer, Dense):
                 size = len(layer.bias)
-                steps.append(Step(Affine((layer.weight,), layer.bias), (number,), size))
+                steps.append(GraphStep(Affine((layer.weight,), layer.bias), (number,), size))
             elif layer.kind not in FUNCTIONS:
                 raise UnsupportedError(f"{layer.kind} is no function of single values")
             else:
-                steps.append(Step(Elementwise(layer.kind), (number,), size))
+                steps.append(GraphStep(Elementwise(layer.kind), (number,), size))
         if not steps:
-            steps.append(Step(Affine((np.eye(inputs),), np.zeros(inputs)), (0,), inputs))
+            steps.append(GraphStep(Affine((np.eye(inputs),), np.zeros(inputs)), (0,), inputs))
         return cls(inputs, tuple(steps))

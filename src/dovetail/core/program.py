@@ -81,7 +81,7 @@ class Maxima:
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class Softmax:
     """softmax of each row, or its logarithm."""
 
     read: IntArray
@@ -108,7 +108,7 @@ class Normalised:
         return self.read.size
 
 
-Operation = Sums | Functions | Products | Maxima | Shares | Normalised
+Operation = Sums | Functions | Products | Maxima | Softmax | Normalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class Program:
         if isinstance(last, Functions) and FUNCTIONS[last.kind].rises:
             if not single or (last.kind == "sigmoid" and 0.0 < threshold < 1.0):
                 return replace(self, operations=self.operations[:-1], outputs=last.read), last.kind
-        elif isinstance(last, Shares) and not single and len(last.read) == 1:
+        elif isinstance(last, Softmax) and not single and len(last.read) == 1:
             kind = "log_softmax" if last.logarithm else "softmax"
             return replace(self, operations=self.operations[:-1], outputs=last.read[0]), kind
         return self, ""
@@ -239,7 +239,7 @@ class Recording:
 
     def shares(self, read: IntArray, *, logarithm: bool) -> IntArray:
         """Softmax of each row, row after row."""
-        return self._add(Shares(read, logarithm), read=read)
+        return self._add(Softmax(read, logarithm), read=read)
 
     def normalised(self, read: IntArray, eps: float) -> IntArray:
         """Of each row, row after row."""

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Elementwise, Graph, Product, Step
+from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep, Product
 from dovetail.core.program import (
     Functions,
     Maxima,
@@ -22,7 +22,7 @@ from dovetail.core.program import (
     Operation,
     Products,
     Program,
-    Shares,
+    Softmax,
     Sums,
 )
 
@@ -54,7 +54,7 @@ def graph_of(program: Program, shift: float = 0.0) -> Graph:
     outputs = making.read(program.outputs)
     place = making.affine(Expressions(outputs.matrix, outputs.constant + shift))
     size = len(program.outputs)
-    handed_on = [Step(Affine((np.eye(size),), np.zeros(size)), (0,), size)]
+    handed_on = [GraphStep(Affine((np.eye(size),), np.zeros(size)), (0,), size)]
     return Graph(program.inputs, tuple(_needed(making.steps[:place] if place else handed_on)))
 
 
@@ -62,7 +62,7 @@ class _Making:
     """The steps so far, and every number of the program as an expression."""
 
     def __init__(self, inputs: int) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[GraphStep] = []
         self._starts = [0]
         """Of the base numbers of each vector, by the order in which vectors became base."""
         self._places = [0]
@@ -82,7 +82,7 @@ class _Making:
             found = self.function(operation.kind, self.read(operation.read))
         elif isinstance(operation, Products):
             left, right = self.affine(self.read(operation.left)), self.affine(self.read(operation.right))
-            found = self._new_base(Step(Product(), (left, right), operation.size))
+            found = self._new_base(GraphStep(Product(), (left, right), operation.size))
         elif isinstance(operation, Maxima):
             found = self._maxima(operation)
         elif isinstance(operation, Normalised):
@@ -140,14 +140,16 @@ class _Making:
             sources, weights = [0], [np.zeros((len(wanted.constant), self._inputs))]
         if len(sources) == 1 and not wanted.constant.any() and _is_identity(weights[0]):
             return sources[0]
-        self.steps.append(Step(Affine(tuple(weights), wanted.constant), tuple(sources), len(wanted.constant)))
+        self.steps.append(
+            GraphStep(Affine(tuple(weights), wanted.constant), tuple(sources), len(wanted.constant))
+        )
         return len(self.steps)
 
     def function(self, kind: str, of: Expressions) -> Expressions:
         """A function of single values as new base numbers."""
-        return self._new_base(Step(Elementwise(kind), (self.affine(of),), len(of.constant)))
+        return self._new_base(GraphStep(Elementwise(kind), (self.affine(of),), len(of.constant)))
 
-    def _new_base(self, step: Step) -> Expressions:
+    def _new_base(self, step: GraphStep) -> Expressions:
         self.steps.append(step)
         self._places.append(len(self.steps))
         self._starts.append(self._base)
@@ -182,9 +184,9 @@ class _Making:
         means = sparse.csr_array(sparse.kron(eye, mean)) @ squares.matrix
         rate = self.function("rsqrt", Expressions(means, np.full(rows, operation.eps)))
         places = self.affine(centred), self.affine(rate.take(np.repeat(np.arange(rows), count)))
-        return self._new_base(Step(Product(), places, rows * count))
+        return self._new_base(GraphStep(Product(), places, rows * count))
 
-    def _shares(self, operation: Shares) -> Expressions:
+    def _shares(self, operation: Softmax) -> Expressions:
         rows, count = operation.read.shape
         if count == 1:
             alone = np.full(rows, 0.0 if operation.logarithm else 1.0)
@@ -209,7 +211,7 @@ def _is_identity(weight: FloatArray) -> bool:
     return weight.shape[0] == weight.shape[1] and bool(np.array_equal(weight, np.eye(len(weight))))
 
 
-def _needed(steps: list[Step]) -> list[Step]:
+def _needed(steps: list[GraphStep]) -> list[GraphStep]:
     """Without those that nothing reads on the way to the last, numbered anew."""
     wanted = {len(steps)}
     for place in range(len(steps), 0, -1):
@@ -218,6 +220,6 @@ def _needed(steps: list[Step]) -> list[Step]:
     kept = [place for place in range(1, len(steps) + 1) if place in wanted]
     number = {0: 0, **{place: new for new, place in enumerate(kept, start=1)}}
     return [
-        Step(step.operation, tuple(number[source] for source in step.sources), step.size)
+        GraphStep(step.operation, tuple(number[source] for source in step.sources), step.size)
         for step in (steps[place - 1] for place in kept)
     ]

@@ -17,7 +17,7 @@ from dovetail.core.program import (
     Operation,
     Products,
     Program,
-    Shares,
+    Softmax,
     Sums,
 )
 from dovetail.core.rounding import MORE, OURS, ULPS, Arithmetic, gamma
@@ -147,7 +147,7 @@ def _function(
 
 
 def _shares(
-    one: Shares, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
+    one: Softmax, arithmetic: Arithmetic, low: FloatArray, high: FloatArray, error: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Each share moves by at most half of the largest change before it, its logarithm by twice that."""
     samples, (rows, count) = len(low), one.read.shape

@@ -18,7 +18,7 @@ import numpy as np
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import handed_on, plain_layers
-from dovetail.core.graph import Affine, Elementwise, Graph, Step
+from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep
 from dovetail.core.layers import Activation, Dense, Layer, dropped
 from dovetail.core.rounding import MORE, Arithmetic, activation_error, gamma
 
@@ -69,7 +69,7 @@ def of_layers(layers: tuple[Layer, ...], arithmetic: Arithmetic, graph: Graph) -
     return StepRounding(tuple(rate), tuple(more), arithmetic.largest)
 
 
-def _own(layer: Layer, arithmetic: Arithmetic, step: Step) -> tuple[FloatArray, FloatArray] | None:
+def _own(layer: Layer, arithmetic: Arithmetic, step: GraphStep) -> tuple[FloatArray, FloatArray] | None:
     nothing = np.zeros(step.size)
     if isinstance(layer, Activation):
         if step.operation != Elementwise(layer.kind) or layer.kind not in BOUNDED:
@@ -89,7 +89,7 @@ def _same_weights(layer: Dense, operation: Affine) -> bool:
     return len(operation.weights) == 1 and np.array_equal(layer.weight, operation.weights[0])
 
 
-def _handed_on(step: Step) -> tuple[FloatArray, FloatArray] | None:
+def _handed_on(step: GraphStep) -> tuple[FloatArray, FloatArray] | None:
     """A step that is no layer's, and that nobody computes: the identity."""
     operation = step.operation
     if not isinstance(operation, Affine) or len(operation.weights) > 1:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
 from dovetail.coupling.dense_forward import network_forward
-from dovetail.coupling.part import Part, SampleRow
+from dovetail.coupling.part import CoupledBatch, SampleRow
 from dovetail.run.network_step import NetworkBlock, Rows, Surrogate, ends_in_probability
 from dovetail.run.stopwatch import Stopwatch
 
@@ -30,7 +30,7 @@ ToTensor = Callable[[FloatArray], Tensor]
 
 
 def network_block(
-    part: Part,
+    part: CoupledBatch,
     lower: FloatArray,
     upper: FloatArray,
     width: FloatArray,
@@ -75,7 +75,7 @@ def network_block(
     return replace(network, spread=torch.cat(spreads))
 
 
-def _joined(part: Part, forwards: Sequence[Forward], device: str) -> Forward:
+def _joined(part: CoupledBatch, forwards: Sequence[Forward], device: str) -> Forward:
     """From a sample's copies to its members' values, one after the other; one call per member."""
     if part.is_alone:
         return forwards[0]
@@ -106,7 +106,7 @@ def _spread(values: Tensor, classifies: bool) -> Tensor:
     return torch.where(spread > 0, spread, torch.ones_like(spread))
 
 
-def _rows(part: Part, tensor: ToTensor) -> Rows | None:
+def _rows(part: CoupledBatch, tensor: ToTensor) -> Rows | None:
     """The samples' limits as padded arrays."""
     samples = [(*limits, *_class_rows(part, i)) for i, limits in enumerate(part.rows)]
     most = max(len(rows) for rows in samples)
@@ -123,7 +123,7 @@ def _rows(part: Part, tensor: ToTensor) -> Rows | None:
     return Rows(tensor(on_inputs), tensor(on_values), tensor(lower), tensor(upper), names)
 
 
-def _class_rows(part: Part, i: int) -> list[SampleRow]:
+def _class_rows(part: CoupledBatch, i: int) -> list[SampleRow]:
     """A class that a sample must have, as limits on its logits, with the block's margin."""
     wanted = part.classes[i]
     if wanted is None:

@@ -18,7 +18,7 @@ from torch import Tensor
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import classes_of
 from dovetail.core.mip import Mip
-from dovetail.coupling.part import Part
+from dovetail.coupling.part import CoupledBatch
 from dovetail.run.budget import Budget
 from dovetail.run.engine import Quadratic
 from dovetail.run.network_step import AugmentedTerms, NetworkBlock, NnSolver
@@ -35,7 +35,7 @@ class BlockCoupling:
 
     def __init__(
         self,
-        part: Part,
+        part: CoupledBatch,
         network: NetworkBlock,
         cost: FloatArray,
         width: FloatArray,

@@ -29,7 +29,7 @@ from dovetail.core.errors import UnsupportedError
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
-from dovetail.coupling.part import Member, Part, output_bounds, sample_row
+from dovetail.coupling.part import CoupledBatch, Member, output_bounds, sample_row
 from dovetail.coupling.split import Split, needs_columns, part_of, remaining, sorted_rows
 
 MOST_ENTRIES = 100_000_000
@@ -130,7 +130,7 @@ def _touched(mip: Mip, r: int, which: BoolArray) -> list[int]:
     return [int(j) for j in entries_of(mip.A, r)[0] if which[j]]
 
 
-def _part(mip: Mip, blocks: list[Block], groups: list[_Group], names: Collection[str]) -> Part:
+def _part(mip: Mip, blocks: list[Block], groups: list[_Group], names: Collection[str]) -> CoupledBatch:
     """Groups of one shape as a batch."""
     first = groups[0]
     kinds = list(dict.fromkeys(b for b, _ in first.samples))
@@ -143,7 +143,7 @@ def _part(mip: Mip, blocks: list[Block], groups: list[_Group], names: Collection
             f"{name}: {len(first.samples):,} samples share rows or columns, and their step would hold "
             f'{most:,} rows over {columns.shape[1]:,} copies densely; use copies="inputs".'
         )
-    return Part(
+    return CoupledBatch(
         name,
         tuple(Member(blocks[b], _positions(first, b)) for b in kinds),
         columns,

@@ -33,7 +33,7 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CoupledBatch:
     """A batch of samples that take their network step together."""
 
     name: str
@@ -74,10 +74,10 @@ def alone(
     rows: tuple[tuple[SampleRow, ...], ...] | None = None,
     classes: tuple[int | None, ...] | None = None,
     taken: tuple[int, ...] = (),
-) -> Part:
+) -> CoupledBatch:
     """A part that is one block, with copies of its inputs and nothing else."""
     n, d = block.inputs.shape
-    return Part(
+    return CoupledBatch(
         block.name,
         (Member(block, np.arange(d)[None, :]),),
         block.inputs,

@@ -21,7 +21,7 @@ from dovetail.core.block import Block
 from dovetail.core.mip import HAIR, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import entries_of
-from dovetail.coupling.part import Part, SampleRow, alone, output_bounds, sample_row
+from dovetail.coupling.part import CoupledBatch, SampleRow, alone, output_bounds, sample_row
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Split:
     """The MIP without what the networks took with them, and the parts they became."""
 
     mip: Mip
-    parts: tuple[Part, ...]
+    parts: tuple[CoupledBatch, ...]
 
     @property
     def columns(self) -> IntArray:
@@ -47,7 +47,7 @@ def split(problem: Problem) -> Split:
     return Split(remaining(mip, parts), parts)
 
 
-def remaining(mip: Mip, parts: Sequence[Part]) -> Mip:
+def remaining(mip: Mip, parts: Sequence[CoupledBatch]) -> Mip:
     """The MIP without the rows the parts took, and with the outputs that left at rest."""
     stays = np.ones(mip.n_rows, dtype=bool)
     cost, lower, upper = mip.cost.copy(), mip.lower.copy(), mip.upper.copy()
@@ -114,7 +114,7 @@ def needs_columns(problem: Problem, mip: Mip, block: Block) -> bool:
     return feeds or (bool(mip.integer[outputs].any()) and not block.classifies)
 
 
-def part_of(problem: Problem, mip: Mip, b: int, sorted_: SortedRows) -> Part:
+def part_of(problem: Problem, mip: Mip, b: int, sorted_: SortedRows) -> CoupledBatch:
     """One block in the form its rows leave it."""
     block = problem.blocks[b]
     together = alone(block, couples_outputs=True)

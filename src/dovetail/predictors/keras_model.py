@@ -25,7 +25,7 @@ from dovetail.predictors.torch.dtype_modes import CastsToFloat64
 from dovetail.predictors.torch.evaluation_mode import MODE
 from dovetail.predictors.torch.layers import changed
 from dovetail.predictors.torch.module import TorchPredictor
-from dovetail.predictors.torch.recorder import Part
+from dovetail.predictors.torch.recorder import TorchOperation
 
 UNCHANGED = (
     keras.layers.InputLayer,
@@ -50,7 +50,7 @@ class KerasPredictor(TorchPredictor):
         can = inspect.signature(self._model.call).parameters
         self._options = {"training": False} if "training" in can else {}
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[TorchOperation]:
         """What the classes of its layers say, if it is a `keras.Sequential` of Dense and activations."""
         if not isinstance(self._model, keras.Sequential):
             raise UnsupportedError(
@@ -134,7 +134,7 @@ def _put_back(held: list[tuple[dict[str, Any], str, Tensor]]) -> Iterator[None]:
                 attributes[name] = before
 
 
-def _parts_of(layer: Any) -> Iterator[Part]:
+def _parts_of(layer: Any) -> Iterator[TorchOperation]:
     """What a layer computes after training; only Keras's own classes, with nothing of theirs replaced."""
     kind, reason = type(layer), changed(layer)
     own = isinstance(getattr(kind, "call", None), FunctionType) and kind.call.__module__.startswith("keras.")
@@ -148,7 +148,7 @@ def _parts_of(layer: Any) -> Iterator[Part]:
             yield from _parts_of(inner)
     elif kind is keras.layers.Dense and not (layer.lora_enabled or layer.quantization_mode):
         bias = None if layer.bias is None else layer.bias.value
-        yield Part("dense", layer.kernel.value.t(), bias)
+        yield TorchOperation("dense", layer.kernel.value.t(), bias)
     elif kind is not keras.layers.Activation and kind not in UNCHANGED:
         raise UnsupportedError(
             f"Keras layer {kind.__name__} ({layer.name!r}) cannot be written out; only Dense and common "
@@ -158,7 +158,7 @@ def _parts_of(layer: Any) -> Iterator[Part]:
         yield from _activation(layer)
 
 
-def _activation(layer: Any) -> Iterator[Part]:
+def _activation(layer: Any) -> Iterator[TorchOperation]:
     """Keras's own function, not one of the same name."""
     if layer.activation is None or layer.activation is keras.activations.linear:
         return
@@ -169,4 +169,4 @@ def _activation(layer: Any) -> Iterator[Part]:
             f"the activation {shown!r} of Keras layer {layer.name!r} cannot be written out; Keras's own "
             f'{", ".join(ACTIVATIONS)} can. method="auto" takes any model.'
         )
-    yield Part(name)
+    yield TorchOperation(name)

@@ -9,7 +9,7 @@ import torch
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Elementwise, Graph, Step
+from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep
 from dovetail.core.layers import Activation, Dense
 from tests.bounds.planes.sampling import boxes, outside, points_of, violation
 
@@ -125,11 +125,11 @@ def test_large_numbers_are_rounded_outward():
 
 def test_an_operation_without_planes_is_named():
     with pytest.raises(UnsupportedError, match="there are no planes for zeta"):
-        NetworkPlanes(Graph(2, (Step(Elementwise("zeta"), (0,), 2),)))
+        NetworkPlanes(Graph(2, (GraphStep(Elementwise("zeta"), (0,), 2),)))
 
 
 def test_a_network_that_reads_nothing():
-    graph = Graph(2, (Step(Affine((np.zeros((1, 2)),), np.array([3.0])), (0,), 1),))
+    graph = Graph(2, (GraphStep(Affine((np.zeros((1, 2)),), np.array([3.0])), (0,), 1),))
     network = NetworkPlanes(graph)
     box = boxes(np.zeros((1, 2)), 1.0)
     found = network.planes(torch.ones(1, 1, dtype=torch.float64), network.ranges(box))

@@ -6,7 +6,7 @@ import torch
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes
 from dovetail.bounds.planes.slope_ascent import ascended, usual
-from dovetail.core.graph import Affine, Elementwise, Graph, Step
+from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep
 
 
 def network(seed=0, inputs=3, width=10):
@@ -14,11 +14,11 @@ def network(seed=0, inputs=3, width=10):
     steps, before = [], inputs
     for place in range(0, 4, 2):
         steps.append(
-            Step(Affine((rng.normal(size=(width, before)),), rng.normal(size=width)), (place,), width)
+            GraphStep(Affine((rng.normal(size=(width, before)),), rng.normal(size=width)), (place,), width)
         )
-        steps.append(Step(Elementwise("relu"), (place + 1,), width))
+        steps.append(GraphStep(Elementwise("relu"), (place + 1,), width))
         before = width
-    steps.append(Step(Affine((rng.normal(size=(1, width)),), np.zeros(1)), (4,), 1))
+    steps.append(GraphStep(Affine((rng.normal(size=(1, width)),), np.zeros(1)), (4,), 1))
     return NetworkPlanes(Graph(inputs, tuple(steps)))
 
 

@@ -9,7 +9,7 @@ import torch
 import dovetail as dt
 from dovetail.certificates.checker.boxes import Boxes
 from dovetail.certificates.checker.verification import verify
-from dovetail.certificates.proof import Leaves, Tree
+from dovetail.certificates.proof import Leaves, ProofTree
 from tests.certificates.reference import certificate_of, graphs_of, network, part_values
 
 
@@ -70,7 +70,7 @@ def test_signs_slopes_and_multipliers_are_sound(seed):
         slopes=rng.uniform(-0.5, 1.5, (8, values.neurons)),
         signs=rng.normal(0, 0.3, (8, values.neurons)),
     )
-    certificate = certificate_of(problem, Tree(variable, at, children, leaves), -100.0, **options)
+    certificate = certificate_of(problem, ProofTree(variable, at, children, leaves), -100.0, **options)
     found = verify(problem, certificate, graphs_of(problem))
     assert found.holds
     boxes = Boxes(

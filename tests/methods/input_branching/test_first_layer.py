@@ -5,7 +5,7 @@ import torch
 
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.core.graph import Affine, Elementwise, Graph, Step
+from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep
 from dovetail.methods.input_branching.first_layer import FirstLayer
 
 WEIGHTS = np.array([[1.0, 4.0, 0.0], [0.0, 0.0, 1.0]])
@@ -14,9 +14,9 @@ WEIGHTS = np.array([[1.0, 4.0, 0.0], [0.0, 0.0, 1.0]])
 def shares(width, bias):
     """Of two ReLUs behind a linear step that is written as two."""
     steps = (
-        Step(Affine((2.0 * np.eye(3),), np.zeros(3)), (0,), 3),
-        Step(Affine((0.5 * WEIGHTS,), np.array(bias)), (1,), 2),
-        Step(Elementwise("relu"), (2,), 2),
+        GraphStep(Affine((2.0 * np.eye(3),), np.zeros(3)), (0,), 3),
+        GraphStep(Affine((0.5 * WEIGHTS,), np.array(bias)), (1,), 2),
+        GraphStep(Elementwise("relu"), (2,), 2),
     )
     graph = Graph(3, steps)
     half = torch.as_tensor([width], dtype=torch.float64) / 2.0

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.core.graph import Affine, Graph, Step
+from dovetail.core.graph import Affine, Graph, GraphStep
 from dovetail.methods.relu_branching.neuron_ranges import CLOSE, known_neurons
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
 from dovetail.run.budget import Budget
@@ -69,7 +69,7 @@ def test_of_other_graphs_and_without_time_nothing_is_said():
     steps = list(targets.planes.graph.steps)
     last = steps[-1].operation
     both = Affine((last.weights[0], last.weights[0]), last.bias)
-    steps[-1] = Step(both, (4, 2), steps[-1].size)
+    steps[-1] = GraphStep(both, (4, 2), steps[-1].size)
     residual = NetworkPlanes(Graph(3, tuple(steps)))
     known = known_neurons(residual, targets.domain, Budget(60))
     assert torch.all(known.lower == -torch.inf)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.certificates.checker.boxes import Boxes
-from dovetail.certificates.proof import Tree
+from dovetail.certificates.proof import ProofTree
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 
 
@@ -14,7 +14,7 @@ class BrokenTree(ValueError):
 
 
 def leaf_boxes(
-    tree: Tree,
+    tree: ProofTree,
     columns: IntArray,
     integer: BoolArray,
     lower: FloatArray,
@@ -48,7 +48,7 @@ def leaf_boxes(
     return boxes
 
 
-def _require_sound(tree: Tree) -> None:
+def _require_sound(tree: ProofTree) -> None:
     """Every split and every leaf is reached once, from a split before it."""
     splits, leaves = len(tree.variable), len(tree.leaves)
     if tree.children.shape != (splits, 2) or len(tree.at) != splits:

@@ -21,7 +21,7 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Elementwise, Graph, Step
+from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep
 from dovetail.core.problem import Problem
 
 
@@ -116,7 +116,7 @@ class JointGraph:
         self._missed = {
             d.column: self.variables.size + self.regression.size + k for k, d in enumerate(definitions)
         }
-        self._steps: list[Step] = []
+        self._steps: list[GraphStep] = []
         self.logits: list[tuple[Sample, int]] = []
         """Samples of classes and the places of their logits."""
         self._written: dict[int, tuple[int, int]] = {}
@@ -154,7 +154,7 @@ class JointGraph:
         return self.inputs if place == 0 else self._steps[place - 1].size
 
     def _append(self, operation: object, sources: tuple[int, ...], size: int) -> int:
-        self._steps.append(Step(operation, sources, size))  # type: ignore[arg-type]
+        self._steps.append(GraphStep(operation, sources, size))  # type: ignore[arg-type]
         return len(self._steps)
 
     def _add(self, sample: Sample) -> None:

@@ -15,7 +15,7 @@ from dovetail.certificates.checker.root_box import root_box
 from dovetail.certificates.checker.rounding import gamma
 from dovetail.certificates.checker.whole_steps import next_whole
 from dovetail.certificates.fingerprint import fingerprint
-from dovetail.certificates.proof import CertificateKind, Leaves, Part
+from dovetail.certificates.proof import CertificateKind, Leaves, ProofPart
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.graph import Graph
@@ -156,7 +156,7 @@ class Looking:
         return np.asarray(columns == 0)
 
     def _looks(
-        self, part: Part, cost: FloatArray, noise: FloatArray
+        self, part: ProofPart, cost: FloatArray, noise: FloatArray
     ) -> Iterator[tuple[PartValues, Boxes, Leaves]]:
         """Some leaves at a time."""
         values = PartValues(
@@ -172,7 +172,7 @@ class Looking:
             chosen = np.arange(first, min(first + BATCH, len(part.tree.leaves)))
             yield values, boxes.take(chosen), take(part.tree.leaves, chosen)
 
-    def _part(self, part: Part, cost: FloatArray, noise: FloatArray) -> float:
+    def _part(self, part: ProofPart, cost: FloatArray, noise: FloatArray) -> float:
         least = np.inf
         for turn, (values, boxes, leaves) in enumerate(self._looks(part, cost, noise)):
             found = looked_at(values, boxes, leaves, part.value)
@@ -182,7 +182,7 @@ class Looking:
             least = min(least, float(found.min()))
         return min(least, part.value)
 
-    def _number(self, part: Part) -> int:
+    def _number(self, part: ProofPart) -> int:
         return next(k for k, other in enumerate(self._certificate.parts) if other is part)
 
 
@@ -223,7 +223,7 @@ def _halves(values: PartValues, boxes: Boxes, column: np.ndarray) -> tuple[Boxes
     return Boxes(boxes.lower, upper, boxes.signs), Boxes(lower, boxes.upper, boxes.signs)
 
 
-def _require_shapes(part: Part, values: PartValues) -> None:
+def _require_shapes(part: ProofPart, values: PartValues) -> None:
     leaves, joint = part.tree.leaves, values.joint
     wanted = {
         "rows": part.rows.size, "bounds": joint.regression.size, "conditions": joint.classes.size,

@@ -17,7 +17,7 @@ import torch
 
 from dovetail.analysis.block_graph import block_graph
 from dovetail.analysis.components import Components
-from dovetail.analysis.move_sets import MoveSet, Part, move_set, parts_of_one_sample
+from dovetail.analysis.move_sets import MoveSet, SampleComponent, move_set, parts_of_one_sample
 from dovetail.bounds.box import Box
 from dovetail.bounds.planes.domain import gamma
 from dovetail.bounds.planes.moves import Moves
@@ -39,7 +39,7 @@ class Group:
     """Components whose samples are of one network and whose inputs move in the same directions."""
 
     block: Block
-    parts: list[Part]
+    parts: list[SampleComponent]
     sets: list[MoveSet]
     planes: NetworkPlanes
     slack: FloatArray
@@ -95,7 +95,7 @@ def groups(problem: Problem, parts: Components, box: Box, room: float, device: s
     ones = parts_of_one_sample(problem, parts)
     if ones is None:
         return None
-    by_kind: dict[tuple[str, bytes], list[tuple[Part, MoveSet]]] = {}
+    by_kind: dict[tuple[str, bytes], list[tuple[SampleComponent, MoveSet]]] = {}
     for part in ones:
         found = move_set(problem, part, box, room)
         if found is None:
@@ -122,7 +122,9 @@ def _planes(problem: Problem, block: Block, device: str) -> NetworkPlanes | None
         return None
 
 
-def _group(members: list[tuple[Part, MoveSet]], planes: NetworkPlanes, box: Box, device: str) -> Group:
+def _group(
+    members: list[tuple[SampleComponent, MoveSet]], planes: NetworkPlanes, box: Box, device: str
+) -> Group:
     parts, sets = [part for part, _ in members], [found for _, found in members]
     block = parts[0].block
     inputs = np.array([found.inputs for found in sets])

@@ -24,7 +24,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.functions import LAYERS
 from dovetail.core.layers import Activation, Dense, Layer
-from dovetail.predictors.torch.recorder import Part, recorded
+from dovetail.predictors.torch.recorder import TorchOperation, recorded
 
 PLAIN: dict[type[nn.Module], str] = {
     nn.Linear: "dense",
@@ -55,7 +55,7 @@ _AS_SHIPPED = {cls: _code(cls) for cls in (*PLAIN, nn.Sequential)}
 """The code of each class when this file was loaded."""
 
 
-def proved_layers(name: str, parts: list[Part], run: Callable[[Tensor], Any]) -> tuple[Layer, ...]:
+def proved_layers(name: str, parts: list[TorchOperation], run: Callable[[Tensor], Any]) -> tuple[Layer, ...]:
     """The parts as layers, if the graph says the same; `run` evaluates the network, after training."""
     seen = recorded(parts, run)
     if not _same(parts, seen):
@@ -67,7 +67,7 @@ def proved_layers(name: str, parts: list[Part], run: Callable[[Tensor], Any]) ->
     return tuple(_layer(part) for part in parts)
 
 
-def parts_of(module: nn.Module, path: str = "") -> Iterator[Part]:
+def parts_of(module: nn.Module, path: str = "") -> Iterator[TorchOperation]:
     """What a module computes in evaluation mode, by the classes of its parts."""
     where = f" (at {path!r})" if path else ""
     reason = changed(module)
@@ -89,9 +89,9 @@ def parts_of(module: nn.Module, path: str = "") -> Iterator[Part]:
             'classes and with their usual options. method="auto" takes any module.'
         )
     if isinstance(module, nn.Linear):
-        yield Part(kind, module.weight, module.bias)
+        yield TorchOperation(kind, module.weight, module.bias)
     elif kind:
-        yield Part(kind)
+        yield TorchOperation(kind)
 
 
 def changed(module: nn.Module) -> str:
@@ -136,7 +136,7 @@ def _is_usual(module: nn.Module) -> bool:
     return True
 
 
-def _same(parts: list[Part], seen: list[Part]) -> bool:
+def _same(parts: list[TorchOperation], seen: list[TorchOperation]) -> bool:
     return len(parts) == len(seen) and all(
         a.kind == b.kind and _one_tensor(a.weight, b.weight) and _one_tensor(a.bias, b.bias)
         for a, b in zip(parts, seen, strict=True)
@@ -150,7 +150,7 @@ def _one_tensor(a: Tensor | None, b: Tensor | None) -> bool:
     return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride()
 
 
-def _layer(part: Part) -> Layer:
+def _layer(part: TorchOperation) -> Layer:
     if part.weight is None:
         return Activation(part.kind)
     weight = _numbers(part.weight)

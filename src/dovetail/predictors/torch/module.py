@@ -39,7 +39,7 @@ from dovetail.predictors.torch.frozen_copy import (
 )
 from dovetail.predictors.torch.layers import parts_of, proved_layers
 from dovetail.predictors.torch.program import recorded_program
-from dovetail.predictors.torch.recorder import Part
+from dovetail.predictors.torch.recorder import TorchOperation
 from dovetail.predictors.torch.table import as_table
 
 
@@ -128,7 +128,7 @@ class TorchPredictor:
         with evaluation_mode(self.module):
             return proved_layers(self.name, self._parts(), self._run)
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[TorchOperation]:
         """What the classes of the module's parts say it computes."""
         return list(parts_of(self.module))
 

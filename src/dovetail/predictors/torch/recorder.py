@@ -22,7 +22,7 @@ SHOWN = 3
 """Rows of the batch that shows the graph."""
 
 
-class Part(NamedTuple):
+class TorchOperation(NamedTuple):
     """One operation of a module: what it is, and the parameters of a dense one."""
 
     kind: str
@@ -35,7 +35,7 @@ class _Recorder(DispatchMode):
 
     def __init__(self, batch: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.seen: list[Part] = []
+        self.seen: list[TorchOperation] = []
         self.last = batch
         """What the next operation must work on."""
         self._casts: list[tuple[Tensor, Tensor]] = []
@@ -57,34 +57,34 @@ class _Recorder(DispatchMode):
     def _made_of(self, argument: Any) -> Any:
         return next((source for cast, source in self._casts if cast is argument), argument)
 
-    def _note(self, part: Part) -> None:
+    def _note(self, part: TorchOperation) -> None:
         """A bias that is added by itself belongs to the product before it."""
-        before = self.seen[-1] if self.seen else Part("")
+        before = self.seen[-1] if self.seen else TorchOperation("")
         if part.kind == "bias" and before.kind == "dense" and before.bias is None:
             self.seen[-1] = before._replace(bias=part.bias)
         else:
             self.seen.append(part)
 
-    def _part(self, name: str, args: tuple[Any, ...], options: bool) -> Part:
+    def _part(self, name: str, args: tuple[Any, ...], options: bool) -> TorchOperation:
         """The operation, if it works on what the one before it gave, and without options of its own."""
         kind = OPERATIONS.get(name, name)
         data = args[1] if name == "addmm" else args[0]
         if options or data is not self.last:
-            return Part(f"{name} of something else")
+            return TorchOperation(f"{name} of something else")
         if name == "addmm":
-            return Part(kind, args[2].t(), args[0])
+            return TorchOperation(kind, args[2].t(), args[0])
         if name == "linear":
-            return Part(kind, args[1], args[2] if len(args) > 2 else None)
+            return TorchOperation(kind, args[1], args[2] if len(args) > 2 else None)
         if name == "add":
-            return Part(kind, bias=args[1] if isinstance(args[1], Tensor) else None)
-        return Part(kind, args[1].t(), None) if name == "mm" else Part(kind)
+            return TorchOperation(kind, bias=args[1] if isinstance(args[1], Tensor) else None)
+        return TorchOperation(kind, args[1].t(), None) if name == "mm" else TorchOperation(kind)
 
 
-def recorded(parts: list[Part], run: Callable[[Tensor], Any]) -> list[Part]:
+def recorded(parts: list[TorchOperation], run: Callable[[Tensor], Any]) -> list[TorchOperation]:
     """The operations that torch carries out on a batch of zeros."""
     weight = next((part.weight for part in parts if part.weight is not None), None)
     batch = torch.zeros(SHOWN, 2) if weight is None else weight.new_zeros(SHOWN, weight.shape[1])
     recorder = _Recorder(batch)
     with torch.no_grad(), recorder:
         answer = run(batch)
-    return recorder.seen if answer is recorder.last else [*recorder.seen, Part("something else")]
+    return recorder.seen if answer is recorder.last else [*recorder.seen, TorchOperation("something else")]
