@@ -28,6 +28,7 @@ from dovetail.modelling.registry import registry_of
 from dovetail.modelling.shapes import columns_of, sample_places, with_numbers
 from dovetail.modelling.trial import Trial
 from dovetail.models import foreign_model
+from dovetail.predictors import PREDICTORS
 from dovetail.predictors.names import categories_of
 from dovetail.predictors.shaped import shaped
 
@@ -131,9 +132,7 @@ def _loaded(predictor: Any) -> Any:
     """What is in the file, if a path was given, whatever code it runs: its owner trusts it."""
     if not isinstance(predictor, (str, Path)):
         return predictor
-    from dovetail.predictors.files import load_predictor
-
-    return load_predictor(predictor, trust=True)
+    return PREDICTORS["file"].load()(predictor, trust=True)
 
 
 def _without_model(foreign: ForeignModel, given: Any) -> Any:
