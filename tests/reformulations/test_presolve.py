@@ -114,6 +114,31 @@ def test_a_slack_is_a_side_of_its_row():
     assert made.restrict(np.array([1.0, 0.5]))[2] == 0.75
 
 
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_a_column_that_one_row_keeps_up_is_as_low_as_the_row_allows(sense):
+    """a >= x + 1.5, a is paid for and limited from above: a = x + 1.5, and a <= 2 limits x."""
+    sign = 1.0 if sense == "min" else -1.0
+    A = [[-1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    mip = dt.Mip(
+        [0.0, 1.0, sign * 3.0], A, [1.5, -INF], [INF, 4.0], [-1.0, -9.0, 0.0], [1.0, 9.0, 2.0], sense=sense
+    )
+    problem = dt.Problem(mip)
+    problem.add_predictor(tanh_net(), [0], [1])
+    made = presolved(problem)
+    mip = made.problem.mip
+    assert mip.n_columns == 2 and mip.upper[0] == 0.5
+    assert mip.cost.tolist() == [sign * 3.0, 1.0] and mip.offset == sign * 4.5
+    assert made.restrict(np.array([0.25, 0.0])).tolist() == [0.25, 0.0, 1.75]
+
+
+def test_a_column_that_may_be_worth_more_stays():
+    """a >= x + 1.5 where a earns something, or where another row wants more of it."""
+    bounds = [-1.0, -9.0, 0.0], [1.0, 9.0, 9.0]
+    earns = problem_of([[-1.0, 0.0, 1.0]], 1.5, INF, *bounds, cost=[0.0, 0.0, -1.0])
+    wanted = problem_of([[-1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [1.5, 2.0], INF, *bounds, cost=[0.0, 0.0, 1.0])
+    assert presolved(earns) is None and presolved(wanted) is None
+
+
 def test_a_split_that_a_budget_limits_stays_a_split():
     """x = w + p - q, p + q <= 1: p and q have bounds of their own."""
     A = [[1.0, 0.0, -1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]

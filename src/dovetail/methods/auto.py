@@ -113,11 +113,15 @@ def _presolved(context: SolveContext) -> SolveContext:
     """
     if sum(block.samples for block in context.problem.blocks) > MANY_BLOCKS:
         return context
-    given = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
-    rewritten = reformulate(given, (TakenApart(), Presolve(), AbsoluteValues()))
-    if rewritten.note:
-        context.monitor.fact("presolve", rewritten.note)
-    return context_of(context, rewritten)
+    form = Reformulated.start(context.problem, context.once(tight_box), context.relaxed)
+    notes = []
+    for step in (TakenApart(), Presolve(), AbsoluteValues()):
+        further = reformulate(form, (step,))
+        notes += [further.note] if further is not form else []
+        form = further
+    if notes:
+        context.monitor.fact("presolve", "; ".join(notes))
+    return context_of(context, form)
 
 
 def _by_logits(context: SolveContext) -> SolveContext:

@@ -9,6 +9,7 @@ an integer as one binary for each value. The presolve takes all of that back:
     u x + v d = c                       d is replaced by x, and its bounds become bounds of x
     z = a'x + b, nothing limits z       z is replaced, in the objective too
     a'x + s = b, s a slack              a row with two sides
+    a >= s'x, and less of a is better   a = s'x, and a is replaced
     x = sum k b_k, sum b_k = 1          x is an integer, and the binaries go where nothing else uses them
 
 A column that a predictor reads or writes is never replaced, but for one that copies another: the predictor
@@ -59,7 +60,7 @@ class Presolve:
             return None
         mip = problem.mip
         rows, columns = mip.n_rows - form.A.shape[0], mip.n_columns - form.cost.size
-        note = f"presolve removed {several(rows, 'row')} and {several(columns, 'column')}"
+        note = f"{several(rows, 'row')} and {several(columns, 'column')} removed"
         return Reformulated(form.problem(problem), given, kept=form.kept, back=form.back, note=note)
 
 
@@ -80,6 +81,8 @@ class _Choice:
 class _Form:
     """A problem on its way to the simplest form."""
 
+    sign: float
+    """1 when minimising, -1 when maximising."""
     cost: FloatArray
     offset: float
     A: sp.csr_array
@@ -105,7 +108,7 @@ class _Form:
         """A problem as it is."""
         mip, n = problem.mip, problem.mip.n_columns
         return cls(
-            mip.cost.copy(), mip.offset, mip.A.copy(), mip.row_lower.copy(), mip.row_upper.copy(),
+            mip.sign, mip.cost.copy(), mip.offset, mip.A.copy(), mip.row_lower.copy(), mip.row_upper.copy(),
             mip.lower.copy(), mip.upper.copy(), mip.integer.copy(),
             [block.inputs for block in problem.blocks], [block.outputs for block in problem.blocks],
             np.arange(n), np.arange(mip.n_rows), sp.eye_array(n, format="csr"), np.zeros(n),
@@ -113,7 +116,10 @@ class _Form:
 
     def simplify(self) -> None:
         """Apply all rules until none changes anything."""
-        rules = (self._single_entries, self._implied_sides, self._parallel, self._replaced, self._chosen)
+        rules = (
+            self._single_entries, self._implied_sides, self._parallel, self._tightened, self._replaced,
+            self._chosen,
+        )  # fmt: skip
         goes_on = True
         while goes_on:
             goes_on = sum(rule() for rule in rules) > 0
@@ -200,6 +206,34 @@ class _Form:
         self.row_lower, self.row_upper = found.lower, found.upper
         self._take_rows(~found.joined)
         return True
+
+    def _tightened(self) -> bool:
+        """A row that alone keeps a column up becomes an equation, where less of the column is never worse.
+
+        The column costs something, or nothing, no predictor knows it, and every other row with it allows
+        less of it. Some best point then has the row tight.
+        """
+        read, written = self._known()
+        free = ~(read | written | self.integer) & (self.sign * self.cost >= 0.0)
+        rows, columns, a = row_of_entries(self.A), self.A.indices, self.A.data
+        low, high = np.isfinite(self.row_lower)[rows], np.isfinite(self.row_upper)[rows]
+        keeps_up = np.where(a > 0.0, low, high)
+        alone = free & (np.bincount(columns, keeps_up, self.cost.size) == 1)
+        found = np.flatnonzero(keeps_up & alone[columns] & (low != high))
+        used, made = np.zeros(self.cost.size, dtype=bool), False
+        for k in found.tolist():
+            i, j = int(rows[k]), int(columns[k])
+            entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
+            if used[columns[entries]].any():
+                continue
+            side = self.row_lower[i] if low[k] else self.row_upper[i]
+            others = np.flatnonzero(columns[entries] != j) + entries.start
+            ends = a[others] * np.stack([self.lower[columns[others]], self.upper[columns[others]]])
+            rest = ends.max(axis=0).sum() if low[k] else ends.min(axis=0).sum()  # leaves least to the column
+            if (side - rest) / a[k] >= self.lower[j]:
+                self.row_lower[i] = self.row_upper[i] = side
+                used[columns[entries]] = made = True
+        return made
 
     def _take_rows(self, kept: BoolArray) -> None:
         self.A = sp.csr_array(self.A[kept])

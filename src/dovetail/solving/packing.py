@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from dovetail.analysis.host import HostRelaxation
@@ -65,7 +66,7 @@ def pack(
         bound_source="" if conclusion.bound is None else context.incumbent.proof.source,
         allowed_gap=conclusion.allowed_gap,
         evaluations=context.monitor.evaluations,
-        work=context.stopwatch.work,
+        work=replace(context.stopwatch.work, last_part=context.monitor.part_work),
         hints=_advice(found),
         written=outcome.written,
         origin=snapshot.origin,

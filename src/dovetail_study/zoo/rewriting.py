@@ -88,7 +88,7 @@ class Draft:
 
     def problem(self) -> Problem:
         """The draft as a problem of the library."""
-        if self.template:
+        if self.template and len(self.ties) == 1 and _members(self) is not None:
             return _as_template(self)
         mip = dt.Mip(
             self.cost, self.A, self.row_lower, self.row_upper, self.lower, self.upper, self.integer,
