@@ -15,7 +15,6 @@ from dovetail.report.log.journal import opened
 from dovetail.report.log.layout import fact, number
 from dovetail.report.log.outlet import Rendering
 from dovetail.report.log.table import PARTS, RESIDUALS, Column, State
-from dovetail.run import work
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.incumbent import Incumbent
 from dovetail.run.solve_part import SolvePart
@@ -79,8 +78,6 @@ class Monitor:
         self._journal = opened(log, log_file)
         self._ticker: Ticker | None = None
         self._incumbent: Incumbent | None = None
-        self.part_work = 0
-        """Nodes and linear programs of the part that ended last."""
         self._evaluations: Callable[[], int] = lambda: 0
         self._parts: list[SolvePart] = []
         self._lock = RLock()
@@ -161,7 +158,7 @@ class Monitor:
     @contextmanager
     def part(self, name: str, why: str = "", *, residuals: bool = False) -> Iterator[SolvePart]:
         """While `name` is at work: a line at its beginning, rows, and a line that says what it brought."""
-        part, before = SolvePart(name, self._state(), len(self.trace), residuals), work.total()
+        part = SolvePart(name, self._state(), len(self.trace), residuals)
         self._began = True
         self._journal.explain(RESIDUALS if residuals else PARTS)
         self._show_prepared(residuals)
@@ -175,8 +172,6 @@ class Monitor:
             with self._lock:
                 self._catch_up()
                 self._parts.pop()
-            done = work.total().since(before)
-            self.part_work = done.nodes + done.lps
             came = self.trace.incumbents
             first = came[0].value if came else math.nan
             self._journal.say(part.summary(self._state(), len(self.trace), first), SECTION, UNDER, "section")

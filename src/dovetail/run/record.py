@@ -147,7 +147,7 @@ def counted(record: Any) -> Work:
     """The counts of a solve; None in a file of an earlier version."""
     if record is None:
         return Work()
-    return Work(*(require(f"work.{name}", record[name], int) for name in ("nodes", "lps", "last_part")))
+    return Work(*(require(f"work.{name}", record[name], int) for name in ("nodes", "lps")))
 
 
 def gain(record: Any) -> Gain:

@@ -17,8 +17,6 @@ class Work:
     """Of all search trees: ours and those inside the MIP engines."""
     lps: int = 0
     """Linear programs that HiGHS solved outside a MIP."""
-    last_part: int = 0
-    """Nodes and linear programs of the part that ended the solve: what its proof took."""
 
     def since(self, before: Work) -> Work:
         """What was done after `before`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from dovetail.analysis.host import HostRelaxation
@@ -66,7 +65,7 @@ def pack(
         bound_source="" if conclusion.bound is None else context.incumbent.proof.source,
         allowed_gap=conclusion.allowed_gap,
         evaluations=context.monitor.evaluations,
-        work=replace(context.stopwatch.work, last_part=context.monitor.part_work),
+        work=context.stopwatch.work,
         hints=_advice(found),
         written=outcome.written,
         origin=snapshot.origin,
