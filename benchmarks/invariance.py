@@ -3,9 +3,8 @@
     python -m benchmarks.invariance --kinds diet,heat --size 1 --seeds 2 --combined 3 --seconds 60
 
 Each problem of the zoo is solved as its kind writes it, once by every rule of `dovetail_study.zoo.rewriting`
-that changes it, and by random combinations of three rules. Work is nodes plus LPs of the part that ended the
-solve, with its proof: parts before it search by the clock, and do more where the machine is quick. `ratio` is
-the work of a form over the least work of all forms of that problem.
+that changes it, and by random combinations of three rules. Work is nodes plus LPs to the end of the proof;
+`ratio` is the work of a form over the least work of all forms of that problem.
 """
 
 from __future__ import annotations
@@ -49,7 +48,15 @@ def solved(form: str, problem: Problem, seconds: float) -> Solved:
     value = np.nan if result.objective is None else sign * result.objective
     bound = np.nan if result.bound is None else sign * result.bound
     seconds = time.perf_counter() - began
-    return Solved(form, str(result.status), value, bound, result.work.last_part, seconds, result.bound_source)
+    return Solved(
+        form,
+        str(result.status),
+        value,
+        bound,
+        result.work.nodes + result.work.lps,
+        seconds,
+        result.bound_source,
+    )
 
 
 def forms(problem: Problem, combined: int, seed: int) -> Iterator[tuple[str, Problem]]:

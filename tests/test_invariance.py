@@ -227,6 +227,6 @@ def test_a_problem_of_the_zoo_is_proved_with_the_same_work_however_it_is_written
     assert {str(result.status) for result in results.values()} == {"optimal"}
     best = min(values.values())
     assert all(value <= best + 2e-4 * max(1.0, abs(best)) for value in values.values()), values
-    work = {name: result.work.last_part for name, result in results.items()}
+    work = {name: result.work.nodes + result.work.lps for name, result in results.items()}
     more = [name for name, done in work.items() if done > max(FEW, 2 * min(work.values()))]
     assert len(more) <= len(work) // 10, work
