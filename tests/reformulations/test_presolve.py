@@ -6,7 +6,7 @@ import pytest
 import dovetail as dt
 from dovetail.bounds.box import propagate
 from dovetail.core.check import check
-from dovetail.reformulations.presolve import Presolve
+from dovetail.reformulations.presolve import Presolve, _Form
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail_study.zoo.rewriting import RULES, Draft
 from tests.conftest import FULL
@@ -96,6 +96,71 @@ def test_binaries_that_give_a_column_its_value_are_an_integer():
         assert made.restrict(np.array([level, 0.0]))[2:].tolist() == np.eye(3)[k].tolist()
 
 
+def test_a_level_of_0_needs_no_entry():
+    """x = b_1 + 2 b_2, b_0 + b_1 + b_2 = 1."""
+    given = problem_of(
+        [[1.0, 0.0, 0.0, -1.0, -2.0], [0.0, 0.0, 1.0, 1.0, 1.0]], [0.0, 1.0], [0.0, 1.0],
+        [-9.0, -INF, 0.0, 0.0, 0.0], [9.0, INF, 1.0, 1.0, 1.0], integer=[False, False, True, True, True],
+    )  # fmt: skip
+    made = presolved(given)
+    assert made.problem.mip.n_columns == 2 and made.problem.mip.integer[0]
+    for level in range(3):
+        assert made.restrict(np.array([float(level), 0.0]))[2:].tolist() == np.eye(3)[level].tolist()
+
+
+def test_what_removed_binaries_define_comes_back_with_them():
+    """w = 2 b_1 + 1 is replaced first, then the binaries go; and a binary may have a value by binaries."""
+    columns = {"x": 0, "y": 1, "b1": 2, "b2": 3, "b3": 4, "w": 5}
+    A = np.zeros((3, 6))
+    A[0, [0, 2, 3, 4]] = [1.0, -2.0, -3.0, -4.0]
+    A[1, [2, 3, 4]] = 1.0
+    A[2, [5, 2]] = [1.0, -2.0]
+    given = problem_of(
+        A, [0.0, 1.0, 1.0], [0.0, 1.0, 1.0], [-9.0, -INF, 0.0, 0.0, 0.0, -INF],
+        [9.0, INF, 1.0, 1.0, 1.0, INF], integer=[False, False, True, True, True, False],
+    )  # fmt: skip
+    made = presolved(given)
+    for level, w in ((2.0, 3.0), (3.0, 1.0), (4.0, 1.0)):
+        x = made.restrict(made.problem.predict(np.array([level, 0.0])))
+        assert x[columns["w"]] == w and check(given, x).within()
+
+
+def test_two_equations_may_make_the_same_column_whole():
+    A = np.zeros((2, 6))
+    A[0, [0, 2, 3]], A[1, [0, 4, 5]] = [1.0, -1.0, -1.0], [1.0, -1.0, -1.0]
+    given = problem_of(
+        A, 0.0, 0.0, [-9.0, -INF, 0.0, 0.0, 0.0, 0.0], [9.0, INF, 2.0, 2.0, 2.0, 2.0],
+        integer=[False, False, True, True, True, True], cost=[0.0, 1.0, 0.1, 0.1, 0.1, 0.1],
+    )  # fmt: skip
+    assert presolved(given).problem.mip.integer[0]
+
+
+def test_entries_that_engines_would_drop_are_not_made():
+    """d = 5e-10 L, L up to 1e10: the term counts, however small its entry."""
+    A = [[0.0, 0.0, 1e3, -5e-7], [1.0, 0.0, 1.0, 0.0], [3e9, 0.0, 0.0, 1.0]]
+    given = problem_of(
+        A, [0.0, -INF, -INF], [0.0, 1.0, 9e9], [-1.0, -INF, -INF, 0.0], [1.0, INF, INF, 1e10],
+        cost=[0.0, 1.0, -1.0, 0.0],
+    )  # fmt: skip
+    assert presolved(given) is None
+
+
+def test_a_bound_of_minus_zero_is_zero():
+    made = presolved(problem_of([[-3.0, 0.0]], 0.0, 0.0, [0.0, -INF], [0.0, INF]))
+    assert not np.signbit(made.problem.mip.upper[0]) and not np.signbit(made.problem.mip.lower[0])
+
+
+def test_many_equations_over_one_column_are_replaced_together(monkeypatch):
+    """One round for all of them, however many."""
+    count, rounds = 60, []
+    A = np.hstack([-np.arange(1.0, count + 1)[:, None], np.zeros((count, 1)), np.eye(count)])
+    given = problem_of(A, 0.0, 0.0, [-1.0, -INF, *[-INF] * count], [1.0, INF, *[INF] * count])
+    own = _Form._replaced
+    monkeypatch.setattr(_Form, "_replaced", lambda form: rounds.append(0) or own(form))
+    assert presolved(given).problem.mip.n_columns == 2
+    assert len(rounds) <= 3
+
+
 def test_binaries_that_cost_stay_and_the_column_is_known_to_be_an_integer():
     given = problem_of(
         [[1.0, 0.0, -2.0, -3.0], [0.0, 0.0, 1.0, 1.0]], [0.0, 1.0], [0.0, 1.0], [-9.0, -INF, 0.0, 0.0],
@@ -106,12 +171,16 @@ def test_binaries_that_cost_stay_and_the_column_is_known_to_be_an_integer():
 
 
 def test_a_slack_is_a_side_of_its_row():
-    """x + y + 2 s = 3 with s in [0, 1] is 1 <= x + y <= 3, in units of the slack."""
+    """x + y + 2 s = 3 with s in [0, 1] is 1 <= x + y <= 3; s / 2 is counted in units of s."""
     made = presolved(problem_of([[1.0, 1.0, 2.0]], 3.0, 3.0, [-9.0, -9.0, 0.0], [9.0, 9.0, 1.0]))
     mip = made.problem.mip
-    assert mip.A.toarray().tolist() == [[0.5, 0.5]]
-    assert (mip.row_lower[0], mip.row_upper[0]) == (0.5, 1.5)
+    assert mip.A.toarray().tolist() == [[1.0, 1.0]]
+    assert (mip.row_lower[0], mip.row_upper[0]) == (1.0, 3.0)
     assert made.restrict(np.array([1.0, 0.5]))[2] == 0.75
+    made = presolved(problem_of([[1.0, 1.0, 0.5]], 3.0, 3.0, [-9.0, -9.0, 0.0], [9.0, 9.0, 1.0]))
+    mip = made.problem.mip
+    assert mip.A.toarray().tolist() == [[2.0, 2.0]]
+    assert (mip.row_lower[0], mip.row_upper[0]) == (5.0, 6.0)
 
 
 @pytest.mark.parametrize("sense", ["min", "max"])

@@ -136,7 +136,7 @@ class Mip:
         """Bounds of integers become whole: HiGHS's presolve draws false conclusions from others."""
         low, high = whole_bounds(self.lower, self.upper)
         for name, whole, own in (("lower", low, self.lower), ("upper", high, self.upper)):
-            limits = np.where(self.integer, whole, own)
+            limits = np.where(self.integer, whole, own) + 0.0
             limits.flags.writeable = False
             object.__setattr__(self, name, limits)
 
@@ -339,6 +339,7 @@ def _limits(what: str, values: ArrayLike, size: int, expected: str) -> FloatArra
     array = vector(what, values, size, expected=expected).copy()
     array[array >= INFINITY] = np.inf
     array[array <= -INFINITY] = -np.inf
+    array += 0.0  # numpy takes 0.0 and -0.0 for bounds that cross
     array.flags.writeable = False
     return array
 

@@ -27,14 +27,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
+from dovetail.bounds.box import UNIT
 from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.mip import HAIR, TOLERANCE, Mip
+from dovetail.core.mip import HAIR, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import row_of_entries
 from dovetail.reformulations.parallel_rows import parallel_rows
 from dovetail.reformulations.reformulated import Reformulated
 
+CANCELLED = 64.0 * UNIT
+"""Relative to the terms of a sum: what is left of them by rounding where they cancel."""
 PIVOT = 0.01
 """Of the largest entry in an equation: a column with a smaller one is not replaced by the others, whose
 rounding it would multiply. HiGHS and SCIP have the same threshold in their presolves."""
@@ -54,13 +57,14 @@ class Presolve:
         form = _Form.of(problem)
         try:
             form.simplify()
-        except _ContradictionError:  # a solve will prove it of the rows as they are written
+        except (_ContradictionError, _UnusableError):  # a solve takes the rows as they are written
             return None
         if not form.changed or not form.cost.size:
             return None
         mip = problem.mip
         rows, columns = mip.n_rows - form.A.shape[0], mip.n_columns - form.cost.size
         note = f"{several(rows, 'row')} and {several(columns, 'column')} removed"
+        note = note if rows or columns else "sides of rows left out, or columns found to be integer"
         return Reformulated(form.problem(problem), given, kept=form.kept, back=form.back, note=note)
 
 
@@ -68,13 +72,33 @@ class _ContradictionError(Exception):
     """Two rows or bounds leave no value."""
 
 
+class _UnusableError(Exception):
+    """An entry becomes smaller than engines keep."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """Binaries that said which value a column has; places among the columns as given."""
+    """Binaries that said which value a column has."""
 
     column: int
     binaries: IntArray
     levels: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """Columns that were taken away at once: those before are onto @ z + constant, and some binaries."""
+
+    onto: sp.csr_array
+    constant: FloatArray
+    choices: tuple[_Choice, ...] = ()
+
+    def back(self, z: FloatArray) -> FloatArray:
+        """All columns before."""
+        x = np.asarray(self.onto @ z + self.constant)
+        for choice in self.choices:
+            x[choice.binaries] = np.abs(choice.levels - x[choice.column]) < 0.5
+        return x
 
 
 @dataclass(eq=False)
@@ -97,10 +121,8 @@ class _Form:
     """(columns,) their places among the columns as given."""
     rows: IntArray
     """(rows,) their places among the rows as given."""
-    onto: sp.csr_array
-    """The columns as given are onto @ z + constant, but for the binaries of `choices`."""
-    constant: FloatArray
-    choices: list[_Choice] = field(default_factory=list)
+    steps: list[_Step] = field(default_factory=list)
+    """How columns were taken away, in this order."""
     changed: bool = False
 
     @classmethod
@@ -111,7 +133,7 @@ class _Form:
             mip.sign, mip.cost.copy(), mip.offset, mip.A.copy(), mip.row_lower.copy(), mip.row_upper.copy(),
             mip.lower.copy(), mip.upper.copy(), mip.integer.copy(),
             [block.inputs for block in problem.blocks], [block.outputs for block in problem.blocks],
-            np.arange(n), np.arange(mip.n_rows), sp.eye_array(n, format="csr"), np.zeros(n),
+            np.arange(n), np.arange(mip.n_rows),
         )  # fmt: skip
 
     def simplify(self) -> None:
@@ -127,10 +149,9 @@ class _Form:
 
     def back(self, z: FloatArray) -> FloatArray:
         """A point of the simple form as one of the problem as given."""
-        x = np.asarray(self.onto @ z + self.constant)
-        for choice in self.choices:
-            x[choice.binaries] = np.abs(choice.levels - x[choice.column]) < 0.5
-        return x
+        for step in reversed(self.steps):
+            z = step.back(z)
+        return z
 
     def problem(self, given: Problem) -> Problem:
         """The simple form with the predictors of the problem as given."""
@@ -269,7 +290,7 @@ class _Form:
         )
         constant = np.zeros(n)
         constant[[one.column for one in found]] = [one.constant for one in found]
-        self._substitute(step, constant, ~gone)
+        self._substitute(_Step(step, constant), ~gone)
         used = [one.row for one in found if one.row >= 0]
         self._take_rows(~np.isin(np.arange(self.A.shape[0]), used))
         self._meet()
@@ -279,18 +300,22 @@ class _Form:
         """Let predictors read the original of a copy."""
         self.inputs = [np.where(columns == copy, original, columns) for columns in self.inputs]
 
-    def _substitute(self, step: sp.csr_array, constant: FloatArray, kept: BoolArray) -> None:
-        """Let the columns be step @ z + constant of those that are kept."""
+    def _substitute(self, step: _Step, kept: BoolArray) -> None:
+        """Take columns away, in all rows and in the objective."""
+        onto, constant = step.onto, step.constant
         self.offset += float(self.cost @ constant)
-        self.cost = np.asarray(step.T @ self.cost)
+        self.cost = np.asarray(onto.T @ self.cost)
         shift = self.A @ constant
         self.row_lower, self.row_upper = self.row_lower - shift, self.row_upper - shift
-        self.A = sp.csr_array(self.A @ step)
-        self.A.data[np.abs(self.A.data) < HAIR] = 0.0
+        size = sp.csr_array(abs(self.A) @ abs(onto))
+        self.A = sp.csr_array(self.A @ onto)
+        left = (abs(self.A) - CANCELLED * size) > 0.0  # what is smaller is what rounding leaves of a zero
+        self.A = sp.csr_array(self.A.multiply(left))
         self.A.eliminate_zeros()
         self.A.sort_indices()
-        self.constant = self.constant + self.onto @ constant
-        self.onto = sp.csr_array(self.onto @ step)
+        if np.any(np.abs(self.A.data) < SMALLEST):
+            raise _UnusableError
+        self.steps.append(step)
         self.lower, self.upper, self.integer = self.lower[kept], self.upper[kept], self.integer[kept]
         self.kept = self.kept[kept]
         place = np.cumsum(kept) - 1
@@ -303,45 +328,66 @@ class _Form:
         read, written = self._known()
         rows_of = np.bincount(self.A.indices, minlength=self.cost.size)
         binary = self.integer & (self.lower == 0.0) & (self.upper == 1.0)
-        idle = binary & ~read & ~written & (rows_of == 2) & (self.cost == 0.0)
+        idle = binary & ~read & ~written & (rows_of <= 2) & (self.cost == 0.0)
         if not idle.any():
             return whole
         one_of = self._one_of(idle)
         gone, dropped = np.zeros(self.cost.size, dtype=bool), np.zeros(self.A.shape[0], dtype=bool)
-        for i in np.flatnonzero((self.row_lower == self.row_upper) & (np.diff(self.A.indptr) > 2)):
-            entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
-            columns, a = self.A.indices[entries], self.A.data[entries]
+        choices = []
+        for i in np.flatnonzero((self.row_lower == self.row_upper) & (np.diff(self.A.indptr) > 1)):
+            columns, _ = self._row(int(i))
             other = np.flatnonzero(~idle[columns])
-            if other.size != 1:
+            if other.size != 1 or written[columns[other[0]]]:
                 continue
-            x, binaries = int(columns[other[0]]), np.delete(columns, other[0])
-            partner = one_of.get(frozenset(binaries.tolist()), -1)
-            levels = (self.row_lower[i] - np.delete(a, other[0])) / a[other[0]]
-            ordered = np.sort(levels)
-            steps = np.all(np.diff(ordered) == 1.0) and np.all(ordered == np.round(ordered))
-            if partner < 0 or dropped[partner] or not steps or written[x]:
+            partner = one_of.get(int(np.delete(columns, other[0])[0]), -1)
+            choice = self._choice(int(i), int(other[0]), partner, rows_of)
+            if choice is None or dropped[partner]:
                 continue
+            x, ends = choice.column, np.sort(choice.levels)[[0, -1]]
             self.integer[x] = True
-            self.lower[x], self.upper[x] = max(self.lower[x], ordered[0]), min(self.upper[x], ordered[-1])
-            self.choices.append(_Choice(int(self.kept[x]), self.kept[binaries], levels))
-            gone[binaries] = dropped[i] = dropped[partner] = True
-        if not gone.any():
+            self.lower[x], self.upper[x] = max(self.lower[x], ends[0]), min(self.upper[x], ends[1])
+            choices.append(choice)
+            gone[choice.binaries] = dropped[i] = dropped[partner] = True
+        if not choices:
             return whole
         n = self.cost.size
-        step = sp.csr_array(sp.eye_array(n, format="csr")[:, np.flatnonzero(~gone)])
+        onto = sp.csr_array(sp.eye_array(n, format="csr")[:, np.flatnonzero(~gone)])
         self._take_rows(~dropped)
-        self._substitute(step, np.zeros(n), ~gone)
+        self._substitute(_Step(onto, np.zeros(n), tuple(choices)), ~gone)
         self._meet()
         return True
 
-    def _one_of(self, idle: BoolArray) -> dict[frozenset[int], int]:
-        """The rows sum b_k = 1 over such binaries alone, by their columns."""
-        found: dict[frozenset[int], int] = {}
+    def _row(self, i: int) -> tuple[IntArray, FloatArray]:
+        """Columns and entries of a row."""
+        entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
+        return self.A.indices[entries], self.A.data[entries]
+
+    def _choice(self, i: int, place: int, partner: int, rows_of: IntArray) -> _Choice | None:
+        """Row i says x = sum k b_k, and row `partner` that one of the b_k is 1; None where not, or where the
+        values are no whole numbers in a row. A binary whose value is 0 need not stand in row i."""
+        if partner < 0:
+            return None
+        columns, a = self._row(i)
+        binaries, factors = np.delete(columns, place), np.delete(a, place)
+        group = self._row(partner)[0]
+        rest = np.setdiff1d(group, binaries)
+        if not np.isin(binaries, group).all() or rest.size > 1 or np.any(rows_of[binaries] != 2):
+            return None
+        if np.any(rows_of[rest] != 1):
+            return None
+        levels = (self.row_lower[i] - np.append(factors, np.zeros(rest.size))) / a[place]
+        ordered = np.sort(levels)
+        if not (np.all(np.diff(ordered) == 1.0) and np.all(ordered == np.round(ordered))):
+            return None
+        return _Choice(int(columns[place]), np.append(binaries, rest), levels)
+
+    def _one_of(self, idle: BoolArray) -> dict[int, int]:
+        """By binary, the row sum b_k = 1 over idle binaries alone."""
+        found: dict[int, int] = {}
         for i in np.flatnonzero((self.row_lower == self.row_upper) & (np.diff(self.A.indptr) > 1)):
-            entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
-            columns, a = self.A.indices[entries], self.A.data[entries]
+            columns, a = self._row(int(i))
             if idle[columns].all() and np.all(a == a[0]) and self.row_lower[i] == a[0]:
-                found[frozenset(columns.tolist())] = int(i)
+                found |= dict.fromkeys(columns.tolist(), int(i))
         return found
 
     def _implied_integers(self) -> bool:
@@ -351,9 +397,11 @@ class _Form:
         broken = np.bincount(rows, ~self.integer[self.A.indices], self.A.shape[0])
         found = False
         for i in np.flatnonzero((broken == 1) & (self.row_lower == self.row_upper)):
-            entries = slice(self.A.indptr[i], self.A.indptr[i + 1])
-            columns, a = self.A.indices[entries], self.A.data[entries]
-            place = int(np.flatnonzero(~self.integer[columns])[0])
+            columns, a = self._row(int(i))
+            broken_here = np.flatnonzero(~self.integer[columns])
+            if not broken_here.size:  # another equation has made the column whole
+                continue
+            place = int(broken_here[0])
             ratios = np.append(a, self.row_lower[i]) / a[place]
             if not written[columns[place]] and np.all(ratios == np.round(ratios)):
                 self.integer[columns[place]] = found = True
@@ -381,26 +429,30 @@ class _Definitions:
         self._form = form
         self._read, self._written = form._known()
         self._rows_of = np.bincount(form.A.indices, minlength=form.cost.size)
-        self._busy = np.zeros(form.cost.size, dtype=bool)
+        self._gone = np.zeros(form.cost.size, dtype=bool)
+        """Columns that are replaced in this round."""
+        self._used = np.zeros(form.cost.size, dtype=bool)
+        """Columns that others are replaced by."""
 
     def found(self) -> Iterator[_Definition]:
         """All of them; bounds of what stays are tightened on the way."""
         form = self._form
         nobody = ~(self._read | self._written)
         for j in np.flatnonzero(nobody & (form.lower == form.upper) & (form.cost.size > 1)):
-            self._busy[j] = True
+            if form.integer[j] and abs(form.lower[j] - np.round(form.lower[j])) > TOLERANCE:
+                raise _ContradictionError
+            self._gone[j] = True
             none = np.zeros(0, dtype=np.intp)
             yield _Definition(int(j), none, np.zeros(0), float(form.lower[j]), -1)
         sizes = np.diff(form.A.indptr)
         for i in np.flatnonzero((form.row_lower == form.row_upper) & (sizes >= 2)).tolist():
-            entries = slice(form.A.indptr[i], form.A.indptr[i + 1])
-            columns, a = form.A.indices[entries], form.A.data[entries]
-            if self._busy[columns].any():
+            columns, a = form._row(i)
+            if self._gone[columns].any():
                 continue
             made = self._of_two(i, columns, a) if columns.size == 2 else None
             made = made or self._free(i, columns, a) or self._slack(i, columns, a)
             if made is not None:
-                self._busy[columns] = True
+                self._gone[made.column], self._used[made.others] = True, True
                 yield made
 
     def _of_two(self, i: int, columns: IntArray, a: FloatArray) -> _Definition | None:
@@ -422,11 +474,11 @@ class _Definitions:
 
     def _replaceable(self, d: int, x: int, factor: float, constant: float) -> bool:
         """Whether no predictor knows d, or d copies x and predictors can read x as well."""
-        if self._written[d]:
+        if self._written[d] or self._used[d]:
             return False
         if not self._read[d]:
             return True
-        if factor != 1.0 or constant != 0.0 or self._written[x]:
+        if factor != 1.0 or constant != 0.0 or self._written[x] or self._used[x]:
             return False
         return not any(
             np.any((inputs == d).any(axis=1) & (inputs == x).any(axis=1)) for inputs in self._form.inputs
@@ -438,7 +490,7 @@ class _Definitions:
         least, most = np.sort([a * form.lower[columns], a * form.upper[columns]], axis=0)
         for k in np.flatnonzero(np.abs(a) >= PIVOT * np.abs(a).max()):
             d = int(columns[k])
-            if form.integer[d] or self._read[d] or self._written[d]:
+            if form.integer[d] or self._read[d] or self._written[d] or self._used[d]:
                 continue
             more = self._rows_of[d] - 1
             if (columns.size - 1) * more > more + columns.size:
@@ -454,11 +506,12 @@ class _Definitions:
         form = self._form
         for k in np.flatnonzero((self._rows_of[columns] == 1) & (form.cost[columns] == 0.0)):
             d = int(columns[k])
-            if form.integer[d] or self._read[d] or self._written[d]:
+            if form.integer[d] or self._read[d] or self._written[d] or self._used[d]:
                 continue
             made = self._by_row(i, columns, a, int(k), -1)
-            # in units of the slack: what is forgiven in the row is forgiven in the slack
-            unit, ends = 1.0 / abs(a[k]), np.sort(-np.sign(a[k]) * np.array([form.lower[d], form.upper[d]]))
+            # in units of the slack, where these are larger: the check forgives as much in both
+            unit = max(1.0, 1.0 / abs(a[k]))
+            ends = np.sort(-unit * a[k] * np.array([form.lower[d], form.upper[d]]))
             entries = slice(form.A.indptr[i], form.A.indptr[i + 1])
             form.A.data[entries] *= unit
             form.A.data[entries.start + int(k)] = 0.0
