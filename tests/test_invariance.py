@@ -201,7 +201,7 @@ def test_random_problems_have_their_enumerated_optimum_however_they_are_written(
         assert problem.mip.sign * result.objective <= sign * facts.attained + 1e-5 * max(1.0, abs(least))
 
 
-QUICK = ("diet", "adversarial", "doses-trees")
+QUICK = ("diet", "doses-trees")
 """Kinds whose proofs take tenths of a second."""
 MAY_WAIT = ("networks cut", "networks joined")
 """Rules that change how many networks there are: a proof may take more work until one method branches over

@@ -45,6 +45,7 @@ time.sleep(600.0)
 """
 
 
+@volume("sweeps and interrupts end processes, too")
 def test_a_busy_process_ends_with_the_one_who_started_it():
     """Killed without a chance to end its own: the child is in a call and reads nothing."""
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
@@ -70,6 +71,7 @@ def worked(task):
 
 
 @pytest.mark.long
+@volume("sweeps and interrupts end processes, too")
 def test_a_process_that_dies_costs_its_task_and_those_alone_have_their_own():
     tasks = [("pid", 0), ("pid", 1), ("kill", signal.SIGKILL), ("pid", 2), ("alone", 3), ("pid", 4)]
     take = partial(next, iter(tasks), None)
