@@ -108,6 +108,18 @@ def test_a_level_of_0_needs_no_entry():
         assert made.restrict(np.array([float(level), 0.0]))[2:].tolist() == np.eye(3)[level].tolist()
 
 
+@pytest.mark.parametrize("unit", [0.1, 0.7, -3.0, 1.0 / 3.0])
+def test_values_in_other_units_are_whole_all_the_same(unit):
+    """Divided by the unit of its row, 3 may come out as 3.0000000000000004."""
+    A = unit * np.array([[1.0, 0.0, -1.0, -2.0, -3.0], [0.0, 0.0, 1.0, 1.0, 1.0]])
+    given = problem_of(
+        A, unit * np.array([0.0, 1.0]), unit * np.array([0.0, 1.0]), [-9.0, -INF, 0.0, 0.0, 0.0],
+        [9.0, INF, 1.0, 1.0, 1.0], integer=[False, False, True, True, True],
+    )  # fmt: skip
+    mip = presolved(given).problem.mip
+    assert (mip.n_columns, mip.lower[0], mip.upper[0]) == (2, 1.0, 3.0) and mip.integer[0]
+
+
 def test_what_removed_binaries_define_comes_back_with_them():
     """w = 2 b_1 + 1 is replaced first, then the binaries go; and a binary may have a value by binaries."""
     columns = {"x": 0, "y": 1, "b1": 2, "b2": 3, "b3": 4, "w": 5}

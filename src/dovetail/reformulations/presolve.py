@@ -13,8 +13,8 @@ an integer as one binary for each value. The presolve takes all of that back:
     x = sum k b_k, sum b_k = 1          x is an integer, and the binaries go where nothing else uses them
 
 A column that a predictor reads or writes is never replaced, but for one that copies another: the predictor
-then reads the original. The rules are applied until none changes anything. The removed columns are affine in
-those that are left (`_Form.back`), so every point has a way back.
+then reads the original. The rules are applied until none changes anything. Each step that removes columns
+keeps how they follow from those that are left (`_Step`), so every point has a way back.
 
 Bounds that are proved of the presolved problem hold for points that meet the rows exactly (`Scope.WRITTEN`).
 """
@@ -33,14 +33,14 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.mip import HAIR, SMALLEST, TOLERANCE, Mip
 from dovetail.core.problem import Problem
 from dovetail.core.sparse import row_of_entries
-from dovetail.reformulations.parallel_rows import parallel_rows
+from dovetail.reformulations.parallel_rows import ROUNDED, parallel_rows
 from dovetail.reformulations.reformulated import Reformulated
 
 CANCELLED = 64.0 * UNIT
 """Relative to the terms of a sum: what is left of them by rounding where they cancel."""
 PIVOT = 0.01
 """Of the largest entry in an equation: a column with a smaller one is not replaced by the others, whose
-rounding it would multiply. HiGHS and SCIP have the same threshold in their presolves."""
+rounding it would multiply. It is what HiGHS has for the same purpose (`presolve_pivot_threshold`)."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,12 @@ class _ContradictionError(Exception):
 
 class _UnusableError(Exception):
     """An entry becomes smaller than engines keep."""
+
+
+def _snapped(values: FloatArray) -> FloatArray:
+    """Whole numbers that came out of a division by the unit of a row, as the whole numbers that they are."""
+    whole = np.round(values)
+    return np.where(np.abs(values - whole) <= ROUNDED * np.abs(whole), whole, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,7 +381,7 @@ class _Form:
             return None
         if np.any(rows_of[rest] != 1):
             return None
-        levels = (self.row_lower[i] - np.append(factors, np.zeros(rest.size))) / a[place]
+        levels = _snapped((self.row_lower[i] - np.append(factors, np.zeros(rest.size))) / a[place])
         ordered = np.sort(levels)
         if not (np.all(np.diff(ordered) == 1.0) and np.all(ordered == np.round(ordered))):
             return None
@@ -402,7 +408,7 @@ class _Form:
             if not broken_here.size:  # another equation has made the column whole
                 continue
             place = int(broken_here[0])
-            ratios = np.append(a, self.row_lower[i]) / a[place]
+            ratios = _snapped(np.append(a, self.row_lower[i]) / a[place])
             if not written[columns[place]] and np.all(ratios == np.round(ratios)):
                 self.integer[columns[place]] = found = True
         return found
@@ -461,7 +467,7 @@ class _Definitions:
         order = sorted((0, 1), key=lambda k: (form.integer[columns[k]], self._rows_of[columns[k]]))
         for k in order:
             d, x = int(columns[k]), int(columns[1 - k])
-            factor, constant = -a[1 - k] / a[k], form.row_lower[i] / a[k]
+            factor, constant = _snapped(np.array([-a[1 - k], form.row_lower[i]]) / a[k]).tolist()
             whole = abs(factor) == 1.0 and constant == np.round(constant)
             if (form.integer[d] and not whole) or not self._replaceable(d, x, factor, constant):
                 continue
