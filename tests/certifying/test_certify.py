@@ -43,7 +43,8 @@ def test_a_proof_has_a_certificate(solved):
 
 def test_results_go_through_pickle_and_json(solved):
     _, result = solved
-    assert pickle.loads(pickle.dumps(result)).certificate.bound == result.certificate.bound
+    proved = result.certificate.bound
+    assert pickle.loads(pickle.dumps(result)).certificate.bound == proved
     assert dt.Result.from_json(result.to_json()).certificate is None
 
 
