@@ -92,7 +92,11 @@ class Choices:
     slopes: Mapping[int, Tensor] = field(default_factory=dict)
     """(N, 1 or S, size) lower slopes of ReLUs that may change sign, between 0 and 1."""
     multipliers: Mapping[int, Tensor] = field(default_factory=dict)
-    """(N, 1 or S, size) of conditions sign z >= 0 that hold on the set: sign times a number >= 0."""
+    """(N, 1 or S, size) weights of any vector that are taken off: the plane is below rows f(x) - multipliers
+    v. Where a sign is known, and multipliers v is at least 0, the plane is below rows f(x) as well."""
+    held: Mapping[int, Tensor] = field(default_factory=dict)
+    """(N, 1 or S, size) weights of any vector that its range answers for: held v is at least its least value
+    there, and only the rest of the weights is carried on. The multipliers of bounds of neurons."""
 
 
 NO_CHOICES = Choices()
@@ -307,9 +311,12 @@ class NetworkPlanes:
             if A is None:
                 continue
             own = None if here in in_lines else A  # the weights whose offset is in no line
-            if here in choices.multipliers:
-                less = -choices.multipliers[here].to(A)
-                A, own = A + less, less if own is None else own + less
+            for chosen in (choices.multipliers, choices.held):
+                if here in chosen:
+                    less = -chosen[here].to(A)
+                    A, own = A + less, less if own is None else own + less
+            if here in choices.held:
+                offset = offset + self._least(here, choices.held[here], ranges, sets).to(offset)
             if here in self._affine:
                 carried = [A @ weight for weight in self._affine[here].backwards]
                 moved = None if own is None else self._affine_offset(here, own, ranges, sets)
@@ -321,6 +328,12 @@ class NetworkPlanes:
         if 0 not in waiting:
             waiting[0] = offset.new_zeros(*offset.shape, self.graph.inputs)
         return Planes(waiting[0].to(offset), offset - self._underflow(ranges, sets))
+
+    def _least(self, here: int, held: Tensor, ranges: Ranges, sets: Tensor | slice) -> Tensor:
+        """(N, S) what held v is never below, between the ranges of v."""
+        low, high = ranges.lower[here][sets][:, None], ranges.upper[here][sets][:, None]
+        parts = torch.where(held == 0.0, 0.0, held * torch.where(held > 0.0, low, high))
+        return parts.sum(2) - self._gamma * parts.abs().sum(2)
 
     def _underflow(self, ranges: Ranges, sets: Tensor | slice) -> Tensor | float:
         """(N, 1) what float32 may lose of numbers that are too small for it; of float64 it is never seen."""

@@ -1,0 +1,109 @@
+"""Where a box may be divided: at an integer, an input or a neuron, all of them columns of the box.
+
+A network that reads few free inputs is linear soon when these are cut; one that reads many, when the signs of
+its neurons are known. The LP of the box says which are worth a look: integers that it leaves fractional,
+inputs and neurons of networks whose value it has wrong.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dovetail.branching.model import Model
+from dovetail.branching.relaxation import Solved
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import TOLERANCE
+
+FEW_INPUTS = 10
+"""Networks that read at most so many free inputs are divided by inputs: offered signs as well, the score took
+them 7 times of 385; with 64 inputs, only signs close the tree."""
+INTEGERS, INPUTS, NEURONS = 12, 12, 16
+"""Candidates of each kind that are tried, at most."""
+MIDDLE = 0.25
+"""Of a column's width: no part of a division is smaller."""
+POINT = 1e-9
+"""Of a column's first width: smaller ones are not divided."""
+
+
+LEAST = 1e-12
+"""A width below which nothing is divided."""
+
+
+class Candidates(NamedTuple):
+    """Divisions of one box: column by column, the last value of the lower and the first of the upper part."""
+
+    columns: IntArray
+    below: FloatArray
+    above: FloatArray
+
+    def sides(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """All parts: the lower one of each candidate, then the upper ones."""
+        count, at = self.columns.size, np.arange(self.columns.size)
+        low, high = np.tile(lower, (2 * count, 1)), np.tile(upper, (2 * count, 1))
+        high[at, self.columns] = np.minimum(high[at, self.columns], self.below)
+        low[count + at, self.columns] = np.maximum(low[count + at, self.columns], self.above)
+        return low, high
+
+
+def widths(model: Model, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Of columns, as parts of their first widths; 0 where they are not worth a division."""
+    first = model.upper - model.lower
+    with np.errstate(invalid="ignore"):
+        part = np.where(np.isfinite(first), (upper - lower) / np.maximum(first, LEAST), 1.0)
+    return np.where(upper - lower > POINT * np.where(np.isfinite(first), first, 1.0) + LEAST, part, 0.0)
+
+
+def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solved) -> Candidates:
+    """Of one box whose LP was solved; none where nothing is left to divide."""
+    assert solved.x is not None
+    x = solved.x[: lower.size]
+    width = widths(model, lower, upper)
+    wide = width > 0.0
+    host = model.host.columns
+    integer = np.append(model.host.integer, np.zeros(lower.size - host, dtype=bool))
+    fraction = np.abs(x - np.round(x))
+    broken = np.flatnonzero(integer & wide & (fraction > TOLERANCE))
+    chosen = [broken[np.argsort(-fraction[broken], kind="stable")][:INTEGERS]]
+    inputs, neurons = np.zeros(lower.size), np.zeros(lower.size)
+    for one, errors in zip(model.networks, solved.errors, strict=True):
+        few = wide[one.inputs].sum(1) <= FEW_INPUTS
+        for place, error in errors.items():
+            total = error.sum(1) * few
+            np.add.at(inputs, one.inputs.ravel(), np.repeat(total, one.inputs.shape[1]))
+            if place:
+                neurons[one.inner[place]] += error * ~few[:, None]
+            else:
+                np.add.at(inputs, one.inputs.ravel(), (error * ~few[:, None]).ravel())
+    for score, most in ((inputs * width, INPUTS), (neurons * wide, NEURONS)):
+        first = np.argsort(-score, kind="stable")[:most]
+        chosen.append(first[score[first] > 0.0])
+    columns = np.unique(np.concatenate(chosen))
+    if not columns.size:
+        columns = _any(model, lower, upper, wide, integer)
+    return _divided(model, columns, lower, upper, x, integer)
+
+
+def _any(model: Model, lower: FloatArray, upper: FloatArray, wide: BoolArray, integer: BoolArray) -> IntArray:
+    """Where the LP has nothing wrong: what is still open, since its point may be refused."""
+    still = integer & wide
+    for one in model.networks:
+        if float(one.open_area(lower[None], upper[None])[0]) > 0.0:
+            still[one.inputs.ravel()] |= wide[one.inputs.ravel()]
+    return np.flatnonzero(still)[:INPUTS]
+
+
+def _divided(
+    model: Model, columns: IntArray, lower: FloatArray, upper: FloatArray, x: FloatArray, integer: BoolArray
+) -> Candidates:
+    """Near the LP's point, but for ReLUs: these at 0."""
+    low, high, here = lower[columns], upper[columns], x[columns]
+    at = np.clip(here, low + MIDDLE * (high - low), high - MIDDLE * (high - low))
+    bends = model.relus[columns] & (low < 0.0) & (high > 0.0)
+    at = np.where(bends, 0.0, at)
+    whole = integer[columns]
+    fractional = np.abs(here - np.round(here)) > TOLERANCE
+    down = np.floor(np.where(fractional, here, 0.5 * (low + high)))
+    down = np.clip(down, low, high - 1.0)
+    return Candidates(columns, np.where(whole, down, at), np.where(whole, down + 1.0, at))

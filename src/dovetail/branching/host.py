@@ -1,0 +1,182 @@
+"""The linear part of a problem in branch and bound: columns, rows, and what rows leave of many boxes.
+
+Classes are written as rows on logits, which are columns of their own behind the host's. With slacks for what
+rounding and ties can do,
+
+    one output     y = 1 only where logit >= -slack_0,  y = 0 only where logit <= slack_1
+    several        y_k = 1 only where logit_k >= logit_j - slack_kj for every j; one of them is 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.bounds.box import PAD, UNIT
+from dovetail.core.arrays import BoolArray, FloatArray, IntArray
+from dovetail.core.mip import TOLERANCE, Mip
+
+ROUNDS = 4
+"""Passes over the rows of a box: a child differs from its parent in one column."""
+
+
+@dataclass(frozen=True, eq=False)
+class HostRows:
+    """Rows over the host's columns and the logits, in minimisation form, as loose as the check."""
+
+    A: sp.csr_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    cost: FloatArray
+    offset: float
+    integer: BoolArray
+    entries: IntArray
+    """Of each column: rows and samples of networks that have it."""
+
+    @property
+    def columns(self) -> int:
+        """How many."""
+        return int(self.cost.size)
+
+    def with_cutoff(self) -> HostRows:
+        """With the cost as a last row, whose limit is yet to be set."""
+        row = sp.csr_array(self.cost[None])
+        return replace(
+            self,
+            A=sp.vstack([self.A, row], format="csr"),
+            row_lower=np.append(self.row_lower, -np.inf),
+            row_upper=np.append(self.row_upper, np.inf),
+            entries=self.entries + 1,
+        )
+
+    def tighten(self, lower: FloatArray, upper: FloatArray, cutoff: float) -> None:
+        """N boxes, in place; the last row is the cost, which is at most `cutoff`.
+
+        Bounds that cross say that nothing is in the box.
+        """
+        limit = np.append(self.row_upper[:-1], cutoff - self.offset + 8.0 * UNIT * abs(cutoff))
+        entries = _Entries.of(self.A)
+        for _ in range(ROUNDS):
+            before = lower[:, : self.columns].copy(), upper[:, : self.columns].copy()
+            entries.pass_on(entries.a, limit, lower, upper)
+            entries.pass_on(-entries.a, -self.row_lower, lower, upper)
+            whole = np.flatnonzero(self.integer)
+            lower[:, whole] = np.ceil(lower[:, whole] - TOLERANCE)
+            upper[:, whole] = np.floor(upper[:, whole] + TOLERANCE)
+            with np.errstate(invalid="ignore"):
+                moved = np.fmax(lower[:, : self.columns] - before[0], before[1] - upper[:, : self.columns])
+            if not np.any(moved > MOVED * (1.0 + np.nan_to_num(before[1] - before[0], posinf=0.0))):
+                return
+
+
+MOVED = 1e-3
+"""Of a column's width: boxes that shrink by less are not passed on again."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Rows, entry by entry."""
+
+    a: FloatArray
+    column: IntArray
+    row: IntArray
+    first: IntArray
+    rows: IntArray
+    """The numbers of the rows that have entries."""
+
+    @classmethod
+    def of(cls, A: sp.csr_array) -> _Entries:
+        lengths = np.diff(A.indptr)
+        rows = np.flatnonzero(lengths)
+        row = np.repeat(np.arange(rows.size), lengths[rows])
+        return cls(A.data, A.indices.astype(np.intp), row, A.indptr[rows].astype(np.intp), rows)
+
+    def pass_on(self, a: FloatArray, side: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
+        """What rows a x <= side leave to each column, given the least of all others."""
+        if not a.size:
+            return
+        least = a * np.where(a > 0.0, lower[:, self.column], upper[:, self.column])
+        endless = np.isinf(least)
+        finite = np.where(endless, 0.0, least)
+        total = np.add.reduceat(finite, self.first, axis=1)
+        size = np.add.reduceat(np.abs(finite), self.first, axis=1)
+        noise = 2.0 * UNIT * (np.diff(self.first, append=a.size) + 2) * size
+        others = np.add.reduceat(endless, self.first, axis=1, dtype=np.int64)[:, self.row] - endless
+        limit = np.where(np.isfinite(side), side, 0.0)[self.rows][self.row]
+        limit = (limit - (total[:, self.row] - finite)) / a
+        room = PAD * np.maximum(1.0, np.abs(limit)) + noise[:, self.row] / np.abs(a)
+        known = (others == 0) & np.isfinite(side)[self.rows][self.row]
+        for above, bounds, ufunc in ((a > 0.0, upper, np.fmin), (a < 0.0, lower, np.fmax)):
+            at = np.flatnonzero(above)
+            value = (limit + room if bounds is upper else limit - room)[:, at]
+            nothing = np.inf if bounds is upper else -np.inf
+            value = np.where(known[:, at], value, nothing)
+            self._into(bounds, at, value, ufunc)
+
+    def _into(self, bounds: FloatArray, at: IntArray, value: FloatArray, ufunc: np.ufunc) -> None:
+        """Into the bounds of each entry's column, several entries of one column included."""
+        order = np.argsort(self.column[at], kind="stable")
+        column = self.column[at][order]
+        first = np.flatnonzero(np.diff(column, prepend=-1))
+        if first.size:
+            bounds[:, column[first]] = ufunc(
+                bounds[:, column[first]], ufunc.reduceat(value[:, order], first, axis=1)
+            )
+
+
+Link = tuple[IntArray, FloatArray, float, float]
+"""A row: columns, entries, lower and upper limit."""
+
+
+def host_rows(mip: Mip, logits: int, links: list[Link], touched: IntArray) -> HostRows:
+    """A program in minimisation form with so many more columns and these rows; `touched` are the columns that
+    samples of networks have, once for each."""
+    total = mip.n_columns + logits
+    A = sp.csr_array((mip.A.data, mip.A.indices, mip.A.indptr), shape=(mip.n_rows, total))
+    if links:
+        lengths = [columns.size for columns, *_ in links]
+        more = sp.csr_array(
+            (
+                np.concatenate([entries for _, entries, *_ in links]),
+                (np.repeat(np.arange(len(links)), lengths), np.concatenate([c for c, *_ in links])),
+            ),
+            shape=(len(links), total),
+        )
+        A = sp.vstack([A, more], format="csr")
+    return HostRows(
+        A,
+        np.append(mip.row_lower, [low for *_, low, _ in links]),
+        np.append(mip.row_upper, [high for *_, high in links]),
+        np.append(mip.cost, np.zeros(logits)),
+        mip.offset,
+        np.append(mip.integer, np.zeros(logits, dtype=bool)),
+        np.bincount(A.indices, minlength=total) + np.bincount(touched, minlength=total),
+    ).with_cutoff()
+
+
+def class_links(
+    columns: IntArray, logits: IntArray, slack: FloatArray, low: FloatArray, high: FloatArray
+) -> list[Link]:
+    """The rows of one sample's class: its columns, its logits and their bounds."""
+    if columns.size == 1:
+        pair = np.array([logits[0], columns[0]])
+        up, down = max(0.0, high[0] - slack[1]), max(0.0, -low[0] - slack[0])
+        return [
+            (pair, np.array([1.0, -up]), -np.inf, slack[1] + ROOM * (1.0 + up)),
+            (pair, np.array([1.0, -down]), -slack[0] - down - ROOM * (1.0 + down), np.inf),
+        ]
+    rows = [(columns, np.ones(columns.size), 1.0, 1.0)]
+    for k in range(columns.size):
+        for j in range(columns.size):
+            if j != k:
+                big = max(0.0, high[j] - low[k] - slack[k, j])
+                limit = slack[k, j] + big + ROOM * (1.0 + big)
+                three = np.array([logits[j], logits[k], columns[k]])
+                rows.append((three, np.array([1.0, -1.0, big]), -np.inf, limit))
+    return rows
+
+
+ROOM = 1e-12
+"""Relative: what the few sums of a row on logits may be off by, many times over."""

@@ -1,0 +1,211 @@
+"""The networks of a problem, as branch and bound sees them: ranges of their vectors, and planes below them.
+
+A *column* is a number that a box bounds. The host's columns come first, then the logits of classes, then what
+the nonlinear steps of each sample read (the pre-activations of its neurons). So an input, an integer and the
+sign of a neuron are bounded, and branched on, in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dovetail.bounds.planes.domain import Boxes
+from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Ranges
+from dovetail.bounds.planes.rules import rule_of
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.graph import Affine, Elementwise, Graph
+
+CELLS = 2**23
+"""Numbers in the largest tensor of one pass, at most (64 MB): more boxes are passed on in parts."""
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkSamples:
+    """All samples of one network, and the columns that they read, give and have inside."""
+
+    planes: NetworkPlanes
+    inputs: IntArray
+    """(samples, d) columns."""
+    outputs: IntArray
+    """(samples, q) columns."""
+    slack: FloatArray
+    """(samples, q) how far the deployed network may be from its graph."""
+    inner: Mapping[int, IntArray]
+    """(samples, size) columns of each vector that a nonlinear step reads, by its place in the graph."""
+
+    @property
+    def graph(self) -> Graph:
+        """Its operations."""
+        return self.planes.graph
+
+    @property
+    def samples(self) -> int:
+        """How many."""
+        return len(self.inputs)
+
+    def column(self, place: int) -> IntArray:
+        """(samples, size) the columns of a vector that a nonlinear step reads."""
+        return self.inner[place] if place else self.inputs
+
+    @cached_property
+    def path_weights(self) -> dict[int, FloatArray]:
+        """(size,) by place: what one unit of a vector may do to the outputs, along all paths, in sizes."""
+        steps = self.graph.steps
+        found = {place: np.zeros(size) for place, size in enumerate(self.graph.sizes)}
+        found[len(steps)] += 1.0
+        for place in range(len(steps), 0, -1):
+            operation = steps[place - 1].operation
+            for number, source in enumerate(steps[place - 1].sources):
+                if isinstance(operation, Affine):
+                    found[source] = found[source] + np.abs(operation.weights[number]).T @ found[place]
+                else:
+                    found[source] = found[source] + found[place]
+        return found
+
+    def ranges(self, lower: FloatArray, upper: FloatArray, *, settled: bool = False) -> tuple[Boxes, Ranges]:
+        """Of every vector over N boxes, sample by sample, at least as tight as the boxes say.
+
+        `settled`: the boxes of neurons are as tight as planes make them.
+        """
+
+        def of(columns: IntArray, bounds: FloatArray) -> Tensor:
+            return torch.from_numpy(bounds[:, columns].reshape(-1, columns.shape[1]))
+
+        boxes = Boxes(of(self.inputs, lower), of(self.inputs, upper))
+        nothing = torch.full((1, 1), torch.inf, dtype=torch.float64)
+        low, high = [boxes.lower], [boxes.upper]
+        for place in range(1, len(self.graph.steps) + 1):
+            columns = self.inner.get(place)
+            low.append(-nothing if columns is None else of(columns, lower))
+            high.append(nothing if columns is None else of(columns, upper))
+        return boxes, self.planes.ranges(boxes, Ranges(low, high), len(self.graph.steps) if settled else 0)
+
+    def tighten(self, lower: FloatArray, upper: FloatArray) -> None:
+        """N boxes, in place: what the network makes of its inputs bounds its neurons and outputs.
+
+        Bounds that cross say that nothing is in the box.
+        """
+        for part in self._parts(len(lower)):
+            low, high = lower[part], upper[part]
+            boxes, ranges = self.ranges(low, high)
+            one = torch.eye(self.graph.outputs, dtype=torch.float64)
+            below = self.planes.planes(torch.cat([one, -one]), ranges)
+            least = boxes.minimum(below.slopes, below.offset)
+            bottom = torch.fmax(ranges.lower[-1], least[:, : len(one)]).numpy()
+            top = torch.fmin(ranges.upper[-1], -least[:, len(one) :]).numpy()
+            for place, columns in self.inner.items():
+                self._narrow(low, high, columns, ranges.lower[place].numpy(), ranges.upper[place].numpy())
+            slack = np.tile(self.slack, (len(low), 1))
+            self._narrow(low, high, self.outputs, bottom - slack, top + slack)
+            lower[part], upper[part] = low, high
+
+    def _narrow(
+        self, lower: FloatArray, upper: FloatArray, columns: IntArray, bottom: FloatArray, top: FloatArray
+    ) -> None:
+        shape = (len(lower), *columns.shape)
+        lower[:, columns] = np.fmax(lower[:, columns], bottom.reshape(shape))
+        upper[:, columns] = np.fmin(upper[:, columns], top.reshape(shape))
+
+    def _parts(self, boxes: int) -> Sequence[slice]:
+        widest = max(self.graph.sizes)
+        step = max(1, CELLS // (self.samples * widest * max(2 * widest, 1)))
+        return [slice(first, first + step) for first in range(0, boxes, step)]
+
+    def below(
+        self, weights: NetworkWeights, lower: FloatArray, upper: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Planes below weights of the outputs and neurons over N tightened boxes: (N, samples, d) slopes, (N,
+        samples) offsets."""
+        slopes, offsets = np.empty((len(lower), *self.inputs.shape)), np.empty((len(lower), self.samples))
+        for part in self._parts(len(lower)):
+            _, ranges = self.ranges(lower[part], upper[part], settled=True)
+            some = weights.take(np.arange(len(lower))[part])
+            rows = some.outputs.reshape(-1, 1, self.graph.outputs)
+            found = self.planes.planes(rows, ranges, some.choices)
+            slopes[part] = found.slopes[:, 0].numpy().reshape(-1, *self.inputs.shape)
+            offsets[part] = found.offset[:, 0].numpy().reshape(-1, self.samples)
+        return slopes, offsets
+
+    def open_area(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(N,) how far from linear the network still is over N boxes: heights of the triangles of its ReLUs,
+        widths of the bands around its other steps, weighted by their paths to the outputs."""
+        total = np.zeros(len(lower))
+        for place, step in enumerate(self.graph.steps, start=1):
+            if isinstance(step.operation, Affine):
+                continue
+            between = []
+            for columns in (self.column(source) for source in step.sources):
+                between.append((lower[:, columns], np.maximum(lower[:, columns], upper[:, columns])))
+            if isinstance(step.operation, Elementwise):
+                high = heights(step.operation.kind, *between[0])
+            else:
+                (a, b), (c, d) = between
+                high = 0.25 * (b - a) * (d - c)
+            total += (high * self.path_weights[place]).sum((1, 2))
+        return total
+
+
+def heights(kind: str, low: FloatArray, high: FloatArray) -> FloatArray:
+    """How far apart a function's two lines are between these bounds: of a ReLU where it bends, else in the
+    middle."""
+    if kind == "relu":
+        wide = np.where((low < 0.0) & (high > 0.0), high - low, 1.0)
+        return np.where((low < 0.0) & (high > 0.0), -low * high / wide, 0.0)
+    flat = torch.from_numpy(low.reshape(len(low), -1)), torch.from_numpy(high.reshape(len(low), -1))
+    lines, middle = rule_of(kind).lines(*flat), 0.5 * (flat[0] + flat[1])
+    above = lines.above_slopes[0] * middle + lines.above_offset
+    below = lines.below_slopes[0] * middle + lines.below_offset
+    return np.asarray((above - below).clamp(min=0.0).numpy().reshape(low.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkWeights:
+    """What is asked of a network over N boxes: weights of its outputs, and choices that make planes better.
+
+    (N, samples, size) each; by place of the vector, as `Choices` has them.
+    """
+
+    outputs: Tensor
+    slopes: dict[int, Tensor] = field(default_factory=dict)
+    multipliers: dict[int, Tensor] = field(default_factory=dict)
+    held: dict[int, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, parts: Sequence[NetworkWeights]) -> NetworkWeights:
+        """Those of several boxes, one after the other; what one has of a vector, all have."""
+
+        def together(dicts: list[dict[int, Tensor]]) -> dict[int, Tensor]:
+            return {place: torch.cat([tensors[place] for tensors in dicts]) for place in dicts[0]}
+
+        return cls(
+            torch.cat([part.outputs for part in parts]),
+            together([part.slopes for part in parts]),
+            together([part.multipliers for part in parts]),
+            together([part.held for part in parts]),
+        )
+
+    def take(self, boxes: IntArray) -> NetworkWeights:
+        """Of some of the boxes, by number."""
+        chosen = torch.from_numpy(boxes)
+
+        def some(tensors: dict[int, Tensor]) -> dict[int, Tensor]:
+            return {place: tensor[chosen] for place, tensor in tensors.items()}
+
+        return NetworkWeights(
+            self.outputs[chosen], some(self.slopes), some(self.multipliers), some(self.held)
+        )
+
+    @property
+    def choices(self) -> Choices:
+        """As planes take them."""
+
+        def flat(tensors: dict[int, Tensor]) -> dict[int, Tensor]:
+            return {place: tensor.reshape(-1, 1, tensor.shape[2]) for place, tensor in tensors.items()}
+
+        return Choices(flat(self.slopes), flat(self.multipliers), flat(self.held))

@@ -1,0 +1,416 @@
+"""The LP of a box, and what its multipliers prove.
+
+    columns   the host's and the logits; every vector of every network sample
+    rows      the host's; v = W u + b for affine steps; output = last vector, within the rounding's slack;
+              a line below and one above each nonlinear value (two below a ReLU: v >= 0 and v >= z)
+
+The lines are those of the box, so that they change from node to node; everything else is loaded once. HiGHS
+finds multipliers, and `Multipliers.bound` says what they prove of any box: weights of the outputs go
+backwards through the networks (`NetworkPlanes`), with the slopes that the LP chose below its ReLUs and its
+reduced costs of neurons held at their ranges; the host's columns take what arrives. Every such bound is
+rounded outward, and any multipliers give one. So the multipliers of a node bound its children before these
+have an LP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from dovetail.bounds.box import UNIT
+from dovetail.bounds.planes.relaxation import multiplied
+from dovetail.bounds.planes.rules import rule_of
+from dovetail.branching.host import HostRows
+from dovetail.branching.networks import NetworkSamples, NetworkWeights
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.functions import FUNCTIONS
+from dovetail.core.graph import Affine, Elementwise
+from dovetail.mip.loaded_highs import LoadedHighs, SparseRows
+from dovetail.mip.program import Program
+from dovetail.run.budget import Budget
+from dovetail.run.engine import MipStatus
+
+LEAST_PRICE = 1e-12
+"""Below it the two lines under a ReLU have no price, and its lower slope is anybody's choice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """Of N boxes: of the host's rows, and of the networks."""
+
+    rows: FloatArray
+    """(N, rows)."""
+    networks: tuple[NetworkWeights, ...]
+    cost: FloatArray
+    """(N, columns) what is bounded: the cost, or anything else that is linear."""
+    offset: float = 0.0
+
+    @classmethod
+    def joined(cls, several: Sequence[Multipliers]) -> Multipliers:
+        """Those of several boxes, one after the other."""
+        networks = tuple(
+            NetworkWeights.joined(parts) for parts in zip(*(m.networks for m in several), strict=True)
+        )
+        rows, cost = np.concatenate([m.rows for m in several]), np.concatenate([m.cost for m in several])
+        return cls(rows, networks, cost, several[0].offset)
+
+    def take(self, boxes: IntArray) -> Multipliers:
+        """Of some boxes, by number."""
+        networks = tuple(one.take(boxes) for one in self.networks)
+        return Multipliers(self.rows[boxes], networks, self.cost[boxes], self.offset)
+
+    def bound(
+        self,
+        host: HostRows,
+        networks: Sequence[NetworkSamples],
+        lower: FloatArray,
+        upper: FloatArray,
+        cutoff: float,
+    ) -> tuple[FloatArray, FloatArray]:
+        """(N,) what nothing in the boxes is below, and (N, columns) reduced costs of the host's columns: what
+        a unit away from the cheaper bound adds to it at least.
+
+        The boxes are tightened, and the host's last row is at most `cutoff`.
+        """
+        n, low, high = host.columns, lower[:, : host.columns], upper[:, : host.columns]
+        top = np.append(host.row_upper[:-1], cutoff - host.offset + 8.0 * UNIT * abs(cutoff))
+        y = np.where((self.rows > 0.0) & ~np.isfinite(host.row_lower), 0.0, self.rows)
+        y = np.where((y < 0.0) & ~np.isfinite(top), 0.0, y)
+        side = np.where(
+            y > 0.0,
+            np.where(np.isfinite(host.row_lower), host.row_lower, 0.0),
+            np.where(np.isfinite(top), top, 0.0),
+        )
+        reduced = self.cost - (host.A.T @ y.T).T
+        size = np.abs(self.cost) + (abs(host.A).T @ np.abs(y).T).T
+        constant, sizes = (y * side).sum(1), np.abs(y * side).sum(1)
+        for one, weights in zip(networks, self.networks, strict=True):
+            m = weights.outputs.numpy()
+            slopes, offsets = one.below(weights, lower, upper)
+            moved, columns = np.abs(m) * one.slack, one.outputs.ravel()
+            constant += (offsets - moved.sum(2)).sum(1)
+            sizes += (np.abs(offsets) + moved.sum(2)).sum(1)
+            for at, values in (
+                (columns, -m.reshape(len(m), -1)),
+                (one.inputs.ravel(), slopes.reshape(len(m), -1)),
+            ):
+                np.add.at(reduced.T, at, values.T)
+                np.add.at(size.T, at, np.abs(values).T)
+        noise = 2.0 * UNIT * (host.entries + 2.0) * size
+        parts = np.minimum(_least(reduced - noise, low, high), _least(reduced + noise, low, high))
+        value = constant + parts.sum(1) + self.offset
+        sizes = sizes + np.abs(parts).sum(1) + abs(self.offset)
+        value = value - 2.0 * UNIT * (n + host.A.shape[0] + 8.0 * len(networks) + 8.0) * sizes
+        shrunk = np.sign(reduced) * np.maximum(np.abs(reduced) - noise, 0.0)
+        return np.where(np.isnan(value), -np.inf, value), shrunk
+
+
+def _between(columns: IntArray, lower: FloatArray, upper: FloatArray) -> tuple[Tensor, Tensor]:
+    """(N samples, size) bounds of a vector over N boxes."""
+    size = columns.shape[1]
+    return torch.from_numpy(lower[:, columns].reshape(-1, size)), torch.from_numpy(
+        upper[:, columns].reshape(-1, size)
+    )
+
+
+def _least(factor: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    bound = np.where(factor > 0.0, lower, upper)
+    return np.where(factor == 0.0, 0.0, factor * np.where(factor == 0.0, 0.0, bound))
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What the LP of one box gave."""
+
+    x: FloatArray | None
+    """All columns of the LP."""
+    multipliers: Multipliers | None
+    infeasible: bool = False
+    """HiGHS's word: the multipliers are of a ray, and bound nothing but the cost 0."""
+    errors: tuple[Mapping[int, FloatArray], ...] = ()
+    """Of each network, by place of the vector that a nonlinear step reads: (samples, size) how far the LP's
+    value is from the step's own, times what that costs the LP."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Bend:
+    """A nonlinear step of a network's samples: the columns of the LP that it gives and reads."""
+
+    kind: str
+    """A function's name, or "" for a product."""
+    gives: IntArray
+    reads: tuple[IntArray, ...]
+    sources: tuple[int, ...]
+    """The places of the vectors that it reads."""
+
+
+class _Rows:
+    """Rows in the making."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.parts: list[tuple[FloatArray, IntArray, IntArray, FloatArray, FloatArray]] = []
+
+    def add(
+        self, terms: Sequence[tuple[FloatArray, IntArray]], lower: FloatArray, upper: FloatArray
+    ) -> slice:
+        """One row per limit; each term has (rows, k) entries and columns."""
+        entries = np.concatenate([np.broadcast_to(a, c.shape) for a, c in terms], axis=1)
+        columns = np.concatenate([c for _, c in terms], axis=1)
+        rows = np.broadcast_to(np.arange(self.count, self.count + len(columns))[:, None], columns.shape)
+        self.parts.append((entries.ravel(), rows.ravel(), columns.ravel(), lower, upper))
+        self.count += len(columns)
+        return slice(self.count - len(columns), self.count)
+
+    def matrix(self, columns: int) -> tuple[sp.csr_array, FloatArray, FloatArray]:
+        """All of them, and their limits."""
+        a, rows, where, lower, upper = (np.concatenate(part) for part in zip(*self.parts, strict=True))
+        kept = a != 0.0
+        A = sp.csr_array((a[kept], (rows[kept], where[kept])), shape=(self.count, columns))
+        return A, lower, upper
+
+
+class TriangleLp:
+    """The LP of all boxes of one problem."""
+
+    def __init__(
+        self,
+        host: HostRows,
+        networks: Sequence[NetworkSamples],
+        lower: FloatArray,
+        upper: FloatArray,
+        *,
+        seed: int,
+        threads: int,
+    ) -> None:
+        self._host, self._networks, self._boxed = host, tuple(networks), lower.size
+        self._places = self._numbered()
+        self._bends = [self._bends_of(one, at) for one, at in zip(networks, self._places, strict=True)]
+        above = [b.gives.ravel() for bends in self._bends for b in bends if b.kind == "relu"]
+        self._floor = np.concatenate([np.empty(0, dtype=np.int64), *above])
+        rows = _Rows()
+        at = np.repeat(np.arange(host.A.shape[0]), np.diff(host.A.indptr))
+        self._outputs: list[slice] = []
+        self._steeper: list[dict[int, slice]] = []
+        for one, places, bends in zip(networks, self._places, self._bends, strict=True):
+            self._affine(rows, one, places)
+            last = places[len(one.graph.steps)]
+            pair = [(ONE, one.outputs.reshape(-1, 1)), (-ONE, last.reshape(-1, 1))]
+            self._outputs.append(rows.add(pair, -one.slack.ravel(), one.slack.ravel()))
+            self._steeper.append({b.sources[0]: _rising(rows, b) for b in bends if b.kind == "relu"})
+        A, low, high = rows.matrix(self.columns)
+        own = sp.csr_array((host.A.data, (at, host.A.indices)), shape=(host.A.shape[0], self.columns))
+        self._fixed = sp.csr_array(sp.vstack([own, A], format="csr"))
+        self._fixed_columns = self._fixed.T.tocsr()
+        self._shape, self._own = self._line_rows()
+        program = Program(
+            self._fixed,
+            np.append(host.row_lower, low),
+            np.append(host.row_upper, high),
+            *self._bounds(lower, upper),
+            np.zeros(self.columns, dtype=bool),
+        )
+        self._live = LoadedHighs(program, seed=seed, threads=threads)
+        self._live.without_presolve()
+
+    def _numbered(self) -> list[dict[int, IntArray]]:
+        """(samples, size) columns of the LP, by network and place; what a box bounds has its columns."""
+        found, self.columns = [], self._boxed
+        for one in self._networks:
+            places = {0: one.inputs, **one.inner}
+            for place, size in enumerate(one.graph.sizes):
+                if place not in places:
+                    fresh = np.arange(self.columns, self.columns + one.samples * size)
+                    places[place], self.columns = fresh.reshape(-1, size), self.columns + fresh.size
+            found.append(places)
+        return found
+
+    @staticmethod
+    def _bends_of(one: NetworkSamples, places: dict[int, IntArray]) -> list[_Bend]:
+        return [
+            _Bend(
+                step.operation.kind if isinstance(step.operation, Elementwise) else "",
+                places[place],
+                tuple(places[source] for source in step.sources),
+                step.sources,
+            )
+            for place, step in enumerate(one.graph.steps, start=1)
+            if not isinstance(step.operation, Affine)
+        ]
+
+    @staticmethod
+    def _affine(rows: _Rows, one: NetworkSamples, places: dict[int, IntArray]) -> None:
+        """v - W u = b, of every affine step."""
+        for place, step in enumerate(one.graph.steps, start=1):
+            if not isinstance(step.operation, Affine):
+                continue
+            terms = [(ONE, places[place].reshape(-1, 1))]
+            for weight, source in zip(step.operation.weights, step.sources, strict=True):
+                read = np.repeat(places[source], step.size, axis=0)
+                terms.append((-np.tile(weight, (one.samples, 1)), read))
+            bias = np.tile(step.operation.bias, one.samples)
+            rows.add(terms, bias, bias)
+
+    def _bounds(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A box's, and none for what it does not bound, but that a ReLU is at least 0."""
+        more = np.full(self.columns - self._boxed, np.inf)
+        low, high = np.append(lower, -more), np.append(upper, more)
+        low[self._floor] = np.maximum(low[self._floor], 0.0)
+        return low, np.maximum(low, high)
+
+    def _line_rows(self) -> tuple[SparseRows, list[list[slice]]]:
+        """The rows that belong to a box, without their numbers: of each nonlinear step one above every value,
+        and one below all but ReLUs."""
+        rows, own = _Rows(), []
+        for bends in self._bends:
+            for bend in bends:
+                terms = [(ONE, columns.reshape(-1, 1)) for columns in (bend.gives, *bend.reads)]
+                nothing = np.zeros(bend.gives.size)
+                own.append(
+                    [rows.add(terms, nothing, nothing) for _ in range(1 if bend.kind == "relu" else 2)]
+                )
+        indices = np.concatenate([np.empty(0, np.int64), *(columns for _, _, columns, *_ in rows.parts)])
+        lengths = [rows.parts[k][0].size // rows.parts[k][3].size for k in range(len(rows.parts))]
+        each = np.repeat(lengths, [part[3].size for part in rows.parts]) if lengths else np.empty(0, int)
+        indptr = np.append(0, np.cumsum(each))
+        return SparseRows(np.ones(indices.size), indices, indptr), own
+
+    def _lines(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(N, entries) numbers of those rows for N boxes, and (N, rows) their limits."""
+        entries, below, above = [], [], []
+        for one, bends in zip(self._networks, self._bends, strict=True):
+            for bend in bends:
+                between = [_between(one.column(source), lower, upper) for source in bend.sources]
+                lines = multiplied(*between) if not bend.kind else rule_of(bend.kind).lines(*between[0])
+                for kind in ("above", "below")[: 1 if bend.kind == "relu" else 2]:
+                    slopes = getattr(lines, f"{kind}_slopes")
+                    offset = getattr(lines, f"{kind}_offset").numpy().reshape(len(lower), -1)
+                    parts = [
+                        np.ones_like(offset),
+                        *(-slope.numpy().reshape(offset.shape) for slope in slopes),
+                    ]
+                    entries.append(np.stack(parts, 2).reshape(len(lower), -1))
+                    below.append(offset if kind == "below" else np.full_like(offset, -np.inf))
+                    above.append(offset if kind == "above" else np.full_like(offset, np.inf))
+        nothing = np.empty((len(lower), 0))
+        return tuple(np.concatenate([nothing, *parts], axis=1) for parts in (entries, below, above))  # type: ignore[return-value]
+
+    def solve(
+        self, lower: FloatArray, upper: FloatArray, budget: Budget, cutoff: float = np.inf
+    ) -> list[Solved]:
+        """The least cost over each of N tightened boxes."""
+        lines = self._lines(lower, upper)
+        solved = []
+        for k in range(len(lower)):
+            self._load(lower[k], upper[k], *(part[k] for part in lines))
+            solved.append(self.again(None, cutoff, budget))
+        return solved
+
+    def again(self, cost: FloatArray | None, cutoff: float, budget: Budget) -> Solved:
+        """The same box with another cost; `cutoff` limits the host's last row."""
+        host, asked = self._host, np.zeros(self.columns)
+        own = host.cost if cost is None else cost
+        asked[: own.size] = own
+        self._live.set_row_limits(host.A.shape[0] - 1, -np.inf, cutoff - host.offset)
+        self._live.set_objective(asked, 0.0)
+        status, x, _ = self._live.run(budget, 0.0)
+        if status is MipStatus.INFEASIBLE:
+            y = self._live.dual_ray()
+            asked[:] = 0.0
+        else:
+            y = None if x is None else self._live.row_duals()
+        if y is None or not np.all(np.isfinite(y)):
+            return Solved(x, None, status is MipStatus.INFEASIBLE)
+        errors = () if x is None else self._errors(x, y)
+        return Solved(x, self._multipliers(y, asked), status is MipStatus.INFEASIBLE, errors)
+
+    def _errors(self, x: FloatArray, y: FloatArray) -> tuple[Mapping[int, FloatArray], ...]:
+        """How far nonlinear values are from what they should be, in cost (see `Solved`)."""
+        found, own, first = [], iter(self._own), self._fixed.shape[0]
+        for bends in self._bends:
+            errors: dict[int, FloatArray] = {}
+            for bend in bends:
+                read = [x[columns] for columns in bend.reads]
+                value = FUNCTIONS[bend.kind].value(read[0]) if bend.kind else read[0] * read[1]
+                prices = np.sum(
+                    [np.abs(y[first + rows.start : first + rows.stop]) for rows in next(own)], axis=0
+                )
+                error = np.abs(x[bend.gives] - value) * (LEAST_PRICE + prices.reshape(value.shape))
+                for source in bend.sources:
+                    errors[source] = errors.get(source, 0.0) + error
+            found.append(errors)
+        return tuple(found)
+
+    def load(self, lower: FloatArray, upper: FloatArray) -> None:
+        """One tightened box, for `again`."""
+        self._load(lower, upper, *(part[0] for part in self._lines(lower[None], upper[None])))
+
+    def _load(
+        self, lower: FloatArray, upper: FloatArray, entries: FloatArray, below: FloatArray, above: FloatArray
+    ) -> None:
+        """A box: its bounds and its lines."""
+        self._live.set_bounds(*self._bounds(lower, upper))
+        rows = SparseRows(entries, self._shape.indices, self._shape.indptr)
+        self._lined = sp.csr_array(rows, shape=(below.size, self.columns))
+        if below.size:
+            self._live.replace_rows(self._fixed.shape[0], rows, below, above)
+
+    def _multipliers(self, y: FloatArray, cost: FloatArray) -> Multipliers:
+        """Of one box, as planes take them."""
+        host, fixed = self._host, self._fixed.shape[0]
+        reduced = cost - self._fixed_columns @ y[:fixed] - self._lined.T @ y[fixed:]
+        lined, networks, own = np.append(y[fixed:], 0.0), [], iter(self._own)
+        inside = bool(np.any(cost[host.columns :]))
+        for one, bends, outputs, steeper in zip(
+            self._networks, self._bends, self._outputs, self._steeper, strict=True
+        ):
+            first = host.A.shape[0]
+            m = y[first + outputs.start : first + outputs.stop].reshape(1, *one.outputs.shape)
+            held = {place: reduced[columns][None].copy() for place, columns in one.inner.items()}
+            slopes = {}
+            for bend in bends:
+                lines = next(own)
+                above = -lined[lines[0]].clip(max=0.0)
+                steep = [-part for part in self._entries_of(lines[0], len(bend.sources))]
+                if bend.kind == "relu":
+                    rows = steeper[bend.sources[0]]
+                    rising = y[first + rows.start : first + rows.stop].clip(min=0.0)
+                    below = rising + reduced[bend.gives.ravel()].clip(min=0.0)
+                    slope = np.where(below > LEAST_PRICE, rising / np.maximum(below, LEAST_PRICE), 0.5)
+                    slopes[bend.sources[0]] = torch.from_numpy(slope.reshape(1, *bend.gives.shape))
+                    sure = (steep[0] <= 0.0) | (steep[0] >= 1.0)  # the sign is known, and both lines are one
+                    under, flat = [rising], [np.where(sure, steep[0], slope)]
+                else:
+                    below = lined[lines[1]].clip(min=0.0)
+                    flat = [-part for part in self._entries_of(lines[1], len(bend.sources))]
+                    under = [below * part for part in flat]
+                net = below - above
+                for source, a, b, u in zip(bend.sources, steep, flat, under, strict=True):
+                    if source:  # what planes carry on, less what the LP does
+                        more = net * np.where(net > 0.0, b, a) - (u - above * a)
+                        held[source] += more.reshape(1, *bend.gives.shape)
+            less = {place: torch.from_numpy(-cost[c][None]) for place, c in one.inner.items() if inside}
+            holds = {place: torch.from_numpy(values) for place, values in held.items()}
+            networks.append(NetworkWeights(torch.from_numpy(m.copy()), slopes, less, holds))
+        return Multipliers(y[None, : host.A.shape[0]], tuple(networks), cost[None, : host.columns], 0.0)
+
+    def _entries_of(self, rows: slice, sources: int) -> list[FloatArray]:
+        """(rows,) entries of the vectors that the lines of one step read, vector by vector."""
+        first = self._shape.indptr[rows.start]
+        entries = self._lined.data[first : first + (rows.stop - rows.start) * (1 + sources)]
+        return list(entries.reshape(-1, 1 + sources).T[1:])
+
+
+ONE = np.ones((1, 1))
+
+
+def _rising(rows: _Rows, bend: _Bend) -> slice:
+    """v - z >= 0 of the ReLUs of a step."""
+    nothing = np.zeros(bend.gives.size)
+    pair = [(ONE, bend.gives.reshape(-1, 1)), (-ONE, bend.reads[0].reshape(-1, 1))]
+    return rows.add(pair, nothing, nothing + np.inf)
