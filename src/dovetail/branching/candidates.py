@@ -19,7 +19,7 @@ from dovetail.core.mip import TOLERANCE
 FEW_INPUTS = 10
 """Networks that read at most so many free inputs are divided by inputs: offered signs as well, the score took
 them 7 times of 385; with 64 inputs, only signs close the tree."""
-INTEGERS, INPUTS, NEURONS = 12, 12, 16
+INTEGERS = INPUTS = NEURONS = 4
 """Candidates of each kind that are tried, at most."""
 MIDDLE = 0.25
 """Of a column's width: no part of a division is smaller."""
@@ -70,13 +70,14 @@ def candidates(model: Model, lower: FloatArray, upper: FloatArray, solved: Solve
     for one, errors in zip(model.networks, solved.errors, strict=True):
         few = wide[one.inputs].sum(1) <= FEW_INPUTS
         for place, error in errors.items():
-            total = error.sum(1) * few
-            np.add.at(inputs, one.inputs.ravel(), np.repeat(total, one.inputs.shape[1]))
+            share = one.reach[place] * (upper - lower)[one.inputs][:, None]
+            share = share / np.maximum(share.sum(2, keepdims=True), LEAST)
+            np.add.at(inputs, one.inputs[few].ravel(), (error[..., None] * share).sum(1)[few].ravel())
             if place:
                 neurons[one.inner[place]] += error * ~few[:, None]
             else:
                 np.add.at(inputs, one.inputs.ravel(), (error * ~few[:, None]).ravel())
-    for score, most in ((inputs * width, INPUTS), (neurons * wide, NEURONS)):
+    for score, most in ((inputs * wide, INPUTS), (neurons * wide, NEURONS)):
         first = np.argsort(-score, kind="stable")[:most]
         chosen.append(first[score[first] > 0.0])
     columns = np.unique(np.concatenate(chosen))
@@ -89,8 +90,8 @@ def _any(model: Model, lower: FloatArray, upper: FloatArray, wide: BoolArray, in
     """Where the LP has nothing wrong: what is still open, since its point may be refused."""
     still = integer & wide
     for one in model.networks:
-        if float(one.open_area(lower[None], upper[None])[0]) > 0.0:
-            still[one.inputs.ravel()] |= wide[one.inputs.ravel()]
+        read = one.inputs[one.open_area(lower[None], upper[None])[0] > 0.0].ravel()
+        still[read] |= wide[read]
     return np.flatnonzero(still)[:INPUTS]
 
 
@@ -107,3 +108,40 @@ def _divided(
     down = np.floor(np.where(fractional, here, 0.5 * (low + high)))
     down = np.clip(down, low, high - 1.0)
     return Candidates(columns, np.where(whole, down, at), np.where(whole, down + 1.0, at))
+
+
+MODE = 2
+
+
+def remaining(
+    model: Model, box: tuple[FloatArray, FloatArray], lp: Solved, lower: FloatArray, upper: FloatArray
+) -> FloatArray:
+    """(N,) what is left over N parts of a box of what its LP has wrong, from 0 to 1: of integers that are
+    fractional, and of networks' values."""
+    assert lp.x is not None
+    whole = np.flatnonzero(model.host.integer)
+    x = lp.x[whole]
+    fraction = np.abs(x - np.round(x)) * (np.abs(x - np.round(x)) > TOLERANCE)
+    still = ((lower[:, whole] <= x) & (x <= upper[:, whole])) @ fraction
+    parts = [still / fraction.sum()] if np.any(fraction) else []
+    low, high = box[0][None], box[1][None]
+    total, left = 0.0, np.zeros(len(lower))
+    for one, error in zip(model.networks, lp.errors, strict=True):
+        if MODE == 0:
+            total += one.open_area(low, high)[0].sum()
+            left += one.open_area(lower, upper).sum(1)
+        elif MODE == 1:
+            now = one.open_area(low, high)[0]
+            weight = np.where(now > 0.0, sum(e.sum(1) for e in error.values()), 0.0)
+            left += (one.open_area(lower, upper) * (weight / np.maximum(now, 1e-300))).sum(1)
+            total += float(weight.sum())
+        else:
+            for (_, sources, now), (_, _, then) in zip(
+                one.heights(low, high), one.heights(lower, upper), strict=True
+            ):
+                weight = np.where(now[0] > 0.0, error[sources[0]], 0.0)
+                left += (then * (weight / np.maximum(now[0], 1e-300))).sum((1, 2))
+                total += float(weight.sum())
+    if total > 0.0:
+        parts.append(left / total)
+    return np.asarray(np.mean(parts, axis=0)) if parts else np.ones(len(lower))

@@ -79,7 +79,7 @@ class Model:
 
     def open_area(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """(N,) how far from linear all networks are over N boxes."""
-        return np.asarray(sum(one.open_area(lower, upper) for one in self.networks))
+        return np.asarray(sum(one.open_area(lower, upper).sum(1) for one in self.networks))
 
 
 def model(context: SolveContext) -> Model | str:
@@ -90,9 +90,17 @@ def model(context: SolveContext) -> Model | str:
     if found.why_empty:
         return found.why_empty
     try:
-        return model_of(found.problem, found.box.lower, found.box.upper)
+        made = model_of(found.problem, found.box.lower, found.box.upper)
     except UnsupportedError as reason:
         return str(reason)
+    entries = made.host.A.nnz + sum(one.samples * one.entries for one in made.networks)
+    if entries > MOST_ENTRIES:
+        return f"the LP of a box would have {entries:,} entries, more than {MOST_ENTRIES:,}"
+    return made
+
+
+MOST_ENTRIES = 400_000
+"""Of the matrix of a box's LP: beyond that one LP takes seconds."""
 
 
 def model_of(problem: Problem, lower: FloatArray, upper: FloatArray) -> Model:

@@ -7,7 +7,7 @@ sign of a neuron are bounded, and branched on, in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -44,6 +44,13 @@ class NetworkSamples:
         """Its operations."""
         return self.planes.graph
 
+    @cached_property
+    def entries(self) -> int:
+        """Weights of one sample, and a few numbers for every neuron."""
+        affine = [step.operation for step in self.graph.steps if isinstance(step.operation, Affine)]
+        weights = sum(int(np.count_nonzero(w)) for operation in affine for w in operation.weights)
+        return weights + 4 * sum(self.graph.sizes)
+
     @property
     def samples(self) -> int:
         """How many."""
@@ -66,6 +73,17 @@ class NetworkSamples:
                     found[source] = found[source] + np.abs(operation.weights[number]).T @ found[place]
                 else:
                     found[source] = found[source] + found[place]
+        return found
+
+    @cached_property
+    def reach(self) -> dict[int, FloatArray]:
+        """(size, d) by place: what one unit of an input may do to a vector, along all paths, in sizes."""
+        found = {0: np.eye(self.graph.inputs)}
+        for place, step in enumerate(self.graph.steps, start=1):
+            sources = [found[source] for source in step.sources]
+            if isinstance(step.operation, Affine):
+                sources = [np.abs(w) @ r for w, r in zip(step.operation.weights, sources, strict=True)]
+            found[place] = np.sum(sources, axis=0)
         return found
 
     def ranges(self, lower: FloatArray, upper: FloatArray, *, settled: bool = False) -> tuple[Boxes, Ranges]:
@@ -132,10 +150,12 @@ class NetworkSamples:
             offsets[part] = found.offset[:, 0].numpy().reshape(-1, self.samples)
         return slopes, offsets
 
-    def open_area(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """(N,) how far from linear the network still is over N boxes: heights of the triangles of its ReLUs,
-        widths of the bands around its other steps, weighted by their paths to the outputs."""
-        total = np.zeros(len(lower))
+    def heights(
+        self, lower: FloatArray, upper: FloatArray
+    ) -> Iterator[tuple[int, tuple[int, ...], FloatArray]]:
+        """How far from linear the network still is over N boxes: of each nonlinear step its place, the places
+        that it reads, and (N, samples, size) heights of triangles or widths of bands, by their paths to the
+        outputs."""
         for place, step in enumerate(self.graph.steps, start=1):
             if isinstance(step.operation, Affine):
                 continue
@@ -147,7 +167,13 @@ class NetworkSamples:
             else:
                 (a, b), (c, d) = between
                 high = 0.25 * (b - a) * (d - c)
-            total += (high * self.path_weights[place]).sum((1, 2))
+            yield place, step.sources, high * self.path_weights[place]
+
+    def open_area(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """(N, samples) the sum of all heights."""
+        total = np.zeros((len(lower), self.samples))
+        for _, _, high in self.heights(lower, upper):
+            total += high.sum(2)
         return total
 
 

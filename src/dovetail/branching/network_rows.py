@@ -1,0 +1,137 @@
+"""Rows that hold for one network each, found by branch and bound over its own inputs.
+
+The LP of a box takes a network neuron by neuron, and is far from it where the box is wide. Over a network's
+few inputs alone branch and bound soon knows more: what `m y - g x` is at least, for the prices m that the LP
+puts on its outputs and the slopes g that it sees. That is a row of the host, and holds in every box. With
+many networks it does what no tree over all of them could: their trees add up here, and multiply there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from dovetail.branching.host import HostRows
+from dovetail.branching.model import Model
+from dovetail.branching.networks import NetworkSamples
+from dovetail.branching.relaxation import Solved
+from dovetail.branching.tree import Node, Tree
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.run.budget import Budget
+
+BOXES = 256
+"""Of one network's tree, at most."""
+ENOUGH = 0.05
+"""Of what the LP has wrong about a network: its tree may leave so much open."""
+LITTLE = 0.02
+"""Of the gap: rounds that bring less are the last."""
+
+Row = tuple[IntArray, FloatArray, float]
+"""Columns, entries, and what their sum is at least."""
+
+
+def with_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> Model:
+    """The model with rows of its networks, as long as they raise the bound of the first box."""
+    made, before = tree.model, -math.inf
+    while sum(one.samples for one in made.networks) > 1 and not budget.over:
+        tree.use(made)
+        solved = tree.lp.solve(root.lower[None], root.upper[None], budget)[0]
+        if solved.multipliers is None or solved.infeasible:
+            break
+        lower, upper = root.lower[None], root.upper[None]
+        bound = (
+            float(solved.multipliers.bound(made.host, made.networks, lower, upper, goal)[0][0])
+            + made.host.offset
+        )
+        root.bound = max(root.bound, bound)
+        if bound >= goal or not bound - before > LITTLE * (goal - bound):
+            break
+        before = bound
+        rows = [
+            row
+            for number, one in enumerate(made.networks)
+            for sample in range(one.samples)
+            if (row := _row(made, number, sample, root, solved, budget)) is not None
+        ]
+        if not rows:
+            break
+        made = replace(made, host=_more(made.host, rows))
+    return made
+
+
+def _row(made: Model, number: int, sample: int, root: Node, solved: Solved, budget: Budget) -> Row | None:
+    """What one sample of a network adds to the LP; None where that is nothing."""
+    assert solved.multipliers is not None
+    assert solved.x is not None
+    one, weights = made.networks[number], solved.multipliers.networks[number]
+    wrong = sum(float(error[sample].sum()) for error in solved.errors[number].values())
+    m = weights.outputs[0, sample].numpy()
+    if not wrong > 0.0 or not np.any(m):
+        return None
+    slopes, _ = one.below(weights, root.lower[None], root.upper[None])
+    columns = np.append(one.inputs[sample], one.outputs[sample])
+    entries = np.append(-slopes[0, sample], m)
+    sub = _alone(made, one, sample, root, entries)
+    best, X = math.inf, solved.x[one.inputs[sample]][None]
+    tree = Tree(sub, seed=0, threads=1)
+    while True:
+        y = one.graph.values(np.clip(X, sub.lower[: X.shape[1]], sub.upper[: X.shape[1]]))
+        best = min(best, float(np.append(X[0], y[0]) @ entries))
+        goal = best - ENOUGH * wrong
+        if not len(tree) or tree.boxes >= BOXES or budget.over or tree.bound(goal) >= goal:
+            break
+        point = tree.step(goal, budget)
+        X = X if point is None else point[: X.shape[1]][None]
+    least = tree.bound(goal)
+    now = float(solved.x[columns] @ entries)
+    return (columns, entries, least) if least > now + ENOUGH * wrong else None
+
+
+def _alone(made: Model, one: NetworkSamples, sample: int, root: Node, cost: FloatArray) -> Model:
+    """One sample of a network over its part of a box, with a cost of its own and no rows."""
+    inputs, outputs = one.inputs[sample], one.outputs[sample]
+    first, inner = inputs.size + outputs.size, {}
+    taken = [inputs, outputs]
+    for place, columns in one.inner.items():
+        inner[place] = np.arange(first, first + columns.shape[1])[None]
+        first += columns.shape[1]
+        taken.append(columns[sample])
+    own = np.arange(inputs.size + outputs.size)
+    network = NetworkSamples(
+        one.planes, own[None, : inputs.size], own[None, inputs.size :], one.slack[sample : sample + 1], inner
+    )
+    n = own.size
+    host = HostRows(
+        sp.csr_array((0, n)),
+        np.empty(0),
+        np.empty(0),
+        cost,
+        0.0,
+        made.host.integer[np.append(inputs, outputs)],
+        np.ones(n, int),
+    ).with_cutoff()
+    columns = np.concatenate(taken)
+    return Model(host, (network,), root.lower[columns].copy(), root.upper[columns].copy(), n)
+
+
+def _more(host: HostRows, rows: list[Row]) -> HostRows:
+    """With these rows before the last one, the cost's."""
+    lengths = [columns.size for columns, *_ in rows]
+    more = sp.csr_array(
+        (
+            np.concatenate([entries for _, entries, _ in rows]),
+            (np.repeat(np.arange(len(rows)), lengths), np.concatenate([columns for columns, *_ in rows])),
+        ),
+        shape=(len(rows), host.columns),
+    )
+    A = sp.vstack([host.A[:-1], more, host.A[-1:]], format="csr")
+    return replace(
+        host,
+        A=A,
+        row_lower=np.concatenate([host.row_lower[:-1], [least for *_, least in rows], host.row_lower[-1:]]),
+        row_upper=np.concatenate([host.row_upper[:-1], np.full(len(rows), np.inf), host.row_upper[-1:]]),
+        entries=host.entries + np.bincount(more.indices, minlength=host.columns),
+    )
