@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.functions import FUNCTIONS
 from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep, Product
 from dovetail.core.layers import Activation, Dense, evaluate
+from dovetail.networks.functions import FUNCTIONS
 
 
 def test_layers_as_a_graph():

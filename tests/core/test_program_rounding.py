@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dovetail.core.functions import FUNCTIONS
 from dovetail.core.program import Recording
 from dovetail.core.program_rounding import program_errors
 from dovetail.core.rounding import FLOAT32, FORMATS
+from dovetail.networks.functions import FUNCTIONS
 
 
 def single(kind):

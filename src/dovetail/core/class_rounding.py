@@ -20,11 +20,11 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.core.functions import FUNCTIONS
 from dovetail.core.layers import Activation, Dense, Layer, dropped, propagated
 from dovetail.core.program import Program
 from dovetail.core.program_rounding import program_errors
 from dovetail.core.rounding import OURS, ULPS, Arithmetic, Computation, activation_error
+from dovetail.networks.functions import FUNCTIONS
 
 Slack = Callable[[FloatArray, FloatArray], FloatArray]
 """Of samples with inputs between (n, d) bounds."""
@@ -169,10 +169,7 @@ def _order_slack(kind: str, arithmetic: Arithmetic, low: FloatArray, high: Float
         rounded = 2.0 if kind == "softmax" else 4.0  # the logarithm is taken off of each, and rounded
         return np.broadcast_to((4.0 * ULPS * unit + rounded * unit * width)[:, None, None], pairs)
     off = 2.0 * activation_error(kind, arithmetic, low, high)
-    rising = FUNCTIONS[kind].least_slope
-    assert rising is not None, "only what rises strictly is left out"
-    with np.errstate(over="ignore"):
-        slope = rising(low, high)
+    slope = FUNCTIONS[kind].least_slope(low, high)
     with np.errstate(divide="ignore"):
         return np.asarray(
             np.maximum(off[:, :, None], off[:, None, :]) / np.minimum(slope[:, :, None], slope[:, None, :])

@@ -14,8 +14,8 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.functions import FUNCTIONS
 from dovetail.core.layers import Dense, Layer
+from dovetail.networks.functions import FUNCTIONS
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.functions import LAYERS
+from dovetail.networks.functions import LAYERS
 
 SOFTMAX = "softmax"
 ACTIVATIONS = (*LAYERS, SOFTMAX)

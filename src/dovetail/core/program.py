@@ -14,8 +14,8 @@ from scipy import sparse
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.functions import FUNCTIONS
 from dovetail.core.rounding import Arithmetic
+from dovetail.networks.functions import FUNCTIONS
 
 NOTHING = -1
 """In the place of a number: none, which a maximum leaves out."""
@@ -43,7 +43,7 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Functions:
-    """One of `core/functions.FUNCTIONS`, of single numbers."""
+    """One of `networks/functions.FUNCTIONS`, of single numbers."""
 
     kind: str
     read: IntArray

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.functions import FUNCTIONS
 from dovetail.core.program import (
     Functions,
     Maxima,
@@ -21,9 +20,8 @@ from dovetail.core.program import (
     Sums,
 )
 from dovetail.core.rounding import MORE, OURS, ULPS, Arithmetic, gamma
+from dovetail.networks.functions import FUNCTIONS
 
-NEAR = 1e-3
-"""So near is where they are least."""
 MOMENTS = 4.0
 """Sums that a mean and a variance pass through, and one more to be safe."""
 
@@ -129,19 +127,15 @@ def _function(
         off = np.where(high + error <= 0.0, 0.0, error)
         return np.maximum(low, 0.0), np.maximum(high, 0.0), off
     function = FUNCTIONS[kind]
-    known = low - error > 0.0 if function.positive else np.ones(low.shape, dtype=bool)
+    known = low - error > function.above
     a, b = np.where(known, low, 1.0), np.where(known, high, 1.0)
     e = np.where(known, error, 0.0)
     f = function.value
-    ends = f(a), f(b)
-    least, most = np.minimum(*ends), np.maximum(*ends)
-    if function.lowest is not None:
-        where, lowest = function.lowest
-        least = np.where((a <= where + NEAR) & (b >= where - NEAR), np.minimum(least, lowest), least)
+    least, most = function.range(a, b)
     size = 1.0 + np.maximum(np.abs(a), np.abs(b)) + e
     values = np.maximum(np.abs(f(a - e)), np.abs(f(b + e)))
     own = ULPS * (arithmetic.roundoff + OURS) * (size + values) + arithmetic.smallest + function.off
-    off = np.where(values <= 0.5 * arithmetic.largest, function.slope(a - e, b + e) * e + own, np.inf)
+    off = np.where(values <= 0.5 * arithmetic.largest, function.steepest(a - e, b + e) * e + own, np.inf)
     endless = np.full(low.shape, np.inf)
     return np.where(known, least, -endless), np.where(known, most, endless), np.where(known, off, endless)
 

@@ -23,8 +23,8 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.deadline import require_time
-from dovetail.core.functions import LAYERS
 from dovetail.core.layers import Activation, Layer
+from dovetail.networks.functions import LAYERS
 
 MORE = 3
 """Operations beside the sum itself: a bias, the factors of a Gemm, a division where we multiply."""
@@ -127,7 +127,7 @@ def _activated(
         return np.where(upper + error <= 0.0, 0.0, error)
     if kind == "softmax":  # each share moves by at most half of the largest change before it
         return np.broadcast_to(0.5 * error.max(axis=-1, keepdims=True), error.shape) + own
-    return np.asarray(LAYERS[kind].slope(lower - error, upper + error) * error + own)
+    return np.asarray(LAYERS[kind].steepest(lower - error, upper + error) * error + own)
 
 
 def activation_error(kind: str, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray) -> FloatArray:

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
-from dovetail.core.functions import LAYERS
 from dovetail.core.linear import as_linear
 from dovetail.core.predictor import Predictor
+from dovetail.networks.functions import LAYERS
 from dovetail.predictors.plain_callable import CallablePredictor
 from dovetail.predictors.torch.module import TorchPredictor
 

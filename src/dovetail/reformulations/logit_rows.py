@@ -25,13 +25,13 @@ from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
-from dovetail.core.functions import LAYERS
 from dovetail.core.layers import Activation, Dense, Layer, evaluate
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
 from dovetail.core.rounding import FLOAT64, rounding_error
 from dovetail.core.sparse import row_of_entries
+from dovetail.networks.functions import LAYERS
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
