@@ -13,23 +13,35 @@ from tests.source_nodes import nodes
 SRC = Path(__file__).parent.parent / "src"
 ROOT = SRC / "dovetail"
 
-METHODS_KNOW = {"core", "run", "mip", "nn", "coupling", "bounds", "analysis", "reformulations", "linearised"}
+METHODS_KNOW = {
+    "core",
+    "networks",
+    "run",
+    "mip",
+    "nn",
+    "coupling",
+    "bounds",
+    "analysis",
+    "reformulations",
+    "linearised",
+}
 """What the methods of the library and those of the study may import."""
 
 ALLOWED = {
-    "core": set(),
-    "certificates": {"core"},
+    "core": {"networks"},
+    "networks": {"core"},
+    "certificates": {"core", "networks"},
     "report": {"core"},
     "run": {"core", "report", "certificates"},
-    "predictors": {"core"},
+    "predictors": {"core", "networks"},
     "mip": {"core", "run"},
     "nn": {"core", "run"},
-    "coupling": {"core", "run"},
-    "bounds": {"core", "run", "mip"},
-    "analysis": {"core", "run", "mip", "bounds"},
-    "reformulations": {"core", "run", "bounds", "analysis"},
+    "coupling": {"core", "networks", "run"},
+    "bounds": {"core", "networks", "run", "mip"},
+    "analysis": {"core", "networks", "run", "mip", "bounds"},
+    "reformulations": {"core", "networks", "run", "bounds", "analysis"},
     "models": {"core"},
-    "certifying": {"core", "run", "bounds", "analysis", "certificates", "methods"},
+    "certifying": {"core", "networks", "run", "bounds", "analysis", "certificates", "methods"},
     "modelling": {
         "core",
         "run",
@@ -42,7 +54,7 @@ ALLOWED = {
     },
     "linearised": {"core", "run", "mip", "bounds", "analysis"},
     "methods": METHODS_KNOW,
-    "testing": {"core", "run", "mip", "nn"},
+    "testing": {"core", "networks", "run", "mip", "nn"},
     "problems": {"study", "study.problems"},
     "compat": {"peers", "peers.compat"},
     "study": {"core", "run", "study.problems"},
@@ -57,6 +69,9 @@ ALLOWED = {
 }
 """Which rooms a room may import; "study" is the experiments. `solving`, `sharding`, `sweeping`,
 `problem_file` and `cli` may import all of the library, `commands` and `demo` of the study everything."""
+
+BELOW_NETWORKS = {"arrays", "deadline", "errors", "pieces"}
+"""The files of `core` that `networks` may import; the other files of `core` may import `networks`."""
 
 STUDY_ROOMS = {"problems", "zoo", "big_m", "single_step_gradient", "commands", "demo"}
 """Files and folders of the study that are no experiments."""
@@ -166,6 +181,12 @@ def test_the_star(name):
         for module in imported(path):
             target = room(module)
             assert target in {None, name} | ALLOWED[name], f"{place(path)} imports {module}"
+
+
+def test_networks_know_nothing_of_problems():
+    for path in (path for path in FILES if FILES[path] == "networks"):
+        read = {name.split(".")[2] for name in imported(path) if name.startswith("dovetail.core.")}
+        assert read <= BELOW_NETWORKS, place(path)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import dovetail as dt
 from dovetail.analysis.block_graph import block_graph, required_graph
 from dovetail.core.class_rounding import block_slack, slack_of
 from dovetail.core.errors import UnsupportedError
+from tests.networks.graph_values import values as of_graph
 from tests.predictors.torch.networks import FEATURES, NETWORKS, network
 
 
@@ -35,7 +36,7 @@ def test_values(name):
     graph, X = block_graph(problem, block), points()
     slack = block_slack(block, X, X)
     assert graph is not None and np.all(np.isfinite(slack))
-    assert np.all(np.abs(graph.values(X) - block.predictor.predict(X)) <= slack)
+    assert np.all(np.abs(of_graph(graph, X) - block.predictor.predict(X)) <= slack)
 
 
 @pytest.mark.parametrize("name", ["conv1d", "residual", "SiLU", "lstm", "gru"])
@@ -51,7 +52,7 @@ def test_a_class_is_decided_at_the_logit(name, threshold):
     problem, block = problem_of(module, output_type="classification", threshold=threshold)
     graph, X = block_graph(problem, block), points()
     X = np.concatenate([X, _near_the_border(graph, X)])
-    logit, slack = graph.values(X)[:, 0], slack_of(block)(X, X)
+    logit, slack = of_graph(graph, X)[:, 0], slack_of(block)(X, X)
     one = block.decode(block.predictor.predict(X))[:, 0] == 1.0
     assert np.all(logit[one] >= -slack[one, 0]) and np.all(logit[~one] <= slack[~one, 1])
     assert float(slack.max()) < 1e-3
@@ -59,13 +60,13 @@ def test_a_class_is_decided_at_the_logit(name, threshold):
 
 def _near_the_border(graph, X):
     """Between pairs of points on either side, where the graph is all but 0."""
-    value = graph.values(X)[:, 0]
+    value = of_graph(graph, X)[:, 0]
     low, high = X[value < 0.0], X[value >= 0.0]
     count = min(len(low), len(high), 50)
     low, high = low[:count], high[:count]
     for _ in range(40):
         middle = 0.5 * (low + high)
-        below = (graph.values(middle)[:, 0] < 0.0)[:, None]
+        below = (of_graph(graph, middle)[:, 0] < 0.0)[:, None]
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.concatenate([low, high])
 
@@ -78,7 +79,7 @@ def test_several_classes(end):
     )
     problem, block = problem_of(nn.Sequential(body, end).eval(), 3, output_type="classification")
     graph, X = block_graph(problem, block), points()
-    logits, slack = graph.values(X), block_slack(block, X, X)
+    logits, slack = of_graph(graph, X), block_slack(block, X, X)
     won = np.argmax(block.decode(block.predictor.predict(X)), axis=1)
     at = np.arange(len(X))
     assert np.all(logits[at, won][:, None] - logits >= -slack[at, won])
@@ -93,7 +94,7 @@ def test_a_hook_that_clamps_is_in_the_graph():
     problem, block = problem_of(module)
     graph, X = block_graph(problem, block), points()
     assert block.description.layers_if_known() is None
-    np.testing.assert_allclose(graph.values(X), block.predictor.predict(X), atol=1e-6)
+    np.testing.assert_allclose(of_graph(graph, X), block.predictor.predict(X), atol=1e-6)
 
 
 def test_the_missing_operation_is_named():

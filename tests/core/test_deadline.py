@@ -11,9 +11,9 @@ from dovetail.bounds.box import propagate
 from dovetail.bounds.lp_batch.interior_point import InteriorPoint
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.core.deadline import GRACE, OutOfTime, deadline, require_time
-from dovetail.core.layers import Dense
-from dovetail.core.rounding import FORMATS, rounding_error
 from dovetail.methods.relu_branching.search import ReluSearch
+from dovetail.networks.arithmetic import FLOAT32
+from dovetail.networks.layers import Dense, program_of
 from dovetail.reformulations.writer import Writer
 from dovetail.run.budget import StopReason
 from tests.bounds.lp_batch.test_linear_programs import programs
@@ -56,7 +56,7 @@ def _box():
 
 
 def _rounding():
-    rounding_error([Dense(np.eye(2), np.zeros(2))], FORMATS["float32"], np.zeros(2), np.ones(2))
+    program_of([Dense(np.eye(2), np.zeros(2))], 2).errors(FLOAT32, np.zeros((1, 2)), np.ones((1, 2)))
 
 
 LONG = {

@@ -46,13 +46,13 @@ def test_it_is_frozen_and_equal_by_what_it_says():
 
 
 def test_layers_that_cannot_be_had_are_none():
-    def refuse():
+    def refuse(*features):
         raise dt.UnsupportedError("layer Odd cannot be written out")
 
     assert Description("net").layers_if_known() is None
-    assert Description("net").computation_if_known() is None
-    refusing = Description("net", layers=refuse, computation=refuse)
-    assert refusing.layers_if_known() is None and refusing.computation_if_known() is None
+    assert Description("net").program_if_known(2) is None
+    refusing = Description("net", layers=refuse, program=refuse)
+    assert refusing.layers_if_known() is None and refusing.program_if_known(2) is None
     assert Description("net", layers=lambda: ()).layers_if_known() == ()
 
 

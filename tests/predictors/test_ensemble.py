@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from torch import nn
 
 import dovetail as dt
-from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
+from dovetail.networks.layers import evaluate
 from tests.conftest import FULL
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (40, 3))

@@ -9,7 +9,6 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core.predictor import Predictor, as_predictor
-from dovetail.core.program_rounding import program_errors
 from tests.tools import TOOLS, numbers
 
 
@@ -46,7 +45,7 @@ def test_what_the_program_may_be_off_by_covers_what_is_seen(dtype):
     product = dt.Product(network(dtype=dtype), output=0, input=1)
     program = product.describe(X[:, :2]).program(2)
     points = X[:, :2]
-    low, high, error = program_errors(program, program.arithmetic, points, points)
+    low, high, error = program.errors(program.arithmetic, points, points)
     seen = np.abs(product.predict(points) - program.values(points))
     assert np.all(seen <= error) and np.all(low - error <= high + error)
 

@@ -16,9 +16,8 @@ from skorch import NeuralNetRegressor
 from torch import nn
 
 from dovetail.core.predictor import as_predictor
-from dovetail.core.program_graph import graph_of
-from dovetail.core.program_rounding import program_errors
-from dovetail.core.rounding import FLOAT32, FLOAT64
+from dovetail.networks.arithmetic import FLOAT32, FLOAT64
+from tests.networks.graph_values import values
 from tests.predictors.onnx.exported import exported
 from tests.predictors.torch.networks import FEATURES, network
 
@@ -30,8 +29,8 @@ def assert_true_program(given, arithmetic):
     program = predictor.describe(X[:16]).program(FEATURES)
     own = predictor.predict(X)
     assert program.arithmetic is arithmetic
-    assert np.all(np.abs(program.values(X) - own) <= program_errors(program, arithmetic, X, X)[2])
-    np.testing.assert_allclose(graph_of(program).values(X), own, atol=1e-5)
+    assert np.all(np.abs(program.values(X) - own) <= program.errors(arithmetic, X, X)[2])
+    np.testing.assert_allclose(values(program.graph(), X), own, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["conv2d", "residual", "GELU", "softmax", "layer_norm", "lstm", "attention"])

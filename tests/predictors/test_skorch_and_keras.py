@@ -16,9 +16,9 @@ from skorch import NeuralNetBinaryClassifier, NeuralNetClassifier, NeuralNetRegr
 from torch import nn
 
 import dovetail as dt
-from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
-from dovetail.core.rounding import FLOAT32, FORMATS
+from dovetail.networks.arithmetic import FLOAT32, FORMATS
+from dovetail.networks.layers import evaluate
 from tests.conformance.nets import FEATURES as D
 from tests.conformance.predictor_kinds import QUIET, batch_norm, dense, functional, sequential
 from tests.conftest import FULL
@@ -162,9 +162,9 @@ class TestKerasLayers:
                 as_predictor(model).layers()
 
     def test_the_arithmetic_is_that_of_its_coarsest_layer(self):
-        assert as_predictor(sequential(dense(2))).computation().arithmetic is FLOAT32
+        assert as_predictor(sequential(dense(2))).program(D).arithmetic is FLOAT32
         half = sequential(dense(2, dtype="float16"), dense(1))
-        assert as_predictor(half).computation().arithmetic is FORMATS["float16"]
+        assert as_predictor(half).program(D).arithmetic is FORMATS["float16"]
 
 
 def sequential_inner():
@@ -190,7 +190,7 @@ import keras
 import numpy as np
 import torch
 import dovetail as dt
-from dovetail.core.layers import evaluate
+from dovetail.networks.layers import evaluate
 from dovetail.core.predictor import as_predictor
 
 assert keras.backend.backend() == "numpy"
@@ -208,7 +208,7 @@ assert np.array_equal(said.predict(X), known.predict(X, verbose=0).astype(float)
 assert said.predict(X[:0]).shape == (0, 1)
 about = said.describe(X)
 assert (about.name, about.dtypes, about.has_float64_copy) == ("Sequential", ("float32",), True)
-assert about.program is None and about.computation is None
+assert about.program(3).arithmetic is None
 assert np.allclose(evaluate(about.layers(), X), said.predict(X), atol=1e-5)
 copy = said.snapshot("cpu")
 assert np.allclose(copy(torch.tensor(X)).detach().numpy(), said.predict(X), atol=1e-5)
@@ -301,7 +301,8 @@ def test_a_sequence_of_another_backend_is_copied_and_others_are_functions():
     model, rows = kerass("Sequential", layers=layers, predict=predict), X[:, :3]
     predictor = as_predictor(model)
     about = predictor.describe(rows)
-    assert (about.dtypes, about.has_float64_copy, about.program) == (("float32",), True, None)
+    assert (about.dtypes, about.has_float64_copy) == (("float32",), True)
+    assert about.program(3).arithmetic is None
     assert np.array_equal(predictor.predict(rows), predict(rows).astype(float))
     assert np.allclose(evaluate(about.layers(), rows), predictor.predict(rows), atol=1e-5)
     layers.append(kerass("Lambda"))

@@ -160,7 +160,7 @@ class TestMixture:
         _, mixed, rows = rows_of(np.random.default_rng(seed), 3)
         said, inner = mixture.describe(mixed), predictor.describe(rows)
         assert said == replace(inner, features=mixed.shape[1])
-        assert said.layers is None and said.computation is None
+        assert said.layers is None and said.program is None
 
 
 # --- the problem -------------------------------------------------------------------------------------

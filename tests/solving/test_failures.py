@@ -233,7 +233,7 @@ def test_an_error_while_a_predictor_is_traced_is_not_the_user_s(monkeypatch):
     problem = line(net)
     truth = dt.solve(problem, QUICK, log=False)
     block = problem.blocks[0]
-    for name in ("layers", "computation", "program"):
+    for name in ("layers", "program"):
         if getattr(block.description, name) is not None:
             object.__setattr__(block.description, name, fails)
     result = dt.solve(problem, QUICK, log=False)

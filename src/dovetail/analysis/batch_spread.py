@@ -6,7 +6,7 @@ proves must hold for those answers too.
 
 This is measured, not derived: rows are asked for again, alone and among others, and the largest difference
 is allowed for, and one more rounding. A table is made of answers seen on this machine, and so is its spread:
-worst cases of any machine, as `core/rounding.py` has them, are ten times as wide, and known for few networks.
+worst cases of any machine, as `Program.errors` has them, are ten times as wide, and known for few networks.
 float64 moves in the sixteenth digit, far below the 1e-6 that `optimal` promises; only classes can notice.
 """
 
@@ -20,7 +20,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.batch_rounding import DOUBLE
 from dovetail.core.description import Description
 from dovetail.core.predictor import Predictor
-from dovetail.core.rounding import FLOAT32, FLOAT64, FORMATS
+from dovetail.networks.arithmetic import FLOAT32, FLOAT64, FORMATS
 
 ALONE = 32
 """Rows that are asked for again, each by itself."""

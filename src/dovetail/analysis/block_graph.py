@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.core.block import Block
-from dovetail.core.class_rounding import handed_on, logit, plain_layers
+from dovetail.core.class_rounding import logit
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Graph
-from dovetail.core.layers import thresholded
-from dovetail.core.probe import agrees, computes
+from dovetail.core.probe import PROBES, agrees
 from dovetail.core.problem import Problem
-from dovetail.core.program_graph import graph_of
+from dovetail.networks.graph import Graph
 
 POINTS = 64
-"""At so many points of its box the predictor is asked whether a recorded program says the same."""
+"""At so many points of its box the predictor is asked whether a traced program says the same; fewer are asked
+of layers, whose types are exact."""
 
 
 def block_graph(problem: Problem, block: Block) -> Graph | None:
@@ -30,28 +29,17 @@ def block_graph(problem: Problem, block: Block) -> Graph | None:
 
 def required_graph(problem: Problem, block: Block) -> Graph:
     """The same, or an `UnsupportedError` that says which operation is missing."""
-    layers, width = plain_layers(block), block.inputs.shape[1]
-    if layers is None:
-        return _recorded(problem, block, width)
-    if not computes(problem.mip, block, layers):
-        raise UnsupportedError(f"{block.name}: the predictor does not compute what its layers say")
-    if block.classifies:
-        layers = layers or handed_on(width)
-        layers = thresholded(layers, block.outputs.shape[1], block.threshold, 0.0)
-    return Graph.of_layers(layers, width)
-
-
-def _recorded(problem: Problem, block: Block, width: int) -> Graph:
-    """Of what the predictor is seen to do with a row."""
     if block.description.program is None:
         raise UnsupportedError(f"{block.name}: {block.description.name} does not say what it computes")
-    program = block.description.program(width)
-    shift = 0.0
+    program = block.description.program(block.inputs.shape[1])
+    points = PROBES if program.provenance == "layers" else POINTS
     with np.errstate(all="ignore"):
-        if not agrees(problem.mip, block, program.values, POINTS):
-            raise UnsupportedError(f"{block.name}: the predictor does not compute what was recorded of it")
+        if not agrees(problem.mip, block, program.values, points):
+            said = "its layers say" if program.provenance == "layers" else "was recorded of it"
+            raise UnsupportedError(f"{block.name}: the predictor does not compute what {said}")
+    shift = 0.0
     if block.classifies:
         program, kind = program.without_last(block.threshold)
         if block.outputs.shape[1] == 1:
             shift = -logit(block.threshold) if kind else -block.threshold
-    return graph_of(program, shift)
+    return program.graph(shift)

@@ -17,8 +17,8 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Graph, GraphStep
 from dovetail.core.problem import Problem
+from dovetail.networks.graph import Affine, Graph, GraphStep
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dovetail.analysis.joint_network import Group, JointNetwork
 from dovetail.core.arrays import FloatArray
-from dovetail.core.graph import Affine, Graph, GraphStep
+from dovetail.networks.graph import Affine, Graph, GraphStep
 
 
 def network_parts(network: JointNetwork, cost: FloatArray) -> tuple[JointNetwork, ...]:

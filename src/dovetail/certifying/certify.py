@@ -26,9 +26,9 @@ from dovetail.certifying.price_parts import price_parts
 from dovetail.certifying.sign_tree import sign_tree
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Graph
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
+from dovetail.networks.graph import Graph
 from dovetail.run.budget import Budget
 
 HAIR = 1e-9

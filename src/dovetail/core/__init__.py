@@ -1,4 +1,4 @@
 """The words every other part speaks: problems, predictors, answers, and the check every answer passes.
 
-`core` imports nothing else of dovetail; everything else imports `core`.
+Of dovetail `core` imports nothing but `networks`, what a network is; everything else imports `core`.
 """

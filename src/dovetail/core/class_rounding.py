@@ -2,7 +2,7 @@
 
 In exact numbers tanh, a sigmoid or a softmax rises strictly and changes no class. In floats it ties where it
 is flat (tanh(20) is 1.0, and so is tanh(21)), and the first of the tied classes wins. A proof must hold for
-the class that the deployed network gives. So the conditions on logits that `thresholded` leaves are loosened
+the class that the deployed network gives. So the conditions on logits that are left are loosened
 by what saturation and rounding can do:
 
     class k of several:   logit_k - logit_j >= -slack[k, j]  for every j
@@ -20,18 +20,19 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.core.functions import FUNCTIONS
-from dovetail.core.layers import Activation, Dense, Layer, dropped, propagated
-from dovetail.core.program import Program
-from dovetail.core.program_rounding import program_errors
-from dovetail.core.rounding import OURS, ULPS, Arithmetic, Computation, activation_error
+from dovetail.networks.arithmetic import OURS, ULPS, Arithmetic
+from dovetail.networks.elementwise import function_error
+from dovetail.networks.functions import FUNCTIONS
+from dovetail.networks.graph import Graph
+from dovetail.networks.program import Program
+from dovetail.networks.step_rounding import StepRounding, step_rounding
 
 Slack = Callable[[FloatArray, FloatArray], FloatArray]
 """Of samples with inputs between (n, d) bounds."""
 
 
 def block_slack(block: Block, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """How far the deployed predictor may be from its layers, for samples with inputs between (n, d) bounds.
+    """How far the deployed predictor may be from its program, for samples with inputs between (n, d) bounds.
 
     Per output, (n, q), or of a class as `class_slack` says. Infinity where nothing is known for sure.
     """
@@ -43,107 +44,62 @@ def tie_slack(block: Block) -> FloatArray:
 
     The threshold is taken into a bias, and a sigmoid may tie with it.
     """
-    known = block.description.computation_if_known()
     if not block.classifies:
         return np.zeros(1)
-    if known is None:
+    program = block.description.program_if_known(block.inputs.shape[1])
+    if program is None or program.arithmetic is None:
         return np.full(2, np.inf)
-    kind = dropped(known.layers, 1, block.threshold) if known.layers else ""
-    return _threshold_slack(kind, known.arithmetic, block.threshold)
+    return _threshold_slack(program.without_last(block.threshold)[1], program.arithmetic, block.threshold)
+
+
+def block_steps(block: Block, graph: Graph) -> StepRounding | None:
+    """How far each step of a block's graph may be off (`step_rounding`); None where that is not known."""
+    program = block.description.program_if_known(block.inputs.shape[1])
+    if program is None:
+        return None
+    return step_rounding(program.without_last(block.threshold)[0] if block.classifies else program, graph)
 
 
 def slack_of(block: Block) -> Slack:
     """The same for any bounds: the predictor is looked at once, and must not change meanwhile."""
-    outputs, features = block.outputs.shape[1], block.inputs.shape[1]
-    found: Slack | None = None
-    layers = plain_layers(block)
-    if layers is not None:
-        known = block.description.computation_if_known()
-        found = None if known is None else _layers_slack(block, known)
-    else:
-        program = block.description.program_if_known(features)
-        if program is not None and program.arithmetic is not None:
-            found = _program_slack(block, program, program.arithmetic)
+    outputs = block.outputs.shape[1]
+    program = block.description.program_if_known(block.inputs.shape[1])
+    arithmetic = None if program is None else program.arithmetic
 
     def slack(lower: FloatArray, upper: FloatArray) -> FloatArray:
-        if found is None or not np.all(np.isfinite(upper - lower)):
+        if program is None or arithmetic is None or not np.all(np.isfinite(upper - lower)):
             one = (2,) if outputs == 1 else (outputs, outputs)
             return np.full((len(lower), *(one if block.classifies else (outputs,))), np.inf)
         with np.errstate(all="ignore"):  # of numbers too large for float64
-            return np.nan_to_num(found(lower, upper), nan=np.inf, posinf=np.inf)
+            if block.classifies:
+                found = class_slack(program, arithmetic, block.threshold, lower, upper)
+            else:
+                found = program.errors(arithmetic, lower, upper)[2]
+            return np.nan_to_num(found, nan=np.inf, posinf=np.inf)
 
     return slack
-
-
-def plain_layers(block: Block) -> tuple[Layer, ...] | None:
-    """The layers of a block that are functions of single values, but for one at the end that is dropped."""
-    layers = block.description.layers_if_known()
-    if layers is None or not layers:
-        return layers
-    kept = layers
-    if block.classifies and dropped(layers, block.outputs.shape[1], block.threshold):
-        kept = layers[:-1]
-    return None if any(isinstance(one, Activation) and one.kind == "softmax" for one in kept) else layers
-
-
-def _layers_slack(block: Block, known: Computation) -> Slack:
-    if not block.classifies:
-        return known.error
-    filled = Computation(known.layers or handed_on(block.inputs.shape[1]), known.arithmetic)
-    return lambda low, high: class_slack(filled, block.outputs.shape[1], block.threshold, low, high)
-
-
-def _program_slack(block: Block, program: Program, arithmetic: Arithmetic) -> Slack:
-    if not block.classifies:
-        return lambda low, high: program_errors(program, arithmetic, low, high)[2]
-    decisive, kind = program.without_last(block.threshold)
-
-    def slack(lower: FloatArray, upper: FloatArray) -> FloatArray:
-        low, high, error = program_errors(decisive, arithmetic, lower, upper)
-        return _with_ties(kind, arithmetic, block.threshold, low - error, high + error, error)
-
-    return slack
-
-
-def handed_on(width: int) -> tuple[Layer, ...]:
-    """The layers of an empty network, which hands its inputs on."""
-    return (Dense(np.eye(width), np.zeros(width)),)
 
 
 def class_slack(
-    computation: Computation, outputs: int, threshold: float, lower: FloatArray, upper: FloatArray
+    program: Program, arithmetic: Arithmetic, threshold: float, lower: FloatArray, upper: FloatArray
 ) -> FloatArray:
     """The slack of each sample, (n, 2) for one output or (n, q, q), for inputs between (n, d) bounds.
 
-    `computation` has at least one layer. Infinity where the class is anybody's guess.
+    Infinity where the class is anybody's guess.
     """
-    kind = dropped(computation.layers, outputs, threshold)
-    layers = computation.layers[:-1] if kind else computation.layers
-    error = Computation(layers, computation.arithmetic).error(lower, upper)
-    low, high, _ = propagated(layers, lower, upper)
-    return _with_ties(kind, computation.arithmetic, threshold, low - error, high + error, error)
-
-
-def _with_ties(
-    kind: str,
-    arithmetic: Arithmetic,
-    threshold: float,
-    low: FloatArray,
-    high: FloatArray,
-    error: FloatArray,
-) -> FloatArray:
-    """The slack of logits that are off by `error`, before a function of some kind that was dropped."""
+    decisive, kind = program.without_last(threshold)
+    low, high, error = decisive.errors(arithmetic, lower, upper)
     if error.shape[1] == 1:
         return np.asarray(error + _threshold_slack(kind, arithmetic, threshold))
     pairs = error[:, :, None] + error[:, None, :]
-    return np.asarray(pairs + _order_slack(kind, arithmetic, low, high))
+    return np.asarray(pairs + _order_slack(kind, arithmetic, low - error, high + error))
 
 
 def _threshold_slack(kind: str, arithmetic: Arithmetic, threshold: float) -> FloatArray:
     """How far below and above the threshold's own logit a sigmoid may be taken for it."""
     if not kind:
         return np.full(2, 4.0 * OURS * abs(threshold))  # the threshold is taken into a bias
-    relative = ULPS * (arithmetic.roundoff + OURS)
+    relative = ULPS * arithmetic.unit
     least = (threshold - arithmetic.smallest) / (1.0 + relative)
     most = (threshold + arithmetic.smallest) / (1.0 - relative)
     centre = logit(threshold)
@@ -163,16 +119,12 @@ def _order_slack(kind: str, arithmetic: Arithmetic, low: FloatArray, high: Float
     pairs = (*high.shape, high.shape[1])
     if not kind:
         return np.zeros(pairs)
-    unit = arithmetic.roundoff + OURS
     if kind in ("softmax", "log_softmax"):  # of rounded differences; a winner never underflows
         width = high.max(axis=1) - low.min(axis=1)
         rounded = 2.0 if kind == "softmax" else 4.0  # the logarithm is taken off of each, and rounded
-        return np.broadcast_to((4.0 * ULPS * unit + rounded * unit * width)[:, None, None], pairs)
-    off = 2.0 * activation_error(kind, arithmetic, low, high)
-    rising = FUNCTIONS[kind].least_slope
-    assert rising is not None, "only what rises strictly is left out"
-    with np.errstate(over="ignore"):
-        slope = rising(low, high)
+        return np.broadcast_to((arithmetic.unit * (4.0 * ULPS + rounded * width))[:, None, None], pairs)
+    off = 2.0 * function_error(FUNCTIONS[kind], arithmetic, low, high)
+    slope = FUNCTIONS[kind].least_slope(low, high)
     with np.errstate(divide="ignore"):
         return np.asarray(
             np.maximum(off[:, :, None], off[:, None, :]) / np.minimum(slope[:, :, None], slope[:, None, :])

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from dovetail.core.errors import PredictorError, UnsupportedError
 
 if TYPE_CHECKING:  # this file is imported with the package: it must not load numpy
-    from dovetail.core.layers import Layer
-    from dovetail.core.program import Program
     from dovetail.core.quadratic import QuadraticFunction
-    from dovetail.core.rounding import Computation
     from dovetail.core.tree_ensemble import TreeEnsemble
+    from dovetail.networks.layers import Layer
+    from dovetail.networks.program import Program
 
 ROUNDING = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 0.15}
 """By how much a small batch may differ from a large one, whose sums are taken in another order, relative to
@@ -69,13 +68,10 @@ class Description:
     layers: Callable[[], tuple[Layer, ...]] | None = field(default=None, compare=False)
     """Its layers, first to last, for methods that write networks out. Called when they are needed; an
     `UnsupportedError` names a part that is no such layer."""
-    computation: Callable[[], Computation] | None = field(default=None, compare=False)
-    """Every operation and the arithmetic it is carried out in: what a bound of a network rests on. Called
-    when it is needed, and true of that moment; an `UnsupportedError` names what is not known for sure."""
-
     program: Callable[[int], Program] | None = field(default=None, compare=False)
-    """What it does with one row of so many features, operation by operation: for bounds of networks that are
-    no sequence of such layers. As the layers, called when it is needed."""
+    """What it does with one row of so many features: every operation, how that was found out, and the
+    arithmetic it is carried out in. A bound of a network rests on it. As the layers, called when it is
+    needed, and true of that moment; an `UnsupportedError` names what has no bound."""
 
     quadratic: Callable[[int], tuple[QuadraticFunction, ...]] | None = field(default=None, compare=False)
     """Its outputs, where all of them are quadratic functions of so many features: for methods that hand the
@@ -106,7 +102,7 @@ class Description:
     @property
     def is_black_box(self) -> bool:
         """Whether nothing but its answers is known: a plain function."""
-        said = (self.layers, self.computation, self.program, self.quadratic, self.trees)
+        said = (self.layers, self.program, self.quadratic, self.trees)
         return all(part is None for part in said)
 
     def layers_if_known(self) -> tuple[Layer, ...] | None:
@@ -127,12 +123,5 @@ class Description:
         """What it does with a row, or None where some operation has no bound."""
         try:
             return self.program(features) if self.program is not None else None
-        except UnsupportedError:
-            return None
-
-    def computation_if_known(self) -> Computation | None:
-        """How the predictor computes, or None where that is not known for sure."""
-        try:
-            return self.computation() if self.computation is not None else None
         except UnsupportedError:
             return None

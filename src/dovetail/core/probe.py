@@ -17,10 +17,10 @@ from dovetail.core.batch_rounding import APART, double_copy
 from dovetail.core.block import Block
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
-from dovetail.core.layers import Layer, evaluate
 from dovetail.core.mip import Mip
 from dovetail.core.options import require_number
 from dovetail.core.predictor import Predictor, as_predictor
+from dovetail.networks.layers import Layer, evaluate
 
 PROBES = 16
 MORE_THAN_HALF = float(np.nextafter(0.5, 1.0))

@@ -20,7 +20,7 @@ from scipy.special import expit
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import PredictorError
-from dovetail.core.rounding import FLOAT64, FORMATS, MORE, OURS, ULPS
+from dovetail.networks.arithmetic import FLOAT64, FORMATS, MORE, OURS, ULPS
 
 Link = Literal["identity", "sigmoid", "both classes", "softmax", "exp", "minus exp"]
 """What becomes of the scores: "both classes" is (1 - p, p) for p = sigmoid of a single score, "minus exp" is

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.block import Block
-from dovetail.core.layers import Activation, Dense
+from dovetail.networks.layers import Activation, Dense
 from dovetail.run.guard import counter
 
 if TYPE_CHECKING:

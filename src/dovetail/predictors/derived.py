@@ -20,10 +20,9 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
 from dovetail.core.predictor import Predictor, as_predictor
-from dovetail.core.program import Program, Recording
-from dovetail.core.program_inputs import with_more_inputs
 from dovetail.core.quadratic import QuadraticFunction
-from dovetail.core.rounding import FLOAT64
+from dovetail.networks.arithmetic import FLOAT64
+from dovetail.networks.program import Program, Recording
 
 
 class DerivedOutputs(ABC):
@@ -108,7 +107,6 @@ class DerivedOutputs(ABC):
             gives_class_number=False,
             other_forms=(),
             layers=None,
-            computation=None,
             trees=None,
             program=self._program_of(known),
             quadratic=self._quadratic if self.inner is None else None,
@@ -129,7 +127,7 @@ class DerivedOutputs(ABC):
                 inner = Program(own, (), handed_on, frozenset(("float64",)), False, FLOAT64)
             else:
                 inner = known.program(own)
-            inner = with_more_inputs(inner, self._extra)
+            inner = inner.with_more_inputs(self._extra)
             recording = Recording.resumed(inner)
             made = self._recorded(recording, inner.outputs)
             recording.formats.add("float64")

@@ -17,14 +17,12 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import classes_of
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.options import require_choice
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.probe import class_threshold
-from dovetail.core.program import Program
-from dovetail.core.program_union import together
-from dovetail.core.rounding import Computation
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.networks.layers import Activation, Dense, Layer, program_of
+from dovetail.networks.program import Program, Recording
 from dovetail.predictors.trees.combination import combined
 
 How = Literal["mean", "min", "max", "vote"]
@@ -123,7 +121,6 @@ class Ensemble:
             is_multilabel=any(one.is_multilabel for one in each),
             other_forms=self._other_forms(each),
             layers=lambda: self._layers(each) if self.how == "mean" else _no_layers(name),
-            computation=lambda: self._computation(each),
             trees=self._trees(each),
             program=None if self.how == "vote" else lambda count: self._program(each, count),
         )
@@ -144,7 +141,12 @@ class Ensemble:
         programs = [one.program(features) for one in each if one.program is not None]
         if len(programs) < len(each):
             raise UnsupportedError(f"{self.how} of predictors of which one is a black box has no bound")
-        recording, places = together(programs)
+        known = [program.arithmetic for program in programs if program.arithmetic is not None]
+        coarsest = max(known, key=lambda one: one.roundoff) if len(known) == len(programs) else None
+        layers = self._exact_layers(each, programs)
+        if layers is not None:  # one network; the arithmetic of the mean itself is finer
+            return program_of(layers, features, coarsest)
+        recording, places = Recording.of_several(programs)
         outputs = np.array(places)
         if self.how == "mean":
             found = _weighted(recording.sums, outputs, self._weights)
@@ -154,8 +156,6 @@ class Ensemble:
             negative = np.array([_weighted(recording.sums, one[None], np.array([-1.0])) for one in outputs])
             found = _weighted(recording.sums, recording.maxima(negative.T.copy())[None], np.array([-1.0]))
         recording.formats.add("float64")
-        known = [program.arithmetic for program in programs if program.arithmetic is not None]
-        coarsest = max(known, key=lambda one: one.roundoff) if len(known) == len(programs) else None
         return replace(recording.program(found), arithmetic=coarsest)
 
     def _trees(self, each: Sequence[Description]) -> Callable[[], TreeEnsemble] | None:
@@ -183,13 +183,18 @@ class Ensemble:
             return _no_layers(f"{self.how} of networks that do not all have the same form")
         return tuple(self._side_by_side(every, depth) for depth in range(len(form)))
 
-    def _computation(self, each: Sequence[Description]) -> Computation:
-        """The arithmetic of the coarsest; that of the mean itself is finer."""
-        every = [one.computation() for one in each if one.computation is not None]
-        layers = self._layers(each) if self.how == "mean" else _no_layers(self.how)
-        if len(every) < len(each):
-            _no_layers("mean of predictors whose arithmetic is not known")
-        return Computation(layers, max((one.arithmetic for one in every), key=lambda one: one.roundoff))
+    def _exact_layers(
+        self, each: Sequence[Description], programs: Sequence[Program]
+    ) -> tuple[Layer, ...] | None:
+        """The layers of a mean, if each of them is an operation that every predictor carries out."""
+        try:
+            layers = self._layers(each) if self.how == "mean" else None
+        except UnsupportedError:
+            return None
+        one_by_one = layers is not None and all(
+            program.provenance == "layers" and len(program.operations) == len(layers) for program in programs
+        )
+        return layers if one_by_one else None
 
     def _side_by_side(self, every: Sequence[tuple[Layer, ...]], depth: int) -> Layer:
         layers = [layers[depth] for layers in every]

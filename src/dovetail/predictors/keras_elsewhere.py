@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
-from dovetail.core.functions import LAYERS
 from dovetail.core.linear import as_linear
 from dovetail.core.predictor import Predictor
+from dovetail.networks.functions import LAYERS
+from dovetail.networks.program import Program
 from dovetail.predictors.plain_callable import CallablePredictor
 from dovetail.predictors.torch.module import TorchPredictor
 
@@ -89,7 +90,11 @@ class KerasElsewhere:
         seen = copied.describe(X)
         if seen.features in (None, X.shape[1]):
             self._require_agreement(self.predict(X), copied.predict(X), coarse="16" in dtype)
-        return replace(seen, name=self.name, dtypes=(dtype,), computation=None, program=None)
+
+        def program(features: int) -> Program:
+            return replace(copied.program(features), arithmetic=None)
+
+        return replace(seen, name=self.name, dtypes=(dtype,), program=program)
 
     def _function(self) -> CallablePredictor:
         function = CallablePredictor(self.predict)

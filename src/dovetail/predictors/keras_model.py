@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.core.layers import ACTIVATIONS
+from dovetail.networks.layers import ACTIVATIONS
 from dovetail.predictors.torch.dtype_modes import CastsToFloat64
 from dovetail.predictors.torch.evaluation_mode import MODE
 from dovetail.predictors.torch.layers import changed

@@ -10,8 +10,8 @@ from dovetail.core.apart import Outer
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError
-from dovetail.core.program import Recording
 from dovetail.core.quadratic import QuadraticFunction
+from dovetail.networks.program import Recording
 from dovetail.predictors.derived import DerivedOutputs, places
 
 

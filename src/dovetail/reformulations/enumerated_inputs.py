@@ -152,7 +152,7 @@ class EnumeratedPredictor:
     def described(self, inner: Description) -> Description:
         """A mixture of smooth maps is smooth; its layers nobody has written."""
         features = len(self._points) + self._others.size
-        return replace(inner, features=features, feature_names=None, layers=None, computation=None)
+        return replace(inner, features=features, feature_names=None, layers=None, program=None)
 
     def _rows(self, inputs: Tensor) -> Tensor:
         """Every combination for every row: (n k, features)."""

@@ -25,13 +25,13 @@ from dovetail.core.amounts import several
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
-from dovetail.core.functions import LAYERS
-from dovetail.core.layers import Activation, Dense, Layer, evaluate
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
-from dovetail.core.rounding import FLOAT64, rounding_error
 from dovetail.core.sparse import row_of_entries
+from dovetail.networks.arithmetic import FLOAT64
+from dovetail.networks.functions import LAYERS
+from dovetail.networks.layers import Activation, Dense, Layer, evaluate, program_of
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
@@ -142,7 +142,8 @@ def _part(given: Reformulated, asked: _Asked, block: Block) -> _Part | None:
     low, high = given.box.lower[block.inputs], given.box.upper[block.inputs]
     if not np.all(np.isfinite(high - low)):
         return None
-    slack, copy_slack = block_slack(block, low, high), rounding_error(layers, FLOAT64, low, high)
+    slack = block_slack(block, low, high)
+    copy_slack = program_of(layers, low.shape[1]).errors(FLOAT64, low, high)[2]
     if not (np.all(np.isfinite(slack)) and np.all(np.isfinite(copy_slack))):
         return None
     at = block.outputs

@@ -17,8 +17,7 @@ from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.bounds.planes.output_ranges import output_ranges
 from dovetail.core.arrays import FloatArray
-from dovetail.core.graph import Graph
-from dovetail.core.layers import Dense, Layer
+from dovetail.networks.layers import Dense, Layer, program_of
 
 MOST_WORK = 2e9
 """Multiplications, about a second: a network whose planes take more is too large to be written out anyway."""
@@ -37,12 +36,18 @@ def neuron_ranges(
     low, high = (lower, upper) if known is None else common(lower, upper, *known[0])[:2]
     ranges = [(low, high)]
     for place, layer in enumerate(layers, start=1):
-        low, high = layer.range(low, high)
+        low, high = _passed_on(layer, low, high)
         for other in (by_planes, known):
             if other is not None:
                 low, high, _ = common(low, high, *other[place])
         ranges.append((low, high))
     return tuple(ranges)
+
+
+def _passed_on(layer: Layer, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    program = program_of((layer,), lower.shape[1])
+    low, high = program.ranges(lower, upper)
+    return low[:, program.outputs], high[:, program.outputs]
 
 
 def _work(layers: Sequence[Layer], samples: int) -> float:
@@ -55,8 +60,11 @@ def _work(layers: Sequence[Layer], samples: int) -> float:
     return samples * total
 
 
-def _by_planes(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) -> LayerRanges:
-    planes = NetworkPlanes(Graph.of_layers(layers, lower.shape[1]))
+def _by_planes(layers: Sequence[Layer], lower: FloatArray, upper: FloatArray) -> LayerRanges | None:
+    """Of layers that are each a step of the graph."""
+    planes = NetworkPlanes(program_of(layers, lower.shape[1]).graph())
+    if len(planes.graph.steps) != len(layers):
+        return None
     domain = Boxes(torch.from_numpy(np.array(lower)), torch.from_numpy(np.array(upper)))
     ranges = output_ranges(planes, domain)
     return tuple((low.numpy(), high.numpy()) for low, high in zip(ranges.lower, ranges.upper, strict=True))

@@ -14,9 +14,9 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
-from dovetail.core.program import Program, Recording
 from dovetail.core.quadratic import QuadraticFunction
-from dovetail.core.rounding import FLOAT64
+from dovetail.networks.arithmetic import FLOAT64
+from dovetail.networks.program import Program, Recording
 
 
 class QuadraticForm:

@@ -8,7 +8,7 @@ need no binary.
 
 The rows are written twice over. For *points* they say what the layers say, and class outputs keep a margin.
 For a *bound* they hold at every point that the deployed network can give: outputs may differ from the layers
-by what its arithmetic rounds at most (`core/rounding.py`), and a class by what ties and rounding allow
+by what its arithmetic rounds at most (`Program.errors`), and a class by what ties and rounding allow
 (`core/class_rounding.py`), so that nothing feasible is cut off. Only a network that is known
 operation by operation has such rows; of any other this leg proves nothing.
 """
@@ -24,10 +24,10 @@ from dovetail.analysis.host import limits_within
 from dovetail.bounds.box import Box, narrow
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.class_rounding import block_slack, handed_on
-from dovetail.core.layers import Activation, Layer, thresholded
+from dovetail.core.class_rounding import block_slack
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
+from dovetail.networks.layers import Activation, Layer, folded, thresholded
 from dovetail.reformulations.neuron_ranges import LayerRanges, neuron_ranges
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.relu_rows import SampleRows
@@ -49,11 +49,10 @@ def dense_layers(problem: Problem, block: Block) -> tuple[Layer, ...] | None:
     if layers is None or not computes(problem.mip, block, layers):
         return None
     if block.classifies:
-        layers = layers or handed_on(block.inputs.shape[1])
         layers = thresholded(layers, block.outputs.shape[1], block.threshold, 0.0)
     if any(isinstance(layer, Activation) and layer.kind != "relu" for layer in layers):
         return None
-    return layers
+    return folded(layers)
 
 
 @dataclass(frozen=True, eq=False)

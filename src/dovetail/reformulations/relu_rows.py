@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.layers import Dense, Layer
+from dovetail.networks.layers import Dense, Layer
 from dovetail.reformulations.writer import Writer
 
 Range = tuple[FloatArray, FloatArray]

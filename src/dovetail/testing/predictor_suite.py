@@ -14,10 +14,10 @@ from torch import Tensor
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Checker
-from dovetail.core.layers import evaluate
 from dovetail.core.mip import Mip
 from dovetail.core.predictor import Predictor, as_predictor
 from dovetail.core.problem import Problem
+from dovetail.networks.layers import evaluate
 from dovetail.testing.predictor_case import DOUBLE, PredictorCase
 
 

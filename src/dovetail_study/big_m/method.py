@@ -27,9 +27,9 @@ import numpy as np
 
 from dovetail.analysis.boxes import input_box
 from dovetail.bounds.box import Box
-from dovetail.core.layers import Layer
 from dovetail.core.options import require_choice, require_number
 from dovetail.core.problem import Problem
+from dovetail.networks.layers import Layer
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
 from dovetail.run.memory_watch import MemoryWatch

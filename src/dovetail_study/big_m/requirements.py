@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from dovetail.bounds.box import Box, narrow
+from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.layers import Layer, propagated
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
+from dovetail.networks.layers import Layer, program_of
 from dovetail.reformulations.relu_big_m import read_elsewhere
 
 MEANINGLESS = 1e15
@@ -102,3 +103,14 @@ def require_bounds(
         )
     if not block.classifies:
         narrow(box.lower, box.upper, outputs, lower, upper)
+
+
+def propagated(
+    layers: tuple[Layer, ...], lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """Bounds of the outputs, and the largest bound of any neuron on the way; NaN counts as infinite."""
+    program = program_of(layers, lower.shape[1])
+    low, high = program.ranges(lower, upper)
+    neurons = np.maximum(np.abs(low), np.abs(high))[:, program.inputs :]
+    widest = float(np.max(np.nan_to_num(neurons, nan=np.inf, posinf=np.inf), initial=0.0))
+    return low[:, program.outputs], high[:, program.outputs], widest

@@ -21,12 +21,12 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import MissingDependencyError
-from dovetail.core.layers import Activation, Dense, Layer, thresholded
 from dovetail.core.linear import as_linear
 from dovetail.core.mip import Mip
 from dovetail.mip.own_thread import Mailbox, OwnThread
 from dovetail.mip.program import Program
 from dovetail.mip.scip import FOREVER, add_program, import_scip, interrupter, last_word, watched_model
+from dovetail.networks.layers import Activation, Dense, Layer, thresholded
 from dovetail.run.budget import Budget
 from dovetail.run.memory import GB, give_back
 

@@ -7,7 +7,8 @@ import torch
 
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes, Planes
-from dovetail.core.graph import Graph
+from dovetail.networks.graph import Graph
+from tests.networks.graph_values import vectors
 
 
 def boxes(centres: np.ndarray, reach: np.ndarray | float) -> Boxes:
@@ -35,7 +36,7 @@ def outside(graph: Graph, box: Boxes, points: np.ndarray) -> float:
     ranges = NetworkPlanes(graph).ranges(box)
     count, each, _ = points.shape
     worst = -np.inf
-    for place, vector in enumerate(graph.vectors(points.reshape(count * each, -1))):
+    for place, vector in enumerate(vectors(graph, points.reshape(count * each, -1))):
         vector = vector.reshape(count, each, -1)
         low, high = ranges.lower[place].numpy()[:, None], ranges.upper[place].numpy()[:, None]
         worst = max(

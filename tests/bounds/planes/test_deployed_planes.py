@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.core.graph import Graph
-from dovetail.core.rounding import FLOAT32, rounding_error
-from dovetail.core.step_rounding import of_layers
+from dovetail.networks.arithmetic import FLOAT32
+from dovetail.networks.layers import program_of
 from tests.bounds.planes.sampling import boxes, points_of, violation
-from tests.core.rounding_routes import routes
-from tests.core.test_step_rounding import random_layers
+from tests.networks import graph_values
+from tests.networks.rounding_routes import routes
+from tests.networks.test_step_rounding import of_layers, random_layers
 
 ROWS = np.array([[1.0], [-1.0]])
 NEAR = 2.0**-24
@@ -22,7 +22,12 @@ def deep(seed, kind="relu", scale=1.0):
     rng = np.random.default_rng(seed)
     layers = random_layers(rng, (4, 24, 24, 24, 24, 1), kind, scale)
     centres = rng.normal(size=(6, 4)).astype(np.float32).astype(float)
-    return layers, Graph.of_layers(layers, 4), centres, np.array([0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e3])[:, None]
+    return (
+        layers,
+        program_of(layers, 4).graph(),
+        centres,
+        np.array([0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e3])[:, None],
+    )
 
 
 def computed(layers, points):
@@ -63,7 +68,7 @@ def test_without_the_networks_rounding_a_fault_is_seen():
     for seed in range(4):
         box = boxes(centres + seed, reach)
         inner = points_of(box, 40, np.random.default_rng(seed))
-        values = graph.values(inner.reshape(-1, 4)).reshape(*inner.shape[:2], 1)
+        values = graph_values.values(graph, inner.reshape(-1, 4)).reshape(*inner.shape[:2], 1)
         worst = max(
             worst, violation(single.planes(torch.tensor(ROWS), single.ranges(box)), ROWS, inner, values)
         )
@@ -78,7 +83,8 @@ def test_they_are_far_nearer_than_errors_passed_on_layer_by_layer():
     least, most = box.minimum(found.slopes, found.offset).T
     width = (-most - least).numpy()
     at_points, on_boxes = (
-        2.0 * rounding_error(layers, FLOAT32, centres - reach, centres + reach)[:, 0] for reach in (0.0, 1.0)
+        2.0 * program_of(layers, 4).errors(FLOAT32, centres - reach, centres + reach)[2][:, 0]
+        for reach in (0.0, 1.0)
     )
     assert np.all(at_points > width) and np.all(on_boxes > 4.0 * width) and np.all(width > 0.0)
 
@@ -86,5 +92,5 @@ def test_they_are_far_nearer_than_errors_passed_on_layer_by_layer():
 def test_points_are_what_the_graph_says():
     _, graph, centres, _ = deep(2)
     at = NetworkPlanes(graph).at(torch.tensor(centres))
-    for vector, exact in zip(at.lower, graph.vectors(centres), strict=True):
+    for vector, exact in zip(at.lower, graph_values.vectors(graph, centres), strict=True):
         np.testing.assert_allclose(vector.numpy(), exact, rtol=1e-12, atol=1e-12)

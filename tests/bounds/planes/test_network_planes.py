@@ -9,9 +9,10 @@ import torch
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep
-from dovetail.core.layers import Activation, Dense
+from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep
+from dovetail.networks.layers import Activation, Dense, program_of
 from tests.bounds.planes.sampling import boxes, outside, points_of, violation
+from tests.networks.graph_values import values, vectors
 
 ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5]])
 
@@ -24,12 +25,12 @@ def relu_graph(seed, widths=(4, 12, 12, 2)):
             Dense(rng.normal(size=(after, before)) * np.sqrt(2 / before), 0.3 * rng.normal(size=after))
         ]
         layers += [Activation("relu")]
-    return Graph.of_layers(layers[:-1], widths[0])
+    return program_of(layers[:-1], widths[0]).graph()
 
 
 def sampled(graph, box, rng, each=400):
     points = points_of(box, each, rng)
-    return points, graph.values(points.reshape(-1, graph.inputs)).reshape(len(points), each, -1)
+    return points, values(graph, points.reshape(-1, graph.inputs)).reshape(len(points), each, -1)
 
 
 def case(seed):
@@ -59,7 +60,7 @@ def test_any_slopes_and_multipliers_hold(seed):
     found = network.planes(torch.tensor(ROWS), ranges, Choices(slopes))
     assert violation(found, ROWS, points, values) <= 1e-12
     sign = np.sign(rng.normal(size=12)) * (rng.uniform(size=12) < 0.2)
-    vector = graph.vectors(points.reshape(-1, 4))[1].reshape(9, -1, 12)
+    vector = vectors(graph, points.reshape(-1, 4))[1].reshape(9, -1, 12)
     multipliers = {1: torch.tensor(sign * rng.uniform(size=(9, 1, 12)))}
     found = network.planes(torch.tensor(ROWS), ranges, Choices(slopes, multipliers))
     for n in range(9):
@@ -113,9 +114,9 @@ def test_some_of_the_sets():
 def test_large_numbers_are_rounded_outward():
     """Where everything cancels, the exact value is 0, and a plane must not be above it."""
     weight = np.array([[1e15, -1e15, 1.0]])
-    graph = Graph.of_layers(
+    graph = program_of(
         (Dense(np.ones((3, 1)) / 3.0, np.zeros(3)), Activation("relu"), Dense(weight, np.zeros(1))), 1
-    )
+    ).graph()
     box = Boxes(torch.ones(1, 1, dtype=torch.float64), torch.full((1, 1), 2.0, dtype=torch.float64))
     network = NetworkPlanes(graph)
     found = network.planes(torch.ones(1, 1, dtype=torch.float64), network.ranges(box))

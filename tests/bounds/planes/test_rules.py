@@ -7,7 +7,7 @@ import torch
 from dovetail.bounds.planes.relaxation import multiplied, product_range
 from dovetail.bounds.planes.rules import RULES, rule_of
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.functions import FUNCTIONS
+from dovetail.networks.functions import FUNCTIONS
 
 POINTS = 400
 POSITIVE = {"log", "sqrt", "rsqrt", "reciprocal"}

@@ -6,7 +6,7 @@ import torch
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes
 from dovetail.bounds.planes.slope_ascent import ascended, usual
-from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep
+from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep
 
 
 def network(seed=0, inputs=3, width=10):

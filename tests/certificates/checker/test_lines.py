@@ -5,7 +5,7 @@ import pytest
 
 from dovetail.certificates.checker.lines import BENDS, lines
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.functions import FUNCTIONS
+from dovetail.networks.functions import FUNCTIONS
 
 POSITIVE = ("log", "sqrt", "rsqrt", "reciprocal")
 

@@ -59,7 +59,7 @@ def test_smooth_networks_have_bounds_too():
 @pytest.mark.parametrize("much", [1e-7, 0.01])
 def test_what_rounding_leaves_open_is_said(much, monkeypatch):
     monkeypatch.setattr(method, "ROUNDING", much)
-    monkeypatch.setattr(priced_components, "step_rounding", lambda block, graph: None)
+    monkeypatch.setattr(priced_components, "block_steps", lambda block, graph: None)
     context = context_of(small_water(0, 2, torch.float32))
     slack = max(group.slack.max() for group in CoupledProblem.of(context.problem).groups)
     assert 1e-7 < slack < 1e-2

@@ -5,8 +5,8 @@ import torch
 
 from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep
 from dovetail.methods.input_branching.first_layer import FirstLayer
+from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep
 
 WEIGHTS = np.array([[1.0, 4.0, 0.0], [0.0, 0.0, 1.0]])
 

@@ -8,10 +8,10 @@ import torch
 
 import dovetail as dt
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.core.graph import Graph
 from dovetail.methods.planes_lp import PlanesLp, method, planes_plan
 from dovetail.methods.planes_lp.cells import cut
 from dovetail.methods.planes_lp.envelope import Envelope
+from dovetail.networks.layers import program_of
 from dovetail.run.budget import Budget
 from tests.conftest import FULL
 from tests.contexts import breach, choices, context_of
@@ -87,7 +87,7 @@ def test_planes_of_an_envelope_are_beyond_the_network(seed):
     problem = dt.Problem(dt.Mip(cost=np.zeros(4), lower=-9.0, upper=9.0))
     block = problem.add_predictor(net, [0, 1], [2, 3])
     layers = block.description.layers_if_known()
-    planes = NetworkPlanes(Graph.of_layers(layers, 2))
+    planes = NetworkPlanes(program_of(layers, 2).graph())
     low, high = np.array([-1.0, 0.0]), np.array([1.0, 2.0])
     free = np.full(2, -np.inf), np.full(2, np.inf)
     X = rng.uniform(low, high, (2000, 2))

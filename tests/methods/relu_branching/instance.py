@@ -9,9 +9,8 @@ from scipy.optimize import linprog
 
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.core.graph import Graph
-from dovetail.core.layers import Activation, Dense
 from dovetail.methods.relu_branching.targets import Targets
+from dovetail.networks.layers import Activation, Dense, program_of
 
 KINDS = ("box", "simplex", "ball", "priced")
 
@@ -56,7 +55,7 @@ class Instance:
         return self.layers()
 
     def targets(self, cutoff=np.inf):
-        graph = Graph.of_layers(self.layers(), self.origin.shape[1])
+        graph = program_of(self.layers(), self.origin.shape[1]).graph()
         count = len(self.origin)
         arrays = (self.directions, self.origin, self.limit, self.row, self.least, self.most)
         domain = Moves.of(*map(torch.as_tensor, arrays), torch.zeros(self.origin.shape, dtype=torch.float64))

@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.core.graph import Affine, Graph, GraphStep
 from dovetail.methods.relu_branching.neuron_ranges import CLOSE, known_neurons
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.networks.graph import Affine, Graph, GraphStep
 from dovetail.run.budget import Budget
 from tests.conftest import FULL, sample
 from tests.methods.relu_branching.instance import KINDS, Instance, optimum_of
+from tests.networks.graph_values import vectors as graph_vectors
 
 
 def cut_to(instance, layer, h, way):
@@ -44,7 +45,7 @@ def test_points_of_three_layers_lie_within():
     rng = np.random.default_rng(0)
     t = rng.dirichlet(np.full(4, 0.4), 3000) * instance.most[0]
     t = t[(t <= instance.limit[0]).all(axis=1)]
-    vectors = targets.planes.graph.vectors(instance.origin[0] + t)
+    vectors = graph_vectors(targets.planes.graph, instance.origin[0] + t)
     read = np.concatenate([vectors[place] for place in (1, 3, 5)], axis=1)
     assert np.all(read >= known.lower[0].numpy() - 1e-9)
     assert np.all(read <= known.upper[0].numpy() + 1e-9)

@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.core.graph import Graph
-from dovetail.core.rounding import FLOAT32
-from dovetail.core.step_rounding import of_layers
 from dovetail.methods.relu_branching import bounding, move_search
 from dovetail.methods.relu_branching.move_search import MoveSearch, multiplies_in_single
 from dovetail.methods.relu_branching.search import ReluSearch, SearchOptions
+from dovetail.networks.arithmetic import FLOAT32
+from dovetail.networks.layers import program_of
+from dovetail.networks.step_rounding import step_rounding
 from dovetail.run.budget import Budget
 from tests.conftest import FULL, sample
-from tests.core.rounding_routes import routes
 from tests.methods.relu_branching.instance import KINDS, Instance, optimum_of
+from tests.networks.rounding_routes import routes
 
 SEEDS = range(4 if FULL else 1)
 
@@ -101,8 +101,8 @@ def test_no_point_of_a_float32_network_is_excluded(seed):
     instance = Instance(seed, "ball", (8, 8, 8), 2, condition=True)
     layers = instance.float32_layers()
     instance.shift = 0.02 - instance.sign * np.array([instance.values(instance.origin[0])])
-    graph, targets = Graph.of_layers(layers, 2), instance.targets(3.0)
-    planes = NetworkPlanes(graph, "cpu", of_layers(layers, FLOAT32, graph))
+    graph, targets = program_of(layers, 2).graph(), instance.targets(3.0)
+    planes = NetworkPlanes(graph, "cpu", step_rounding(program_of(layers, 2, FLOAT32), graph))
     cast = 2.0**-24 * targets.domain.upper.abs().max() * torch.ones_like(targets.domain.give)
     targets = replace(targets, planes=planes, domain=targets.domain.wider(cast))
     search = MoveSearch(targets, batch=256, tolerance=1e-6)

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper
 from torch import nn
 
 import dovetail as dt
-from dovetail.core.layers import Activation, Dense, evaluate
 from dovetail.core.predictor import as_predictor
+from dovetail.networks.layers import Activation, Dense, evaluate
 from dovetail.predictors.onnx.model import OnnxPredictor
 from tests.conftest import volume
 from tests.predictors.onnx.exported import exported, random_network

@@ -5,8 +5,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dovetail as dt
-from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
+from dovetail.networks.layers import evaluate
 from tests.predictors.onnx.oracle import answer_of, error_of, model_of, slope_error, truth_of
 from tests.predictors.onnx.test_operators import TOLERANCE, of, some
 

@@ -11,16 +11,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dovetail as dt
-from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
-from dovetail.core.rounding import FLOAT32, FLOAT64
+from dovetail.networks.arithmetic import FLOAT32, FLOAT64
+from dovetail.networks.layers import evaluate
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 
 
 def known(foreign):
-    """How it computes, as far as a bound may rest on it."""
-    return as_predictor(foreign).describe(X).computation_if_known()
+    """What a bound may rest on, where it is known by its layers."""
+    program = as_predictor(foreign).describe(X).program_if_known(3)
+    return program if program is not None and program.provenance == "layers" else None
 
 
 def trained(cls=MLPRegressor, **options):
@@ -32,10 +33,10 @@ def trained(cls=MLPRegressor, **options):
 class TestKnown:
     def test_its_own_estimators_are_known(self):
         model = make_pipeline(StandardScaler(), trained())
-        computation = known(make_pipeline(*[step for _, step in model.fit(X, X[:, 0]).steps]))
-        assert computation.arithmetic is FLOAT64
-        assert evaluate(computation.layers, X)[:, 0] == pytest.approx(model.predict(X), abs=1e-12)
-        assert len(computation.layers) > len(as_predictor(model).layers())  # one operation after the other
+        program = known(make_pipeline(*[step for _, step in model.fit(X, X[:, 0]).steps]))
+        assert program.arithmetic is FLOAT64
+        assert program.values(X)[:, 0] == pytest.approx(model.predict(X), abs=1e-12)
+        assert len(program.operations) > len(as_predictor(model).layers())  # one operation after the other
 
     def test_a_subclass_is_not(self):
         class Clamped(MLPRegressor):

@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import dovetail as dt
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
+from dovetail.networks.layers import evaluate
 from tests.conftest import FULL
 from tests.predictors.scikit_learn.kinds import CLASSIFIERS, KINDS, LINEAR, as_given, own_answer, trained
 
@@ -197,12 +197,11 @@ def test_encoders_can_be_written_out():
 
 
 def test_squares_are_known_to_be_no_less_than_zero():
-    from dovetail.core.program_rounding import program_errors
-    from dovetail.core.rounding import FLOAT64
+    from dovetail.networks.arithmetic import FLOAT64
 
     model = PolynomialFeatures(2, include_bias=False).fit(numbers)
     program = as_predictor(model).describe(numbers[:16]).program(2)
-    low, high, _ = program_errors(program, FLOAT64, np.array([[-1.0, -2.0]]), np.array([[1.0, 3.0]]))
+    low, high, _ = program.errors(FLOAT64, np.array([[-1.0, -2.0]]), np.array([[1.0, 3.0]]))
     assert np.array_equal(low[0, [2, 4]], [0.0, 0.0])
     assert np.array_equal(high[0, [2, 4]], [1.0, 9.0])
 

@@ -23,8 +23,8 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVR, LinearSVC
 
 import dovetail as dt
-from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
+from dovetail.networks.layers import evaluate
 from tests.conftest import FULL
 from tests.predictors.estimators import gives_shares, own_answer, trained
 

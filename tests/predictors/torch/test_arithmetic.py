@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.rounding import FLOAT32, FLOAT64
+from dovetail.networks.arithmetic import FLOAT32, FLOAT64
 from dovetail.predictors.torch.arithmetic import program_arithmetic
 from dovetail.predictors.torch.module import TorchPredictor
 from tests.predictors.torch.networks import FEATURES, network

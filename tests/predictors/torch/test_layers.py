@@ -6,16 +6,16 @@ import torch
 from torch import nn
 
 import dovetail as dt
-from dovetail.core.layers import evaluate
 from dovetail.core.predictor import as_predictor
-from dovetail.core.rounding import FLOAT32, FLOAT64, FORMATS
+from dovetail.networks.arithmetic import FLOAT32, FLOAT64, FORMATS
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 
 
 def known(foreign):
-    """How it computes, as far as a bound may rest on it."""
-    return as_predictor(foreign).describe(X).computation_if_known()
+    """What a bound may rest on, where it is known by its layers."""
+    program = as_predictor(foreign).describe(X).program_if_known(3)
+    return program if program is not None and program.provenance == "layers" else None
 
 
 class TestKnown:
@@ -29,19 +29,17 @@ class TestKnown:
         shared = nn.ReLU()
         once = nn.Linear(4, 4)
         net = nn.Sequential(Named(), nn.Dropout(), once, shared, once, shared, nn.Linear(4, 2, bias=False))
-        computation = as_predictor(net).computation()
-        assert computation.arithmetic is FLOAT32
-        assert [getattr(layer, "kind", "dense") for layer in computation.layers] == ["dense", "relu"] * 3 + [
-            "dense"
-        ]
+        program, kinds = as_predictor(net).program(3), ["dense", "relu"] * 3 + ["dense"]
+        assert (program.arithmetic, program.provenance) == (FLOAT32, "layers")
+        assert [getattr(layer, "kind", "dense") for layer in as_predictor(net).layers()] == kinds
+        assert len(program.operations) == len(kinds)
         with torch.no_grad():
             truth = net.double().eval()(torch.tensor(X)).numpy()
-        assert evaluate(computation.layers, X) == pytest.approx(truth, abs=1e-12)
+        assert program.values(X) == pytest.approx(truth, abs=1e-12)
 
     @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
     def test_the_arithmetic_is_that_of_the_dtype(self, dtype):
-        computation = known(nn.Linear(3, 1, dtype=dtype))
-        assert computation.arithmetic is FORMATS[str(dtype).removeprefix("torch.")]
+        assert known(nn.Linear(3, 1, dtype=dtype)).arithmetic is FORMATS[str(dtype).removeprefix("torch.")]
 
     @pytest.mark.parametrize(
         "module",
@@ -90,11 +88,11 @@ class TestKnown:
         net = as_predictor(nn.Linear(3, 1)).describe(X)
         exact = as_predictor(nn.Linear(3, 1, dtype=torch.float64)).describe(X)
         with torch.autocast("cpu"):
-            assert net.computation_if_known() is None
+            assert net.program(3).arithmetic is None
         torch.set_float32_matmul_precision("high")
         try:
-            assert net.computation_if_known() is None
-            assert exact.computation_if_known().arithmetic is FLOAT64
+            assert net.program(3).arithmetic is None
+            assert exact.program(3).arithmetic is FLOAT64
         finally:
             torch.set_float32_matmul_precision("highest")
-        assert net.computation_if_known().arithmetic is FLOAT32
+        assert net.program(3).arithmetic is FLOAT32

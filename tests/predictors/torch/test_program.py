@@ -9,11 +9,10 @@ from torch import nn
 
 from dovetail.bounds.planes.network_planes import NetworkPlanes, Planes
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.program_graph import graph_of
-from dovetail.core.program_rounding import program_errors
-from dovetail.core.rounding import FLOAT32
+from dovetail.networks.arithmetic import FLOAT32
 from dovetail.predictors.torch.module import TorchPredictor
 from tests.bounds.planes.sampling import boxes, outside, points_of, violation
+from tests.networks.graph_values import values as of_graph
 from tests.predictors.torch.networks import FEATURES, NETWORKS, network
 
 
@@ -27,13 +26,13 @@ def test_a_program_says_what_the_module_says(name):
     truth = TorchPredictor(copy.deepcopy(module).double()).predict(X)
     program = program_of(module)
     np.testing.assert_allclose(program.values(X), truth, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(graph_of(program).values(X), truth, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(graph_of(program, -0.25).values(X), truth - 0.25, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(of_graph(program.graph(), X), truth, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(of_graph(program.graph(-0.25), X), truth - 0.25, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_planes_and_ranges_hold(name):
-    graph, rng = graph_of(program_of(network(name))), np.random.default_rng(2)
+    graph, rng = program_of(network(name)).graph(), np.random.default_rng(2)
     centres = rng.normal(size=(12, FEATURES))
     box = boxes(centres, np.array([0.0, 1e-6, 0.01, 0.1, 0.3, 1.0] * 2)[:, None])
     points = points_of(box, 300, rng)
@@ -41,7 +40,7 @@ def test_planes_and_ranges_hold(name):
     planes = NetworkPlanes(graph)
     rows = np.concatenate([np.eye(graph.outputs), -np.eye(graph.outputs)])
     found = planes.planes(torch.tensor(rows), planes.ranges(box))
-    values = graph.values(points.reshape(-1, FEATURES)).reshape(12, 300, -1)
+    values = of_graph(graph, points.reshape(-1, FEATURES)).reshape(12, 300, -1)
     assert violation(found, rows, points, values) <= 1e-12
     if name not in LOOSE:
         assert violation(Planes(found.slopes, found.offset + 1e-5), rows, points, values) > 0.0
@@ -58,12 +57,12 @@ def test_rounding_is_within_what_is_said(name):
     X = rng.normal(size=(400, FEATURES))
     program = program_of(module)
     own = TorchPredictor(module).predict(X)
-    low, high, error = program_errors(program, FLOAT32, X, X)
+    low, high, error = program.errors(FLOAT32, X, X)
     exact = program.values(X)
     assert np.all(np.abs(own - exact) <= error)
     assert np.all((low <= exact + 1e-9) & (exact - 1e-9 <= high))
     assert np.all(error < 1e-2)
-    _, _, wide = program_errors(program, FLOAT32, X - 0.01, X + 0.01)
+    _, _, wide = program.errors(FLOAT32, X - 0.01, X + 0.01)
     assert np.all(error <= wide * (1.0 + 1e-9))
 
 

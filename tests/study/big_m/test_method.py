@@ -10,10 +10,11 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail.core.layers import Activation, Dense, evaluate, propagated, thresholded
 from dovetail.core.predictor import as_predictor
+from dovetail.networks.layers import Activation, Dense, evaluate, thresholded
 from dovetail.run.budget import Budget
 from dovetail.testing.problems import busy
+from dovetail_study.big_m.requirements import propagated
 from dovetail_study.big_m.scip_formulation import ScipFormulation, formulation_size
 from dovetail_study.problems.networks import build
 from tests.small import linear_net, random_mlp
@@ -296,7 +297,7 @@ def test_layers_compute_what_torch_computes_and_stay_within_their_range(kind):
     X = layered_points(3)
     values = evaluate(layers, X)
     assert np.allclose(values, net(torch.from_numpy(X)).detach().numpy(), atol=1e-12)
-    lower, upper, widest = propagated(layers, X.min(axis=0), X.max(axis=0))
+    lower, upper, widest = propagated(layers, X.min(axis=0)[None], X.max(axis=0)[None])
     assert (values >= lower).all() and (values <= upper).all()
     assert np.abs(values).max() <= widest
 

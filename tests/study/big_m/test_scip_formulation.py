@@ -7,8 +7,8 @@ from torch import nn
 
 import dovetail as dt
 from dovetail.core.arrays import FloatArray
-from dovetail.core.layers import Activation, evaluate
 from dovetail.core.predictor import as_predictor
+from dovetail.networks.layers import Activation, evaluate
 from dovetail_study.big_m.scip_formulation import CHUNK, ScipFormulation
 
 SAMPLES, FREE, FIXED = CHUNK + 2, 3, 2
@@ -25,7 +25,7 @@ def neurons(layers, X: FloatArray, call: int) -> dict[str, float]:
     """The values of what PySCIPOpt-ML adds in one call, by its names."""
     values = {}
     for i, layer in enumerate(layers):
-        Y = layer.values(X)
+        Y = evaluate((layer,), X)
         for (s, j), y in np.ndenumerate(Y):
             values[f"n{call}_layer_{i}_{s}_{j}"] = y
             if isinstance(layer, Activation) and layer.kind == "relu":

@@ -10,7 +10,7 @@ piece by piece, without trust in how a stationary point was found:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from dovetail.bounds.box import UNIT
 from dovetail.bounds.planes.relaxation import Between, Relaxation
+from dovetail.networks.functions import ScalarFunction
 
 PAD = 64.0 * UNIT
 """Relative to all that goes into a number here: a few operations, and functions of torch that promise 1 to 4
@@ -32,41 +33,36 @@ HALVINGS = 40
 TANGENT_STEPS = 4
 """From the chord's slope; each step squares what is missing, and what is left is taken off."""
 
-Function = Callable[[Tensor], Tensor]
-
 
 @dataclass(frozen=True)
 class Curve:
     """A function of single values."""
 
-    value: Function
-    slope: Function
-    bends: tuple[float, ...] = ()
-    """Where it turns from convex to concave or back, in their order."""
-    convex_first: bool = True
-    """Whether it is convex left of the first bend."""
-    stationary: Callable[[Tensor, int], Tensor] | None = None
-    """Where it has a given slope, in a piece by number; found by halving without."""
-    lowest_at: float | None = None
-    """Where it is least, if it falls before and rises after; None if it only rises or only falls."""
-    least: float = -torch.inf
-    most: float = torch.inf
-    """Bounds that no value leaves."""
-    above: float = -torch.inf
-    """It is defined right of here only."""
+    function: ScalarFunction
+
+    def value(self, z: Tensor) -> Tensor:
+        """Of each."""
+        found: Tensor = self.function.formula(torch, z)
+        return found
+
+    def slope(self, z: Tensor) -> Tensor:
+        """At each."""
+        found: Tensor = self.function.derivative(torch, z)
+        return found
 
     def range(self, lower: Tensor, upper: Tensor) -> Between:
         """Of its values."""
         ends = self.value(lower), self.value(upper)
         low, high = torch.minimum(*ends), torch.maximum(*ends)
-        if self.lowest_at is not None:
-            inside = (lower < self.lowest_at) & (upper > self.lowest_at)
-            low = torch.where(inside, self.value(torch.full_like(low, self.lowest_at)), low)
-        size = 1.0 if self.lowest_at is None else torch.maximum(lower.abs(), upper.abs()) + 1.0
+        if self.function.lowest_at is not None:
+            inside = (lower < self.function.lowest_at) & (upper > self.function.lowest_at)
+            low = torch.where(inside, self.value(torch.full_like(low, self.function.lowest_at)), low)
+        size = 1.0 if self.function.lowest_at is None else torch.maximum(lower.abs(), upper.abs()) + 1.0
         low, high = low - (PAD * size * low.abs() + TINY), high + (PAD * size * high.abs() + TINY)
-        low = torch.where((lower > self.above) & ~torch.isnan(low), low, -torch.inf)
-        high = torch.where((lower > self.above) & ~torch.isnan(high), high, torch.inf)
-        return low.clamp(self.least, self.most), high.clamp(self.least, self.most)
+        low = torch.where((lower > self.function.above) & ~torch.isnan(low), low, -torch.inf)
+        high = torch.where((lower > self.function.above) & ~torch.isnan(high), high, torch.inf)
+        limits = self.function.least, self.function.most
+        return low.clamp(*limits), high.clamp(*limits)
 
     def lines(self, lower: Tensor, upper: Tensor) -> Relaxation:
         """The best of some slopes on either side; constants where no line is finite."""
@@ -78,13 +74,13 @@ class Curve:
         for slope in self._slopes(lower, middle, upper):
             low, high = self._offsets(slope, lower, upper)
             at_low, at_high = slope * middle + low, slope * middle + high
-            better = (at_low > best_below) & (lower > self.above)  # NaN never is
+            better = (at_low > best_below) & (lower > self.function.above)  # NaN never is
             below_slope, below_offset = (
                 torch.where(better, slope, below_slope),
                 torch.where(better, low, below_offset),
             )
             best_below = torch.where(better, at_low, best_below)
-            better = (at_high < best_above) & (lower > self.above)
+            better = (at_high < best_above) & (lower > self.function.above)
             above_slope, above_offset = (
                 torch.where(better, slope, above_slope),
                 torch.where(better, high, above_offset),
@@ -100,15 +96,15 @@ class Curve:
         chord = (self.value(upper) - self.value(lower)) / torch.where(narrow, 1.0, upper - lower)
         chord = torch.where(narrow, tangent, chord)
         yield chord
-        if len(self.bends) == 1 and self.stationary is not None:
+        if len(self.function.bends) == 1 and self.function.stationary is not None:
             yield from (self._from_end(end, chord, piece) for end, piece in ((lower, 1), (upper, 0)))
 
     def _from_end(self, end: Tensor, chord: Tensor, piece: int) -> Tensor:
         """The slope of the tangent to a piece that goes through the curve at an end of the other, nearly."""
-        assert self.stationary is not None
+        assert self.function.stationary is not None
         slope, here = chord, self.value(end)
         for _ in range(TANGENT_STEPS):
-            touching = self.stationary(slope, piece)
+            touching = self.function.stationary(torch, slope, piece)
             away = touching - end
             next_slope = (self.value(touching) - here) / torch.where(away == 0.0, 1.0, away)
             slope = torch.where(torch.isfinite(next_slope) & (away != 0.0), next_slope, slope)
@@ -117,7 +113,7 @@ class Curve:
     def _offsets(self, slope: Tensor, lower: Tensor, upper: Tensor) -> Between:
         """What f(z) - slope z is never below and never above, rounded outward."""
         lows, highs = [], []
-        for number, (left, right) in enumerate(pairwise((-torch.inf, *self.bends, torch.inf))):
+        for number, (left, right) in enumerate(pairwise((-torch.inf, *self.function.bends, torch.inf))):
             a = torch.minimum(lower.clamp(min=left), upper)
             b = torch.maximum(upper.clamp(max=right), lower)
             ends = self._rest(slope, a), self._rest(slope, b)
@@ -126,7 +122,7 @@ class Curve:
             turn = self.slope(z) - slope
             left_of, right_of = turn * (a - z), turn * (b - z)
             off = PAD * (self.slope(z).abs() + slope.abs()) * (b - a)
-            if (number % 2 == 0) == self.convex_first:
+            if (number % 2 == 0) == self.function.convex_first:
                 lows.append(self._rest(slope, z) + torch.minimum(left_of, right_of) - off)
                 highs.append(largest_end)
             else:
@@ -142,10 +138,10 @@ class Curve:
 
     def _touching(self, slope: Tensor, a: Tensor, b: Tensor, number: int) -> Tensor:
         """Nearly where the curve has a slope, between two points of a piece; or the end nearer to it."""
-        if self.stationary is not None:
-            z = self.stationary(slope, number)
+        if self.function.stationary is not None:
+            z = self.function.stationary(torch, slope, number)
             return torch.where(torch.isnan(z), a, torch.minimum(torch.maximum(z, a), b))
-        rising = (number % 2 == 0) == self.convex_first
+        rising = (number % 2 == 0) == self.function.convex_first
         for _ in range(HALVINGS):
             middle = 0.5 * a + 0.5 * b
             left = (self.slope(middle) > slope) == rising

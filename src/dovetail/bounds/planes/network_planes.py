@@ -9,7 +9,7 @@ most |A| slip, where A are the weights that arrive; slip is gamma (|W| |v| + |b|
 its range. gamma counts the longest sum, and one addition for every step of the graph. The weights A, nearly
 all of the work, may be float32: gamma is float32's then, and the rest is float64 as ever.
 
-A network that is deployed rounds as well, and that is one more slip (`core/step_rounding.py`): ranges are
+A network that is deployed rounds as well, and that is one more slip (`networks/step_rounding.py`): ranges are
 then those of the numbers that it computes, and planes hold for its own outputs.
 """
 
@@ -31,8 +31,8 @@ from dovetail.bounds.planes.rules import rule_of
 from dovetail.bounds.planes.wanted import Group, groups
 from dovetail.core.deadline import require_time
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Elementwise, Graph, Product
-from dovetail.core.step_rounding import StepRounding
+from dovetail.networks.graph import Affine, Elementwise, Graph, Product
+from dovetail.networks.step_rounding import StepRounding
 
 MORE = 8
 """Operations beside a sum itself: the split into signs, a slope, the offset."""

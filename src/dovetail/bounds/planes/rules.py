@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dovetail.bounds.planes.curve_table import CURVES
+from dovetail.bounds.planes.curve import Curve
 from dovetail.bounds.planes.relaxation import Between, Relaxation, relu_lines, relu_range
 from dovetail.core.errors import UnsupportedError
+from dovetail.networks.functions import FUNCTIONS
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Rule:
 
 
 RULES: dict[str, Rule] = {
-    "relu": Rule(relu_lines, relu_range),
-    **{kind: Rule(curve.lines, curve.range) for kind, curve in CURVES.items()},
+    kind: Rule(relu_lines, relu_range) if kind == "relu" else Rule((curve := Curve(known)).lines, curve.range)
+    for kind, known in FUNCTIONS.items()
 }
 
 

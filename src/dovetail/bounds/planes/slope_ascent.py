@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Planes, Ranges
 from dovetail.bounds.planes.relaxation import goes_on
-from dovetail.core.graph import Elementwise, Graph
+from dovetail.networks.graph import Elementwise, Graph
 
 RATE = 0.4
 """Of Adam's steps: a few of them cross a slope's range."""

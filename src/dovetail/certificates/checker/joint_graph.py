@@ -21,8 +21,8 @@ from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Elementwise, Graph, GraphStep
 from dovetail.core.problem import Problem
+from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,8 @@ from dovetail.certificates.checker.rounding import gamma
 from dovetail.certificates.checker.substitution import Substitution, definition
 from dovetail.certificates.proof import COST_ROW, Leaves
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
-from dovetail.core.graph import Graph
 from dovetail.core.problem import Problem
+from dovetail.networks.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from dovetail.certificates.checker.rounding import UNIT, up
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.functions import FUNCTIONS
+from dovetail.networks.functions import FUNCTIONS
 
 CELLS = 24
 """Of the grid; what it loses is a 24th squared of the distance of a parabola from its chord."""

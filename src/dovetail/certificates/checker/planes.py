@@ -16,7 +16,7 @@ from dovetail.certificates.checker.region import Region
 from dovetail.certificates.checker.rounding import down, gamma, up
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Elementwise, Graph, Product
+from dovetail.networks.graph import Affine, Elementwise, Graph, Product
 
 
 @dataclass(eq=False)

@@ -18,8 +18,8 @@ from dovetail.certificates.fingerprint import fingerprint
 from dovetail.certificates.proof import CertificateKind, Leaves, ProofPart
 from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Graph
 from dovetail.core.problem import Problem
+from dovetail.networks.graph import Graph
 
 CLOSE = 1e-9
 """Relative: a value this close below what is claimed is what is claimed, computed in another order."""

@@ -13,7 +13,6 @@ from dovetail.analysis.component_problem import component_columns
 from dovetail.analysis.components import Components
 from dovetail.core.arrays import IntArray
 from dovetail.core.block import Block
-from dovetail.core.layers import Dense
 from dovetail.core.problem import Problem
 
 
@@ -25,16 +24,19 @@ def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray
     """
     kinds: dict[bytes, tuple[list[IntArray], IntArray]] = {}
     by_column = sp.csc_array(problem.mip.A)
+    networks = {block.name: _network(block) for block in problem.blocks}
     for c, columns in enumerate(component_columns(problem, parts)):
         rows = np.flatnonzero(parts.row_owner == c)
-        key = _key(problem, by_column, columns, rows)
+        key = _key(problem, networks, by_column, columns, rows)
         kinds.setdefault(key, ([], rows))[0].append(columns)
         if len(kinds) > most:
             return None
     return [(np.array(columns), rows) for columns, rows in kinds.values()]
 
 
-def _key(problem: Problem, by_column: sp.csc_array, columns: IntArray, rows: IntArray) -> bytes:
+def _key(
+    problem: Problem, networks: dict[str, bytes], by_column: sp.csc_array, columns: IntArray, rows: IntArray
+) -> bytes:
     """Everything that tells components apart; own rows by their order, coupling rows by number."""
     mip = problem.mip
     place = np.full(mip.n_columns, -1)
@@ -48,23 +50,22 @@ def _key(problem: Problem, by_column: sp.csc_array, columns: IntArray, rows: Int
         mip.lower[columns], mip.upper[columns], mip.integer[columns],
         mip.row_lower[rows], mip.row_upper[rows],
     ]  # fmt: skip
-    networks = []
+    own = []
     for block in problem.blocks:
         mine = np.flatnonzero(place[block.outputs[:, 0]] >= 0)
         if mine.size:
             parts += [place[block.inputs[mine]].ravel(), place[block.outputs[mine]].ravel()]
-            networks.append(_network(block))
-    return b"|".join([*(np.ascontiguousarray(part).tobytes() for part in parts), *networks])
+            own.append(networks[block.name])
+    return b"|".join([*(np.ascontiguousarray(part).tobytes() for part in parts), *own])
 
 
 def _network(block: Block) -> bytes:
-    """What a network computes, and how; of one that is not known, which it is."""
-    known = block.description.computation_if_known()
-    if known is None:
+    """What a network computes, and how; of one whose layers are not known, which it is."""
+    known = None
+    if block.description.layers_if_known() is not None:
+        known = block.description.program_if_known(block.inputs.shape[1])
+    if known is None or known.arithmetic is None:
         return block.name.encode()
+    parts = [part for operation in known.operations for part in operation.parts()]
     kind = f"{block.classifies} {block.threshold} {known.arithmetic}".encode()
-    weights = [
-        layer.weight.tobytes() + layer.bias.tobytes() if isinstance(layer, Dense) else layer.kind.encode()
-        for layer in known.layers
-    ]
-    return b"|".join([kind, *weights])
+    return b"|".join([kind, *(part.encode() if isinstance(part, str) else part.tobytes() for part in parts)])

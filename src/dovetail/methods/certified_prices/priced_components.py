@@ -24,10 +24,9 @@ from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.core.class_rounding import block_slack, tie_slack
+from dovetail.core.class_rounding import block_slack, block_steps, tie_slack
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.problem import Problem
-from dovetail.core.step_rounding import step_rounding
 from dovetail.methods.relu_branching.targets import Targets
 
 LOOKED_AT = 8
@@ -117,7 +116,7 @@ def _planes(problem: Problem, block: Block, device: str) -> NetworkPlanes | None
     if graph is None or (block.classifies and graph.outputs > 1):
         return None
     try:
-        return NetworkPlanes(graph, device, step_rounding(block, graph))
+        return NetworkPlanes(graph, device, block_steps(block, graph))
     except UnsupportedError:
         return None
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from dovetail.bounds.planes.network_planes import Ranges
 from dovetail.bounds.planes.rules import rule_of
 from dovetail.core.arrays import FloatArray
-from dovetail.core.graph import Affine, Elementwise, Graph
+from dovetail.networks.graph import Affine, Elementwise, Graph
 
 NO_WIDTH = 1e-300
 """Divided by instead of 0."""

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from dovetail.core.deadline import require_time
-from dovetail.core.graph import Affine
 from dovetail.methods.relu_branching.nodes import Nodes, unstable
 from dovetail.methods.relu_branching.targets import Neurons, Targets
+from dovetail.networks.graph import Affine
 
 RATE = 0.2
 """Of Adam's steps, in slopes and in relative multipliers: a few of them cross a slope's range."""

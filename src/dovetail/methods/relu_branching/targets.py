@@ -14,8 +14,8 @@ from torch import Tensor
 
 from dovetail.bounds.planes.moves import Moves
 from dovetail.bounds.planes.network_planes import NetworkPlanes
-from dovetail.core.graph import Affine, Elementwise, Graph
 from dovetail.core.mip import HAIR
+from dovetail.networks.graph import Affine, Elementwise, Graph
 
 EDGE = 1e-9
 """Relative: the cheapest points lie on the very edge of a condition, and rounding must not hide them."""

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from dovetail.core.block import Block
-from dovetail.core.layers import Activation, Dense
 from dovetail.methods.template_pricing.device_blocks import uploaded
 from dovetail.methods.template_pricing.move_program import MoveProgram, NetworkReading
 from dovetail.methods.template_pricing.padded_network import PaddedNetwork, padded_network
+from dovetail.networks.layers import Activation, Dense
 from dovetail.run.guard import counter
 from dovetail.run.network_step import decision_values, ends_in_probability
 

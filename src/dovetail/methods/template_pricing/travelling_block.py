@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from dovetail.core.block import Block
-from dovetail.core.layers import Layer
+from dovetail.networks.layers import Layer
 from dovetail.run.guard import unguarded
 
 
@@ -16,7 +16,6 @@ def travelling(block: Block) -> Block:
     description = replace(
         block.description,
         layers=None if layers is None else partial(_known, layers),
-        computation=None,
         program=None,
         other_forms=(),
     )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.layers import ACTIVATIONS as KINDS
-from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.networks.layers import ACTIVATIONS as KINDS
+from dovetail.networks.layers import Activation, Dense, Layer
 from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.graph_traits import RESHAPING
 from dovetail.predictors.onnx.module import OnnxModule
 from dovetail.predictors.onnx.node import Node
 
 ACTIVATIONS = {kind.capitalize(): kind for kind in KINDS}
-"""Operators that are an activation of `core.layers`, and its name there."""
+"""Operators that are an activation of `networks.layers`, and its name there."""
 ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 """Operators that, with a constant, scale and shift."""
 
@@ -38,20 +38,6 @@ def layers_of(graph: Graph, module: OnnxModule) -> Iterator[Layer]:
             yield _scaling(node, data, before, module)
         else:
             raise _not_a_layer(node)
-
-
-def merged(layers: Iterable[Layer]) -> Iterator[Layer]:
-    """The same layers, with scalings and shifts taken into the dense layer beside them."""
-    last: Layer | None = None
-    for layer in layers:
-        if isinstance(last, Dense) and isinstance(layer, Dense) and (_is_scaling(last) or _is_scaling(layer)):
-            last = Dense(layer.weight @ last.weight, layer.weight @ last.bias + layer.bias)
-            continue
-        if last is not None:
-            yield last
-        last = layer
-    if last is not None:
-        yield last
 
 
 def _chain(graph: Graph) -> list[tuple[Node, str]]:
@@ -109,12 +95,6 @@ def _spread(constant: FloatArray | None, shape: tuple[int, ...], node: Node) -> 
     except ValueError:
         pass
     raise _not_a_layer(node)
-
-
-def _is_scaling(layer: Dense) -> bool:
-    rows, columns = layer.weight.shape
-    off_diagonal = np.count_nonzero(layer.weight) - np.count_nonzero(np.diagonal(layer.weight))
-    return bool(rows == columns and off_diagonal == 0)
 
 
 def _not_a_layer(node: Node) -> UnsupportedError:

@@ -14,11 +14,11 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.file_limits import FileLimits, Meter
-from dovetail.core.layers import Layer
+from dovetail.networks.layers import Layer, folded
 from dovetail.predictors.onnx.file import metered, read_graph, readable
 from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.graph_traits import ends_in_sigmoid, piecewise_constant_nodes
-from dovetail.predictors.onnx.layers import layers_of, merged
+from dovetail.predictors.onnx.layers import layers_of
 from dovetail.predictors.onnx.module import OnnxModule
 from dovetail.predictors.onnx.trees import is_classifier, onnx_ensemble, tree_node
 from dovetail.predictors.torch.layers import changed
@@ -72,7 +72,7 @@ class OnnxPredictor(TorchPredictor):
 
     def layers(self) -> tuple[Layer, ...]:
         """The graph written out, if it is a plain chain of dense layers and common activations."""
-        return tuple(merged(self._operations()))
+        return folded(self._operations())
 
     def _operations(self) -> tuple[Layer, ...]:
         reason = changed(self._onnx_module)

@@ -47,6 +47,5 @@ class NearestNumber:
             gives_class_number=True,
             other_forms=(),
             layers=None,
-            computation=None,
             program=None,
         )

@@ -24,11 +24,11 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.core.layers import Activation, Dense, Layer
 from dovetail.core.predictor import Predictor
-from dovetail.core.program import Program
-from dovetail.core.rounding import FLOAT32, FLOAT64, Arithmetic, Computation
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.networks.arithmetic import FLOAT32, FLOAT64, Arithmetic
+from dovetail.networks.layers import Layer, folded
+from dovetail.networks.program import Program
 from dovetail.predictors.scikit_learn.answer import finds_the_nearest, nearest_number, own_answer
 from dovetail.predictors.scikit_learn.categories_inside import category_features
 from dovetail.predictors.scikit_learn.encoders import categories_read
@@ -114,7 +114,6 @@ class ScikitLearnPredictor:
             is_multilabel=is_multilabel(self._estimator),
             other_forms=tuple(self._other_forms()),
             layers=None if stepped else self.layers,
-            computation=None if stepped else self.computation,
             program=None if stepped else self.program,
             trees=self.trees if stepped or is_sum_of_trees(self._estimator) else None,
             why_no_trees=reason,
@@ -163,17 +162,13 @@ class ScikitLearnPredictor:
 
     def layers(self) -> tuple[Layer, ...]:
         """The network's layers, a scaler and the dense layer after it in one."""
-        return tuple(_folded(self._operations()))
+        return folded(self._operations())
 
     def program(self, features: int) -> Program:
         """What the network of the estimator does with one row, in the estimator's arithmetic."""
         self._require_unchanged()
         found = TorchPredictor(self.network()).program(features)
         return replace(found, arithmetic=self._arithmetic())
-
-    def computation(self) -> Computation:
-        """What the estimator computes, one operation after the other, and in which arithmetic."""
-        return Computation(self._operations(), self._arithmetic())
 
     def _arithmetic(self) -> Arithmetic:
         with np.errstate(all="ignore"):  # only the dtype is looked at
@@ -239,20 +234,3 @@ class ScikitLearnPredictor:
         X = np.array(X, dtype=np.float64)
         X[:, self._categories] = np.round(X[:, self._categories])  # as encoders do
         return own_answer(self._estimator, X)
-
-
-def _folded(layers: tuple[Layer, ...]) -> Iterator[Layer]:
-    """The same layers, neighbouring dense ones multiplied out."""
-    waiting: Dense | None = None
-    for layer in layers:
-        if isinstance(layer, Activation):
-            if waiting is not None:
-                yield waiting
-            waiting = None
-            yield layer
-        elif waiting is None:
-            waiting = layer
-        else:
-            waiting = Dense(layer.weight @ waiting.weight, layer.weight @ waiting.bias + layer.bias)
-    if waiting is not None:
-        yield waiting

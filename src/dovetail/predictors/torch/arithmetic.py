@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import torch
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.program import Program
-from dovetail.core.rounding import FLOAT64, FORMATS, Arithmetic
+from dovetail.networks.arithmetic import FLOAT64, FORMATS, Arithmetic
+from dovetail.networks.program import Program
 
 DEVICES = ("cpu", "cuda")
 """Where a sum of products rounds as the standard says, unless it was told otherwise."""

@@ -22,8 +22,8 @@ from torch.nn.modules import module as all_modules
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.functions import LAYERS
-from dovetail.core.layers import Activation, Dense, Layer
+from dovetail.networks.functions import LAYERS
+from dovetail.networks.layers import Activation, Dense, Layer
 from dovetail.predictors.torch.recorder import TorchOperation, recorded
 
 PLAIN: dict[type[nn.Module], str] = {

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from dovetail.core.arrays import FloatArray
 from dovetail.core.description import Description
 from dovetail.core.errors import PredictorError, UnsupportedError
-from dovetail.core.layers import Layer
-from dovetail.core.program import Program
-from dovetail.core.rounding import Computation
+from dovetail.networks.arithmetic import Arithmetic
+from dovetail.networks.layers import Layer, program_of
+from dovetail.networks.program import Program
 from dovetail.predictors.torch.arithmetic import arithmetic_of, program_arithmetic
 from dovetail.predictors.torch.autograd_graph import ends_in_sigmoid, is_smooth
 from dovetail.predictors.torch.evaluation_mode import evaluation_mode
@@ -87,7 +87,6 @@ class TorchPredictor:
             features=self._features,
             dtypes=tuple(str(dtype).removeprefix("torch.") for dtype in self._dtypes()),
             layers=self.layers,
-            computation=self.computation,
             program=self.program,
         )
         if known.features not in (None, X.shape[1]):
@@ -106,22 +105,30 @@ class TorchPredictor:
         """The module written out, if it is a plain sequence of dense layers and common activations."""
         return self._operations()
 
-    def computation(self) -> Computation:
-        """Every operation, and the arithmetic it is carried out in here and now."""
-        layers = self._operations()
-        return Computation(layers, arithmetic_of(self._dtypes(), torch.device(self._device).type))
-
     def program(self, features: int) -> Program:
-        """What the module does with one row, operation by operation, hooks included."""
-        device = self._device
-        with evaluation_mode(self.module):
-            found = recorded_program(self.name, self._run, features, self._entry_dtypes()[0], device)
+        """Every operation, and the arithmetic it is carried out in here and now.
+
+        Layers where their types are exact; else what the module does with one row, hooks included.
+        """
         try:
-            kind = torch.device(device).type
-            arithmetic = program_arithmetic(found, self._dtypes(), kind, recurrent=self._recurrent)
+            found = program_of(self._operations(), features)
         except UnsupportedError:
-            return found
-        return replace(found, arithmetic=arithmetic)
+            return self._traced(features)
+        return replace(found, arithmetic=self._arithmetic(None))
+
+    def _traced(self, features: int) -> Program:
+        with evaluation_mode(self.module):
+            found = recorded_program(self.name, self._run, features, self._entry_dtypes()[0], self._device)
+        return replace(found, arithmetic=self._arithmetic(found))
+
+    def _arithmetic(self, traced: Program | None) -> Arithmetic | None:
+        """Of layers, or of a traced program; None where it cannot be relied on."""
+        dtypes, kind = self._dtypes(), torch.device(self._device).type
+        with suppress(UnsupportedError):
+            if traced is None:
+                return arithmetic_of(dtypes, kind)
+            return program_arithmetic(traced, dtypes, kind, recurrent=self._recurrent)
+        return None
 
     def _operations(self) -> tuple[Layer, ...]:
         """What the module is known to compute, one operation after the other."""

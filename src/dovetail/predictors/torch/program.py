@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dovetail.core.deadline import require_time
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.program import Program, Recording
+from dovetail.networks.program import Program, Recording
 from dovetail.predictors.torch import (
     traced_affine,
     traced_functions,

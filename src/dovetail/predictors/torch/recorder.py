@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dovetail.core.functions import LAYERS
+from dovetail.networks.functions import LAYERS
 from dovetail.predictors.torch.dispatch import DispatchMode
 
 OPERATIONS = {

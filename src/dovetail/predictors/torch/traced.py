@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.program import Recording
+from dovetail.networks.program import Recording
 from dovetail.predictors.torch.dispatch import DispatchMode
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.program import LARGEST
+from dovetail.networks.program import LARGEST
 from dovetail.predictors.torch.traced import Traced, handles, numbers
 
 SHARED = 4.0

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.functions import FUNCTIONS
+from dovetail.networks.functions import FUNCTIONS
 from dovetail.predictors.torch.traced import Traced, handles, numbers
 from dovetail.predictors.torch.traced_affine import weighted
 
 
 def function(kind: str, tensor: Traced) -> Traced:
-    """One of `core/functions.FUNCTIONS`."""
+    """One of `networks/functions.FUNCTIONS`."""
     return tensor.new(tensor.recording.functions(kind, tensor.flat.copy()), tensor.shape)
 
 

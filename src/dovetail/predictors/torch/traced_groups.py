@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.program import NOTHING
+from dovetail.networks.program import NOTHING
 from dovetail.predictors.torch.traced import Traced, as_traced, handles
 from dovetail.predictors.torch.traced_functions import function, scaled
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.program import NOTHING
+from dovetail.networks.program import NOTHING
 from dovetail.predictors.torch.traced import HANDLERS, MOVING, Traced, as_traced, changed_in_place, handles
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dovetail.core.arrays import FloatArray
-from dovetail.core.layers import Activation, Layer
+from dovetail.networks.layers import Activation, Layer
 
 Vectors = list[FloatArray]
 

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from dovetail.core.layers import ACTIVATIONS, Activation, Dense, dropped, evaluate, propagated, thresholded
+from dovetail.core.errors import UnsupportedError
+from dovetail.networks.layers import (
+    ACTIVATIONS,
+    Activation,
+    Dense,
+    dropped,
+    evaluate,
+    folded,
+    program_of,
+    thresholded,
+)
 
 RNG = np.random.default_rng(0)
 HIDDEN = Dense(RNG.normal(size=(4, 3)), RNG.normal(size=4))
@@ -16,17 +26,17 @@ def test_activations_are_torch_s(kind):
     X = RNG.normal(size=(5, 3)) * 4.0
     own = getattr(torch.nn.functional, kind, None) or getattr(torch, kind)
     there = own(torch.tensor(X), dim=1) if kind == "softmax" else own(torch.tensor(X))
-    assert Activation(kind).values(X) == pytest.approx(there.numpy(), abs=1e-8)
+    assert evaluate((Activation(kind),), X) == pytest.approx(there.numpy(), abs=1e-8)
 
 
 @pytest.mark.parametrize("kind", ACTIVATIONS)
 def test_ranges_hold_every_value(kind):
     layers = (HIDDEN, Activation(kind), OUT)
-    lower, upper = np.full(3, -1.0), np.array([0.0, 2.0, 1.0])
-    low, high, widest = propagated(layers, lower, upper)
+    lower, upper = np.full((1, 3), -1.0), np.array([[0.0, 2.0, 1.0]])
+    program = program_of(layers, 3)
+    low, high = (side[:, program.outputs] for side in program.ranges(lower, upper))
     values = evaluate(layers, RNG.uniform(lower, upper, (500, 3)))
     assert np.all((low - 1e-12 <= values) & (values <= high + 1e-12))
-    assert widest >= np.abs(values).max()
 
 
 def test_what_rises_strictly_is_dropped_from_a_class():
@@ -48,3 +58,17 @@ def test_a_network_without_a_last_dense_layer_gets_one():
     layers = thresholded((HIDDEN, Activation("relu")), 4, 0.0, 0.0)
     X = RNG.normal(size=(5, 3))
     assert np.array_equal(evaluate(layers, X), evaluate((HIDDEN, Activation("relu")), X))
+
+
+def test_neighbouring_dense_layers_are_multiplied_out():
+    eye = Dense(np.eye(4), np.zeros(4))
+    layers = folded((HIDDEN, eye, Activation("relu"), eye, OUT))
+    assert [type(layer) for layer in layers] == [Dense, Activation, Dense]
+    X = RNG.normal(size=(5, 3))
+    assert evaluate(layers, X) == pytest.approx(evaluate((HIDDEN, Activation("relu"), OUT), X))
+    assert folded((eye,)) == ()
+
+
+def test_layers_of_another_width_are_refused():
+    with pytest.raises(UnsupportedError, match="3 inputs reads 5 numbers"):
+        program_of((HIDDEN,), 5)

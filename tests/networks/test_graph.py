@@ -1,19 +1,48 @@
-"""Programs as graphs; networks of all kinds are in tests/predictors/torch/test_program.py."""
+"""Graphs of programs; networks of all kinds are in tests/predictors/torch/test_program.py."""
 
 import numpy as np
 import pytest
 
-from dovetail.core import program_graph
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine
-from dovetail.core.program import Recording
-from dovetail.core.program_graph import graph_of
+from dovetail.networks import graph as graphs
+from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep, Product
+from dovetail.networks.layers import Activation, Dense, evaluate, program_of
+from dovetail.networks.program import Recording
+from tests.networks.graph_values import values, vectors
+
+
+def test_layers_as_a_graph():
+    rng = np.random.default_rng(0)
+    layers = (
+        Dense(rng.normal(size=(4, 3)), rng.normal(size=4)),
+        Activation("tanh"),
+        Dense(rng.normal(size=(2, 4)), rng.normal(size=2)),
+        Activation("sigmoid"),
+    )
+    graph, X = program_of(layers, 3).graph(), rng.normal(size=(7, 3))
+    assert graph.sizes == (3, 4, 4, 2, 2) and graph.outputs == 2
+    np.testing.assert_allclose(values(graph, X), evaluate(layers, X), atol=1e-15)
+    assert np.array_equal(values(program_of((), 3).graph(), X), X)
+
+
+def test_several_sources():
+    """x -> (x + relu(x)) exp(x)."""
+    eye, zero = np.eye(2), np.zeros(2)
+    steps = (
+        GraphStep(Elementwise("relu"), (0,), 2),
+        GraphStep(Elementwise("exp"), (0,), 2),
+        GraphStep(Affine((eye, eye), zero), (0, 1), 2),
+        GraphStep(Product(), (3, 2), 2),
+    )
+    X = np.array([[-1.0, 2.0]])
+    np.testing.assert_allclose(values(Graph(2, steps), X), (X + np.maximum(X, 0.0)) * np.exp(X))
+    assert len(vectors(Graph(2, steps), X)) == 5
 
 
 def assert_same_values(recording, outputs, rng):
     program, X = recording.program(outputs), rng.normal(size=(30, recording.inputs))
-    graph = graph_of(program)
-    np.testing.assert_allclose(graph.values(X), program.values(X), atol=1e-12)
+    graph = program.graph()
+    np.testing.assert_allclose(values(graph, X), program.values(X), atol=1e-12)
     return graph
 
 
@@ -68,7 +97,7 @@ def test_normalised_rows():
 
 
 def test_too_large(monkeypatch):
-    monkeypatch.setattr(program_graph, "LARGEST", 5)
+    monkeypatch.setattr(graphs, "LARGEST", 5)
     recording = Recording(3)
     with pytest.raises(UnsupportedError, match="more than 5 numbers"):
-        graph_of(recording.program(recording.functions("exp", np.arange(3)[::-1].copy())))
+        recording.program(recording.functions("exp", np.arange(3)[::-1].copy())).graph()

@@ -1,0 +1,1 @@
+"""What a network computes: one program of operations, and what follows from it."""

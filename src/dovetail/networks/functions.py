@@ -1,0 +1,233 @@
+"""Functions of single numbers that networks are made of, by name: all that is known of each, in one place.
+
+A new function is one entry here, its bend for the checker (`certificates/checker/lines.py`), and its kernel
+for ONNX where torch has no operation of that name. Its value and its derivative are written once, for numpy
+and for torch. All else follows: between two bends the slope only rises or only falls, so that slopes are
+extreme at the ends of an interval and at the bends inside it; `bounds/planes/curve.py` finds lines below and
+above the function in the same way.
+
+What is made of straight pieces (leaky ReLU, clamp, a maximum) is written with ReLUs instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from dovetail.core.arrays import FloatArray
+
+Formula = Callable[[Any, Any], Any]
+"""Of a library (`NUMPY` or torch), and an array of it."""
+
+NUMPY = SimpleNamespace(
+    sigmoid=special.expit, erf=special.erf, erfc=special.erfc, atan=np.arctan, tanh=np.tanh, cosh=np.cosh,
+    exp=np.exp, expm1=np.expm1, log=np.log, logaddexp=np.logaddexp, sqrt=np.sqrt, square=np.square,
+    where=np.where, clip=np.clip, zeros_like=np.zeros_like,
+)  # fmt: skip
+"""What formulas take from a library, by torch's names."""
+
+ROOT = math.sqrt(8.0 / math.pi)
+CUBIC = 0.044715
+"""Of the tanh form of GELU."""
+SHORT_OF_SOFTPLUS = math.exp(-20.0)
+"""torch takes softplus(x) for x from 20 on."""
+NEAR, PAD = 1e-3, 1e-9
+"""How near to `lowest_at` a function may be least; relative, what slopes and that least value may be off."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarFunction:
+    """A function of one number."""
+
+    name: str
+    formula: Formula
+    derivative: Formula
+    bends: tuple[float, ...] = ()
+    """Where it turns from convex to concave or back, in their order."""
+    convex_first: bool = True
+    """Whether it is convex left of the first bend."""
+    stationary: Callable[[Any, Any, int], Any] | None = None
+    """Where it has a given slope, in a piece between bends by number; found by halving without. For torch."""
+    lowest_at: float | None = None
+    """Where it is least, if it falls before and rises after; None if it only rises or only falls."""
+    least: float = -math.inf
+    most: float = math.inf
+    """Bounds that no value leaves."""
+    above: float = -math.inf
+    """It is defined right of here only."""
+    rises: bool = False
+    """Whether it rises strictly, and so may be left out before a class is read off."""
+    off: float = 0.0
+    """How far libraries are from it on purpose."""
+    torch: str = ""
+    """torch's operation, where it has another name."""
+    layer: str = ""
+    """The class of `torch.nn` that is nothing but this function, where layers are written out with it; Keras
+    has it by our name, and ONNX by that of the class. Libraries compute it to a few units of its value."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its values, and so what rounding does to them, stay below 1 in size."""
+        return self.least >= -1.0 and self.most <= 1.0
+
+    @property
+    def operation(self) -> str:
+        """What torch calls it."""
+        return self.torch or self.name
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """In float64."""
+        return np.asarray(self.formula(NUMPY, z))
+
+    def range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The least and the largest value between two bounds; NaN or infinite where it is not defined."""
+        ends = self.value(low), self.value(high)
+        least, most = np.minimum(*ends), np.maximum(*ends)
+        if self.lowest_at is not None:
+            near = (low <= self.lowest_at + NEAR) & (high >= self.lowest_at - NEAR)
+            lowest = max(float(self.value(np.array(self.lowest_at))) - PAD, self.least)
+            least = np.where(near, np.minimum(least, lowest), least)
+        return least, most
+
+    def steepest(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The largest slope in size between two bounds."""
+        slopes = [np.abs(slope) for slope in self._slopes(low, high)]
+        return np.asarray(np.maximum.reduce(slopes) * (1.0 + PAD))
+
+    def least_slope(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The least slope between two bounds, of a function that rises."""
+        return np.asarray(np.minimum.reduce(self._slopes(low, high)) * (1.0 - PAD))
+
+    def _slopes(self, low: FloatArray, high: FloatArray) -> list[FloatArray]:
+        """At the ends, and at the bends between them."""
+        points = [low, high, *(np.clip(bend, low, high) for bend in self.bends)]
+        with np.errstate(all="ignore"):  # a slope that is too small to be seen is 0
+            return [np.asarray(self.derivative(NUMPY, z)) for z in points]
+
+
+def _either_side(t: Any, size: Any, piece: int) -> Any:
+    """Of two points as far from 0, that in the convex piece left of it or that in the concave right."""
+    return -size if piece == 0 else size
+
+
+def _sigmoid_slope(t: Any, z: Any) -> Any:
+    return t.sigmoid(z) * t.sigmoid(-z)
+
+
+def _where_sigmoid(t: Any, slope: Any, piece: int) -> Any:
+    root = t.sqrt((1.0 - 4.0 * slope).clamp(min=0.0))  # p (1 - p) = slope
+    return _either_side(t, (2.0 * t.log1p(root) - t.log(4.0 * slope)).clamp(min=0.0), piece)
+
+
+def _where_tanh(t: Any, slope: Any, piece: int) -> Any:
+    return _either_side(t, t.atanh(t.sqrt((1.0 - slope).clamp(min=0.0))), piece)
+
+
+def _where_erf(t: Any, slope: Any, piece: int) -> Any:
+    return _either_side(t, t.sqrt(-t.log(slope * (math.sqrt(math.pi) / 2.0)).clamp(max=0.0)), piece)
+
+
+def _where_atan(t: Any, slope: Any, piece: int) -> Any:
+    return _either_side(t, t.sqrt((1.0 / slope - 1.0).clamp(min=0.0)), piece)
+
+
+def _normal(t: Any, z: Any) -> Any:
+    """The share of the normal distribution left of z; small ones as exactly as large ones."""
+    return 0.5 * t.erfc(-z / math.sqrt(2.0))
+
+
+def _gelu_slope(t: Any, z: Any) -> Any:
+    return _normal(t, z) + z * t.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+
+
+def _inside_gelu(z: Any) -> Any:
+    return ROOT * (z + CUBIC * z * z * z)
+
+
+def _tanh_gelu_slope(t: Any, z: Any) -> Any:
+    rise = ROOT * (1.0 + 3.0 * CUBIC * z * z)
+    return t.sigmoid(_inside_gelu(z)) + z * _sigmoid_slope(t, _inside_gelu(z)) * rise
+
+
+def _softplus(t: Any, z: Any) -> Any:
+    return t.logaddexp(z, t.zeros_like(z))
+
+
+_ALL = (
+    ScalarFunction(
+        "relu", lambda t, z: t.clip(z, 0.0, None), lambda t, z: t.where(z > 0.0, 1.0, 0.0), least=0.0,
+        layer="ReLU",
+    ),
+    ScalarFunction(
+        "sigmoid", lambda t, z: t.sigmoid(z), _sigmoid_slope, (0.0,), stationary=_where_sigmoid,
+        least=0.0, most=1.0, rises=True, layer="Sigmoid",
+    ),
+    ScalarFunction(
+        "tanh", lambda t, z: t.tanh(z), lambda t, z: 1.0 / t.cosh(z) ** 2, (0.0,), stationary=_where_tanh,
+        least=-1.0, most=1.0, rises=True, layer="Tanh",
+    ),
+    ScalarFunction(
+        "softplus", _softplus, lambda t, z: t.sigmoid(z),
+        stationary=lambda t, s, _: t.log(s) - t.log1p(-s), least=0.0, rises=True, off=SHORT_OF_SOFTPLUS,
+        layer="Softplus",
+    ),
+    ScalarFunction(
+        "erf", lambda t, z: t.erf(z), lambda t, z: (2.0 / math.sqrt(math.pi)) * t.exp(-z * z), (0.0,),
+        stationary=_where_erf, least=-1.0, most=1.0,
+    ),
+    ScalarFunction(
+        "atan", lambda t, z: t.atan(z), lambda t, z: 1.0 / (1.0 + z * z), (0.0,), stationary=_where_atan,
+        least=-0.5 * math.pi, most=0.5 * math.pi, rises=True,
+    ),
+    ScalarFunction(
+        "gelu", lambda t, z: z * _normal(t, z), _gelu_slope, (-math.sqrt(2.0), math.sqrt(2.0)),
+        convex_first=False, lowest_at=-0.7517915246935645,
+    ),
+    ScalarFunction(
+        "gelu_tanh", lambda t, z: z * t.sigmoid(_inside_gelu(z)), _tanh_gelu_slope,
+        (-1.4185040087908284, 1.4185040087908284), convex_first=False, lowest_at=-0.7524614220710163,
+    ),
+    ScalarFunction(
+        "silu", lambda t, z: z * t.sigmoid(z), lambda t, z: t.sigmoid(z) + z * _sigmoid_slope(t, z),
+        (-2.3993572805154677, 2.3993572805154677), convex_first=False, lowest_at=-1.2784645427610738,
+    ),
+    ScalarFunction(
+        "elu", lambda t, z: t.where(z > 0.0, z, t.expm1(t.clip(z, None, 0.0))),
+        lambda t, z: t.exp(t.clip(z, None, 0.0)), stationary=lambda t, s, _: t.log(s).clamp(max=0.0),
+        least=-1.0,
+    ),
+    ScalarFunction(
+        "exp", lambda t, z: t.exp(z), lambda t, z: t.exp(z), stationary=lambda t, s, _: t.log(s), least=0.0
+    ),
+    ScalarFunction(
+        "square", lambda t, z: t.square(z), lambda t, z: 2.0 * z, stationary=lambda t, s, _: 0.5 * s,
+        lowest_at=0.0, least=0.0,
+    ),
+    ScalarFunction(
+        "log", lambda t, z: t.log(z), lambda t, z: 1.0 / z, convex_first=False,
+        stationary=lambda t, s, _: 1.0 / s, above=0.0,
+    ),
+    ScalarFunction(
+        "sqrt", lambda t, z: t.sqrt(z), lambda t, z: 0.5 / t.sqrt(z), convex_first=False,
+        stationary=lambda t, s, _: 0.25 / (s * s), least=0.0, above=0.0,
+    ),
+    ScalarFunction(
+        "rsqrt", lambda t, z: 1.0 / t.sqrt(z), lambda t, z: -0.5 * z**-1.5,
+        stationary=lambda t, s, _: (-2.0 * s) ** (-2.0 / 3.0), least=0.0, above=0.0,
+    ),
+    ScalarFunction(
+        "reciprocal", lambda t, z: 1.0 / z, lambda t, z: -1.0 / (z * z),
+        stationary=lambda t, s, _: t.rsqrt(-s), above=0.0,
+    ),
+)  # fmt: skip
+
+FUNCTIONS = {function.name: function for function in _ALL}
+"""All of them, by name."""
+LAYERS = {function.name: function for function in _ALL if function.layer}
+"""Those that layers are written out with."""

@@ -1,0 +1,253 @@
+"""A network as it is computed: every operation, number by number, in the order they are carried out.
+
+Numbers are known by their place in one long row: the inputs first, then what each operation gives. Views,
+slices and transposes are no operations: they only say which numbers are meant. What anybody has to know of a
+network follows from its program, operation by operation: values, ranges, what rounding can do, and the graph
+that planes are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from scipy import sparse
+
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.deadline import require_time
+from dovetail.core.errors import UnsupportedError
+from dovetail.core.pieces import pieces
+from dovetail.networks.arithmetic import Arithmetic
+from dovetail.networks.elementwise import Functions
+from dovetail.networks.graph import Graph, GraphBuilder
+from dovetail.networks.maxima import Maxima
+from dovetail.networks.normalised import Normalised
+from dovetail.networks.operation import Between, Operation
+from dovetail.networks.products import Products
+from dovetail.networks.softmax import Softmax
+from dovetail.networks.sums import Sums
+
+Provenance = Literal["layers", "trace"]
+"""Layers of exact types, whose code is known; or operations that were seen to be carried out on one row. Both
+are held against the predictor before a proof rests on them, a trace at more points."""
+NOTHING = -1
+"""In the place of a number: none, which a maximum leaves out."""
+LARGEST = 20_000_000
+"""Terms of one sum, at most: 240 MB. What is larger takes minutes to bound, and more memory than there is."""
+DENSE = 0.25
+"""Sums with a larger part of all terms that there may be are kept as full matrices."""
+AT_ONCE = 64
+"""Pieces of samples whose errors are computed together: a few million numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Operations in their order, and which numbers are the outputs."""
+
+    inputs: int
+    operations: tuple[Operation, ...]
+    outputs: IntArray
+    formats: frozenset[str]
+    """Of all numbers, by numpy's names."""
+    convolves: bool
+    """Whether there are convolutions, which libraries carry out in ways of their own."""
+    arithmetic: Arithmetic | None = None
+    """What it is carried out in; None where that is not known, and nothing can be proved of its values."""
+    provenance: Provenance = "trace"
+    """How it was found out."""
+
+    @property
+    def count(self) -> int:
+        """How many numbers there are, inputs and outputs among them."""
+        return self.inputs + sum(one.size for one in self.operations)
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """What it gives for each row of `X`, in float64."""
+        found = np.empty((len(X), self.count))
+        found[:, : self.inputs] = X
+        for one, start, end in self._placed():
+            found[:, start:end] = one.values(found[:, :start])
+        return found[:, self.outputs]
+
+    def ranges(self, lower: FloatArray, upper: FloatArray) -> Between:
+        """(n, count) bounds of all numbers, operation by operation, for inputs between (n, d) bounds."""
+        low, high = np.empty((2, len(lower), self.count))
+        low[:, : self.inputs], high[:, : self.inputs] = lower, upper
+        with np.errstate(all="ignore"):  # what is not a number counts as unknown
+            for one, start, end in self._placed():
+                low[:, start:end], high[:, start:end] = one.range(low[:, :start], high[:, :start])
+        return low, high
+
+    def errors(
+        self, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of each output, for inputs between (n, d) bounds: its bounds, and how far the network may be off.
+
+        Equal bounds give the error at a point. Infinity where nothing can be said: too long a sum for the
+        format, or numbers it cannot hold.
+        """
+        some = list(pieces(len(lower), 3 * self.count, times=AT_ONCE)) or [slice(0, 0)]
+        found = [self._errors(arithmetic, lower[part], upper[part]) for part in some]
+        low, high, error = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return low, high, error
+
+    def _errors(
+        self, arithmetic: Arithmetic, lower: FloatArray, upper: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        low, high = self.ranges(lower, upper)
+        error = np.empty(low.shape)
+        error[:, : self.inputs] = arithmetic.cast(lower, upper)
+        with np.errstate(all="ignore"):  # what is not a number counts as unknown
+            for one, start, end in self._placed():
+                require_time()
+                off = one.error(arithmetic, low[:, :start], high[:, :start], error[:, :start])
+                error[:, start:end] = np.where(np.isnan(off), np.inf, off)
+        return low[:, self.outputs], high[:, self.outputs], error[:, self.outputs]
+
+    def graph(self, shift: float = 0.0) -> Graph:
+        """The graph of the program, its outputs moved by `shift`."""
+        builder = GraphBuilder(self.inputs)
+        for one in self.operations:
+            builder.append(one.write(builder))
+        outputs = builder.read(self.outputs)
+        return builder.graph(replace(outputs, constant=outputs.constant + shift))
+
+    def without_last(self, threshold: float) -> tuple[Program, str]:
+        """The program whose outputs decide the class, and the rising function that was dropped; or nothing.
+
+        A single output may lose a sigmoid, whose threshold becomes a logit.
+        """
+        last = self.operations[-1] if self.operations else None
+        if last is None or not np.array_equal(self.outputs, np.arange(self.count - last.size, self.count)):
+            return self, ""
+        single = last.size == 1
+        if isinstance(last, Functions) and last.function.rises:
+            if not single or (last.kind == "sigmoid" and 0.0 < threshold < 1.0):
+                return replace(self, operations=self.operations[:-1], outputs=last.read), last.kind
+        elif isinstance(last, Softmax) and not single and len(last.read) == 1:
+            return replace(self, operations=self.operations[:-1], outputs=last.read[0]), last.kind
+        return self, ""
+
+    def with_more_inputs(self, extra: int) -> Program:
+        """The same over so many inputs more, behind its own, which it does not look at."""
+        if not extra:
+            return self
+
+        def moved(places: IntArray) -> IntArray:
+            return np.where(places >= self.inputs, places + extra, places)
+
+        operations = tuple(one.moved(moved) for one in self.operations)
+        outputs = moved(self.outputs)
+        return replace(self, inputs=self.inputs + extra, operations=operations, outputs=outputs)
+
+    def _placed(self) -> Iterator[tuple[Operation, int, int]]:
+        """Every operation, with the places from and to which its numbers are."""
+        start = self.inputs
+        for one in self.operations:
+            yield one, start, start + one.size
+            start += one.size
+
+
+@dataclass(eq=False)
+class Recording:
+    """A program in the making. Everything it is told gives the places of the new numbers."""
+
+    inputs: int
+    operations: list[Operation] = field(default_factory=list)
+    formats: set[str] = field(default_factory=set)
+    convolves: bool = False
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self.count = self.inputs
+
+    @classmethod
+    def resumed(cls, program: Program) -> Recording:
+        """A recording that goes on where a program ends."""
+        made = cls(program.inputs, list(program.operations), set(program.formats), program.convolves)
+        made.count = program.count
+        return made
+
+    @classmethod
+    def of_several(cls, programs: Sequence[Program]) -> tuple[Recording, list[IntArray]]:
+        """Programs over the same inputs, one after the other, and where the outputs of each are."""
+        made, places = cls(programs[0].inputs), list[IntArray]()
+        for program in programs:
+            moved = program.with_more_inputs(made.count - made.inputs)  # numbers so far are inputs it ignores
+            made.operations += moved.operations
+            made.count = moved.count
+            made.formats |= program.formats
+            made.convolves |= program.convolves
+            places.append(moved.outputs)
+        return made, places
+
+    def program(self, outputs: IntArray) -> Program:
+        """What was recorded, with these outputs."""
+        return Program(self.inputs, tuple(self.operations), outputs, frozenset(self.formats), self.convolves)
+
+    def sums(
+        self,
+        rows: IntArray,
+        read: IntArray,
+        weights: FloatArray,
+        bias: FloatArray,
+        *,
+        bulk: FloatArray | None = None,
+    ) -> IntArray:
+        """Number rows[k] has the term weights[k] times number read[k]."""
+        if len(weights) > LARGEST:
+            raise UnsupportedError(f"a sum of {len(weights)} terms is too large to be bounded")
+        if not (np.all(np.isfinite(weights)) and np.all(np.isfinite(bias))):
+            raise UnsupportedError("a constant that is not finite has no bound")
+        _require_numbers(read)
+        matrix = sparse.csr_array((weights, (rows, read)), shape=(len(bias), self.count))
+        matrix.eliminate_zeros()
+        places = np.unique(matrix.indices)
+        weight = matrix[:, places]
+        if weight.nnz >= DENSE * len(bias) * len(places):
+            weight = weight.toarray()
+        bulk = np.zeros(len(bias)) if bulk is None else bulk
+        return self.add(Sums(places, weight, np.asarray(bias, dtype=np.float64), bulk))
+
+    def constants(self, values: FloatArray) -> IntArray:
+        """Numbers that do not depend on the inputs."""
+        if not np.all(np.isfinite(values)):
+            raise UnsupportedError("a constant that is not finite has no bound")
+        nothing, bias = np.zeros(0, dtype=np.int64), np.asarray(values, dtype=np.float64)
+        return self.add(Sums(nothing, np.zeros((len(bias), 0)), bias, np.zeros(len(bias)), exact=True))
+
+    def functions(self, kind: str, read: IntArray) -> IntArray:
+        """Of single numbers."""
+        return self.add(Functions(kind, read), read=read)
+
+    def products(self, left: IntArray, right: IntArray) -> IntArray:
+        """Of pairs."""
+        return self.add(Products(left, right), read=np.minimum(left, right))
+
+    def maxima(self, read: IntArray) -> IntArray:
+        """Of each row; what is `NOTHING` does not count."""
+        largest = read.max(axis=1, keepdims=True)
+        return self.add(Maxima(np.where(read == NOTHING, largest, read)), read=largest)
+
+    def shares(self, read: IntArray, *, logarithm: bool) -> IntArray:
+        """Softmax of each row, row after row."""
+        return self.add(Softmax(read, logarithm), read=read)
+
+    def normalised(self, read: IntArray, eps: float) -> IntArray:
+        """Of each row, row after row."""
+        return self.add(Normalised(read, eps), read=read)
+
+    def add(self, one: Operation, read: IntArray | None = None) -> IntArray:
+        """Any operation; `read` are places that must be numbers."""
+        if read is not None:
+            _require_numbers(read)
+        self.operations.append(one)
+        self.count += one.size
+        return np.arange(self.count - one.size, self.count)
+
+
+def _require_numbers(read: IntArray) -> None:
+    if np.any(read == NOTHING):
+        raise UnsupportedError("a constant that is not finite has no bound")

@@ -1,0 +1,89 @@
+"""How far each step of a graph may be from what the deployed network computes there, given what it reads.
+
+`Program.errors` passes errors on from operation to operation by the largest weights that there can be, which
+for a network of six layers in float32 comes to whole logits. A bound that follows the network backwards knows
+what each step's own error can do to its outputs: hardly more than the network's slopes, since neurons that
+keep their sign pass errors on or stop them. So here errors are given step by step, and nothing is passed on:
+
+    affine         |computed - exact|  <=  rate (|W| |v| + |b|) + more      v as computed before
+    function                           <=  more
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.core.arrays import FloatArray
+from dovetail.networks.arithmetic import MORE, Arithmetic
+from dovetail.networks.elementwise import Functions, function_error
+from dovetail.networks.graph import Affine, Elementwise, Graph, GraphStep
+from dovetail.networks.operation import Operation
+from dovetail.networks.program import Program
+from dovetail.networks.sums import Sums
+
+
+@dataclass(frozen=True, eq=False)
+class StepRounding:
+    """Of every vector of a graph, the inputs first."""
+
+    rate: tuple[FloatArray, ...]
+    """Per value; of an affine step relative to what its sum adds up, of inputs to their size, else 0."""
+    more: tuple[FloatArray, ...]
+    """Per value."""
+    largest: float
+    """Sums that may be beyond it are anybody's guess."""
+
+
+def step_rounding(program: Program, graph: Graph) -> StepRounding | None:
+    """Of a chain of layers, one operation per step; a graph may hand on once more at the end.
+
+    Biases of the graph may be others: a threshold is taken into them. None where not every step is an
+    operation whose own error is the same for all inputs.
+    """
+    arithmetic = program.arithmetic
+    if arithmetic is None or program.provenance != "layers":
+        return None
+    rate = [np.full(graph.inputs, arithmetic.roundoff)]
+    more = [np.full(graph.inputs, arithmetic.smallest)]
+    operations = program.operations
+    for number, step in enumerate(graph.steps):
+        found = _handed_on(step) if number == len(operations) else None
+        if number < len(operations) and step.sources == (number,):
+            found = _own(operations[number], arithmetic, step)
+        if found is None:
+            return None
+        rate.append(found[0])
+        more.append(found[1])
+    if len(operations) > len(graph.steps):
+        return None
+    return StepRounding(tuple(rate), tuple(more), arithmetic.largest)
+
+
+def _own(one: Operation, arithmetic: Arithmetic, step: GraphStep) -> tuple[FloatArray, FloatArray] | None:
+    nothing = np.zeros(step.size)
+    if isinstance(one, Functions):
+        if step.operation != Elementwise(one.kind) or not (one.function.bounded or one.kind == "relu"):
+            return None
+        return nothing, function_error(one.function, arithmetic, nothing, nothing)
+    if not isinstance(one, Sums) or not isinstance(step.operation, Affine):
+        return None
+    if len(step.operation.weights) > 1 or not np.array_equal(one.weight, step.operation.weights[0]):
+        return None
+    count = one.terms + MORE
+    rate = arithmetic.gamma(count)
+    if not np.all(np.isfinite(rate)):
+        return None
+    beyond = np.maximum(np.abs(one.bias) - np.abs(step.operation.bias), 0.0)
+    return rate, rate * beyond + count * arithmetic.smallest
+
+
+def _handed_on(step: GraphStep) -> tuple[FloatArray, FloatArray] | None:
+    """A step that is no operation's, and that nobody computes: the identity."""
+    operation = step.operation
+    if not isinstance(operation, Affine) or len(operation.weights) > 1:
+        return None
+    if not np.array_equal(operation.weights[0], np.eye(step.size)):
+        return None
+    return np.zeros(step.size), np.zeros(step.size)
