@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from dovetail.branching.model import Model, model
-from dovetail.branching.network_rows import with_network_rows
+from dovetail.branching.network_rows import add_network_rows
 from dovetail.branching.points import SOURCE, Points
 from dovetail.branching.shrinking import by_lps
 from dovetail.branching.tree import Tree
@@ -92,7 +92,7 @@ class _Run:
         if root is None or not tree.model.tighten(root.lower[None], root.upper[None], goal)[0]:
             return
         if by_lps(tree.model, tree.lp, root.lower, root.upper, goal, context.budget):
-            tree.use(with_network_rows(tree, root, goal, context.budget))
+            add_network_rows(tree, root, goal, context.budget)
 
     @property
     def _goal(self) -> float:

@@ -17,9 +17,9 @@ from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.errors import UnsupportedError
-from dovetail.core.graph import Affine, Elementwise, Graph
 from dovetail.core.mip import Mip
 from dovetail.core.problem import Problem
+from dovetail.networks.graph import Affine, Elementwise, Graph
 from dovetail.run.context import SolveContext
 
 

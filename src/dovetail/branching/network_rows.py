@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,65 +30,80 @@ ENOUGH = 0.05
 LITTLE = 0.02
 """Of the gap: rounds that bring less are the last."""
 
-Row = tuple[IntArray, FloatArray, float]
-"""Columns, entries, and what their sum is at least."""
+
+class _Row(NamedTuple):
+    """entries x[columns] >= least, of one sample of a network."""
+
+    columns: IntArray
+    entries: FloatArray
+    least: float
+    network: int
+    sample: int
 
 
-def with_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> Model:
-    """The model with rows of its networks, as long as they raise the bound of the first box."""
+def add_network_rows(tree: Tree, root: Node, goal: float, budget: Budget) -> None:
+    """Rows of its networks to a tree, as long as they raise the bound of its first box."""
     made, before = tree.model, -math.inf
+    first, rows = made.host.A.shape[0] - 1, list[_Row]()
+    lower, upper = root.lower[None], root.upper[None]
     while sum(one.samples for one in made.networks) > 1 and not budget.over:
-        tree.use(made)
-        solved = tree.lp.solve(root.lower[None], root.upper[None], budget)[0]
+        solved = tree.lp.solve(lower, upper, budget)[0]
         if solved.multipliers is None or solved.infeasible:
             break
-        lower, upper = root.lower[None], root.upper[None]
-        bound = (
-            float(solved.multipliers.bound(made.host, made.networks, lower, upper, goal)[0][0])
-            + made.host.offset
-        )
-        root.bound = max(root.bound, bound)
-        if bound >= goal or not bound - before > LITTLE * (goal - bound):
+        bound, _ = solved.multipliers.bound(tree.model.host, made.networks, lower, upper, goal)
+        root.bound = max(root.bound, float(bound[0]) + made.host.offset)
+        if root.bound >= goal or not root.bound - before > LITTLE * (goal - root.bound):
             break
-        before = bound
-        rows = [
+        before = root.bound
+        prices = solved.multipliers.rows[0, first : first + len(rows)]
+        found = [
             row
             for number, one in enumerate(made.networks)
             for sample in range(one.samples)
-            if (row := _row(made, number, sample, root, solved, budget)) is not None
+            if (row := _row(made, number, sample, root, solved, rows, prices, budget)) is not None
         ]
-        if not rows:
+        if not found:
             break
-        made = replace(made, host=_more(made.host, rows))
-    return made
+        rows += found
+        tree.use(replace(made, host=_more(made.host, rows)))
 
 
-def _row(made: Model, number: int, sample: int, root: Node, solved: Solved, budget: Budget) -> Row | None:
+def _row(
+    made: Model,
+    number: int,
+    sample: int,
+    root: Node,
+    solved: Solved,
+    rows: list[_Row],
+    prices: FloatArray,
+    budget: Budget,
+) -> _Row | None:
     """What one sample of a network adds to the LP; None where that is nothing."""
     assert solved.multipliers is not None
     assert solved.x is not None
     one, weights = made.networks[number], solved.multipliers.networks[number]
     wrong = sum(float(error[sample].sum()) for error in solved.errors[number].values())
-    m = weights.outputs[0, sample].numpy()
-    if not wrong > 0.0 or not np.any(m):
-        return None
     slopes, _ = one.below(weights, root.lower[None], root.upper[None])
+    entries = np.append(-slopes[0, sample], weights.outputs[0, sample].numpy())
+    for row, price in zip(rows, prices, strict=True):
+        if (row.network, row.sample) == (number, sample):
+            entries = entries + price * row.entries
     columns = np.append(one.inputs[sample], one.outputs[sample])
-    entries = np.append(-slopes[0, sample], m)
-    sub = _alone(made, one, sample, root, entries)
-    best, X = math.inf, solved.x[one.inputs[sample]][None]
-    tree = Tree(sub, seed=0, threads=1)
+    if not wrong > 0.0 or not np.any(entries[one.inputs.shape[1] :]):
+        return None
+    sub, d = _alone(made, one, sample, root, entries), one.inputs.shape[1]
+    best, x, tree = math.inf, solved.x[columns[:d]], Tree(sub, seed=0, threads=1)
     while True:
-        y = one.graph.values(np.clip(X, sub.lower[: X.shape[1]], sub.upper[: X.shape[1]]))
-        best = min(best, float(np.append(X[0], y[0]) @ entries))
+        x = np.clip(x, sub.lower[:d], sub.upper[:d])
+        best = min(best, float(entries @ np.append(x, one.vectors(x[None])[-1])))
         goal = best - ENOUGH * wrong
         if not len(tree) or tree.boxes >= BOXES or budget.over or tree.bound(goal) >= goal:
             break
         point = tree.step(goal, budget)
-        X = X if point is None else point[: X.shape[1]][None]
+        x = x if point is None else point[:d]
     least = tree.bound(goal)
-    now = float(solved.x[columns] @ entries)
-    return (columns, entries, least) if least > now + ENOUGH * wrong else None
+    gained = least - float(solved.x[columns] @ entries)
+    return _Row(columns, entries, least, number, sample) if gained > ENOUGH * wrong else None
 
 
 def _alone(made: Model, one: NetworkSamples, sample: int, root: Node, cost: FloatArray) -> Model:
@@ -117,13 +133,13 @@ def _alone(made: Model, one: NetworkSamples, sample: int, root: Node, cost: Floa
     return Model(host, (network,), root.lower[columns].copy(), root.upper[columns].copy(), n)
 
 
-def _more(host: HostRows, rows: list[Row]) -> HostRows:
+def _more(host: HostRows, rows: list[_Row]) -> HostRows:
     """With these rows before the last one, the cost's."""
-    lengths = [columns.size for columns, *_ in rows]
+    lengths = [row.columns.size for row in rows]
     more = sp.csr_array(
         (
-            np.concatenate([entries for _, entries, _ in rows]),
-            (np.repeat(np.arange(len(rows)), lengths), np.concatenate([columns for columns, *_ in rows])),
+            np.concatenate([row.entries for row in rows]),
+            (np.repeat(np.arange(len(rows)), lengths), np.concatenate([row.columns for row in rows])),
         ),
         shape=(len(rows), host.columns),
     )
@@ -131,7 +147,7 @@ def _more(host: HostRows, rows: list[Row]) -> HostRows:
     return replace(
         host,
         A=A,
-        row_lower=np.concatenate([host.row_lower[:-1], [least for *_, least in rows], host.row_lower[-1:]]),
+        row_lower=np.concatenate([host.row_lower[:-1], [row.least for row in rows], host.row_lower[-1:]]),
         row_upper=np.concatenate([host.row_upper[:-1], np.full(len(rows), np.inf), host.row_upper[-1:]]),
         entries=host.entries + np.bincount(more.indices, minlength=host.columns),
     )

@@ -19,7 +19,8 @@ from dovetail.bounds.planes.domain import Boxes
 from dovetail.bounds.planes.network_planes import Choices, NetworkPlanes, Ranges
 from dovetail.bounds.planes.rules import rule_of
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.graph import Affine, Elementwise, Graph
+from dovetail.networks.functions import FUNCTIONS
+from dovetail.networks.graph import Affine, Elementwise, Graph
 
 CELLS = 2**23
 """Numbers in the largest tensor of one pass, at most (64 MB): more boxes are passed on in parts."""
@@ -43,6 +44,20 @@ class NetworkSamples:
     def graph(self) -> Graph:
         """Its operations."""
         return self.planes.graph
+
+    def vectors(self, X: FloatArray) -> list[FloatArray]:
+        """All vectors at (samples, d) inputs: those first, the outputs last."""
+        found = [X]
+        for step in self.graph.steps:
+            read = [found[source] for source in step.sources]
+            if isinstance(step.operation, Affine):
+                parts = [v @ w.T for v, w in zip(read, step.operation.weights, strict=True)]
+                found.append(np.sum(parts, axis=0) + step.operation.bias)
+            elif isinstance(step.operation, Elementwise):
+                found.append(FUNCTIONS[step.operation.kind].value(read[0]))
+            else:
+                found.append(read[0] * read[1])
+        return found
 
     @cached_property
     def entries(self) -> int:

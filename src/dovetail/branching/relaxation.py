@@ -28,10 +28,10 @@ from dovetail.bounds.planes.rules import rule_of
 from dovetail.branching.host import HostRows
 from dovetail.branching.networks import NetworkSamples, NetworkWeights
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.functions import FUNCTIONS
-from dovetail.core.graph import Affine, Elementwise
 from dovetail.mip.loaded_highs import LoadedHighs, SparseRows
 from dovetail.mip.program import Program
+from dovetail.networks.functions import FUNCTIONS
+from dovetail.networks.graph import Affine, Elementwise
 from dovetail.run.budget import Budget
 from dovetail.run.engine import MipStatus
 
@@ -147,6 +147,8 @@ class _Bend:
     reads: tuple[IntArray, ...]
     sources: tuple[int, ...]
     """The places of the vectors that it reads."""
+    place: int
+    """Of the vector that it gives."""
 
 
 class _Rows:
@@ -207,6 +209,7 @@ class TriangleLp:
         own = sp.csr_array((host.A.data, (at, host.A.indices)), shape=(host.A.shape[0], self.columns))
         self._fixed = sp.csr_array(sp.vstack([own, A], format="csr"))
         self._fixed_columns = self._fixed.T.tocsr()
+        self._sizes = abs(host.A).T.tocsr()
         self._shape, self._own = self._line_rows()
         program = Program(
             self._fixed,
@@ -238,6 +241,7 @@ class TriangleLp:
                 places[place],
                 tuple(places[source] for source in step.sources),
                 step.sources,
+                place,
             )
             for place, step in enumerate(one.graph.steps, start=1)
             if not isinstance(step.operation, Affine)
@@ -332,8 +336,11 @@ class TriangleLp:
     def _errors(self, x: FloatArray, y: FloatArray) -> tuple[Mapping[int, FloatArray], ...]:
         """How far nonlinear values are from what they should be, in cost (see `Solved`)."""
         found, own, first = [], iter(self._own), self._fixed.shape[0]
-        for bends in self._bends:
+        rows = self._host.A.shape[0]
+        flows = np.abs(self._host.cost) + self._sizes @ np.abs(y[:rows])
+        for one, bends, outputs in zip(self._networks, self._bends, self._outputs, strict=True):
             errors: dict[int, FloatArray] = {}
+            gaps: dict[int, FloatArray] = {}
             for bend in bends:
                 read = [x[columns] for columns in bend.reads]
                 value = FUNCTIONS[bend.kind].value(read[0]) if bend.kind else read[0] * read[1]
@@ -341,9 +348,17 @@ class TriangleLp:
                     [np.abs(y[first + rows.start : first + rows.stop]) for rows in next(own)], axis=0
                 )
                 error = np.abs(x[bend.gives] - value) * (LEAST_PRICE + prices.reshape(value.shape))
+                apart = np.abs(x[bend.gives] - value) * one.path_weights[bend.place]
                 for source in bend.sources:
                     errors[source] = errors.get(source, 0.0) + error
-            found.append(errors)
+                    gaps[source] = gaps.get(source, 0.0) + apart
+            m = y[rows + outputs.start : rows + outputs.stop].reshape(one.outputs.shape)
+            wrong = np.abs(x[one.outputs] - one.vectors(x[one.inputs])[-1])
+            paid = (wrong * 0.5 * (flows[one.outputs] + np.abs(m))).sum(1)
+            seen = np.sum([error.sum(1) for error in errors.values()], axis=0)
+            every = np.sum([apart.sum(1) for apart in gaps.values()], axis=0)
+            more = np.where(every > 0.0, (paid - seen).clip(min=0.0) / np.maximum(every, 1e-300), 0.0)
+            found.append({place: errors[place] + more[:, None] * gaps[place] for place in errors})
         return tuple(found)
 
     def load(self, lower: FloatArray, upper: FloatArray) -> None:
