@@ -14,7 +14,7 @@ from dovetail.core.arrays import FloatArray
 from dovetail.core.problem import Problem
 from dovetail.run.archive import Archive, RestrictedArchive
 from dovetail.run.budget import Budget, StopReason
-from dovetail.run.incumbent_view import IncumbentView
+from dovetail.run.lifted_incumbent import AnyIncumbent
 from dovetail.run.monitor import Monitor
 from dovetail.run.result import Multipliers
 from dovetail.run.stopping import over
@@ -45,7 +45,7 @@ class SolveContext:
     """One solve, as a method sees it."""
 
     problem: Problem
-    incumbent: IncumbentView
+    incumbent: AnyIncumbent
     budget: Budget
     monitor: Monitor
     stopwatch: Stopwatch
