@@ -3,8 +3,8 @@
 import torch
 
 from dovetail.nn.passes import gradient
-from dovetail.testing.network_steps import augmented_terms, network_block, step_value
 from dovetail.testing.networks import make
+from dovetail.testing.sub_solver_suite import augmented_terms, network_block, step_value
 
 
 def test_gradient_pass_matches_finite_differences():

@@ -4,8 +4,8 @@ import torch
 
 from dovetail.nn.passes import values_only
 from dovetail.nn.projection import into_box, project, violation
-from dovetail.testing.network_steps import SAMPLES, augmented_terms, network_block, output_rows
 from dovetail.testing.networks import make
+from dovetail.testing.sub_solver_suite import SAMPLES, augmented_terms, network_block, output_rows
 from tests.small import linear_net
 
 

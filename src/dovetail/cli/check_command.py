@@ -91,7 +91,7 @@ def _objective_holds(problem: Problem, claimed: Result) -> bool:
 def _against(problem: Problem, claimed: Result) -> str:
     """Why the claims about the bound cannot all be true, whatever proved it; "" where they can."""
     from dovetail.core.mip import HAIR
-    from dovetail.run.gap import GapLimit
+    from dovetail.run.bound import GapLimit
     from dovetail.run.result import Status
 
     assert claimed.x is not None
@@ -144,7 +144,7 @@ def _tell(holds: bool, what: str, text: str) -> None:
 
 def _say(mark: str, what: str, text: str) -> None:
     """One finding, in lines that the terminal has room for."""
-    from dovetail.report.log.width import width_of
+    from dovetail.report.log.outlet import width_of
 
     first = f"{mark}  {what:<12} "
     width = max(width_of(sys.stdout), len(first) + 1)

@@ -29,9 +29,8 @@ from dovetail.reformulations.presolve import Presolve
 from dovetail.reformulations.reformulated import Reformulated, Reformulation, reformulate
 from dovetail.reformulations.tables import Tables, may_have_tables
 from dovetail.reformulations.tree_rows import TreeRows, loose_box, may_have_tree_rows
-from dovetail.run.archive import Archive
 from dovetail.run.budget import OutOfTime, StopReason
-from dovetail.run.context import Method, MethodOutcome, SolveContext
+from dovetail.run.context import Archive, Method, MethodOutcome, SolveContext
 from dovetail.run.failures import expendable
 
 TABLES_SHARE = 0.25

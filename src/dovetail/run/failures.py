@@ -8,8 +8,14 @@ cost the user what the others find. `expendable` is the one place where such an 
 - `OutOfTime`, `KeyboardInterrupt` and `SystemExit`, which are no `Exception`.
 
 Memory that runs out is a failure of the part, inside a predictor too: the part chose how many rows it asks
-about. Strict mode (`run/strict.py`) raises all failures but those of an engine: HiGHS refuses a matrix with
+about. Strict mode (`run/failures.py`) raises all failures but those of an engine: HiGHS refuses a matrix with
 entries beyond 1e15, for example, which is no fault of dovetail's. `EngineError` is counted in both modes.
+
+Strict mode: a failing part raises instead of being noted and passed over.
+
+A solve must not end because one of its parts fails. A test must not pass because a failing part was passed
+over. `DOVETAIL_STRICT=1` in the environment chooses the second; the test suite sets it. `run/failures.py` has
+what a failure of a part is.
 """
 
 from __future__ import annotations
@@ -28,7 +34,6 @@ from typing import Any
 from dovetail.core.amounts import several
 from dovetail.core.errors import EngineError
 from dovetail.run.record import require
-from dovetail.run.strict import strict
 
 _log = logging.getLogger("dovetail")
 
@@ -41,6 +46,9 @@ NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 AUTOGRAD, TORCH = os.path.join("torch", "autograd", ""), f"{os.sep}torch{os.sep}"
 HOME = str(Path(__file__).parents[1]) + os.sep
 """Parts of the paths of torch's code and of dovetail's."""
+
+
+VARIABLE = "DOVETAIL_STRICT"
 
 
 @dataclass(frozen=True)
@@ -185,3 +193,8 @@ def _in_users_gradient(error: BaseException) -> bool:
     begin = next((i for i, file in enumerate(files) if AUTOGRAD in file), len(files))
     inside = [file for file in files[begin:] if TORCH not in file]
     return bool(inside) and not any(file.startswith(HOME) for file in inside)
+
+
+def strict() -> bool:
+    """Whether faults of dovetail's own parts are raised; asked each time, so that tests may switch it."""
+    return os.environ.get(VARIABLE, "") not in ("", "0")

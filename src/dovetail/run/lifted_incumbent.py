@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.check import Violation
-from dovetail.run.bound import Bound, Scope
-from dovetail.run.gap import GapLimit
+from dovetail.run.bound import Bound, GapLimit, Scope
 from dovetail.run.incumbent import Incumbent
 
 Change = Callable[[FloatArray], FloatArray]

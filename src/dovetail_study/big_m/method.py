@@ -32,7 +32,7 @@ from dovetail.core.options import require_choice, require_number
 from dovetail.core.problem import Problem
 from dovetail.run.budget import Budget, OutOfTime, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.memory_watch import MemoryWatch
+from dovetail.run.memory import MemoryWatch
 from dovetail.run.written_model import ModelEnd
 from dovetail_study.big_m.account import Account
 from dovetail_study.big_m.last_word import abandoned, concluded

@@ -13,9 +13,8 @@ from typing import TextIO
 
 from dovetail.report.log.heading import legend
 from dovetail.report.log.layout import count, harmless, number, wrapped
-from dovetail.report.log.outlet import LoggerOutlet, Outlet, PlainOutlet, Rendering
+from dovetail.report.log.outlet import MOST, LoggerOutlet, Outlet, PlainOutlet, Rendering, is_terminal
 from dovetail.report.log.table import RESIDUALS, Column, State, head, line, rows_only
-from dovetail.report.log.width import MOST, is_terminal
 
 LOGGER = logging.getLogger("dovetail")
 """What the lines are records of; it has no handlers but those that the program gives it."""

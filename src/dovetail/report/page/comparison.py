@@ -11,7 +11,6 @@ import numpy as np
 from dovetail.core.amounts import several
 from dovetail.core.mip import TOLERANCE
 from dovetail.report.gains import Gain
-from dovetail.report.page.axis import covering
 from dovetail.report.page.chart import (
     COLOURS,
     NARROW,
@@ -22,6 +21,7 @@ from dovetail.report.page.chart import (
     Line,
     Mark,
     Stop,
+    covering,
     path,
     steps,
     thinned,
@@ -31,8 +31,7 @@ from dovetail.report.page.decision import Cell, Table
 from dovetail.report.page.headline import STATUS
 from dovetail.report.page.number_text import number, numbers, percent, seconds
 from dovetail.report.page.visible_text import visible
-from dovetail.report.sources import found_by
-from dovetail.report.stop_reasons import ENDED
+from dovetail.report.sources import ENDED, found_by
 
 MOST_DIFFERENT = 40
 """Columns whose values differ most that are listed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.report.gains import Gain
-from dovetail.report.page.axis import covering
 from dovetail.report.page.chart import (
     NARROW,
     WIDE,
@@ -16,6 +15,7 @@ from dovetail.report.page.chart import (
     Mark,
     Point,
     Stop,
+    covering,
     path,
     steps,
     thinned,
