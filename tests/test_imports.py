@@ -74,7 +74,6 @@ HOUSE_LP = {
     "mip/highs.py",
     "bounds/confirmed.py",
     "bounds/safe_lp.py",
-    "linearised/condition_rows.py",
     "linearised/trust_region.py",
     "linearised/sensitivity.py",
     "methods/cell_columns/choice.py",
@@ -89,7 +88,7 @@ HOUSE_LP = {
 
 HOUSE_MIP = {
     "analysis/elastic.py",
-    "linearised/rounding_room.py",
+    "linearised/clearance.py",
     "bounds/confirmed.py",
     "linearised/starts.py",
     "methods/clearing.py",

@@ -10,6 +10,7 @@ without them become tables instead. Each evaluation costs as many network rows a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +27,6 @@ from dovetail.core.block import Block
 from dovetail.core.description import Description
 from dovetail.core.predictor import Predictor
 from dovetail.core.problem import Problem
-from dovetail.reformulations.grid import grid
 from dovetail.reformulations.reformulated import Fill, Reformulated
 from dovetail.reformulations.writer import Writer
 
@@ -169,3 +169,13 @@ def _mixed(inputs: Tensor, values: Tensor) -> Tensor:
     n = len(inputs)
     table = values.reshape(n, len(values) // max(1, n), values.shape[1])
     return torch.einsum("nk,nkq->nq", inputs[:, : table.shape[1]], table)
+
+
+def grid(columns: IntArray, lower: FloatArray, upper: FloatArray, most: int) -> FloatArray | None:
+    """(k, columns) every combination within the bounds, or None if there are more than `most`."""
+    low, high = np.ceil(lower[columns]), np.floor(upper[columns])
+    counts = high - low + 1.0
+    if not np.all(np.isfinite(counts)) or np.prod(counts) > most:
+        return None
+    ranges = [first + np.arange(int(count)) for first, count in zip(low, counts, strict=True)]
+    return np.array(list(itertools.product(*ranges))).reshape(int(np.prod(counts)), columns.size)

@@ -8,14 +8,11 @@ cost the user what the others find. `expendable` is the one place where such an 
 - `OutOfTime`, `KeyboardInterrupt` and `SystemExit`, which are no `Exception`.
 
 Memory that runs out is a failure of the part, inside a predictor too: the part chose how many rows it asks
-about. Strict mode (`run/failures.py`) raises all failures but those of an engine: HiGHS refuses a matrix with
+about. Strict mode (`strict`) raises all failures but those of an engine: HiGHS refuses a matrix with
 entries beyond 1e15, for example, which is no fault of dovetail's. `EngineError` is counted in both modes.
 
-Strict mode: a failing part raises instead of being noted and passed over.
-
-A solve must not end because one of its parts fails. A test must not pass because a failing part was passed
-over. `DOVETAIL_STRICT=1` in the environment chooses the second; the test suite sets it. `run/failures.py` has
-what a failure of a part is.
+A solve must not end because one of its parts fails; a test must not pass because a failing part was passed
+over. `DOVETAIL_STRICT=1` in the environment chooses the second; the test suite sets it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import dovetail as dt
-from dovetail.methods.cell_columns.interval_rows import IntervalRows, Propagation
+from dovetail.methods.cell_columns.component import IntervalRows, Propagation
 
 A = np.array([[1.0, -2.0, 0.0], [0.0, 0.0, 0.0], [0.5, 1.0, 3.0]])
 

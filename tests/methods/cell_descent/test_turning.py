@@ -3,9 +3,8 @@
 import numpy as np
 
 import dovetail as dt
-from dovetail.methods.cell_descent.descent import Descent
+from dovetail.methods.cell_descent.descent import Descent, turned
 from dovetail.methods.cell_descent.profile import Profile
-from dovetail.methods.cell_descent.turning import turned
 from dovetail.run.budget import Budget
 from tests.analysis.test_tree_problem import trees_of
 

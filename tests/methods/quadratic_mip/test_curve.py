@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.methods.quadratic_mip.curve import Curve
-from dovetail.reformulations.quadratic_form import QuadraticForm
+from dovetail.reformulations.quadratic_blocks import QuadraticForm
 
 SLACK = 1e-12
 

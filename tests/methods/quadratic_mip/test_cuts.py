@@ -5,7 +5,7 @@ import numpy as np
 import dovetail as dt
 from dovetail.core.quadratic import QuadraticFunction
 from dovetail.methods.quadratic_mip.curve import Curve
-from dovetail.methods.quadratic_mip.cuts import given_way, propagated
+from dovetail.methods.quadratic_mip.method import given_way, propagated
 
 INPUTS = np.arange(2)
 

@@ -9,6 +9,9 @@
 
 Idea: an engine sees nothing of a whole problem with several networks; one network with its own rows is closed
 in seconds. Weakness: what convex combinations gain over true points stays as a gap.
+
+Components are alike that have the same rows, bounds, costs, networks and entries in coupling rows. They cost
+the same at any prices, so that one proof serves all of them: every column of one is a column of the others.
 """
 
 from __future__ import annotations
@@ -17,15 +20,20 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
+import scipy.sparse as sp
 
 from dovetail.analysis.boxes import tight_box
+from dovetail.analysis.component_problem import component_columns
+from dovetail.analysis.components import Components
 from dovetail.bounds.box import UNIT, propagate
 from dovetail.bounds.lagrangian import lagrangian_constant, priced_cost
-from dovetail.core.arrays import FloatArray
+from dovetail.core.arrays import FloatArray, IntArray
+from dovetail.core.block import Block
+from dovetail.core.layers import Dense
+from dovetail.core.problem import Problem
 from dovetail.linearised.scaled_problem import ScaledProblem, scaled_problem
 from dovetail.linearised.starts import Starts
 from dovetail.methods.block_prices.block_program import BlockProgram
-from dovetail.methods.block_prices.kinds import alike
 from dovetail.methods.block_prices.sign_search import blocks_at, neurons_of
 from dovetail.methods.certified_prices.coupled_problem import CoupledProblem
 from dovetail.methods.certified_prices.method import coupled_problem
@@ -267,3 +275,56 @@ class _Run:
         z = np.clip(0.0, self._scaled.host.lower, self._scaled.host.upper)  # what is fixed, where it is fixed
         z[pool.members[component]] = pool.points[mine[int(np.argmin(prices_of))]]
         return np.asarray(z[first])
+
+
+def alike(problem: Problem, parts: Components, most: int) -> list[tuple[IntArray, IntArray]] | None:
+    """(members, columns) of each kind of component, and the rows of its first; None: over `most` kinds.
+
+    Columns are matched by their order in the problem: components that were written in different orders count
+    as different, which costs time and nothing else.
+    """
+    kinds: dict[bytes, tuple[list[IntArray], IntArray]] = {}
+    by_column = sp.csc_array(problem.mip.A)
+    for c, columns in enumerate(component_columns(problem, parts)):
+        rows = np.flatnonzero(parts.row_owner == c)
+        key = _key(problem, by_column, columns, rows)
+        kinds.setdefault(key, ([], rows))[0].append(columns)
+        if len(kinds) > most:
+            return None
+    return [(np.array(columns), rows) for columns, rows in kinds.values()]
+
+
+def _key(problem: Problem, by_column: sp.csc_array, columns: IntArray, rows: IntArray) -> bytes:
+    """Everything that tells components apart; own rows by their order, coupling rows by number."""
+    mip = problem.mip
+    place = np.full(mip.n_columns, -1)
+    place[columns] = np.arange(columns.size)
+    number = np.arange(mip.n_rows) + rows.size  # coupling rows keep their own numbers
+    number[rows] = np.arange(rows.size)
+    entries = sp.csc_array(by_column[:, columns]).tocoo()
+    order = np.lexsort((entries.col, number[entries.row]))
+    parts = [
+        number[entries.row][order], entries.col[order], entries.data[order], mip.cost[columns],
+        mip.lower[columns], mip.upper[columns], mip.integer[columns],
+        mip.row_lower[rows], mip.row_upper[rows],
+    ]  # fmt: skip
+    networks = []
+    for block in problem.blocks:
+        mine = np.flatnonzero(place[block.outputs[:, 0]] >= 0)
+        if mine.size:
+            parts += [place[block.inputs[mine]].ravel(), place[block.outputs[mine]].ravel()]
+            networks.append(_network(block))
+    return b"|".join([*(np.ascontiguousarray(part).tobytes() for part in parts), *networks])
+
+
+def _network(block: Block) -> bytes:
+    """What a network computes, and how; of one that is not known, which it is."""
+    known = block.description.computation_if_known()
+    if known is None:
+        return block.name.encode()
+    kind = f"{block.classifies} {block.threshold} {known.arithmetic}".encode()
+    weights = [
+        layer.weight.tobytes() + layer.bias.tobytes() if isinstance(layer, Dense) else layer.kind.encode()
+        for layer in known.layers
+    ]
+    return b"|".join([kind, *weights])

@@ -19,7 +19,7 @@ from dovetail.core.sparse import entries_of
 from dovetail.linearised.merit import CompletedMerit
 from dovetail.linearised.propagation import Propagation
 from dovetail.linearised.scaled_problem import ScaledProblem
-from dovetail.reformulations.grid import grid
+from dovetail.reformulations.enumerated_inputs import grid
 from dovetail.run.budget import Budget
 from dovetail.run.context import SolveContext
 from dovetail.run.stopping import over

@@ -16,8 +16,7 @@ import torch
 from dovetail.analysis.places import Places
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.choice import Choice
-from dovetail.methods.template_pricing.core_columns import CoreColumns, core_columns, margins
+from dovetail.methods.template_pricing.choice import Choice, CoreColumns, core_columns, margins
 from dovetail.methods.template_pricing.move_program import MoveProgram
 from dovetail.methods.template_pricing.pool import SomeColumns
 from dovetail.methods.template_pricing.prices import Smoothed, exact_value, smoothed

@@ -14,8 +14,7 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.block import Block
-from dovetail.methods.template_pricing.choice import fitting
-from dovetail.methods.template_pricing.core_columns import CoreColumns
+from dovetail.methods.template_pricing.choice import CoreColumns, fitting
 from dovetail.methods.template_pricing.plan import TemplatePlan
 from dovetail.methods.template_pricing.prices import Smoothed
 from dovetail.methods.template_pricing.shard import PricingOptions, usual_spread

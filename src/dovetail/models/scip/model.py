@@ -20,7 +20,6 @@ from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.scip.columns import BEING_WRITTEN, Columns, original_variables
 from dovetail.models.scip.indicators import slack_indicators
 from dovetail.models.scip.rows import LINEAR, Constraints, Rows
-from dovetail.models.scip.solution import load_point
 
 
 class ScipModel:
@@ -233,3 +232,24 @@ def _mip(model: Any, columns: Columns, rows: Rows | None = None, keep: BoolArray
         names=distinct(columns.variables[j].name for j in np.flatnonzero(kept)),
         row_names=None if rows is None or not rows.names else distinct(rows.names),
     )
+
+
+def load_point(model: Any, reading: Reading, point: FloatArray) -> None:
+    """Let `getVal` and `getObjVal` of a model that is open for changes say the point.
+
+    SCIP keeps the candidates it is given in an order of its own and reads values off the first. Where
+    another one stands there (that of an earlier solve, say), it is written over.
+    """
+    at = dict(zip(reading.with_slacks.keys, point.tolist(), strict=True))
+    values = [(variable, at.get(variable.ptr(), 0.0)) for variable in model.getVars()]
+    candidate = model.createOrigSol()
+    _write(model, candidate, values)
+    model.addSol(candidate)
+    first = model.getBestSol()
+    if any(model.getSolVal(first, variable) != value for variable, value in values):
+        _write(model, first, values)
+
+
+def _write(model: Any, solution: Any, values: list[tuple[Any, float]]) -> None:
+    for variable, value in values:
+        model.setSolVal(solution, variable, value)

@@ -3,10 +3,9 @@
 Modelling tools write indices in brackets; older files have ``make_3_17`` or ``make(3,bread)``,
 people ``make_bread`` and ``sell_bread`` (`word_families`).
 
-Families over words: ``cement_wall``, ``cement_beam``, ``ash_wall``, ``ash_beam`` are two, over two words.
-
-Only words that several labels have in common count: of ``net_cost`` and ``net_profit`` alone nobody knows
-whether they are one thing.
+``cement_wall``, ``cement_beam``, ``ash_wall``, ``ash_beam`` are two families, over two words. Only words
+that several labels have in common count: of ``net_cost`` and ``net_profit`` alone nobody knows whether they
+are one thing.
 """
 
 from __future__ import annotations
