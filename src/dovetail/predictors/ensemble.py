@@ -25,7 +25,7 @@ from dovetail.core.program import Program
 from dovetail.core.program_union import together
 from dovetail.core.rounding import Computation
 from dovetail.core.tree_ensemble import TreeEnsemble
-from dovetail.predictors.trees.combination import combined
+from dovetail.predictors.trees.assembly import combined
 
 How = Literal["mean", "min", "max", "vote"]
 HOWS = ("mean", "min", "max", "vote")

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import Meter
 from dovetail.predictors.onnx.node import Attribute, Node
-from dovetail.predictors.onnx.opset import supported_opset
 from dovetail.predictors.onnx.weights import WeightReader
 
 MOST_NODES = 200_000
@@ -23,6 +22,12 @@ LONGEST_LIST = 1 << 20
 """Entries of a list of numbers or words among the attributes of a node; tensors may be longer."""
 DEEPEST = 32
 """How far functions may call functions."""
+
+
+OLDEST, NEWEST = 7, 28
+"""Opsets whose operators mean what is computed here. Up to 12, lists of axes and limits were attributes, and
+a softmax was over all axes from one on: each operator's file says what it meant then. Before 7, arithmetic
+broadcast in a way of its own."""
 
 
 class _Scope(NamedTuple):
@@ -136,3 +141,19 @@ def require_text(*words: Any) -> None:
             raise PredictorError(f"a name in the model is not text ({word!r}); the file is damaged.")
         if len(word) > LONGEST_NAME:
             raise PredictorError(f"a name in the model has {len(word)} characters ({word[:40]!r}...).")
+
+
+def supported_opset(imports: Iterable[Any], where: str) -> int:
+    """The version that a model or function imports; `where` names both it and the file."""
+    version = max((item.version for item in imports if item.domain in ("", "ai.onnx")), default=0)
+    if version < OLDEST:
+        raise UnsupportedError(
+            f"{where} uses opset {version}; {OLDEST} to {NEWEST} are supported. Export it "
+            f"again, or convert it: onnx.version_converter.convert_version(model, 17)."
+        )
+    if version > NEWEST:
+        raise UnsupportedError(
+            f"{where} uses opset {version}, newer than this dovetail knows; export it with "
+            f"opset_version={NEWEST} or lower."
+        )
+    return int(version)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.predictors.onnx.graph import Graph
-from dovetail.predictors.onnx.limits import LARGEST
+from dovetail.predictors.onnx.memory import LARGEST
 from dovetail.predictors.onnx.node import Node
 from dovetail.predictors.onnx.operators.shape import SHAPES_ONLY
 from dovetail.predictors.onnx.operators.table import is_differentiable

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.core.file_limits import Meter
-from dovetail.predictors.onnx.functions import NodeReader, require_text
+from dovetail.predictors.onnx.functions import NEWEST, NodeReader, require_text, supported_opset
 from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.node import DTYPES, Node
-from dovetail.predictors.onnx.opset import NEWEST, supported_opset
 from dovetail.predictors.onnx.weights import WeightReader
 
 

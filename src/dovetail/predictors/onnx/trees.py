@@ -19,9 +19,8 @@ from dovetail.core.errors import PredictorError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
 from dovetail.predictors.onnx.graph import Graph
 from dovetail.predictors.onnx.node import Node
-from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.assembly import Tree, assembled, largest_going_left
 from dovetail.predictors.trees.pieces import Pieces
-from dovetail.predictors.trees.thresholds import largest_going_left
 
 OPERATORS = ("TreeEnsembleRegressor", "TreeEnsembleClassifier", "TreeEnsemble")
 FUNCTIONS: dict[str, Link] = {"NONE": "identity", "SOFTMAX": "softmax", "LOGISTIC": "sigmoid"}

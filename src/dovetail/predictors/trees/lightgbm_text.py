@@ -14,9 +14,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.assembly import Tree, assembled, largest_going_left
 from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
-from dovetail.predictors.trees.thresholds import largest_going_left
 
 ZERO = float(np.float32(1e-35))
 """Numbers up to this size are 0 to LightGBM."""

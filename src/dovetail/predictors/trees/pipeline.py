@@ -1,32 +1,41 @@
 """Pipelines that end in trees: each split is moved back through the steps before, by asking those themselves.
 
 Behind scalers what goes left is again all numbers up to a largest one, which is found by bisection on the
-live scalers (`thresholds.py`). Behind an encoder it is a set of categories: each of them is asked about.
+live scalers (`assembly.py`). Behind an encoder it is a set of categories: each of them is asked about.
+
+Steps before trees make each column of a single feature: scalers, encoders, choices of columns.
+
+    as it is    a feature that passes, or an imputer's where nothing is missing
+    rising      behind scalers: what goes left of a cut is again all numbers up to a largest one
+    category    behind an encoder: each category goes left or right of a cut, and nothing else is asked
+
+What a column is at some number is always asked of the live steps: no formula of theirs is repeated here, and
+their rounding is theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dovetail.core.arrays import BoolArray, FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors import SCALERS
 from dovetail.predictors.scikit_learn.answer import as_read, own_answer
-from dovetail.predictors.scikit_learn.encoders import categories_read, is_numeric
-from dovetail.predictors.scikit_learn.estimator import features_of, steps_of
+from dovetail.predictors.scikit_learn.encoders import ENCODERS, categories_read, category_numbers, is_numeric
+from dovetail.predictors.scikit_learn.estimator import changed_itself, features_of, is_a, steps_of
 from dovetail.predictors.silence import NAMES, silenced
-from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.assembly import Tree, assembled, largest_going_left
 from dovetail.predictors.trees.catboost_model import CatboostTrees
-from dovetail.predictors.trees.front import Kind, Source, sources_through
 from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
 from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
 from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
-from dovetail.predictors.trees.thresholds import largest_going_left
 from dovetail.predictors.trees.xgboost_model import XgboostEstimator
 
 
@@ -224,3 +233,85 @@ def _live(model: Any) -> LiveTrees:
     if hasattr(model, "get_leaf_values"):
         return CatboostTrees(model)
     return LightgbmTrees(model) if hasattr(model, "booster_") else ScikitLearnTrees(model)
+
+
+class Kind(IntEnum):
+    """What a column is of its feature."""
+
+    AS_IT_IS = 0
+    RISING = 1
+    CATEGORY = 2
+
+
+class Source(NamedTuple):
+    """Where a column comes from."""
+
+    feature: int
+    kind: Kind
+
+
+def sources_through(steps: list[Any], features: int) -> list[Source]:
+    """Of every column behind the steps; refused where one has several features in it, or may fall."""
+    found = [Source(j, Kind.AS_IT_IS) for j in range(features)]
+    for step in steps:
+        found = _through(step, found)
+    return found
+
+
+def _through(step: Any, given: list[Source]) -> list[Source]:
+    if isinstance(step, str) or step is None:
+        return [] if step == "drop" else given
+    reason = changed_itself(step)
+    if reason:
+        raise UnsupportedError(f"trees behind {type(step).__name__} cannot be read: {reason}.")
+    if is_a(step, "Pipeline"):
+        for _, inner in step.steps:
+            given = _through(inner, given)
+        return given
+    if is_a(step, *SCALERS):
+        return [Source(one.feature, max(one.kind, Kind.RISING)) for one in given]
+    if is_a(step, *ENCODERS):
+        return _encoded(step, given)
+    if is_a(step, "ColumnTransformer"):
+        return _side_by_side(step, given)
+    if is_a(step, "FunctionTransformer") and step.func is None:  # what "passthrough" is once it is trained
+        return given
+    if is_a(step, "SimpleImputer") and not step.add_indicator and _keeps_all(step):
+        return given
+    raise UnsupportedError(
+        f"trees behind {type(step).__name__} cannot be read, only behind {', '.join((*SCALERS, *ENCODERS))}, "
+        "SimpleImputer and ColumnTransformer of these."
+    )
+
+
+def _encoded(encoder: Any, given: list[Source]) -> list[Source]:
+    """One-hot: a column for each category that is not dropped."""
+    if any(one.kind is not Kind.AS_IT_IS for one in given):
+        raise UnsupportedError(f"{type(encoder).__name__} behind another step cannot be read before trees.")
+    numbers = category_numbers(encoder)
+    if is_a(encoder, "OrdinalEncoder"):
+        return [Source(one.feature, Kind.CATEGORY) for one in given]
+    dropped = [None] * len(given) if encoder.drop_idx_ is None else encoder.drop_idx_
+    counts = [len(each) - (gone is not None) for each, gone in zip(numbers, dropped, strict=True)]
+    return [
+        Source(one.feature, Kind.CATEGORY)
+        for one, count in zip(given, counts, strict=True)
+        for _ in range(count)
+    ]
+
+
+def _side_by_side(transformer: Any, given: list[Source]) -> list[Source]:
+    if transformer.transformer_weights:
+        raise UnsupportedError("ColumnTransformer with transformer_weights cannot be read before trees.")
+    found: list[Source] = []
+    for name, inner, _ in transformer.transformers_:
+        places = transformer._transformer_to_input_indices[name]
+        if len(places):
+            found += _through(inner, [given[int(place)] for place in places])
+    return found
+
+
+def _keeps_all(imputer: Any) -> bool:
+    """Whether a column comes out for every one that goes in."""
+    known = [isinstance(value, str) or not np.isnan(value) for value in imputer.statistics_]
+    return bool(imputer.keep_empty_features or all(known))

@@ -19,10 +19,9 @@ from dovetail.predictors.scikit_learn.answer import own_answer
 from dovetail.predictors.scikit_learn.encoders import categories_read
 from dovetail.predictors.scikit_learn.estimator import changed, is_a, is_classifier, own_classes
 from dovetail.predictors.silence import NAMES, silenced
-from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.assembly import Tree, assembled, float32_at_most
 from dovetail.predictors.trees.histogram import histogram_trees
 from dovetail.predictors.trees.predictor import TreePredictor
-from dovetail.predictors.trees.thresholds import float32_at_most
 
 LINKS: dict[str, tuple[Link, float]] = {
     "IdentityLink": ("identity", 1.0),

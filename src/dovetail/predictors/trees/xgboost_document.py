@@ -17,9 +17,8 @@ import numpy as np
 from dovetail.core.arrays import FloatArray, IntArray
 from dovetail.core.errors import UnsupportedError
 from dovetail.core.tree_ensemble import Link, TreeEnsemble
-from dovetail.predictors.trees.assembly import Tree, assembled
+from dovetail.predictors.trees.assembly import Tree, assembled, float32_at_most, float32_below
 from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
-from dovetail.predictors.trees.thresholds import float32_at_most, float32_below
 
 Margin = Callable[[FloatArray], FloatArray]
 

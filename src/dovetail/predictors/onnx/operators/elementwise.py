@@ -27,6 +27,14 @@ PIECEWISE_CONSTANT: dict[str, Callable[[Tensor], Tensor]] = {
 """One input, no attributes, and no gradient."""
 
 
+Binary = Callable[[Tensor, Tensor], Tensor]
+
+COMPARISONS: dict[str, Binary] = {
+    "And": torch.logical_and, "Equal": torch.eq, "Greater": torch.gt, "GreaterOrEqual": torch.ge,
+    "Less": torch.lt, "LessOrEqual": torch.le, "Or": torch.logical_or, "Xor": torch.logical_xor,
+}  # fmt: skip
+
+
 def _quotient(a: Tensor, b: Tensor) -> Tensor:
     whole = not (a.is_floating_point() or b.is_floating_point())
     return torch.div(a, b, rounding_mode="trunc" if whole else None)
@@ -74,4 +82,43 @@ ELEMENTWISE: dict[str, Operator] = {
     "Sum": Operator(_folded(torch.add), 1, MANY),
     "Mean": Operator(_mean, 1, MANY),
     "Clip": Operator(_clip, 1, 3),
+}
+
+
+def _cast(node: Node) -> Kernel:
+    declared = node.dtype("to")
+    node.passed_over("saturate", "round_mode")  # they concern 8-bit floats
+
+    def run(like: Tensor, x: Tensor) -> Tensor:
+        dtype = node.dtype_in_use(declared, like)
+        becomes_float = dtype.is_floating_point and not x.is_floating_point()
+        return x.to(dtype=dtype, device=like.device) if becomes_float else x.to(dtype)
+
+    return run
+
+
+def _cast_like(x: Tensor, like: Tensor) -> Tensor:
+    return x.to(like.dtype)
+
+
+CAST: dict[str, Operator] = {
+    "Cast": Operator(_cast, 1, 1, needs_like=True),
+    "CastLike": plain(_cast_like, 2, 2),
+}
+
+
+def _compared(compare: Binary) -> Kernel:
+    return lambda a, b: compare(a, b.to(a.device))
+
+
+def _where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    device = a.device if a.device.type != "cpu" else b.device
+    return torch.where(condition.to(device), a.to(device), b.to(device))
+
+
+COMPARISON: dict[str, Operator] = {
+    **{name: plain(_compared(f), 2, 2, differentiable=False) for name, f in COMPARISONS.items()},
+    "IsNaN": plain(torch.isnan, 1, 1, differentiable=False),
+    "Not": plain(torch.logical_not, 1, 1, differentiable=False),
+    "Where": plain(_where, 3, 3),
 }

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.onnx.limits import LONGEST
+from dovetail.predictors.onnx.memory import LONGEST
 from dovetail.predictors.onnx.node import Node
 from dovetail.predictors.onnx.operators.activation import softplus
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator

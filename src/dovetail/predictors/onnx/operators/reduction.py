@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dovetail.predictors.onnx.limits import listed
+from dovetail.predictors.onnx.memory import listed
 from dovetail.predictors.onnx.node import Node
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator
 

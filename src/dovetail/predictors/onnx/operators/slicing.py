@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.onnx.limits import listed
+from dovetail.predictors.onnx.memory import listed
 from dovetail.predictors.onnx.node import Node
 from dovetail.predictors.onnx.operators.operator import MANY, Kernel, Operator
 

@@ -9,22 +9,16 @@ from __future__ import annotations
 from dovetail.core.errors import PredictorError, UnsupportedError
 from dovetail.predictors.onnx.node import Node
 from dovetail.predictors.onnx.operators.activation import ACTIVATION
-from dovetail.predictors.onnx.operators.attention import ATTENTION
-from dovetail.predictors.onnx.operators.cast import CAST
-from dovetail.predictors.onnx.operators.comparison import COMPARISON
-from dovetail.predictors.onnx.operators.constant import CONSTANT
-from dovetail.predictors.onnx.operators.convolution import CONVOLUTION
-from dovetail.predictors.onnx.operators.elementwise import ELEMENTWISE
-from dovetail.predictors.onnx.operators.matrix import MATRIX
+from dovetail.predictors.onnx.operators.convolution import CONVOLUTION, PADDING
+from dovetail.predictors.onnx.operators.elementwise import CAST, COMPARISON, ELEMENTWISE
+from dovetail.predictors.onnx.operators.matrix import ATTENTION, MATRIX
 from dovetail.predictors.onnx.operators.normalisation import NORMALISATION
 from dovetail.predictors.onnx.operators.operator import Kernel, Operator
-from dovetail.predictors.onnx.operators.padding import PADDING
-from dovetail.predictors.onnx.operators.pooling import POOLING
+from dovetail.predictors.onnx.operators.pooling import POOLING, UPSAMPLING
 from dovetail.predictors.onnx.operators.recurrent import RECURRENT
 from dovetail.predictors.onnx.operators.reduction import REDUCTION
-from dovetail.predictors.onnx.operators.shape import SHAPE
+from dovetail.predictors.onnx.operators.shape import CONSTANT, SHAPE
 from dovetail.predictors.onnx.operators.slicing import SLICING
-from dovetail.predictors.onnx.operators.upsampling import UPSAMPLING
 
 OPERATORS: dict[str, Operator] = {
     **ELEMENTWISE,

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dovetail.core.errors import PredictorError
-from dovetail.predictors.onnx.limits import require_room
+from dovetail.predictors.onnx.memory import require_room
 from dovetail.predictors.onnx.node import Node
 
 
