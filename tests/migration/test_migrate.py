@@ -5,9 +5,9 @@ import sys
 import pytest
 
 import dovetail as dt
-from dovetail_peers.migration.edits import Source
-from dovetail_peers.migration.left import START
 from dovetail_peers.migration.migrate import migrate
+from dovetail_peers.migration.program import Source
+from dovetail_peers.migration.settings import START
 from tests.cli.commands import dovetail as command
 from tests.cli.commands import refused
 from tests.modelling.test_peers import PROGRAMS

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 import dovetail as dt
-from dovetail_study.ledger import Ledger
-from dovetail_study.provenance import PACKAGES, commit
+from dovetail_study.ledger import PACKAGES, Ledger, commit
 from dovetail_study.run import Run, Settings
 
 RUN = Run("e1", (("network", "2x16"), ("n", 5)), "paper", 42)
