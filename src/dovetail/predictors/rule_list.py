@@ -17,6 +17,7 @@ from dovetail.core.arrays import BoolArray, FloatArray
 from dovetail.core.errors import PredictorError
 from dovetail.core.suggestion import did_you_mean
 from dovetail.core.tree_ensemble import TreeEnsemble
+from dovetail.predictors.derived import numbers
 from dovetail.predictors.trees.assembly import Tree, assembled
 from dovetail.predictors.trees.pieces import Pieces, threshold_piece
 from dovetail.predictors.trees.predictor import TreePredictor
@@ -86,7 +87,11 @@ class _Rules:
         self._features = features if isinstance(features, int) else len(features)
         pairs = [_pair(number, rule) for number, rule in enumerate(rules)]
         self._rules = [[self._condition(one) for one in conditions] for conditions, _ in pairs]
-        values = [_value(value) for value in [*(value for _, value in pairs), otherwise]]
+        wanted = "a number, or one for each output"
+        values = [
+            numbers("RuleList: a value", value, wanted)
+            for value in [*(value for _, value in pairs), otherwise]
+        ]
         if len({value.size for value in values}) > 1:
             sizes = sorted({value.size for value in values})
             raise PredictorError(
@@ -151,13 +156,3 @@ def _pair(number: int, rule: Any) -> tuple[list[Any], Any]:
     if not isinstance(rule, (tuple, list)) or len(rule) != 2 or isinstance(rule[0], str):
         raise PredictorError(f"RuleList: rule {number} is {rule!r}; give a list of conditions, and a value.")
     return [*rule[0]], rule[1]
-
-
-def _value(given: Any) -> FloatArray:
-    try:
-        found = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
-        found = np.full(1, np.nan)
-    if found.ndim != 1 or not np.all(np.isfinite(found)):
-        raise PredictorError(f"RuleList: {given!r} is no value; give a number, or one for each output.")
-    return found

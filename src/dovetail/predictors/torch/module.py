@@ -47,9 +47,9 @@ MODE = threading.RLock()
 
 KINKED = (
     "Relu", "LeakyRelu", "Prelu", "Threshold", "Hardtanh", "Clamp", "Abs", "Max", "Amax", "Min", "Amin",
-    "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax", "_Flat", "_Steps", "_Differences",
+    "Where", "Sort", "Topk", "Hardswish", "Hardsigmoid", "AdaptiveMax", "ByNumpy",
 )  # fmt: skip
-"""Autograd nodes whose second derivative carries nothing, by the beginning of their names; the last are our
+"""Autograd nodes whose second derivative carries nothing, by the beginning of their names; the last is our
 own: steps, and functions known by their differences."""
 
 PASSING = ("Squeeze", "Unsqueeze", "View", "Reshape", "Alias", "Clone", "ToCopy", "Select", "Slice")

@@ -36,7 +36,7 @@ from dovetail.predictors.trees.lightgbm_model import LightgbmTrees
 from dovetail.predictors.trees.pieces import Pieces, category_pieces, threshold_piece
 from dovetail.predictors.trees.predictor import LiveTrees, TreePredictor
 from dovetail.predictors.trees.scikit_learn import ScikitLearnTrees
-from dovetail.predictors.trees.xgboost_model import XgboostEstimator
+from dovetail.predictors.trees.xgboost_model import XgboostTrees
 
 
 def pipeline_trees(pipeline: Any) -> TreePredictor:
@@ -229,7 +229,7 @@ def _trees(ensemble: TreeEnsemble, threshold: FloatArray, pieces: dict[int, Piec
 def _live(model: Any) -> LiveTrees:
     """The reader of the last step's library."""
     if hasattr(model, "get_booster"):
-        return XgboostEstimator(model)
+        return XgboostTrees(model)
     if hasattr(model, "get_leaf_values"):
         return CatboostTrees(model)
     return LightgbmTrees(model) if hasattr(model, "booster_") else ScikitLearnTrees(model)
