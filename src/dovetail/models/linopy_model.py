@@ -6,7 +6,7 @@ linopy numbers its variables ("labels") and never uses a number again, so column
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, cast
@@ -28,7 +28,7 @@ from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.own_solves import ask_first, tell_copies
+from dovetail.models.tool_model import ToolModel, ask_first, tell_copies
 
 MASKED = -1
 """The label of an entry that a mask left out."""
@@ -58,14 +58,11 @@ class Label:
         return f"{name}[{', '.join(map(str, place.values()))}]" if place else str(name)
 
 
-class LinopyModel:
+class LinopyModel(ToolModel):
     """A `linopy.Model`; its variables are `linopy.Variable` of any dimensions, and scalars of them."""
 
     tool = "linopy model"
     heavy = (object,)
-
-    def __init__(self, model: linopy.Model) -> None:
-        self._model = model
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; without rows, also without costs. Columns are known by their labels."""
@@ -102,19 +99,11 @@ class LinopyModel:
             "gave you."
         )
 
-    def enclosed(self) -> Iterable[Any]:
-        """Nothing but the model itself."""
-        return (self._model,)
-
     def watch(self, ties: Ties) -> None:
         """`solve`, and the ways to copy a model."""
         ask_first(linopy.Model, ("solve",), lambda model, *args, **options: ties.refuse((model,)))
         ways = "copy", "__copy__", "__deepcopy__"
         tell_copies(linopy.Model, ways, lambda model, copy: ties.copied((model,), copy))
-
-    def moved(self, reading: Reading) -> bool:
-        """Never: variables are known by what they are."""
-        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """A variable under a name that is free, with dimensions of its own."""
@@ -135,10 +124,6 @@ class LinopyModel:
         if isinstance(given, xr.DataArray):
             return given.copy(data=values)
         return like(given, values)
-
-    def table(self, given: Any, entries: ObjectArray) -> Any:
-        """As it was passed."""
-        return given
 
     def load(self, reading: Reading, answer: Answer) -> None:
         """`solution`, `objective.value`, `status` and `termination_condition`."""

@@ -33,8 +33,7 @@ from dovetail.core.mip import Mip
 from dovetail.core.names import distinct
 from dovetail.core.quadratic import QuadraticTerms
 from dovetail.core.special_constraints import SpecialConstraints
-from dovetail.models.identity import Identity
-from dovetail.models.own_solves import ask_first, tell_copies
+from dovetail.models.tool_model import Identity, ToolModel, ask_first, tell_copies
 
 _TAKEN = frozenset(
     {"Block", "Constraint", "Objective", "Var", "Param", "Expression", "Set", "RangeSet", "ContinuousSet",
@@ -54,14 +53,10 @@ _FIXES = {
 """What to do about some of the others."""
 
 
-class PyomoModel:
+class PyomoModel(ToolModel):
     """A `ConcreteModel` or `Block`; its variables are `Var`, members of them, slices and references."""
 
     tool = "Pyomo model"
-    heavy = ()
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
 
     def read(self, *, rows: bool = True) -> Reading:
         """The program; without rows, also without costs. Columns are known by their variable objects."""
@@ -130,10 +125,6 @@ class PyomoModel:
                 ask_first(owner, ["solve"], ask)
         tell_copies(BlockData, ["clone"], lambda model, copy: ties.copied(model.block_data_objects(), copy))
 
-    def moved(self, reading: Reading) -> bool:
-        """Never: variables are known by what they are."""
-        return False
-
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """An indexed `Var` under a name that is free."""
         name = unique_component_name(self._model, name)
@@ -148,10 +139,6 @@ class PyomoModel:
     def like(self, given: Any, values: FloatArray) -> Any:
         """Dictionaries by index for what is indexed."""
         return like(_unfold(given), values)
-
-    def table(self, given: Any, entries: ObjectArray) -> Any:
-        """As it was passed."""
-        return given
 
     def load(self, reading: Reading, answer: Answer) -> None:
         """`value` of every variable that is not fixed; without a point all are stale, as Pyomo says."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -11,7 +11,7 @@ import pyscipopt
 from pyscipopt.scip import PY_SCIP_EVENTTYPE as SCIP_EVENTTYPE
 
 from dovetail.core.arrays import BoolArray, FloatArray, ObjectArray
-from dovetail.core.containers import as_array, like
+from dovetail.core.containers import as_array
 from dovetail.core.errors import ModelError, UnsupportedError
 from dovetail.core.foreign import Answer, Reading, Ties
 from dovetail.core.mip import Mip
@@ -20,16 +20,16 @@ from dovetail.core.special_constraints import SpecialConstraints
 from dovetail.models.scip.columns import BEING_WRITTEN, Columns, original_variables
 from dovetail.models.scip.indicators import slack_indicators
 from dovetail.models.scip.rows import LINEAR, Constraints, Rows
+from dovetail.models.tool_model import ToolModel
 
 
-class ScipModel:
+class ScipModel(ToolModel):
     """A `pyscipopt.Model`; its variables are `Variable` objects, known by the addresses SCIP has them at."""
 
     tool = "PySCIPOpt model"
-    heavy = ()
 
     def __init__(self, model: Any) -> None:
-        self._model = model
+        super().__init__(model)
         self._originals: dict[int, int] = {}
 
     def read(self, *, rows: bool = True) -> Reading:
@@ -71,10 +71,6 @@ class ScipModel:
             f"{variable!r} is not a variable of this {self.tool}; pass what its addVar or addMatrixVar gave."
         )
 
-    def enclosed(self) -> Iterable[Any]:
-        """Nothing but the model itself."""
-        return (self._model,)
-
     def watch(self, ties: Ties) -> None:
         """Put a `_Refusal` into the model: PySCIPOpt's classes cannot be changed."""
         if self._model not in _watched:
@@ -83,10 +79,6 @@ class ScipModel:
             self._model.includeEventhdlr(refusal, "dovetail", "refuses to solve without predictors")
             refusal.model = None  # which would keep the model alive
             _watched.add(self._model)
-
-    def moved(self, reading: Reading) -> bool:
-        """Never: variables are known by what they are."""
-        return False
 
     def create(self, shape: tuple[int, int], *, binary: bool, name: str) -> Any:
         """New variables, as `addMatrixVar` makes them."""
@@ -109,10 +101,6 @@ class ScipModel:
                     )
         for variable in np.asarray(created).flat:
             self._model.delVar(variable)
-
-    def like(self, given: Any, values: FloatArray) -> Any:
-        """Arrays and dictionaries."""
-        return like(given, values)
 
     def table(self, given: Any, entries: ObjectArray) -> Any:
         """A `MatrixVariable`."""
