@@ -88,7 +88,6 @@ HOUSE_LP = {
 
 HOUSE_MIP = {
     "analysis/elastic.py",
-    "linearised/clearance.py",
     "bounds/confirmed.py",
     "linearised/starts.py",
     "methods/clearing.py",

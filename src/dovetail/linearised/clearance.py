@@ -16,14 +16,12 @@ import numpy as np
 
 from dovetail.core.arrays import FloatArray
 from dovetail.core.block import Block
-from dovetail.core.errors import EngineError
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.probe import within_reach
 from dovetail.core.problem import Problem
-from dovetail.mip.highs import HighsEngine
+from dovetail.mip.turns import answer_of
 from dovetail.run.context import SolveContext
 from dovetail.run.engine import Quadratic
-from dovetail.run.failures import expendable
 from dovetail.run.network_step import ends_in_probability
 
 AHEAD = 1.5
@@ -115,9 +113,8 @@ def _modestly(lower: FloatArray, upper: FloatArray, by: FloatArray) -> tuple[Flo
 
 def _has_points(mip: Mip, context: SolveContext) -> bool:
     """Whether the rows have a common point, integers relaxed."""
-    nothing = np.empty(0, dtype=np.int64)
-    objective = Quadratic.linear(np.zeros(mip.n_columns), 0.0)
-    with expendable("LP of the room for rounding", EngineError):
-        session = HighsEngine().load(mip.relaxed(), nothing, seed=context.seed, threads=context.threads)
-        return session.solve(objective, budget=context.budget).x is not None
-    return False
+    answer = answer_of(
+        "LP of the room for rounding", mip.relaxed(), context.budget, seed=context.seed,
+        threads=context.threads, objective=Quadratic.linear(np.zeros(mip.n_columns)),
+    )  # fmt: skip
+    return answer is not None and answer.x is not None

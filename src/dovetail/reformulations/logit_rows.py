@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from torch import nn
 
 from dovetail.core.amounts import several
@@ -27,6 +26,7 @@ from dovetail.core.block import Block
 from dovetail.core.class_rounding import block_slack
 from dovetail.core.functions import LAYERS
 from dovetail.core.layers import Activation, Dense, Layer, evaluate
+from dovetail.core.linear import as_linear
 from dovetail.core.mip import TOLERANCE, Mip
 from dovetail.core.probe import computes
 from dovetail.core.problem import Problem
@@ -231,15 +231,11 @@ def _without_limits(mip: Mip, free: BoolArray) -> Mip:
 
 def _network(layers: Sequence[Layer]) -> nn.Sequential:
     """Layers as a float64 network."""
-    modules: list[nn.Module] = []
-    for layer in layers:
-        if isinstance(layer, Activation):
-            modules.append(getattr(nn, LAYERS[layer.kind].layer)())
-            continue
-        outputs, inputs = layer.weight.shape
-        linear = nn.Linear(inputs, outputs, dtype=torch.float64)
-        with torch.no_grad():
-            linear.weight.copy_(torch.from_numpy(layer.weight))
-            linear.bias.copy_(torch.from_numpy(layer.bias))
-        modules.append(linear)
-    return nn.Sequential(*modules)
+    return nn.Sequential(
+        *(
+            getattr(nn, LAYERS[layer.kind].layer)()
+            if isinstance(layer, Activation)
+            else as_linear(layer.weight, layer.bias)
+            for layer in layers
+        )
+    )

@@ -28,18 +28,16 @@ from dovetail.bounds.safe_lp import SafeLp
 from dovetail.bounds.whole_objective import next_step, objective_step
 from dovetail.core.amounts import several
 from dovetail.core.arrays import FloatArray, IntArray
-from dovetail.core.errors import EngineError
 from dovetail.core.mip import HAIR
 from dovetail.methods.cell_columns.choice import Choice, Priced
 from dovetail.methods.cell_columns.component import TreeComponent, tree_components
 from dovetail.methods.cell_columns.frontier import Frontier
 from dovetail.methods.cell_descent.method import cell_search
-from dovetail.mip import engine_for
+from dovetail.mip.turns import answer_of
 from dovetail.run.bound import Bound, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, MipStatus, Quadratic
-from dovetail.run.failures import expendable
+from dovetail.run.engine import MipAnswer, MipStatus
 from dovetail.run.progress import Progress
 
 MOST_COMPONENTS = 500
@@ -351,11 +349,9 @@ class _Run:
         search.look_at(search.trees.cells.of_point(x), self._context, descend=False)
 
     def _solved(self, choice: Choice, cutoff: float, budget: Budget) -> MipAnswer | None:
-        context, mip, nothing = self._context, choice.mip, np.empty(0, dtype=np.int64)
-        with expendable("MIP of a choice", EngineError), context.stopwatch.measure("engine"):
-            session = engine_for("highs", mip, nothing).load(
-                mip, nothing, seed=context.seed, threads=context.threads
-            )
-            goal = Quadratic.linear(mip.cost, mip.offset)
-            return session.solve(goal, budget=budget, gap=GAP, cutoff=cutoff)
-        return None
+        context = self._context
+        with context.stopwatch.measure("engine"):
+            return answer_of(
+                "MIP of a choice", choice.mip, budget, seed=context.seed, threads=context.threads, gap=GAP,
+                cutoff=cutoff,
+            )  # fmt: skip

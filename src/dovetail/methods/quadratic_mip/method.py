@@ -23,21 +23,19 @@ from dovetail.bounds.box import PAD, Box, narrow, propagate
 from dovetail.bounds.confirmed import EngineSettings, hidden, stands
 from dovetail.bounds.safe_lp import SafeLp
 from dovetail.core.arrays import FloatArray
-from dovetail.core.errors import EngineError
 from dovetail.core.mip import Mip
 from dovetail.methods.cutoff_tightening import with_cutoff
 from dovetail.methods.quadratic_mip.convex import ConvexProgram
 from dovetail.methods.quadratic_mip.curve import Curve, Plane
 from dovetail.methods.quadratic_mip.plan import QuadraticPlan, quadratic_plan
-from dovetail.mip import engine_for
 from dovetail.mip.scip_quadratic import solve_quadratic
+from dovetail.mip.turns import answer_of
 from dovetail.reformulations.reformulated import Reformulated
 from dovetail.reformulations.relu_big_m import read_elsewhere
 from dovetail.run.bound import Bound, Scope, Support
 from dovetail.run.budget import Budget, StopReason
 from dovetail.run.context import MethodOutcome, SolveContext
-from dovetail.run.engine import MipAnswer, Quadratic
-from dovetail.run.failures import expendable
+from dovetail.run.engine import MipAnswer
 from dovetail.run.progress import Progress
 
 GAP = 1e-9
@@ -200,16 +198,11 @@ class _Run:
 
     def _asked(self, mip: Mip, budget: Budget, gap: float) -> MipAnswer | None:
         """One MILP, and what it proves."""
-        context, nothing = self._context, np.empty(0, dtype=np.int64)
-        known = context.incumbent.x
-        start = None if known is None else self._written.lift(known)
-        objective = Quadratic.linear(mip.cost, mip.offset)
-        answer = None
-        with expendable("MIP of planes", EngineError):
-            session = engine_for("highs", mip, nothing).load(
-                mip, nothing, seed=context.seed, threads=context.threads
-            )
-            answer = session.solve(objective, budget=budget, start=start, gap=gap, cutoff=self._cutoff)
+        context, known = self._context, self._context.incumbent.x
+        answer = answer_of(
+            "MIP of planes", mip, budget, seed=context.seed, threads=context.threads,
+            start=None if known is None else self._written.lift(known), gap=gap, cutoff=self._cutoff,
+        )  # fmt: skip
         if answer is None:
             return None
         if self._proves:
